@@ -1,0 +1,47 @@
+"""The errors of the twin's own domain; plain misuse of a function raises `ValueError` instead.
+
+Every message is one sentence that names what was wrong, where (joint, link, sample, time, file), its
+value with the unit, and what is valid.
+"""
+
+from typing import Any
+
+
+class TwinError(Exception):
+    """Base of all errors of the domain."""
+
+
+class UnknownNameError(TwinError):
+    """A robot, controller, scenario or option that does not exist."""
+
+
+class RobotError(TwinError):
+    """A robot file that is missing, malformed, or describes a body that cannot exist."""
+
+
+class RecordingError(TwinError):
+    """A recorded path (CSV) that is malformed."""
+
+
+class UnreachableError(TwinError):
+    """A tool pose that no joint angles reach."""
+
+
+class LimitError(TwinError):
+    """A joint position or speed beyond its limit."""
+
+
+class SingularityError(TwinError):
+    """A tool path through a singular configuration."""
+
+
+class BranchError(TwinError):
+    """A tool path that no single inverse-kinematics branch follows continuously."""
+
+
+class DivergenceError(TwinError):
+    """A simulation that ran away; `log` holds the run up to that instant."""
+
+    def __init__(self, message: str, log: Any = None) -> None:
+        super().__init__(message)
+        self.log = log
