@@ -1,0 +1,50 @@
+"""A digital twin of ABB arms: exact analytic models beside a physics engine.
+
+Every public name can be imported from here; its module is loaded when the name is first used, so that
+`import twin` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twin.dynamics import (
+        coriolis_matrix,
+        energy,
+        forward_dynamics,
+        gravity_torque,
+        inverse_dynamics,
+        mass_matrix,
+    )
+    from twin.inverse_kinematics import inverse_kinematics
+    from twin.kinematics import forward_kinematics, jacobian, jacobian_dot, pose_jacobian
+    from twin.robot import DH, Payload, Robot, load, robot_names
+
+_HOME = {
+    "dynamics": (
+        "coriolis_matrix",
+        "energy",
+        "forward_dynamics",
+        "gravity_torque",
+        "inverse_dynamics",
+        "mass_matrix",
+    ),
+    "inverse_kinematics": ("inverse_kinematics",),
+    "kinematics": ("forward_kinematics", "jacobian", "jacobian_dot", "pose_jacobian"),
+    "robot": ("DH", "Payload", "Robot", "load", "robot_names"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'twin' has no attribute {name!r}")
+    value = getattr(import_module(f"twin.{_MODULE_OF[name]}"), name)
+    globals()[name] = value  # a function may bear its module's name, so the name wins over the submodule
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

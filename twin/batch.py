@@ -1,0 +1,49 @@
+"""From a user's arrays to a compiled kernel and back: shapes checked, samples in rows, one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.robot import Robot
+
+
+def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
+    """The named joint vectors as finite float64 arrays `(..., n)`, broadcast against each other.
+
+    Raises:
+        ValueError: a shape does not end in n, shapes do not fit together, or a value is not finite.
+    """
+    arrays = []
+    for name, values in vectors.items():
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != robot.n:
+            raise ValueError(f"expected {name} of shape (..., {robot.n}), got {array.shape}")
+        if not np.all(np.isfinite(array)):
+            where = np.argwhere(~np.isfinite(array))[0]
+            raise ValueError(f"expected {name} to be finite, got {array[tuple(where)]} at {where.tolist()}")
+        arrays.append(array)
+    shapes = {array.shape for array in arrays}
+    if len(shapes) > 1:
+        try:
+            arrays = list(np.broadcast_arrays(*arrays))
+        except ValueError:
+            listed = ", ".join(f"{name} {np.shape(values)}" for name, values in vectors.items())
+            raise ValueError(f"expected joint vectors of shapes that fit together, got {listed}") from None
+    return arrays
+
+
+def evaluate(
+    kernel: Callable[..., None],
+    samples: Sequence[np.ndarray],
+    shared: Sequence[np.ndarray],
+    shape: tuple[int, ...],
+) -> np.ndarray:
+    """Run a batch kernel over samples of equal shape `(..., n)`; the result is `(..., *shape)`."""
+    leading = samples[0].shape[:-1]
+    rows = [np.ascontiguousarray(s).reshape(-1, s.shape[-1]) for s in samples]
+    out = np.empty((rows[0].shape[0], *shape))
+    kernel(*rows, *shared, out)
+    return out.reshape(*leading, *shape)

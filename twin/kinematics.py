@@ -1,0 +1,108 @@
+"""Where the tool is and how it moves: forward kinematics and Jacobians.
+
+Every function takes one sample `(n,)` or a batch `(..., n)` of joint angles in [rad], and the tool's pose on
+the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.batch import evaluate, joint_vectors
+from twin.robot import Robot
+from twin.rotations import quaternion_from_matrix, quaternion_rate
+from twin.tree import frozen
+
+FLANGE = frozen(np.eye(4))
+
+
+def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+    """Pose of the tool in the base frame.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 4, 4) `T_base_tool`, lengths in [m].
+
+    Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
+    """
+    (q,) = joint_vectors(robot, q=q)
+    return evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))
+
+
+def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+    """Geometric Jacobian of the tool: `[v; omega] = J qd`, in the base frame.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 6, n), linear rows first, in [m] and [1].
+
+    Source: Norrlöf 1999, eq. (2.51)-(2.65).
+    """
+    (q,) = joint_vectors(robot, q=q)
+    return evaluate(robot.kernels.jacobian_batch, (q,), (tool_pose(T_flange_tool),), (6, robot.n))
+
+
+def jacobian_dot(
+    robot: Robot, q: ArrayLike, qd: ArrayLike, T_flange_tool: ArrayLike | None = None
+) -> np.ndarray:
+    """Time derivative of `jacobian` along the motion, so that `[vd; omegad] = J qdd + Jd qd`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        qd: (..., n) joint velocities, in [rad/s].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 6, n), in [m/s] and [1/s].
+
+    Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
+    """
+    q, qd = joint_vectors(robot, q=q, qd=qd)
+    return evaluate(robot.kernels.jacobian_rate_batch, (q, qd), (tool_pose(T_flange_tool),), (6, robot.n))
+
+
+def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+    """Jacobian of the pose vector `[x y z a b c d]`: its rates are this matrix times `qd`.
+
+    The rows of the quaternion (scalar first, `a >= 0`) follow from its rate equation
+    `quat_dot = 1/2 (0, omega) * quat`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 7, n), in [m] and [1].
+
+    Source: Aliaga 2019, eq. (2.13)-(2.15), (3.3).
+    """
+    J = jacobian(robot, q, T_flange_tool)
+    quat = quaternion_from_matrix(forward_kinematics(robot, q, T_flange_tool)[..., :3, :3])
+    omega = np.moveaxis(J[..., 3:, :], -1, -2)  # (..., n, 3)
+    rates = quaternion_rate(quat[..., None, :], omega)
+    return np.concatenate([J[..., :3, :], np.moveaxis(rates, -1, -2)], axis=-2)
+
+
+def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:
+    """The checked pose (4, 4) of a tool on the flange; the flange itself for `None`."""
+    if T_flange_tool is None:
+        return FLANGE
+    T = frozen(T_flange_tool)
+    if T.shape != (4, 4):
+        raise ValueError(f"expected T_flange_tool of shape (4, 4), got {T.shape}")
+    if not (np.all(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)) < 1e-9) and np.linalg.det(T[:3, :3]) > 0):
+        raise ValueError("expected T_flange_tool to be a pose: its upper left 3x3 block is not a rotation")
+    if not (np.all(np.isfinite(T)) and np.array_equal(T[3], (0, 0, 0, 1))):
+        raise ValueError("expected T_flange_tool to be a pose: finite, its last row 0 0 0 1")
+    return T

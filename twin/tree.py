@@ -1,0 +1,89 @@
+"""The tree of moving joints that every computation runs over, and the inertias of its links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+FloatArray = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The moving joints of a robot, parents first; what is fixed together is one link.
+
+    Attributes:
+        names: joint names.
+        kinds: `"revolute"` or `"prismatic"`, one a joint.
+        parents: index of the joint that moves the parent link, -1 for the base.
+        T_parent_joint: (n, 4, 4) pose of each joint's frame in its parent link's frame at position 0.
+        axes: (n, 3) unit axis of each joint, in its own frame.
+        inertias: (n, 10) per link `m, m c (3), I (xx, yy, zz, xy, xz, yz)` about the origin of the link's
+            frame, in [kg, kg m, kg m^2].
+        flange_joint: index of the joint that moves the flange.
+        T_joint_flange: (4, 4) pose of the flange in that joint's link frame.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    parents: tuple[int, ...]
+    T_parent_joint: FloatArray
+    axes: FloatArray
+    inertias: FloatArray
+    flange_joint: int
+    T_joint_flange: FloatArray
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.names)
+
+    def carriers(self, joint: int) -> tuple[int, ...]:
+        """The joints on the way from the base to `joint`, that one included."""
+        path = []
+        while joint >= 0:
+            path.append(joint)
+            joint = self.parents[joint]
+        return tuple(reversed(path))
+
+    def with_body(self, joint: int, inertia: FloatArray) -> Tree:
+        """The tree with a body, given as its (10,) inertial parameters, fixed to the link of `joint`."""
+        inertias = self.inertias.copy()
+        inertias[joint] += inertia
+        return replace(self, inertias=frozen(inertias))
+
+
+def frozen(array: object) -> FloatArray:
+    """A float64 copy that cannot be written to."""
+    copy = np.array(array, dtype=np.float64)
+    copy.setflags(write=False)
+    return copy
+
+
+def inertial_parameters(mass: float, com: FloatArray, inertia: FloatArray) -> FloatArray:
+    """Inertial parameters of a body about the origin of the frame that it is given in.
+
+    Args:
+        mass: in [kg].
+        com: (3,) centre of mass, in [m].
+        inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
+
+    Returns:
+        (10,) `m, m c (3), I (xx, yy, zz, xy, xz, yz)`; the tensor moved by Steiner's theorem.
+    """
+    I = inertia + mass * (np.dot(com, com) * np.eye(3) - np.outer(com, com))  # noqa: E741
+    return np.array([mass, *(mass * com), I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
+
+
+def transformed_parameters(parameters: FloatArray, T: FloatArray) -> FloatArray:
+    """The same body's (10,) inertial parameters in a frame in which its own frame has the pose `T` (4, 4)."""
+    mass, h = parameters[0], parameters[1:4]
+    xx, yy, zz, xy, xz, yz = parameters[4:]
+    R, p = T[:3, :3], T[:3, 3]
+    h_turned = R @ h
+    I = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T  # noqa: E741
+    cross_terms = np.outer(h_turned, p)
+    I += 2 * np.dot(h_turned, p) * np.eye(3) - cross_terms - cross_terms.T  # noqa: E741
+    I += mass * (np.dot(p, p) * np.eye(3) - np.outer(p, p))  # noqa: E741
+    return np.array([mass, *(h_turned + mass * p), I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])

@@ -1,0 +1,181 @@
+"""Reads a URDF into a `Tree` and joint limits, and refuses what no simulation could mean.
+
+urchin (the maintained fork of urdfpy) parses; it accepts a negative mass, NaN, or a joint type that nothing
+simulates, and gives a link without `<inertial>` 1 kg, so everything is checked here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twin.errors import RobotError
+from twin.tree import Tree, frozen, inertial_parameters, transformed_parameters
+
+MOVING = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
+
+
+class UrdfModel(NamedTuple):
+    """What a URDF says: its name, its tree, and limits per moving joint ((n,) arrays, infinite where absent)."""
+
+    name: str
+    tree: Tree
+    q_min: np.ndarray
+    q_max: np.ndarray
+    qd_max: np.ndarray
+    tau_max: np.ndarray
+
+
+def read_urdf(path: Path) -> UrdfModel:
+    """Read and check a URDF.
+
+    Fixed joints are merged, so a link of the tree is all that moves together.  The flange is the link `tool0`
+    where there is one, else the end of the longest chain.  A speed or effort limit of 0 counts as absent.
+
+    Raises:
+        RobotError: the file is missing or malformed, or a joint or link in it cannot exist.
+    """
+    document = _parsed(path)
+    joints_of: dict[str, list[Any]] = {}
+    for joint in document.joints:
+        if joint.joint_type not in SUPPORTED:
+            raise RobotError(
+                f"{path}: joint {joint.name!r} is of type {joint.joint_type!r}, "
+                f"supported are {', '.join(SUPPORTED)}"
+            )
+        joints_of.setdefault(joint.parent, []).append(joint)
+    stated = {link.get("name") for link in _elements(path, "link") if link.find("inertial") is not None}
+
+    moving: list[Any] = []
+    parents: list[int] = []
+    offsets: list[np.ndarray] = []
+    inertias: list[np.ndarray] = []
+    frames: list[tuple[str, int, np.ndarray, int]] = []  # link, its tree index, pose there, moving depth
+
+    def visit(link: str, index: int, T: np.ndarray, depth: int) -> None:
+        frames.append((link, index, T, depth))
+        if link in stated:
+            body = _body(path, document.link_map[link])
+            if index >= 0:
+                inertias[index] += transformed_parameters(body, T)
+        for joint in joints_of.get(link, []):
+            T_joint = T @ _snapped(joint.origin)
+            if joint.joint_type == "fixed":
+                visit(joint.child, index, T_joint, depth)
+            else:
+                moving.append(joint)
+                parents.append(index)
+                offsets.append(T_joint)
+                inertias.append(np.zeros(10))
+                visit(joint.child, len(moving) - 1, np.eye(4), depth + 1)
+
+    visit(document.base_link.name, -1, np.eye(4), 0)
+    if not moving:
+        raise RobotError(f"{path}: no joint moves; at least one must be revolute, continuous or prismatic")
+    _, flange_joint, T_joint_flange, _ = max(frames, key=lambda frame: (frame[0] == "tool0", frame[3]))
+    limits = np.array([_limits(path, joint) for joint in moving])
+    tree = Tree(
+        names=tuple(joint.name for joint in moving),
+        kinds=tuple(MOVING[joint.joint_type] for joint in moving),
+        parents=tuple(parents),
+        T_parent_joint=frozen(offsets),
+        axes=frozen([_axis(path, joint) for joint in moving]),
+        inertias=frozen(inertias),
+        flange_joint=flange_joint,
+        T_joint_flange=frozen(T_joint_flange),
+    )
+    return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T))
+
+
+def _parsed(path: Path) -> Any:
+    """The document as urchin reads it."""
+    import urchin
+
+    if not path.is_file():
+        raise RobotError(f"no such robot file: {path}")
+    root = _elements(path, "")
+    if root.tag != "robot":
+        raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return urchin.URDF.load(str(path), lazy_load_meshes=True)
+    except KeyError as error:
+        raise RobotError(f"{path}: an element or attribute {error} is missing or names nothing") from error
+    except Exception as error:  # urchin lets through whatever its parts raise
+        reason = str(error).strip().rstrip(".") or type(error).__name__
+        raise RobotError(f"{path} cannot be read as a URDF: {reason}") from error
+
+
+def _elements(path: Path, tag: str) -> Any:
+    """The document's root, or its children of that tag."""
+    from lxml import etree
+
+    try:
+        root = etree.parse(str(path)).getroot()
+    except (etree.XMLSyntaxError, OSError) as error:
+        raise RobotError(f"{path} is not well-formed XML: {error}") from error
+    return root.findall(tag) if tag else root
+
+
+def _body(path: Path, link: Any) -> np.ndarray:
+    """The checked inertial parameters (10,) of a URDF link, in its own frame."""
+    mass, tensor, T = link.inertial.mass, link.inertial.inertia, _snapped(link.inertial.origin)
+    where = f"{path}: link {link.name!r}"
+    if not 0 <= mass < np.inf:
+        raise RobotError(f"{where} has mass {mass:g} kg, expected a finite number of at least 0")
+    if not np.all(np.isfinite(tensor)) or not np.all(np.isfinite(T)):
+        raise RobotError(f"{where} has an inertial element that is not finite")
+    moments = np.linalg.eigvalsh(tensor)
+    slack = 1e-6 * moments[2]  # what rounding to six printed digits can do
+    if mass == 0 and np.any(tensor != 0):
+        raise RobotError(f"{where} has inertia but no mass; give it a mass above 0 kg")
+    if not moments[0] >= -slack:
+        raise RobotError(
+            f"{where} has a principal moment of inertia of {moments[0]:g} kg m^2, expected at least 0"
+        )
+    if not moments[2] <= moments[0] + moments[1] + slack:
+        raise RobotError(
+            f"{where} has principal moments of inertia {moments[0]:g}, {moments[1]:g}, {moments[2]:g} kg m^2, "
+            "which no body can have: the largest must not exceed the sum of the others"
+        )
+    return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
+
+
+def _axis(path: Path, joint: Any) -> np.ndarray:
+    axis = np.asarray(joint.axis, dtype=float)
+    if not abs(np.linalg.norm(axis) - 1) < 1e-6:
+        raise RobotError(f"{path}: joint {joint.name!r} has axis {axis.tolist()}, expected a direction")
+    return axis
+
+
+def _limits(path: Path, joint: Any) -> tuple[float, float, float, float]:
+    """Position range, speed and effort limit of a joint."""
+    limit = joint.limit
+    bounded = limit is not None and joint.joint_type != "continuous"
+    low, high = (limit.lower, limit.upper) if bounded else (-np.inf, np.inf)
+    low, high = (-np.inf if low is None else low), (np.inf if high is None else high)
+    if not low <= high:
+        raise RobotError(
+            f"{path}: joint {joint.name!r} has the range {low:g} to {high:g}, expected lower <= upper"
+        )
+    rates = []
+    for what in ("velocity", "effort"):
+        value = getattr(limit, what, 0.0) or 0.0
+        if not value >= 0:
+            raise RobotError(f"{path}: joint {joint.name!r} has the {what} limit {value:g}, expected at least 0")
+        rates.append(value or np.inf)
+    return low, high, rates[0], rates[1]
+
+
+def _snapped(T: np.ndarray) -> np.ndarray:
+    """A pose whose rotation is taken as a signed permutation where it is one to an ulp (rpy of half pi)."""
+    T = np.array(T, dtype=float)
+    nearest = np.round(T[:3, :3])
+    if np.all(np.abs(T[:3, :3] - nearest) < 1e-15):
+        T[:3, :3] = nearest
+    return T
