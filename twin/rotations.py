@@ -1,0 +1,204 @@
+"""Rotation matrices, unit quaternions and the seven-number pose vector of ABB.
+
+Quaternions are scalar first, `(a, b, c, d)` as in the thesis and `(q1, q2, q3, q4)` in RAPID. The same
+rotation has two of them, `quat` and `-quat`; a single conversion returns the one with `a >= 0`, a time
+series is made continuous instead (`continuous_quaternions`), because a jump of sign has no rate.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+UNIT_TOLERANCE = 1e-6
+"""How far the norm of a quaternion may be from 1: RobotStudio prints nine digits, RAPID code often seven."""
+
+
+def quaternion_from_matrix(R: ArrayLike) -> NDArray[np.float64]:
+    """Return the unit quaternion of a rotation matrix, by the method of Sarabandi and Thomas.
+
+    The magnitudes are Aliaga 2019, eqs. (2.8)-(2.11), with the threshold eta = 0: of the two forms of each
+    component the one that does not cancel is taken, so every component is accurate to round-off for every
+    rotation. The thesis prints square roots only, hence no signs. Here they come from the products that R
+    holds, `4ab = R32 - R23`, `4ac = R13 - R31`, `4ad = R21 - R12`, `4bc = R12 + R21`, `4bd = R13 + R31`,
+    `4cd = R23 + R32`: signs are taken relative to the largest component, whose products are the ones
+    that round-off cannot turn round, and then the whole quaternion is given `a >= 0`.
+
+    At a half turn (`a = 0` exactly) both signs are right; the largest of b, c, d, the first of equals, is
+    then positive.
+
+    Args:
+        R: (..., 3, 3) rotation matrices. NaN gives NaN.
+
+    Returns:
+        (..., 4) unit quaternions, scalar first, `a >= 0`.
+
+    Raises:
+        ValueError: R is not of shape (..., 3, 3).
+    """
+    R = _array(R, "R", (3, 3))
+    r11, r22, r33 = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
+    ab, ac, ad = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
+    bc, bd, cd = R[..., 0, 1] + R[..., 1, 0], R[..., 0, 2] + R[..., 2, 0], R[..., 1, 2] + R[..., 2, 1]
+
+    a = _component(r11 + r22 + r33, ab, ac, ad)
+    b = _component(r11 - r22 - r33, ab, bc, bd)
+    c = _component(-r11 + r22 - r33, ac, bc, cd)
+    d = _component(-r11 - r22 + r33, ad, bd, cd)
+    magnitudes = np.stack([a, b, c, d], axis=-1)
+
+    positive = np.ones_like(ab)
+    products = np.stack(
+        [
+            np.stack([positive, ab, ac, ad], axis=-1),
+            np.stack([ab, positive, bc, bd], axis=-1),
+            np.stack([ac, bc, positive, cd], axis=-1),
+            np.stack([ad, bd, cd, positive], axis=-1),
+        ],
+        axis=-2,
+    )
+    largest = np.argmax(magnitudes, axis=-1)[..., None, None]
+    signs = np.where(np.take_along_axis(products, largest, axis=-2)[..., 0, :] < 0, -1.0, 1.0)
+    return magnitudes * signs * signs[..., :1]
+
+
+def _component(
+    trace: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64], z: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the magnitude of one quaternion component: eqs. (2.8)-(2.11) share this form, with eta = 0."""
+    plain = np.maximum(1.0 + trace, 0.0)
+    # Where the ratio is used its denominator is at least 3; elsewhere 2 keeps it from 0 / 0.
+    ratio = (x * x + y * y + z * z) / np.maximum(3.0 - trace, 2.0)
+    return 0.5 * np.sqrt(np.where(trace > 0.0, plain, ratio))
+
+
+def matrix_from_quaternion(quat: ArrayLike) -> NDArray[np.float64]:
+    """Return the rotation matrix of a unit quaternion.
+
+    The quaternion is normalised first, so that one read from a file with nine digits gives a matrix that
+    is orthogonal to round-off.
+
+    Args:
+        quat: (..., 4) quaternions, scalar first, either sign.
+
+    Returns:
+        (..., 3, 3) rotation matrices.
+
+    Raises:
+        ValueError: quat is not of shape (..., 4), or a norm differs from 1 by more than 1e-6, or is NaN.
+    """
+    quat = _array(quat, "quat", (4,))
+    norm = np.linalg.norm(quat, axis=-1)
+    wrong = ~(np.abs(norm - 1.0) <= UNIT_TOLERANCE)
+    if np.any(wrong):
+        raise ValueError(
+            f"expected unit quaternions (norm 1 within {UNIT_TOLERANCE:g}), got norm {norm[wrong][0]:.9g}"
+        )
+    flat = quat.reshape(-1, 4)
+    return Rotation.from_quat(flat[:, [1, 2, 3, 0]]).as_matrix().reshape(*quat.shape[:-1], 3, 3)
+
+
+def continuous_quaternions(quats: ArrayLike) -> NDArray[np.float64]:
+    """Return a time series of quaternions with the signs chosen so that no sample jumps to the other sheet.
+
+    The first sample keeps its sign; each later one takes the sign nearer to its predecessor.
+
+    Args:
+        quats: (N, 4) quaternions in order of time, scalar first.
+
+    Returns:
+        (N, 4) the same rotations, `quats[k] @ quats[k - 1] >= 0` for every k.
+
+    Raises:
+        ValueError: quats is not of shape (N, 4).
+    """
+    quats = _array(quats, "quats", (4,))
+    if quats.ndim != 2:
+        raise ValueError(f"expected quats of shape (N, 4), got {quats.shape}")
+    turned = np.sum(quats[1:] * quats[:-1], axis=-1) < 0.0
+    signs = np.ones(len(quats))
+    signs[1:] = np.cumprod(np.where(turned, -1.0, 1.0))
+    return quats * signs[:, None]
+
+
+def quaternion_product(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
+    """Return the Hamilton product `p * q`; of rotations: first q, then p, both about the axes of the base.
+
+    Written out because scipy composes rotations, which must be unit: a rate, or `(0, omega)`, is not.
+
+    Args:
+        p: (..., 4) quaternions, scalar first.
+        q: (..., 4) quaternions, scalar first.
+
+    Returns:
+        (..., 4) products; the leading shapes broadcast.
+
+    Raises:
+        ValueError: p or q is not of shape (..., 4).
+    """
+    p, q = np.broadcast_arrays(_array(p, "p", (4,)), _array(q, "q", (4,)))
+    pa, pv, qa, qv = p[..., :1], p[..., 1:], q[..., :1], q[..., 1:]
+    scalar = pa * qa - np.sum(pv * qv, axis=-1, keepdims=True)
+    return np.concatenate([scalar, pa * qv + qa * pv + np.cross(pv, qv)], axis=-1)
+
+
+def quaternion_rate(quat: ArrayLike, omega: ArrayLike) -> NDArray[np.float64]:
+    """Return the time derivative of a unit quaternion, `quat_dot = 1/2 (0, omega) * quat`.
+
+    Args:
+        quat: (..., 4) unit quaternions of the body in the base frame, scalar first.
+        omega: (..., 3) angular velocities of the body, in the base frame, in [rad/s].
+
+    Returns:
+        (..., 4) rates in [1/s], linear in omega; the leading shapes broadcast.
+
+    Raises:
+        ValueError: quat is not of shape (..., 4) or omega not of shape (..., 3).
+    """
+    omega = _array(omega, "omega", (3,))
+    spin = np.concatenate([np.zeros_like(omega[..., :1]), omega], axis=-1)
+    return 0.5 * quaternion_product(spin, _array(quat, "quat", (4,)))
+
+
+def pose_vector(T: ArrayLike) -> NDArray[np.float64]:
+    """Return poses as `[x y z a b c d]`, position and quaternion (Aliaga 2019, eq. 2.12).
+
+    Args:
+        T: (..., 4, 4) poses, positions in [m]. NaN gives NaN.
+
+    Returns:
+        (..., 7) pose vectors, `a >= 0` (see `quaternion_from_matrix`).
+
+    Raises:
+        ValueError: T is not of shape (..., 4, 4).
+    """
+    T = _array(T, "T", (4, 4))
+    return np.concatenate([T[..., :3, 3], quaternion_from_matrix(T[..., :3, :3])], axis=-1)
+
+
+def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
+    """Return poses as homogeneous matrices.
+
+    Args:
+        pose: (..., 7) pose vectors `[x y z a b c d]`, positions in [m], quaternions of either sign.
+
+    Returns:
+        (..., 4, 4) poses.
+
+    Raises:
+        ValueError: pose is not of shape (..., 7), or its quaternion is not unit (`matrix_from_quaternion`).
+    """
+    pose = _array(pose, "pose", (7,))
+    T = np.zeros((*pose.shape[:-1], 4, 4))
+    T[..., :3, :3] = matrix_from_quaternion(pose[..., 3:])
+    T[..., :3, 3] = pose[..., :3]
+    T[..., 3, 3] = 1.0
+    return T
+
+
+def _array(value: ArrayLike, name: str, tail: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return value as a float array whose last dimensions are `tail`."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape[-len(tail) :] != tail:
+        wanted = ", ".join(map(str, tail))
+        raise ValueError(f"expected {name} of shape (..., {wanted}), got {array.shape}")
+    return array
