@@ -1,0 +1,252 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from twin.errors import LimitError
+from twin.trajectories import hold, quintic, sequence, sines, trapezoid
+
+Q0 = np.array([0.3, -1.0, 0.5, 2.0, -0.7, 0.0])
+Q1 = np.array([-1.2, 0.4, 0.5, -1.0, 0.9, 4.0])
+QD_MAX = np.deg2rad([200.0, 200.0, 260.0, 360.0, 360.0, 450.0])
+QDD_MAX = np.array([8.0, 8.0, 10.0, 20.0, 20.0, 30.0])
+
+
+def central_differences(trajectory, t, h):
+    """Derivatives of position and of speed by central differences of fourth order."""
+    values = [trajectory(t + k * h) for k in (-2, -1, 1, 2)]
+    return tuple(
+        (values[0][i] - 8 * values[1][i] + 8 * values[2][i] - values[3][i]) / (12 * h) for i in (0, 1)
+    )
+
+
+MOVES = {
+    "quintic": quintic(Q0, Q1, 1.7),
+    "sines": sines(Q0, 0.3, [0.5, 0.7, 1.0, 0.2, 0.4, 1.5], 3.0, phase=Q1),
+    "sequence": sequence(quintic(Q0, Q1, 1.1), hold(Q1, 0.3), quintic(Q1, Q0, 0.9)),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_speed_and_acceleration_are_the_derivatives(name):
+    trajectory = MOVES[name]
+    # A join of a sequence has a continuous acceleration only: keep the stencil on one side of it.
+    t = np.linspace(0.013, trajectory.duration - 0.013, 211)
+    joins = np.array([1.1, 1.4]) if name == "sequence" else np.array([])
+    t = t[np.all(np.abs(t[:, None] - joins) > 3e-3, axis=1)]
+    q, qd, qdd = trajectory(t)
+    numeric_qd, numeric_qdd = central_differences(trajectory, t, 1e-3)
+    assert q.shape == qd.shape == qdd.shape == (len(t), 6)
+    np.testing.assert_allclose(qd, numeric_qd, rtol=0, atol=3e-9)
+    np.testing.assert_allclose(qdd, numeric_qdd, rtol=0, atol=3e-8)
+
+
+def test_trapezoid_derivatives_between_its_corners():
+    move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
+    assert 0.1 < move.acceleration_time < 0.5 * move.duration - 0.01  # it does cruise
+    T, ramp = move.duration, move.acceleration_time
+    for begin, end in ((0.0, ramp), (ramp, T - ramp), (T - ramp, T)):
+        t = np.linspace(begin + 3e-3, end - 3e-3, 50)
+        numeric_qd, numeric_qdd = central_differences(move, t, 1e-3)
+        np.testing.assert_allclose(move(t)[1], numeric_qd, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(move(t)[2], numeric_qdd, rtol=0, atol=1e-11)
+    for corner in (ramp, T - ramp):  # position and speed run on through the corners
+        before, after = move(corner - 1e-9), move(corner + 1e-9)
+        np.testing.assert_allclose(before[0], after[0], rtol=0, atol=1e-7)
+        np.testing.assert_allclose(before[1], after[1], rtol=0, atol=1e-6)
+
+
+def test_quintic_ends_at_rest_without_acceleration_and_holds():
+    move = quintic(Q0, Q1, 1.3)
+    for t, q in ((0.0, Q0), (-5.0, Q0), (1.3, Q1), (9.0, Q1)):
+        position, speed, acceleration = move(t)
+        np.testing.assert_allclose(position, q, rtol=0, atol=1e-15)
+        assert not speed.any()
+        assert not acceleration.any()
+
+
+@pytest.mark.parametrize("t", [-1.0, 5.0])
+def test_trapezoid_holds_outside(t):
+    move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
+    q, qd, qdd = move(t)
+    np.testing.assert_allclose(q, Q0 if t < 0 else Q1, rtol=0, atol=1e-15)
+    assert not qd.any()
+    assert not qdd.any()
+
+
+def test_shortest_quintic_takes_one_joint_to_its_speed_limit():
+    move = quintic(Q0, Q1, qd_max=QD_MAX)
+    np.testing.assert_allclose(move.duration, np.max(15 / 8 * np.abs(Q1 - Q0) / QD_MAX), rtol=1e-15)
+    ratio = np.abs(move(np.linspace(0, move.duration, 20001))[1]) / QD_MAX
+    np.testing.assert_allclose(ratio.max(), 1.0, rtol=1e-12)
+    assert quintic(Q0, Q1, move.duration, qd_max=QD_MAX).duration == move.duration
+
+
+def test_shortest_trapezoid_is_on_its_limits():
+    move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
+    t = np.linspace(0, move.duration, 20001)
+    _, qd, qdd = move(t)
+    np.testing.assert_allclose((np.abs(qd) / QD_MAX).max(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose((np.abs(qdd) / QDD_MAX).max(), 1.0, rtol=1e-12)
+    again = trapezoid(Q0, Q1, QD_MAX, QDD_MAX, move.duration)
+    np.testing.assert_allclose(again(t)[0], move(t)[0], rtol=0, atol=1e-12)
+
+
+def test_short_trapezoid_is_a_triangle():
+    move = trapezoid([0.0, 0.0], [0.1, -0.02], 10.0, 4.0)
+    np.testing.assert_allclose(
+        [move.duration, move.acceleration_time], [2 * np.sqrt(0.1 / 4), np.sqrt(0.025)]
+    )
+    np.testing.assert_allclose(np.abs(move(np.linspace(0, move.duration, 1001))[1]).max(), np.sqrt(0.4))
+
+
+def test_slower_trapezoid_keeps_its_acceleration_and_cruises_lower():
+    shortest = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
+    move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX, 2.0 * shortest.duration)
+    t = np.linspace(0, move.duration, 5001)
+    q, qd, qdd = move(t)
+    np.testing.assert_allclose(q[-1], Q1, rtol=0, atol=1e-15)
+    np.testing.assert_allclose((np.abs(qdd) / QDD_MAX).max(), 1.0, rtol=1e-12)
+    assert (np.abs(qd) / QD_MAX).max() < 0.6
+
+
+@pytest.mark.parametrize("make", [lambda: quintic(Q0, Q0, qd_max=1.0), lambda: trapezoid(Q0, Q0, 1.0, 1.0)])
+def test_a_move_to_where_it_is_takes_no_time(make):
+    move = make()
+    assert move.duration == 0.0
+    for t in (-1.0, 0.0, 1.0):
+        q, qd, qdd = move(t)
+        np.testing.assert_array_equal(q, Q0)
+        assert not qd.any()
+        assert not qdd.any()
+
+
+def test_a_move_to_where_it_is_may_take_time():
+    for move in (hold(Q0, 2.0), quintic(Q0, Q0, 2.0), trapezoid(Q0, Q0, 1.0, 1.0, 2.0)):
+        assert move.duration == 2.0
+        q, qd, qdd = move(np.linspace(-1, 3, 7))
+        np.testing.assert_array_equal(q, np.tile(Q0, (7, 1)))
+        assert not qd.any()
+        assert not qdd.any()
+
+
+def test_too_fast_a_quintic_names_joint_value_limit_unit_and_time():
+    with pytest.raises(LimitError) as error:
+        quintic(np.zeros(3), [0.1, -2.0, 0.3], 1.0, qd_max=[3.0, 2.5, 3.0])
+    assert str(error.value) == (
+        "joint 2 would reach a speed of 3.75 rad/s at t = 0.5 s, its limit is 2.5 rad/s; "
+        "the move takes at least 1.5 s"
+    )
+    move = quintic(np.zeros(3), [0.1, -2.0, 0.3], 1.5, qd_max=[3.0, 2.5, 3.0])
+    np.testing.assert_allclose(move(0.75)[1][1], -2.5, rtol=1e-14)
+
+
+def test_too_fast_a_trapezoid_names_what_is_exceeded():
+    with pytest.raises(LimitError, match=r"joint 1 .* acceleration of 16 rad/s\^2 at t = 0 s, .* 5 rad/s\^2"):
+        trapezoid([0.0], [1.0], 5.0, 5.0, 0.5)
+    with pytest.raises(
+        LimitError, match=r"joint 1 .* speed of .* at t = 0\.\d+ s, its limit is 1 rad/s"
+    ) as error:
+        trapezoid([0.0], [1.0], 1.0, 5.0, 1.0)
+    shortest = trapezoid([0.0], [1.0], 1.0, 5.0).duration
+    assert str(error.value).endswith(f"at least {shortest:.6g} s")
+
+
+def test_too_fast_sines_name_the_time_of_the_first_peak():
+    with pytest.raises(LimitError, match="joint 2 would reach a speed of") as error:
+        sines([0.0, 0.0], [0.1, 1.0], [1.0, -1.0], 3.0, phase=[0.0, 0.5], qd_max=3.0)
+    time = float(str(error.value).split("t = ")[1].split(" s")[0])
+    trajectory = sines([0.0, 0.0], [0.1, 1.0], [1.0, -1.0], 3.0, phase=[0.0, 0.5])
+    np.testing.assert_allclose(np.abs(trajectory(time)[1][1]), 2 * np.pi, rtol=1e-10)
+    assert np.abs(trajectory(np.linspace(0, time - 1e-3, 100))[1][:, 1]).max() < 2 * np.pi * (1 - 1e-6)
+
+
+def test_sines_go_on_and_can_start_at_rest():
+    trajectory = sines(Q0, 0.2, 0.5, 1.0, phase=-np.pi / 2)
+    np.testing.assert_allclose(trajectory(0.0)[0], Q0 - 0.2, atol=1e-15)
+    np.testing.assert_allclose(trajectory(0.0)[1], 0.0, atol=1e-15)
+    np.testing.assert_allclose(trajectory(7.3)[0], trajectory(1.3)[0], atol=1e-14)
+    np.testing.assert_allclose(trajectory(-0.7)[0], trajectory(1.3)[0], atol=1e-14)
+
+
+def test_one_time_and_arrays_of_times_agree():
+    for trajectory in (*MOVES.values(), trapezoid(Q0, Q1, QD_MAX, QDD_MAX)):
+        t = np.linspace(-0.5, trajectory.duration + 0.5, 24)
+        batch = trajectory(t.reshape(2, 3, 4))
+        for i, part in enumerate(batch):
+            assert part.shape == (2, 3, 4, 6)
+            np.testing.assert_array_equal(part.reshape(24, 6), [trajectory(float(time))[i] for time in t])
+
+
+def test_sequence_runs_its_parts_in_turn():
+    there, back = quintic(Q0, Q1, 1.1), quintic(Q1, Q0, 0.9)
+    both = sequence(there, hold(Q1, 0.3), back)
+    np.testing.assert_allclose(both.duration, 2.3)
+    np.testing.assert_array_equal(both(0.4)[0], there(0.4)[0])
+    np.testing.assert_array_equal(both(1.2)[0], Q1)
+    np.testing.assert_allclose(both(2.0)[1], back(2.0 - 1.4)[1], rtol=1e-14)
+    np.testing.assert_allclose(both(99.0)[0], Q0, atol=1e-15)
+    np.testing.assert_array_equal(both(-1.0)[0], Q0)
+
+
+def test_sequence_refuses_jumps():
+    with pytest.raises(ValueError, match=r"position of joint 6 jumps from 4 to 0 rad .* at t = 1 s"):
+        sequence(quintic(Q0, Q1, 1.0), quintic(Q0, Q1, 1.0))
+    with pytest.raises(ValueError, match="speed of joint"):
+        sequence(quintic(Q0, Q1, 1.0), sines(Q1, 0.1, 1.0, 2.0))
+    with pytest.raises(ValueError, match="one number of joints, got 6 and 1"):
+        sequence(hold(Q0, 1.0), hold([1.0], 1.0))
+    with pytest.raises(ValueError, match="at least one"):
+        sequence()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: quintic(Q0, Q1[:5], 1.0), r"expected q1 of shape \(6,\), got \(5,\)"),
+        (lambda: quintic(Q0, Q1 * np.nan, 1.0), "expected finite q1"),
+        (lambda: quintic(Q0, Q1, np.nan), "expected a positive, finite duration"),
+        (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
+        (lambda: quintic(Q0, Q1, -1.0), "expected a positive, finite duration"),
+        (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
+        (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
+        (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
+        (lambda: trapezoid(Q0, Q1, np.nan, 1.0), "expected finite qd_max"),
+        (lambda: hold(Q0, np.inf), "expected a positive, finite duration"),
+        (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),
+        (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
+    ],
+)
+def test_misuse_says_what_was_expected(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_trajectory_keeps_its_own_ends():
+    q0 = Q0.copy()
+    move = quintic(q0, Q1, 1.0)
+    q0[:] = 99.0
+    np.testing.assert_array_equal(move(0.0)[0], Q0)
+    with pytest.raises(ValueError, match="read-only"):
+        move.q0[0] = 1.0
+
+
+joint_angles = st.lists(st.floats(-7, 7).map(lambda q: round(q, 12)), min_size=3, max_size=3)
+limits = st.lists(st.floats(0.1, 10), min_size=3, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(joint_angles, joint_angles, limits, limits, st.floats(1.0, 5.0))
+def test_moves_stay_within_limits_and_between_their_ends(q0, q1, qd_max, qdd_max, slower):
+    for move in (
+        quintic(q0, q1, qd_max=qd_max),
+        trapezoid(q0, q1, qd_max, qdd_max),
+        trapezoid(q0, q1, qd_max, qdd_max, slower * trapezoid(q0, q1, qd_max, qdd_max).duration or 1.0),
+    ):
+        q, qd, qdd = move(np.linspace(-0.1, move.duration + 0.1, 301))
+        assert np.all(np.abs(qd) <= np.array(qd_max) * (1 + 1e-9))
+        assert np.all((q >= np.minimum(q0, q1) - 1e-12) & (q <= np.maximum(q0, q1) + 1e-12))
+        assert np.all(np.isfinite(qdd))
+        if move.__class__.__name__ == "Trapezoid":
+            assert np.all(np.abs(qdd) <= np.array(qdd_max) * (1 + 1e-6))
+        np.testing.assert_allclose(move(move.duration)[0], q1, rtol=0, atol=1e-14)

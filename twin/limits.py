@@ -1,0 +1,87 @@
+"""Joint limits: what a trajectory or a sampled motion asks of a joint, against what the joint allows."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twin.errors import LimitError
+
+if TYPE_CHECKING:
+    from twin.robot import Robot
+    from twin.sampling import Samples
+
+Floats: TypeAlias = NDArray[np.float64]
+
+ROUND_OFF = 1e-9
+"""A limit is exceeded when it is by more than this, as a fraction of speed or in [rad]: a move made as short
+as its limits allow ends on them exactly."""
+
+
+def check_limits(robot: "Robot", samples: "Samples") -> None:
+    """Check a sampled motion against the joint ranges and speeds of a robot.
+
+    Args:
+        robot: gives `q_min, q_max` in [rad] and `qd_max` in [rad/s].
+        samples: N samples of n joints.
+
+    Raises:
+        LimitError: of the earliest sample outside, the joint, the time, the value and the limit. A position
+            beyond twice a joint's range is likely to be in degrees, and the message says so.
+        ValueError: samples of another number of joints.
+    """
+    q, qd = samples.q, samples.qd
+    if q.ndim != 2 or q.shape[1] != robot.n:
+        raise ValueError(f"expected samples.q of shape (N, {robot.n}), got {q.shape}")
+    outside = ~((q >= robot.q_min - ROUND_OFF) & (q <= robot.q_max + ROUND_OFF))
+    fast = ~(np.abs(qd) <= robot.qd_max * (1.0 + ROUND_OFF))
+    bad = outside.any(axis=1) | fast.any(axis=1)
+    if not bad.any():
+        return
+    k = int(np.argmax(bad))
+    where = f"at t = {samples.t[k]:.6g} s (sample {k})"
+    if outside[k].any():
+        joint = int(np.argmax(outside[k]))
+        value, low, high = q[k, joint], robot.q_min[joint], robot.q_max[joint]
+        far_outside = np.abs(q[k]) > 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
+        hint = "; angles are in radians, are these degrees?" if far_outside.any() else ""
+        raise LimitError(
+            f"{robot.joint_names[joint]} would be at {_angle(value)} {where}, "
+            f"its range is {_angle(low)} to {_angle(high)}{hint}"
+        )
+    joint = int(np.argmax(fast[k]))
+    raise LimitError(
+        f"{robot.joint_names[joint]} would move at {_angle(qd[k, joint], '/s')} {where}, "
+        f"its limit is {_angle(robot.qd_max[joint], '/s')}"
+    )
+
+
+def check_peak(
+    peak: Floats, limit: Floats, unit: str, time: Callable[[int], float], shortest: float | None = None
+) -> None:
+    """Check the peak speeds or accelerations of the joints, known in closed form, against their limits.
+
+    Args:
+        peak: (n,) magnitudes.
+        limit: (n,) limits, positive.
+        unit: "rad/s" or "rad/s^2".
+        time: gives the time of a joint's peak, in [s].
+        shortest: the least duration of this motion within the limits, in [s], for the message.
+
+    Raises:
+        LimitError: names the joint that is furthest above its limit, with value, limit and time.
+    """
+    joint = int(np.argmax(peak / limit))
+    if not peak[joint] <= limit[joint] * (1.0 + ROUND_OFF):
+        what = "speed" if unit == "rad/s" else "acceleration"
+        cure = "" if shortest is None else f"; the move takes at least {shortest:.6g} s"
+        raise LimitError(
+            f"joint {joint + 1} would reach a {what} of {peak[joint]:.6g} {unit} at t = {time(joint):.6g} s, "
+            f"its limit is {limit[joint]:.6g} {unit}{cure}"
+        )
+
+
+def _angle(value: float, per: str = "") -> str:
+    """Return an angle or a speed in degrees and radians."""
+    return f"{np.rad2deg(value):.6g} deg{per} ({value:.6g} rad{per})"
