@@ -1,0 +1,1 @@
+"""What each robot is: its URDF, and the facts (`robot.toml`) that the URDF is built from."""

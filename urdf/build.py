@@ -2,20 +2,21 @@
 
     python -m urdf.build [robot ...]        every robot when none is named
 
-Frames: every link frame sits at its joint and is parallel to the base frame at the zero pose, so that axes are
-exactly +-x, +-y or +-z; `tool0` is the last Denavit-Hartenberg frame. Joint origins and axes come from the DH
-table: frame i - 1 of that table lies on the axis of joint i, its z axis along it.
+Frames: every link frame sits at its joint and is parallel to the base frame at the zero pose, so that axes
+are exactly +-x, +-y or +-z; `tool0` is the last Denavit-Hartenberg frame. Joint origins and axes come from
+the DH table: frame i - 1 of that table lies on the axis of joint i, its z axis along it.
 
-Masses share the robot's mass in proportion to the links' volumes (Aliaga 2019, eq. (3.5)); the CAD's inertia
-tensors are scaled to them. Inertials are given in principal axes, because an engine that diagonalises a tensor
-itself (Bullet) does so to 1e-8 only; the base link, which never moves, keeps the base frame's axes.
+Masses share the robot's mass in proportion to the links' volumes (Aliaga 2019, eq. (3.5)); the CAD's
+inertia tensors are scaled to them. Inertials are given in principal axes, because an engine that diagonalises
+a tensor itself (Bullet) does so to 1e-8 only; the base link, which never moves, keeps the base frame's axes.
 
-The same facts give the same bytes on every machine: all arithmetic is decimal (`urdf.exact`), and a number is
-written as the shortest text that reads back as the nearest double.
+The same facts give the same bytes on every machine: all arithmetic is decimal (`urdf.exact`), and a number
+is written as the shortest text that reads back as the nearest double.
 """
 
 import sys
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,7 @@ def inertial(link: str, values: dict[str, Any], mass: Decimal, origin: exact.Vec
 
 def geometry(kind: str, shape: dict[str, Any], origin: exact.Vector) -> list[str]:
     """The `<visual>` or `<collision>` (`kind`) of one shape, moved from the base frame to the link's."""
-    if (
-        "cylinder" in shape
-    ):  # a URDF cylinder lies along z about its centre: pitch, then yaw, the z axis into place
+    if "cylinder" in shape:  # a URDF cylinder lies along z about its centre: pitch and yaw turn z into place
         start, end = shape["from"], shape["to"]
         center = [(Decimal(start[k]) + Decimal(end[k])) / 2 for k in range(3)]
         x, y, z = (Decimal(end[k]) - Decimal(start[k]) for k in range(3))
@@ -100,12 +99,10 @@ def geometry(kind: str, shape: dict[str, Any], origin: exact.Vector) -> list[str
     else:
         center = [Decimal(x) for x in shape["at"]]
         rpy = [exact.radians(Decimal(angle)) for angle in shape.get("rpy_deg", [0, 0, 0])]
-        sphere = "sphere" in shape
-        body = (
-            f'<sphere radius="{text(shape["sphere"])}"/>'
-            if sphere
-            else f'<box size="{text(*shape["box"])}"/>'
-        )
+        if "sphere" in shape:
+            body = f'<sphere radius="{text(shape["sphere"])}"/>'
+        else:
+            body = f'<box size="{text(*shape["box"])}"/>'
     xyz = [center[k] - origin[k] for k in range(3)]
     lines = [f'      <origin xyz="{text(*xyz)}" rpy="{text(*rpy)}"/>', f"      <geometry>{body}</geometry>"]
     if kind == "visual":
@@ -113,10 +110,47 @@ def geometry(kind: str, shape: dict[str, Any], origin: exact.Vector) -> list[str
     return [f"    <{kind}>", *lines, f"    </{kind}>"]
 
 
+def joint(i: int, facts: dict[str, Any], offset: exact.Vector, axis: exact.Vector) -> list[str]:
+    """The `<joint>` number i + 1, `offset` and `axis` (3,) in base axes, the former from the joint before."""
+    joints = facts["joints"]
+    angles = {"lower": "q_min_deg", "upper": "q_max_deg", "velocity": "qd_max_deg_s"}
+    limit = {name: exact.radians(Decimal(joints[key][i])) for name, key in angles.items()}
+    limit["effort"] = joints["effort"][i]
+    return [
+        f'  <joint name="{joints["names"][i]}" type="revolute">',
+        f'    <parent link="{link_name(i)}"/>',
+        f'    <child link="{link_name(i + 1)}"/>',
+        f'    <origin xyz="{text(*offset)}" rpy="0 0 0"/>',
+        f'    <axis xyz="{text(*axis)}"/>',
+        "    <limit " + " ".join(f'{name}="{text(x)}"' for name, x in limit.items()) + "/>",
+        "  </joint>",
+    ]
+
+
+def tool(n: int, offset: exact.Vector, R: exact.Matrix) -> list[str]:
+    """The frame `tool0` of an arm with n joints, massless: a link without `<inertial>` would weigh 1 kg."""
+    return [
+        '  <link name="tool0">',
+        "    <inertial>",
+        '      <origin xyz="0 0 0" rpy="0 0 0"/>',
+        '      <mass value="0"/>',
+        '      <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>',
+        "    </inertial>",
+        "  </link>",
+        '  <joint name="joint_tool" type="fixed">',
+        f'    <parent link="{link_name(n)}"/>',
+        '    <child link="tool0"/>',
+        f'    <origin xyz="{text(*offset)}" rpy="{text(*exact.roll_pitch_yaw(R))}"/>',
+        "  </joint>",
+    ]
+
+
 def urdf(facts: dict[str, Any]) -> str:
     """The whole URDF of a serial arm as text; `facts` read with `parse_float=Decimal`."""
     with exact.precisely():
-        frames, joints = dh_frames(facts["dh"]), facts["joints"]
+        frames, mass, n = dh_frames(facts["dh"]), masses(facts), len(facts["joints"]["names"])
+        origins = [frames[0][1], *(p for _, p in frames[:-1])]  # of the links' frames: base, 1 .. n
+        steps = [[b[k] - a[k] for k in range(3)] for a, b in pairwise([*origins, frames[n][1]])]
         lines = [
             '<?xml version="1.0" encoding="utf-8"?>',
             f"<!-- Written by `python -m urdf.build {facts['name']}` from robot.toml: change that file. -->",
@@ -124,57 +158,18 @@ def urdf(facts: dict[str, Any]) -> str:
         ]
         for color, rgba in facts["colors"].items():
             lines.append(f'  <material name="{color}"><color rgba="{text(*rgba)}"/></material>')
-        for i, link in enumerate(["base", *(str(k + 1) for k in range(len(joints["names"])))]):
-            origin = frames[max(i - 1, 0)][1]
+        for i, origin in enumerate(origins):
+            link = str(i or "base")
             values = facts["link"][link]
             lines.append(f'  <link name="{link_name(i)}">')
-            lines += inertial(link, values, masses(facts)[link], origin)
+            lines += inertial(link, values, mass[link], origin)
             for kind in ("visual", "collision"):
                 for shape in values[kind]:
                     lines += geometry(kind, shape, origin)
             lines.append("  </link>")
-        lines += [
-            '  <link name="tool0">',
-            "    <inertial>",
-            '      <origin xyz="0 0 0" rpy="0 0 0"/>',
-            '      <mass value="0"/>',
-            '      <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>',
-            "    </inertial>",
-            "  </link>",
-        ]
-        for i, name in enumerate(joints["names"]):
-            R, p = frames[i]
-            offset = [p[k] - frames[max(i - 1, 0)][1][k] for k in range(3)]
-            bounds = [
-                exact.radians(Decimal(joints[k][i])) for k in ("q_min_deg", "q_max_deg", "qd_max_deg_s")
-            ]
-            limit = {
-                "lower": bounds[0],
-                "upper": bounds[1],
-                "velocity": bounds[2],
-                "effort": joints["effort"][i],
-            }
-            lines += [
-                f'  <joint name="{name}" type="revolute">',
-                f'    <parent link="{link_name(i)}"/>',
-                f'    <child link="{link_name(i + 1)}"/>',
-                f'    <origin xyz="{text(*offset)}" rpy="0 0 0"/>',
-                f'    <axis xyz="{text(*(row[2] for row in R))}"/>',
-                "    <limit " + " ".join(f'{key}="{text(x)}"' for key, x in limit.items()) + "/>",
-                "  </joint>",
-            ]
-        n = len(joints["names"])
-        R, p = frames[n]
-        offset = [p[k] - frames[n - 1][1][k] for k in range(3)]
-        lines += [
-            '  <joint name="joint_tool" type="fixed">',
-            f'    <parent link="{link_name(n)}"/>',
-            '    <child link="tool0"/>',
-            f'    <origin xyz="{text(*offset)}" rpy="{text(*exact.roll_pitch_yaw(R))}"/>',
-            "  </joint>",
-            "</robot>",
-        ]
-        return "\n".join(lines) + "\n"
+        for i in range(n):
+            lines += joint(i, facts, steps[i], [row[2] for row in frames[i][0]])
+        return "\n".join([*lines, *tool(n, steps[n], frames[n][0]), "</robot>"]) + "\n"
 
 
 def link_name(i: int) -> str:

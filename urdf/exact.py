@@ -59,8 +59,8 @@ def roll_pitch_yaw(R: Matrix) -> Vector:
         R: (3, 3) rotation matrix.
 
     Returns:
-        (3,) roll, pitch, yaw in [rad], the pitch in [-pi/2, pi/2]; at a pitch of +-pi/2, where only a sum or a
-        difference of roll and yaw is defined, the roll is 0.
+        (3,) roll, pitch, yaw in [rad], the pitch in [-pi/2, pi/2]; at a pitch of +-pi/2, where only a sum or
+        a difference of roll and yaw is defined, the roll is 0.
     """
     cos_pitch = (R[0][0] ** 2 + R[1][0] ** 2).sqrt()
     pitch = arc_tangent(-R[2][0], cos_pitch)
@@ -72,14 +72,15 @@ def roll_pitch_yaw(R: Matrix) -> Vector:
 def principal_axes(inertia: Matrix) -> tuple[Vector, Matrix]:
     """Principal moments and axes of an inertia tensor, by Jacobi's rotations.
 
-    Every rotation turns by at most 45 degrees, and a tensor that is diagonal already is left alone, so the axes
-    stay in the order of the frame's axes and right-handed, with no sign left to choose.
+    Every rotation turns by at most 45 degrees, and a tensor that is diagonal already is left alone, so the
+    axes stay in the order of the frame's axes and right-handed, with no sign left to choose.
 
     Args:
         inertia: (3, 3) symmetric tensor, in [kg m^2].
 
     Returns:
-        (3,) moments in [kg m^2] and (3, 3) rotation R whose columns are the axes: `inertia = R diag(moments) R^T`.
+        (3,) moments in [kg m^2] and (3, 3) rotation R with the axes as columns,
+        `inertia = R diag(moments) R^T`.
     """
     A = [list(row) for row in inertia]
     R = [[Decimal(int(i == j)) for j in range(3)] for i in range(3)]

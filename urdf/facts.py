@@ -6,7 +6,7 @@ joints (`N` below: as many as `joints.names`) or given as a number.
 
 The shapes of a link are inline tables, placed in the base frame at the zero pose:
 
-    { box = [lx, ly, lz], at = [x, y, z], rpy_deg = [r, p, y], color = "orange" }       rpy_deg may be left out
+    { box = [lx, ly, lz], at = [x, y, z], rpy_deg = [r, p, y], color = "orange" }    rpy_deg may be left out
     { cylinder = radius, from = [x, y, z], to = [x, y, z], color = "orange" }
     { sphere = radius, at = [x, y, z], color = "orange" }
 
@@ -28,7 +28,8 @@ else:
 
 N = -1  # stands for the number of joints
 
-# key -> kind: "text", "names", "number", "shapes", or the length of an array of numbers; a key ending in "?" is optional
+# key -> kind: "text", "names", "number" (above 0), "shapes", or the length of an array of numbers;
+# a key ending in "?" may be left out, and "*" stands for any key
 TABLES: dict[str, dict[str, Any]] = {
     "": {"name": "text", "title": "text", "mass": "number", "source": "text"},
     "joints": {
@@ -111,9 +112,16 @@ def check(facts: dict[str, Any]) -> None:
             raise FactsError(f"expected a name of letters, digits and _, got {name!r}")
     links = ["base", *(str(i + 1) for i in range(joints))]
     if sorted(facts["link"]) != sorted(links):
-        raise FactsError(
-            f"expected the tables link.{', link.'.join(links)}, got link.{', link.'.join(facts['link'])}"
-        )
+        expected, got = (", ".join(f"link.{name}" for name in names) for names in (links, facts["link"]))
+        raise FactsError(f"expected the tables {expected}, got {got}")
+    limits = facts["joints"]
+    for i, name in enumerate(limits["names"]):
+        low, high = limits["q_min_deg"][i], limits["q_max_deg"][i]
+        if not low < high:
+            raise FactsError(f"{name}: expected q_min_deg < q_max_deg, got {low} and {high}")
+        for key in ("qd_max_deg_s", "effort"):
+            if not limits[key][i] > 0:
+                raise FactsError(f"{name}: expected {key} above 0, got {limits[key][i]}")
     for link, values in facts["link"].items():
         for shape in values["visual"]:
             if shape.get("color") not in facts["colors"]:
