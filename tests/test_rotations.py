@@ -1,0 +1,205 @@
+"""Rotations: exact near the identity and near a half turn, signed as the thesis forgot, group laws, rates."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from twin.rotations import (
+    continuous_quaternions,
+    matrix_from_quaternion,
+    pose_matrix,
+    pose_vector,
+    quaternion_from_matrix,
+    quaternion_product,
+    quaternion_rate,
+)
+
+# Aliaga 2019, section 3.1.2.2: the orientation of the IRB 140 in test 2, from its printed joint angles.
+R_TEST_2 = np.array(
+    [
+        [-0.17125763615437245, 0.38906365109355695, 0.9051520852633371],
+        [-0.4380119886992736, -0.8530045948118056, 0.28377571951394137],
+        [0.8825057052589087, -0.34786870601952485, 0.3164980940823773],
+    ]
+)
+QUAT_TEST_2 = np.array([0.27029422076516885, -0.5842193219534629, 0.020946045331934296, -0.7649771769550636])
+
+SMALL = (0.0, 1e-16, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+
+
+def random_axes(rng, count):
+    axes = rng.normal(size=(count, 3))
+    axes[: count // 4] *= rng.uniform(size=(count // 4, 3)) < 0.5  # coordinate planes and axes too
+    axes[np.all(axes == 0, axis=1)] = (0.0, 0.0, 1.0)
+    return axes / np.linalg.norm(axes, axis=1, keepdims=True)
+
+
+def half_angle_quaternions(axes, cosine, sine):
+    return np.concatenate([np.full((len(axes), 1), cosine), sine * axes], axis=1)
+
+
+def products_matrix(quat):
+    """R written out from the definition, v -> quat v conj(quat): independent of scipy and of the module."""
+    a, b, c, d = np.moveaxis(quat, -1, 0)
+    rows = [
+        [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
+        [2 * (b * c + a * d), a * a - b * b + c * c - d * d, 2 * (c * d - a * b)],
+        [2 * (b * d - a * c), 2 * (c * d + a * b), a * a - b * b - c * c + d * d],
+    ]
+    return np.moveaxis(np.array(rows), -1, 0)
+
+
+@pytest.mark.parametrize("angle", SMALL)
+def test_a_small_rotation_keeps_every_digit(angle):
+    quat = half_angle_quaternions(
+        random_axes(np.random.default_rng(0), 400), np.cos(angle / 2), np.sin(angle / 2)
+    )
+    np.testing.assert_allclose(quaternion_from_matrix(products_matrix(quat)), quat, rtol=0, atol=5e-16)
+
+
+@pytest.mark.parametrize("short_of_pi", SMALL[1:])
+def test_a_rotation_near_a_half_turn_keeps_every_digit(short_of_pi):
+    axes = random_axes(np.random.default_rng(1), 400)
+    quat = half_angle_quaternions(axes, np.sin(short_of_pi / 2), np.cos(short_of_pi / 2))
+    R = products_matrix(quat)
+    got = quaternion_from_matrix(R)
+    np.testing.assert_allclose(matrix_from_quaternion(got), R, rtol=0, atol=2e-15)
+    # Within rounding of a half turn either sign is the right one.
+    same = np.sign(np.sum(got * quat, axis=1, keepdims=True)) if short_of_pi <= 1e-15 else 1.0
+    np.testing.assert_allclose(got * same, quat, rtol=0, atol=5e-16)
+
+
+def test_any_rotation_agrees_with_scipy():
+    rotations = Rotation.random(5000, np.random.default_rng(2))
+    expected = rotations.as_quat(canonical=True)[:, [3, 0, 1, 2]]
+    got = quaternion_from_matrix(rotations.as_matrix())
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(matrix_from_quaternion(-got), rotations.as_matrix(), rtol=0, atol=2e-15)
+    np.testing.assert_allclose(matrix_from_quaternion(got), products_matrix(got), rtol=0, atol=2e-15)
+
+
+@pytest.mark.parametrize(
+    ("quat", "why"),
+    [
+        ((0, 1, 0, 0), "about x"),
+        ((0, 0, 1, 0), "about y"),
+        ((0, 0, 0, 1), "about z"),
+        ((0, -1 / 3, 2 / 3, -2 / 3), "the first of two equally large components is positive"),
+        ((0, 0.6, 0, -0.8), "not the largest of them"),
+        ((0, -0.48, 0.6, -0.64), "two signs differ from that of the largest"),
+    ],
+)
+def test_at_a_half_turn_the_largest_component_is_positive(quat, why):
+    n = np.array(quat[1:])
+    R = 2 * np.outer(n, n) - np.eye(3)  # symmetric to the last bit, hence a = 0
+    sign = np.sign(n[np.argmax(np.abs(n))])
+    np.testing.assert_allclose(
+        quaternion_from_matrix(R), sign * np.array(quat), rtol=0, atol=5e-16, err_msg=why
+    )
+
+
+def test_thesis_test_2_needs_the_signs_that_the_thesis_omits():
+    quat = quaternion_from_matrix(R_TEST_2)
+    assert np.sign(quat).tolist() == [1, -1, 1, -1]
+    np.testing.assert_allclose(quat, QUAT_TEST_2, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(matrix_from_quaternion(quat), R_TEST_2, rtol=0, atol=1e-15)
+
+    as_printed = np.abs(quat)  # eqs. (2.8)-(2.11): positive square roots only
+    error = np.max(np.abs(matrix_from_quaternion(as_printed) - R_TEST_2))
+    assert error == pytest.approx(0.8760239773985471, abs=1e-12)
+
+
+def test_continuous_quaternions_never_jump_and_stay_the_same_rotations():
+    t = np.linspace(0, 8 * np.pi, 400)
+    smooth = half_angle_quaternions(np.array([[0.6, 0.0, 0.8]]), 0.0, 1.0) * np.sin(t)[:, None]
+    smooth[:, 0] = np.cos(t)
+    folded = quaternion_from_matrix(matrix_from_quaternion(smooth))
+    assert np.sum(np.linalg.norm(np.diff(folded, axis=0), axis=1) > 1) == 8
+    np.testing.assert_allclose(continuous_quaternions(folded), smooth, rtol=0, atol=1e-15)
+    flipped = continuous_quaternions(-smooth)
+    np.testing.assert_array_equal(flipped[0], -smooth[0])
+    assert continuous_quaternions(np.empty((0, 4))).shape == (0, 4)
+
+
+def test_products_are_compositions_and_associate():
+    rng = np.random.default_rng(3)
+    p, q, r = rng.normal(size=(3, 100, 4))
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (p, q)]
+    np.testing.assert_allclose(
+        matrix_from_quaternion(quaternion_product(*unit)),
+        matrix_from_quaternion(unit[0]) @ matrix_from_quaternion(unit[1]),
+        rtol=0,
+        atol=2e-15,
+    )
+    left, right = (
+        quaternion_product(quaternion_product(p, q), r),
+        quaternion_product(p, quaternion_product(q, r)),
+    )
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-13)
+    assert quaternion_product(p[0], q).shape == (100, 4)
+
+
+def test_quaternion_rate_is_the_derivative_for_an_angular_velocity_in_the_base_frame():
+    rng = np.random.default_rng(4)
+    R = Rotation.random(50, rng)
+    omega = rng.normal(size=(50, 3))
+    quat = quaternion_from_matrix(R.as_matrix())
+    h = 1e-5
+    ahead, behind = (
+        quaternion_from_matrix((Rotation.from_rotvec(s * h * omega) * R).as_matrix()) for s in (1, -1)
+    )
+    differences = (ahead - behind) / (2 * h)
+    np.testing.assert_allclose(quaternion_rate(quat, omega), differences, rtol=0, atol=1e-9)
+    # A unit quaternion stays one, and the rate is odd in quat: both covers of the rotation move alike.
+    np.testing.assert_allclose(np.sum(quaternion_rate(quat, omega) * quat, axis=1), 0, atol=1e-15)
+    np.testing.assert_array_equal(quaternion_rate(-quat, omega), -quaternion_rate(quat, omega))
+
+
+def test_pose_vectors_and_matrices_are_inverse_in_any_batch_shape():
+    rng = np.random.default_rng(5)
+    quat = quaternion_from_matrix(Rotation.random(24, rng).as_matrix())
+    pose = np.concatenate([rng.normal(size=(24, 3)), quat], axis=1).reshape(2, 3, 4, 7)
+    T = pose_matrix(pose)
+    assert T.shape == (2, 3, 4, 4, 4)
+    np.testing.assert_array_equal(T[..., 3, :], np.broadcast_to([0, 0, 0, 1], (2, 3, 4, 4)))
+    np.testing.assert_allclose(pose_vector(T), pose, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(pose_vector(T[1, 2, 3]), pose_vector(T)[1, 2, 3])
+    assert pose_matrix(np.empty((0, 7))).shape == (0, 4, 4)
+    assert pose_vector(np.empty((0, 4, 4))).shape == (0, 7)
+
+
+def test_a_printed_quaternion_is_normalised_and_a_wrong_one_refused():
+    nine_digits = np.round(QUAT_TEST_2, 9)
+    R = matrix_from_quaternion(nine_digits)
+    np.testing.assert_allclose(R @ R.T, np.eye(3), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(R, R_TEST_2, rtol=0, atol=4e-9)
+    for wrong in (QUAT_TEST_2 * 1.00001, QUAT_TEST_2 * 0, QUAT_TEST_2 * np.nan):
+        with pytest.raises(ValueError, match="expected unit quaternions"):
+            matrix_from_quaternion(wrong)
+
+
+def test_nan_stays_nan():
+    T = np.eye(4)
+    T[1, 2] = np.nan
+    assert np.all(np.isnan(quaternion_from_matrix(np.full((3, 3), np.nan))))
+    assert np.any(np.isnan(pose_vector(T)))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "message"),
+    [
+        (quaternion_from_matrix, [(3, 4)], "expected R of shape (..., 3, 3), got (3, 4)"),
+        (quaternion_from_matrix, [()], "expected R of shape (..., 3, 3), got ()"),
+        (matrix_from_quaternion, [(3,)], "expected quat of shape (..., 4), got (3,)"),
+        (continuous_quaternions, [(4,)], "expected quats of shape (N, 4), got (4,)"),
+        (quaternion_product, [(4,), (2, 3)], "expected q of shape (..., 4), got (2, 3)"),
+        (quaternion_rate, [(4,), (4,)], "expected omega of shape (..., 3), got (4,)"),
+        (pose_vector, [(4,)], "expected T of shape (..., 4, 4), got (4,)"),
+        (pose_matrix, [(6,)], "expected pose of shape (..., 7), got (6,)"),
+    ],
+)
+def test_wrong_shapes_are_named(function, shapes, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        function(*(np.ones(shape) for shape in shapes))
