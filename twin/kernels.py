@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin import recursion
-from twin.trace import Scalar, Trace, source as written
+from twin.trace import Scalar, Trace, assignments
 from twin.tree import Tree
 
 Results = list[tuple[str, Any]]
@@ -50,15 +50,14 @@ class Symbols:
         self.qd = self.trace.inputs("qd", self.n)
         self.qdd = self.trace.inputs("qdd", self.n)
         self.inertias = self.trace.table("inertias", tree.n, 10)
-        self.gravity: recursion.Vector = tuple(self.trace.inputs("gravity", 3))
+        x, y, z = self.trace.inputs("gravity", 3)
+        self.gravity: recursion.Vector = (x, y, z)
         self.T_flange_tool = self.trace.table("T_flange_tool", 4, 4)
         self.at = recursion.placements(tree, self.tree_positions(), self.trace)
 
     def tree_positions(self) -> list[Scalar]:
         """`G q + g0`."""
-        return [
-            rate + offset for rate, offset in zip(self.in_tree(self.q), self.g0.tolist(), strict=True)
-        ]
+        return [rate + offset for rate, offset in zip(self.in_tree(self.q), self.g0.tolist(), strict=True)]
 
     def in_tree(self, rates: list[Any]) -> list[Scalar]:
         """`G` times joint velocities or accelerations."""
@@ -139,7 +138,9 @@ def _vector(values: list[Any]) -> Results:
 def _columns(on: Symbols, columns: list[tuple[recursion.Vector, recursion.Vector]]) -> Results:
     rows = zip(*[(*v, *omega) for v, omega in columns], strict=True)
     return [
-        (f"out[{i}, {j}]", value) for i, row in enumerate(rows) for j, value in enumerate(on.in_pendant(list(row)))
+        (f"out[{i}, {j}]", value)
+        for i, row in enumerate(rows)
+        for j, value in enumerate(on.in_pendant(list(row)))
     ]
 
 
@@ -191,7 +192,7 @@ def forward_dynamics(q, qd, tau, inertias, gravity, out):
 
 @njit(cache=True)
 def coriolis_matrix(q, qd, inertias, out):
-    """Christoffel C (n, n): the torque h(qd) is quadratic in qd, so C e_j = (h(qd + s e_j) - h(qd - s e_j)) / 4 s."""
+    """Christoffel C (n, n): h(qd) = C qd is quadratic, so C e_j = (h(qd + s e_j) - h(qd - s e_j)) / 4 s."""
     n = q.shape[0]
     s = 0.0
     for j in range(n):
@@ -218,16 +219,15 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray) -> str:
 
     Args:
         tree: the moving joints.
-        G: (n_tree, n) and `g0`: (n_tree,) embedding `q_tree = G q + g0`.
+        G: (n_tree, n) matrix of the embedding `q_tree = G q + g0`.
+        g0: (n_tree,) its offset.
     """
     parts = [HEADER.replace("from numba", "import numpy as np\nfrom numba")]
     for title, kernel in KERNELS.items():
         arguments = ", ".join((*kernel.samples, *kernel.shared, "out"))
         results = kernel.trace(Symbols(tree, G, g0))
-        parts.append(
-            f"\n\n@njit(cache=True)\ndef {title}({arguments}):\n"
-            f'    """{title.replace("_", " ").capitalize()}: `out` is {kernel.out}."""\n{written(results)}\n'
-        )
+        doc = f'"""{title.replace("_", " ").capitalize()}: `out` is {kernel.out}."""'
+        parts.append(f"\n\n@njit(cache=True)\ndef {title}({arguments}):\n    {doc}\n{assignments(results)}\n")
     parts.append(FOOTER)
     signatures = {title: (k.samples, k.shared) for title, k in KERNELS.items()} | COMPOSED
     for title, (samples, shared) in signatures.items():
@@ -285,6 +285,8 @@ def cache_folder() -> Path:
             return folder
     except OSError:
         pass
-    folder = Path(tempfile.gettempdir()) / f"irb-twin-kernels-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    folder = (
+        Path(tempfile.gettempdir()) / f"irb-twin-kernels-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    )
     folder.mkdir(exist_ok=True)
     return folder

@@ -4,15 +4,16 @@ They are written over scalars of any kind: floats, or the symbolic ones of `twin
 compiled kernels of `twin/kernels.py` come about.  3-vectors are tuples, rotations are tuples of rows; link
 `i` is the body that joint `i` moves, its frame lies at that joint, and parent `-1` is the base.
 
-Source: Featherstone 2008, section 5.3, in first-moment form (`h = m c`, inertia about the link's origin), which
-is linear in the inertial parameters; Aliaga 2019, section 2.2.2.3, with (2.21), (2.23) and (2.25) corrected.
+Source: Featherstone 2008, section 5.3, in first-moment form (`h = m c`, inertia about the link's origin),
+which is linear in the inertial parameters; Aliaga 2019, section 2.2.2.3, with (2.21), (2.23) and (2.25)
+corrected.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from twin.trace import Scalar, Trace, name
+from twin.trace import name
 from twin.tree import Tree
 
 Vector = tuple[Any, Any, Any]
@@ -71,8 +72,14 @@ class Placement(NamedTuple):
     axis: list[Vector]
 
 
-def placements(tree: Tree, q: list[Scalar], trace: Trace) -> Placement:
-    """The pose of every link in its parent's frame, for tree joint positions `q`."""
+def placements(tree: Tree, q: list[Any], functions: Any) -> Placement:
+    """The pose of every link in its parent's frame.
+
+    Args:
+        tree: the robot's moving joints.
+        q: tree joint positions, one scalar a joint.
+        functions: where the sine and cosine of such scalars are: a `Trace`, or `math` for floats.
+    """
     R: list[Rotation] = []
     p: list[Vector] = []
     axes: list[Vector] = []
@@ -82,7 +89,9 @@ def placements(tree: Tree, q: list[Scalar], trace: Trace) -> Placement:
         p0: Vector = (T[0][3], T[1][3], T[2][3])
         axis: Vector = tuple(tree.axes[i].tolist())
         if tree.kinds[i] == "revolute":
-            R.append(compose(R0, rotation_about(axis, trace.cos(q[i]), trace.sin(q[i]))))
+            c, s = functions.cos(q[i]), functions.sin(q[i])
+            name(f"q{i + 1}", (c, s), ("cos", "sin"))
+            R.append(compose(R0, rotation_about(axis, c, s)))
             p.append(p0)
         else:
             R.append(R0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twin import recursion
 from twin.errors import RobotError, UnknownNameError
 from twin.tree import Tree, frozen, inertial_parameters, transformed_parameters
 
@@ -165,7 +167,8 @@ def load(name_or_path: str | Path) -> Robot:
         return _from_facts(path)
     if text not in robot_names():
         raise UnknownNameError(
-            f"unknown robot {text!r}: known are {', '.join(robot_names())}, or the path of a .urdf or a robot.toml"
+            f"unknown robot {text!r}: known are {', '.join(robot_names())}, "
+            "or the path of a .urdf or a robot.toml"
         )
     return _from_facts(Path(str(resources.files("urdf"))) / text / "robot.toml")
 
@@ -174,9 +177,9 @@ def _from_urdf(path: Path) -> Robot:
     from twin.urdf_file import read_urdf
 
     name, tree, *limits = read_urdf(path)
-    robot = Robot(name, path, tree, *limits, S=np.eye(tree.n), G=frozen(np.eye(tree.n)), g0=frozen(np.zeros(tree.n)))
-    _require_inertia(robot)
-    return robot
+    _require_inertia(path, tree)
+    identity, zeros = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n))
+    return Robot(name, path, tree, *limits, S=identity, G=identity, g0=zeros)
 
 
 def _from_facts(path: Path) -> Robot:
@@ -198,11 +201,12 @@ def _from_facts(path: Path) -> Robot:
     return replace(robot, name=facts["name"], dh=dh, poses=MappingProxyType(poses))
 
 
-def _require_inertia(robot: Robot) -> None:
+def _require_inertia(path: Path, tree: Tree) -> None:
     """Raise `RobotError` if some joint moves nothing, which would leave its acceleration undefined."""
-    from twin.dynamics import mass_matrix
-
-    M = mass_matrix(robot, np.zeros(robot.n))
-    for name, moment in zip(robot.joint_names, np.diag(M), strict=True):
+    at = recursion.placements(tree, [0.0] * tree.n, math)
+    still, inertias = [0.0] * tree.n, tree.inertias.tolist()
+    for i, name in enumerate(tree.names):
+        unit = [float(i == j) for j in range(tree.n)]
+        moment = recursion.newton_euler(tree, at, still, unit, inertias, recursion.ZERO)[i]
         if not moment > 0:
-            raise RobotError(f"{robot.urdf}: joint {name!r} moves no mass; give a link beyond it an <inertial>")
+            raise RobotError(f"{path}: joint {name!r} moves no mass; give a link beyond it an <inertial>")

@@ -2,8 +2,8 @@
 
 The recursions of `twin/recursion.py` are written once, over anything that adds and multiplies.  Run on the
 scalars of this module they leave a trace: every zero and one of a robot's geometry has folded away, every
-expression that occurs twice is there once, and what no result needs is not there at all.  `source` writes
-that trace as assignments, which numba compiles.
+expression that occurs twice is there once, and what no result needs is not there at all.  `assignments`
+writes that trace down, for numba to compile.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Trace:
             return self.subtract(a, b.args[0])
         if a.op == "-x":
             return self.subtract(b, a.args[0])
-        return self._node("+", a, b)
+        return self._nodes.get(("+", id(b), id(a))) or self._node("+", a, b)
 
     def subtract(self, a: Scalar, b: Scalar) -> Scalar:
         """`a - b`."""
@@ -129,9 +129,7 @@ class Trace:
                 return b
             if a.constant < 0:
                 return self.negate(self.multiply(self.scalar(-a.constant), b))
-        elif id(b) < id(a) and self._nodes.get(("*", id(b), id(a))):
-            a, b = b, a
-        return self._node("*", a, b)
+        return self._nodes.get(("*", id(b), id(a))) or self._node("*", a, b)
 
     def negate(self, a: Scalar) -> Scalar:
         """`-a`."""
@@ -144,7 +142,7 @@ class Trace:
         return self._node("-x", a)
 
 
-def name(prefix: str, scalars: Iterable[Scalar | float], suffixes: str = "xyz") -> None:
+def name(prefix: str, scalars: Iterable[Scalar | float], suffixes: Sequence[str] = "xyz") -> None:
     """Give the components of a vector their names in the written source, where they have none yet."""
     for scalar, suffix in zip(scalars, suffixes, strict=True):
         if isinstance(scalar, Scalar) and scalar.label is None and scalar.op not in ("const", "input"):
@@ -154,7 +152,7 @@ def name(prefix: str, scalars: Iterable[Scalar | float], suffixes: str = "xyz") 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "-x": 2}
 
 
-def source(results: Sequence[tuple[str, Scalar | float]], indent: str = "    ") -> str:
+def assignments(results: Sequence[tuple[str, Scalar | float]], indent: str = "    ") -> str:
     """Write the assignments that compute `results`.
 
     Args:

@@ -20,7 +20,7 @@ SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
 
 
 class UrdfModel(NamedTuple):
-    """What a URDF says: its name, its tree, and limits per moving joint ((n,) arrays, infinite where absent)."""
+    """What a URDF says: its name, its tree, and (n,) limits, infinite where absent."""
 
     name: str
     tree: Tree
@@ -113,7 +113,7 @@ def _parsed(path: Path) -> Any:
 
 def _elements(path: Path, tag: str) -> Any:
     """The document's root, or its children of that tag."""
-    from lxml import etree
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
     try:
         root = etree.parse(str(path)).getroot()
@@ -140,7 +140,7 @@ def _body(path: Path, link: Any) -> np.ndarray:
         )
     if not moments[2] <= moments[0] + moments[1] + slack:
         raise RobotError(
-            f"{where} has principal moments of inertia {moments[0]:g}, {moments[1]:g}, {moments[2]:g} kg m^2, "
+            f"{where} has principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, "
             "which no body can have: the largest must not exceed the sum of the others"
         )
     return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
@@ -156,8 +156,9 @@ def _axis(path: Path, joint: Any) -> np.ndarray:
 def _limits(path: Path, joint: Any) -> tuple[float, float, float, float]:
     """Position range, speed and effort limit of a joint."""
     limit = joint.limit
-    bounded = limit is not None and joint.joint_type != "continuous"
-    low, high = (limit.lower, limit.upper) if bounded else (-np.inf, np.inf)
+    low = high = None
+    if limit is not None and joint.joint_type != "continuous":
+        low, high = limit.lower, limit.upper
     low, high = (-np.inf if low is None else low), (np.inf if high is None else high)
     if not low <= high:
         raise RobotError(
@@ -167,7 +168,9 @@ def _limits(path: Path, joint: Any) -> tuple[float, float, float, float]:
     for what in ("velocity", "effort"):
         value = getattr(limit, what, 0.0) or 0.0
         if not value >= 0:
-            raise RobotError(f"{path}: joint {joint.name!r} has the {what} limit {value:g}, expected at least 0")
+            raise RobotError(
+                f"{path}: joint {joint.name!r} has the {what} limit {value:g}, expected at least 0"
+            )
         rates.append(value or np.inf)
     return low, high, rates[0], rates[1]
 

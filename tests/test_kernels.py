@@ -1,0 +1,121 @@
+"""The tracer and the modules that it writes."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import twin
+from twin import kernels, trace
+
+
+def test_zeros_and_ones_fold_away():
+    t = trace.Trace()
+    x, y = t.inputs("x", 2)
+    assert (0.0 * x + 1.0 * y) is y
+    assert (x - x).constant == 0.0
+    assert (x + 0.0) is x
+    negative = -x
+    assert -negative is x
+    assert (t.scalar(2.0) * 3.0 - 1.0).constant == 5.0
+    assert (x + (-y)) is (x - y)
+    assert (x * y) is (x * y)
+
+
+def test_source_computes_what_the_trace_says():
+    t = trace.Trace()
+    x, y, z = t.inputs("x", 3)
+    shared = x * y - z
+    results = [
+        ("out[0]", -(shared - (x - (y - z)) * -2.0)),
+        ("out[1]", t.cos(shared) * (shared + 1.5) - t.sin(-x)),
+        ("out[2]", 4.0 - (x - (y + (z - 1.0)))),
+        ("out[3]", 7.0),
+        ("out[4]", x * (y * z) - x * -y),
+    ]
+    text = trace.assignments(results, indent="")
+    out = np.empty(5)
+    a, b, c = 0.3, -1.7, 2.9
+    exec(text, {"x": [a, b, c], "out": out, "cos": math.cos, "sin": math.sin})
+    s = a * b - c
+    expected = [
+        -(s + 2.0 * (a - (b - c))),
+        math.cos(s) * (s + 1.5) + math.sin(a),
+        4.0 - (a - (b + (c - 1.0))),
+        7.0,
+        a * (b * c) + a * b,
+    ]
+    np.testing.assert_allclose(out, expected, rtol=1e-15)
+    assert text.count("x[0] * x[1]") + text.count("x_0 * x_1") <= 2  # written once, reused by name
+
+
+def test_source_is_the_same_every_time():
+    robot = twin.load("irb140")
+    assert kernels.source(robot.tree, robot.G, robot.g0) == kernels.source(robot.tree, robot.G, robot.g0)
+
+
+def test_embedding_acts_as_a_coupling():
+    """M = G^T M_tree G and tau = G^T tau_tree, for a coupling of axes 2 and 3."""
+    from dataclasses import replace
+    from types import SimpleNamespace
+
+    robot = twin.load("irb140")
+    G = np.eye(6)
+    G[2, 1] = -1.0
+    g0 = np.array([0, 0.1, -0.2, 0, 0, 0])
+    coupled = replace(robot, G=G, g0=g0)
+    module = SimpleNamespace()
+    exec(kernels.source(robot.tree, G, g0).replace("@njit(cache=True)", ""), module.__dict__)
+    coupled.__dict__["kernels"] = module
+    q, qd, qdd = np.random.default_rng(5).normal(size=(3, 6))
+    at = G @ q + g0
+    M = G.T @ twin.mass_matrix(robot, at) @ G
+    np.testing.assert_allclose(twin.mass_matrix(coupled, q), M, atol=1e-13)
+    tau = G.T @ twin.inverse_dynamics(robot, at, G @ qd, G @ qdd)
+    np.testing.assert_allclose(twin.inverse_dynamics(coupled, q, qd, qdd), tau, atol=1e-12)
+    np.testing.assert_allclose(twin.jacobian(coupled, q), twin.jacobian(robot, at) @ G, atol=1e-14)
+
+
+def test_runs_without_the_compiler():
+    """With NUMBA_DISABLE_JIT=1 the same source runs as plain Python, to round-off the same."""
+    program = (
+        "import numpy as np, twin\n"
+        "r = twin.load('irb140'); q = np.linspace(-1, 1, 6)\n"
+        "tau, qdd = twin.inverse_dynamics(r, q, 2 * q, -q), twin.forward_dynamics(r, q, q, q)\n"
+        "print([*tau.tolist(), *qdd.tolist()])\n"
+    )
+    outputs = []
+    for disabled in ("0", "1"):
+        run = subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"NUMBA_DISABLE_JIT": disabled},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        outputs.append(np.array(json.loads(run.stdout)))
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-13)
+
+
+def test_cache_folder_falls_back_where_the_home_cannot_be_written(monkeypatch):
+    import platformdirs
+
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: Path("/proc/no/such"))
+    assert kernels.cache_folder().is_dir()
+
+
+def test_importing_twin_is_light():
+    program = (
+        "import sys, twin; print([m for m in ('numba', 'urchin', 'pybullet', 'scipy') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_public_names_resolve():
+    for name in twin.__all__:
+        assert callable(getattr(twin, name)), name

@@ -1,0 +1,130 @@
+"""Loading robots: what is accepted, and the one sentence that refuses what no simulation could mean."""
+
+import numpy as np
+import pytest
+
+import twin
+from twin.errors import RobotError, UnknownNameError
+
+URDF = """<robot name="arm">
+  <link name="base"/>
+  <link name="one">
+    <inertial><origin xyz="0.1 0 0"/><mass value="{mass}"/>
+      <inertia ixx="{ixx}" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <joint name="turn" type="{kind}">
+    <parent link="base"/><child link="{child}"/><axis xyz="0 0 1"/>
+    <limit lower="{lower}" upper="1" velocity="{velocity}" effort="0"/>
+  </joint>
+</robot>"""
+GOOD = {"mass": "2", "ixx": "0.1", "kind": "revolute", "child": "one", "lower": "-1", "velocity": "3"}
+
+
+def written(tmp_path, text, name="arm.urdf"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_a_small_urdf(tmp_path):
+    robot = twin.load(written(tmp_path, URDF.format(**GOOD)))
+    assert (robot.name, robot.n, robot.joint_names) == ("arm", 1, ("turn",))
+    assert robot.tau_max[0] == np.inf  # an effort of 0 says nothing
+    assert robot.dh is None
+    np.testing.assert_allclose(twin.mass_matrix(robot, [0.3]), [[0.1 + 2 * 0.1**2]], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mass": "-2"}, "link 'one' has mass -2 kg, expected a finite number of at least 0"),
+        ({"mass": "nan"}, "link 'one' has mass nan kg"),
+        ({"mass": "heavy"}, "cannot be read as a URDF: .*heavy"),
+        ({"mass": "0"}, "link 'one' has inertia but no mass"),
+        ({"ixx": "0.3"}, "principal moments of inertia 0.1, 0.1, 0.3 kg m\\^2, which no body can have"),
+        ({"ixx": "-0.1"}, "principal moment of inertia of -0.1"),
+        ({"ixx": "inf"}, "not finite"),
+        (
+            {"kind": "planar"},
+            "type 'planar', supported are revolute, continuous, prismatic, fixed",
+        ),
+        ({"kind": "spinning"}, "spinning"),
+        ({"child": "two"}, "two"),
+        ({"lower": "2"}, "joint 'turn' has the range 2 to 1, expected lower <= upper"),
+        ({"velocity": "-3"}, "joint 'turn' has the velocity limit -3, expected at least 0"),
+    ],
+)
+def test_an_impossible_urdf_is_refused(tmp_path, change, message):
+    path = written(tmp_path, URDF.format(**GOOD | change))
+    with pytest.raises(RobotError, match=message) as caught:
+        twin.load(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<robot name='a'><link name='b'>", "not well-formed XML"),
+        ("", "not well-formed XML"),
+        ("<mujoco/>", "its root element is <mujoco>, expected <robot>"),
+        ("<robot name='a'><link name='b'/></robot>", "no joint moves"),
+        (
+            "<robot name='a'><link name='b'/><link name='c'/><joint name='j' type='continuous'>"
+            "<parent link='b'/><child link='c'/></joint></robot>",
+            "joint 'j' moves no mass",
+        ),
+    ],
+)
+def test_a_malformed_urdf_is_refused(tmp_path, text, message):
+    with pytest.raises(RobotError, match=message):
+        twin.load(written(tmp_path, text))
+
+
+def test_a_missing_file_and_an_unknown_name():
+    with pytest.raises(RobotError, match=r"no such robot file: /nowhere/arm\.urdf"):
+        twin.load("/nowhere/arm.urdf")
+    with pytest.raises(UnknownNameError, match="unknown robot 'irb99': known are irb140"):
+        twin.load("irb99")
+
+
+def test_robot_toml_with_an_unknown_key_or_a_short_row(tmp_path):
+    facts = twin.load("irb140").urdf.with_name("robot.toml").read_text()
+    with pytest.raises(RobotError, match="unknown key 'colour'"):
+        twin.load(written(tmp_path, 'colour = "orange"\n' + facts, "robot.toml"))
+    start = facts.index("alpha_deg")
+    end = facts.index("\n", start)
+    short = facts[:start] + "alpha_deg = [-90, 0, 90]" + facts[end:]
+    with pytest.raises(RobotError, match="expected 6 numbers, got 3"):
+        twin.load(written(tmp_path, short, "robot.toml"))
+
+
+def test_robot_toml_by_path_is_the_robot_by_name():
+    by_name = twin.load("irb140")
+    by_path = twin.load(by_name.urdf.with_name("robot.toml"))
+    assert np.array_equal(by_name.tree.inertias, by_path.tree.inertias)
+    assert np.array_equal(by_name.poses["test_1"], by_path.poses["test_1"])
+
+
+def test_payload_and_mounting_are_checked():
+    robot = twin.load("irb140")
+    with pytest.raises(ValueError, match="payload mass of at least 0 kg, got -1"):
+        twin.Payload(-1.0)
+    with pytest.raises(ValueError, match="payload mass"):
+        twin.Payload(float("nan"))
+    with pytest.raises(ValueError, match="no body has the principal moments"):
+        twin.Payload(1.0, (0, 0, 0), np.diag([1.0, 1.0, 3.0]))
+    with pytest.raises(ValueError, match="symmetric"):
+        twin.Payload(1.0, (0, 0, 0), [[1, 1, 0], [0, 1, 0], [0, 0, 1]])
+    with pytest.raises(UnknownNameError, match="unknown mounting 'ceiling': known are floor, wall, inverted"):
+        robot.mounted("ceiling")
+    with pytest.raises(ValueError, match="gravity vector of 3 finite numbers"):
+        robot.with_gravity([0, 0])
+
+
+def test_a_robot_is_immutable():
+    robot = twin.load("irb140")
+    with pytest.raises(ValueError, match="read-only"):
+        robot.q_min[0] = 0.0
+    with pytest.raises(AttributeError):
+        robot.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
