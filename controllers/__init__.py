@@ -1,0 +1,80 @@
+"""Control laws: callables ``(state, reference) -> tau`` that know a robot model and nothing of the engine.
+
+The same law runs against PyBullet, against the analytic plant, on a recorded log, or on a real arm.
+
+>>> controller = controllers.make("computed_torque", robot, bandwidth=20.0)
+>>> tau = controller(state, reference)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from twin.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from twin.robot import Robot
+    from twin.sampling import Reference, State
+
+_LAWS = {
+    "pd": ("controllers.pd", "PD"),
+    "pd_gravity": ("controllers.pd", "PDGravity"),
+    "pid": ("controllers.pid", "PID"),
+    "computed_torque": ("controllers.computed_torque", "ComputedTorque"),
+}
+
+NAMES: tuple[str, ...] = tuple(_LAWS)
+"""The control laws that `make` knows, from the simplest to the one with the whole model."""
+
+
+class Controller(Protocol):
+    """What a control law looks like from outside."""
+
+    name: str
+
+    def __call__(self, state: State, reference: Reference) -> NDArray:
+        """Demanded joint torques.
+
+        Args:
+            state: measured: time t in [s], positions q: (n,) in [rad], velocities qd: (n,) in [rad/s].
+            reference: wanted: q: (n,) in [rad], qd: (n,) in [rad/s], qdd: (n,) in [rad/s^2].
+
+        Returns:
+            tau: (n,) in [N m], a new array, before the drive limits it.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Forget the past, so that the next run is the same as the first."""
+        ...
+
+
+def law(name: str) -> type:
+    """The class of the control law called `name`.
+
+    Raises:
+        UnknownNameError: if there is none; the message lists those that exist.
+    """
+    if name not in _LAWS:
+        raise UnknownNameError(f"unknown controller {name!r}: known are {', '.join(NAMES)}")
+    module, attribute = _LAWS[name]
+    return getattr(import_module(module), attribute)
+
+
+def make(name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> Controller:
+    """Make the control law called `name` for a robot.
+
+    Args:
+        name: one of `NAMES`.
+        robot: the controller's own model of the robot; the plant may differ from it.
+        bandwidth: omega, the place of the closed loop's poles, scalar or (n,), in [rad/s].
+        period: time between two calls, in [s]; only the integral of the PID uses it.
+
+    Raises:
+        UnknownNameError: if there is no such law.
+        ValueError: if the bandwidth or the period is not positive and finite.
+    """
+    return law(name)(robot, bandwidth=bandwidth, period=period)

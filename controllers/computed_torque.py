@@ -1,0 +1,53 @@
+"""Computed torque: the model's own torque for the acceleration that the error asks for.
+
+    tau = M(q) [qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)] + C(q, qd) qd + g(q)
+    Kp = diag(omega_i^2),  Kv = diag(2 omega_i)                 (Aliaga 2019, eqs. (2.28)-(2.29))
+
+On a robot that is the model, every joint becomes `edd + 2 omega ed + omega^2 e = 0`, whatever the others
+do. The right-hand side is the inverse dynamics of the commanded acceleration, so the whole law is one
+call of the recursive Newton-Euler kernel; no mass matrix is formed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controllers.gains import natural_frequencies
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from twin.robot import Robot
+    from twin.sampling import Reference, State
+
+
+class ComputedTorque:
+    """Inverse dynamics of the reference acceleration plus PD in acceleration units."""
+
+    name = "computed_torque"
+
+    def __init__(self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> None:
+        """Place the poles.
+
+        Args:
+            robot: the controller's own model of the robot.
+            bandwidth: natural frequencies omega, scalar or (n,), in [rad/s].
+            period: unused; every law takes the same arguments.
+        """
+        self.robot = robot
+        omega = natural_frequencies(bandwidth, robot.n)
+        self.Kp = omega**2
+        self.Kv = 2 * omega
+
+    def __call__(self, state: State, reference: Reference) -> NDArray:
+        """Demanded torques (n,) in [N m]."""
+        robot = self.robot
+        qdd = reference.qdd + self.Kv * (reference.qd - state.qd) + self.Kp * (reference.q - state.q)
+        tau = np.empty(robot.n)
+        robot.kernels.inverse_dynamics(state.q, state.qd, qdd, robot.tree.inertias, robot.gravity, tau)
+        return tau
+
+    def reset(self) -> None:
+        """Nothing to forget: the law has no memory."""

@@ -1,0 +1,101 @@
+"""Gains derived from one number, the bandwidth omega, and the robot's own inertia.
+
+Feedback without a model treats every joint as a constant inertia of its own, `Mbar = diag M(0)`, the
+diagonal of the mass matrix at the zero pose, driven by a torque and disturbed by everything else
+(gravity, Coriolis torque, the other joints, and the change of the inertia along the motion):
+
+    Mbar_i qdd_i = tau_i - d_i
+
+With `e = q_ref - q` the closed loop of a feedback law is linear in every joint, and its gains follow
+from where its poles should lie. A multiple real pole at `-omega` is the fastest choice that does not
+oscillate, and the same omega makes different laws comparable:
+
+- PD, `tau = Kp e + Kd ed`:   Mbar s^2 + Kd s + Kp = Mbar (s + omega)^2, so
+  `Kp = omega^2 Mbar`, `Kd = 2 omega Mbar`.
+- PID, `tau = Kp e + Ki int(e) + Kd ed`:   Mbar s^3 + Kd s^2 + Kp s + Ki = Mbar (s + omega)^3, so
+  `Kd = 3 omega Mbar`, `Kp = 3 omega^2 Mbar`, `Ki = omega^3 Mbar`.
+- Computed torque has M itself in the law, so its loop is `s^2 + Kv s + Kp = (s + omega)^2` with the
+  thesis' `Kp = omega^2`, `Kv = 2 omega` (Aliaga 2019, eq. (2.29)).
+
+Where the true inertia M differs from Mbar the poles move: the PD loop stays stable for every M > 0 (the
+gains are a spring and a damper), the PID loop, by Routh's criterion, as long as
+`Kd Kp > M Ki`, that is for `M < 9 Mbar`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from twin.robot import Robot
+
+
+class PDGains(NamedTuple):
+    """Kp: (n,) in [N m/rad]; Kd: (n,) in [N m s/rad]."""
+
+    Kp: NDArray
+    Kd: NDArray
+
+
+class PIDGains(NamedTuple):
+    """Kp: (n,) in [N m/rad]; Ki: (n,) in [N m/(rad s)]; Kd: (n,) in [N m s/rad]."""
+
+    Kp: NDArray
+    Ki: NDArray
+    Kd: NDArray
+
+
+def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
+    """One natural frequency a joint from a scalar or from one value a joint.
+
+    Args:
+        bandwidth: scalar or (n,), in [rad/s].
+        n: number of joints.
+
+    Returns:
+        omega: (n,) in [rad/s].
+
+    Raises:
+        ValueError: if the shape is neither, or a value is not positive and finite.
+    """
+    omega = np.asarray(bandwidth, dtype=float)
+    if omega.shape not in ((), (n,)):
+        raise ValueError(f"expected bandwidth of shape () or ({n},), got {omega.shape}")
+    if not np.all((omega > 0) & (omega < np.inf)):
+        raise ValueError(f"expected a positive, finite bandwidth in rad/s, got {bandwidth}")
+    return np.full(n, omega) if omega.ndim == 0 else omega.copy()
+
+
+def diagonal_inertia(robot: Robot) -> NDArray:
+    """Mbar = diag M(0): (n,) in [kg m^2], what each joint turns at the zero pose with the others locked."""
+    from twin.dynamics import mass_matrix  # compiles the model: not at the module's top
+
+    return np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
+
+
+def pd_gains(robot: Robot, bandwidth: ArrayLike) -> PDGains:
+    """Kp = omega^2 Mbar and Kd = 2 omega Mbar: a double pole at -omega.
+
+    Args:
+        robot: the controller's model.
+        bandwidth: omega, scalar or (n,), in [rad/s].
+    """
+    omega = natural_frequencies(bandwidth, robot.n)
+    inertia = diagonal_inertia(robot)
+    return PDGains(Kp=omega**2 * inertia, Kd=2 * omega * inertia)
+
+
+def pid_gains(robot: Robot, bandwidth: ArrayLike) -> PIDGains:
+    """Kp = 3 omega^2 Mbar, Ki = omega^3 Mbar and Kd = 3 omega Mbar: a triple pole at -omega.
+
+    Args:
+        robot: the controller's model.
+        bandwidth: omega, scalar or (n,), in [rad/s].
+    """
+    omega = natural_frequencies(bandwidth, robot.n)
+    inertia = diagonal_inertia(robot)
+    return PIDGains(Kp=3 * omega**2 * inertia, Ki=omega**3 * inertia, Kd=3 * omega * inertia)

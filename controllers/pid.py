@@ -1,0 +1,64 @@
+"""Proportional-integral-derivative feedback in the parallel form, with anti-windup.
+
+    tau = Kp e + Ki int(e dt) + Kd ed,      e = q_ref - q       (Aliaga 2019, eq. (2.27))
+
+The integral finds the weight of the arm by itself, so a constant pose is held without error. It is
+summed by the rectangle rule, once a control period, the present error included.
+
+Anti-windup is conditional integration: while the torque that a joint demands lies beyond what its drive
+can give, and its error would push the demand further out, that joint's integral stands still. A joint
+whose error already drives it back goes on integrating, and the other joints never notice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controllers.gains import pid_gains
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from twin.robot import Robot
+    from twin.sampling import Reference, State
+
+
+class PID:
+    """PD feedback with the integral of the error, which stops while the drive is at its limit."""
+
+    name = "pid"
+
+    def __init__(self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> None:
+        """Derive the gains from the model.
+
+        Args:
+            robot: the controller's own model of the robot; its `tau_max` is the drive's limit.
+            bandwidth: omega, scalar or (n,), in [rad/s].
+            period: time between two calls, in [s].
+
+        Raises:
+            ValueError: if the bandwidth or the period is not positive and finite.
+        """
+        if not 0 < period < np.inf:
+            raise ValueError(f"expected a positive, finite control period in s, got {period}")
+        self.robot = robot
+        self.gains = pid_gains(robot, bandwidth)
+        self.period = float(period)
+        self.integral = np.zeros(robot.n)  # of the error, in [rad s]
+
+    def __call__(self, state: State, reference: Reference) -> NDArray:
+        """Demanded torques (n,) in [N m]; advances the integral by one period."""
+        Kp, Ki, Kd = self.gains
+        error = reference.q - state.q
+        feedback = Kp * error + Kd * (reference.qd - state.qd)
+        integral = self.integral + error * self.period
+        demand = feedback + Ki * integral
+        winding_up = (np.abs(demand) > self.robot.tau_max) & (demand * error > 0)
+        self.integral = np.where(winding_up, self.integral, integral)
+        return feedback + Ki * self.integral
+
+    def reset(self) -> None:
+        """Empty the integral."""
+        self.integral = np.zeros(self.robot.n)
