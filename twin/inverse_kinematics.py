@@ -105,8 +105,8 @@ def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
     if len(wrong):
         where, deviation = wrong[0].tolist(), errors[tuple(wrong[0])]
         raise ValueError(
-            f"expected T_base_tool{where or ''} to be rigid within {RIGID_TOLERANCE:g} (a right-handed rotation, "
-            f"last row 0 0 0 1), got a deviation of {deviation:.3g}"
+            f"expected T_base_tool{where or ''} to be rigid within {RIGID_TOLERANCE:g} (a right-handed "
+            f"rotation, last row 0 0 0 1), got a deviation of {deviation:.3g}"
         )
     return T
 

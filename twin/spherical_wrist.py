@@ -167,22 +167,25 @@ def _dh_angles(T, arm, theta_free, theta):
 def _two_link(x, y, a2, forearm, elbow, theta_2_free):
     """Return theta_2 and the bend phi of the forearm against the lower arm; NaN out of reach.
 
-    With `1 - cos phi` and `1 + cos phi` as products, phi keeps all its digits near 0 and pi, where arccos
-    has an infinite slope; a distance beyond reach by rounding gives phi = 0 or pi.
+    With `1 - cos phi` and `1 + cos phi` as products, phi keeps the digits near 0 and pi that arccos loses.
+    Within rounding of full stretch or fold it is 0 or pi exactly, so that both elbows are the same.
     """
     distance = math.hypot(x, y)
     outer, inner = abs(a2) + forearm, abs(abs(a2) - forearm)
-    slack = REACH_TOLERANCE * outer
+    slack, rounding = REACH_TOLERANCE * outer, SINGULAR_TOLERANCE * outer
     if not inner - slack <= distance <= outer + slack:
         return math.nan, math.nan
-    bent = max((outer - distance) * (outer + distance), 0.0)  # 2 |a2| forearm (1 - cos phi) for a2 > 0
-    straight = max((distance - inner) * (distance + inner), 0.0)  # 2 |a2| forearm (1 + cos phi) for a2 > 0
+    bent = straight = 0.0  # 2 |a2| forearm (1 - cos phi) and 2 |a2| forearm (1 + cos phi), for a2 > 0
+    if distance < outer - rounding:
+        bent = (outer - distance) * (outer + distance)
+    if distance > inner + rounding:
+        straight = (distance - inner) * (distance + inner)
     phi = 2.0 * math.atan2(math.sqrt(bent), math.sqrt(straight))
     if a2 < 0.0:
         phi -= math.pi  # the link points along minus x of its own frame
-    if elbow == 1:
+    if elbow == 1 and bent > 0.0 and straight > 0.0:
         phi = -phi
-    if distance <= SINGULAR_TOLERANCE * outer:
+    if distance <= rounding:
         return theta_2_free, phi
     return math.atan2(y, x) - math.atan2(forearm * math.sin(phi), a2 + forearm * math.cos(phi)), phi
 

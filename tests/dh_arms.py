@@ -1,0 +1,80 @@
+"""Arms by their Denavit-Hartenberg tables: plain products as a second oracle, and what tests ask of poses."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from twin.robot import DH
+
+TURN = 2 * np.pi
+
+
+def dh_frames(dh, theta):
+    """Poses of the six DH frames, the plain product of the four elementary transforms: the second oracle."""
+    T = np.zeros((*theta.shape[:-1], 4, 4)) + np.eye(4)
+    frames = []
+    for i in range(6):
+        turn, shift, twist = (np.zeros((*theta.shape[:-1], 4, 4)) + np.eye(4) for _ in range(3))
+        c, s = np.cos(theta[..., i]), np.sin(theta[..., i])
+        turn[..., 0, 0], turn[..., 0, 1], turn[..., 1, 0], turn[..., 1, 1] = c, -s, s, c
+        shift[..., :3, 3] = (dh.a[i], 0.0, dh.d[i])
+        c, s = np.cos(dh.alpha[i]), np.sin(dh.alpha[i])
+        twist[..., 1:3, 1:3] = [[c, -s], [s, c]]
+        T = T @ turn @ shift @ twist
+        frames.append(T)
+    return frames
+
+
+def dh_pose(robot, q):
+    return dh_frames(robot.dh, q @ robot.S.T + robot.dh.theta0)[-1]
+
+
+def pose_errors(robot, q, T, fk=dh_pose):
+    """Largest entry of FK(q) - T for each of the solutions (..., 8, 6), 0 for the NaN rows."""
+    none = np.isnan(q[..., :1])
+    errors = np.max(np.abs(fk(robot, np.where(none, 0.0, q)) - T[..., None, :, :]), axis=(-2, -1))
+    return np.where(none[..., 0], 0.0, errors)
+
+
+def distance_mod_turn(q, q_ref):
+    """Largest joint difference modulo 2 pi of each row of (..., 8, 6) from (..., 6)."""
+    difference = q - q_ref[..., None, :]
+    return np.max(np.abs(difference - TURN * np.round(difference / TURN)), axis=-1)
+
+
+def geometry(robot, q):
+    """What the bits of the row are made of, from the DH frames: forward, bend, sine of theta_5."""
+    theta = q @ robot.S.T + robot.dh.theta0
+    frames = dh_frames(robot.dh, theta)
+    wrist = frames[3][..., :3, 3]
+    forward = np.sum(frames[0][..., :3, 0] * wrist, axis=-1)  # of the wrist centre from axis 1
+    lower_arm = frames[1][..., :3, 3] - frames[0][..., :3, 3]
+    forearm = wrist - frames[1][..., :3, 3]
+    turn = np.sum(np.cross(lower_arm, forearm) * frames[0][..., :3, 2], axis=-1)
+    bend = turn / (np.linalg.norm(lower_arm, axis=-1) * np.linalg.norm(forearm, axis=-1))
+    return forward, bend, np.sin(theta[..., 4])
+
+
+def random_poses_of(robot, rng, count):
+    q = rng.uniform(robot.q_min, robot.q_max, (count, 6))
+    return q, dh_pose(robot, q)
+
+
+def irb1400(robot):
+    """The arm of Norrlöf 1999, Table 2.1 and eq. (2.25): the other sign convention, a3, and a coupling."""
+    half = np.pi / 2
+    S = np.eye(6)
+    S[2, 1] = -1.0
+    return replace(
+        robot,
+        name="irb1400",
+        S=S,
+        dh=DH(
+            theta0=np.array([0, -half, 0, 0, 0, np.pi]),
+            d=np.array([0.475, 0, 0, 0.72, 0, 0.085]),
+            a=np.array([0.15, 0.6, 0.12, 0, 0, 0]),
+            alpha=np.array([-half, 0, -half, half, -half, 0]),
+        ),
+        q_min=np.deg2rad([-170.0, -70, -65, -150, -115, -300]),
+        q_max=np.deg2rad([170.0, 70, 70, 150, 115, 300]),
+    )
