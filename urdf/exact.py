@@ -25,7 +25,8 @@ def arc_tangent(y: Decimal, x: Decimal) -> Decimal:
     if x < 0:
         return arc_tangent(-y, -x) + (PI if y > 0 else -PI)
     if abs(y) > x:
-        return (PI / 2 if y > 0 else -PI / 2) - arc_tangent(x, y)
+        steep = PI / 2 - arc_tangent(x, abs(y))
+        return steep if y > 0 else -steep
     t = y / x
     halvings = 4
     for _ in range(halvings):  # atan t = 2 atan(t / (1 + sqrt(1 + t^2))), until the series is short
