@@ -1,0 +1,65 @@
+"""The robot as its own model has it: forward dynamics under the engine's recursion, without the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.dynamics import forward_dynamics
+from twin.robot import Robot
+
+
+class AnalyticPlant:
+    """Stands in for `twin.engine.Simulation` wherever no picture is wanted.
+
+    One step is `qd+ = qd + dt qdd`, then `q+ = q + dt qd+`, each rounded as the engine rounds it, so that the
+    two differ by the rounding of `qdd` alone.
+
+    Args:
+        robot: what is simulated, with its payload and gravity.
+        time_step: of the integration, in [s].
+    """
+
+    def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
+        if not (time_step > 0 and np.isfinite(time_step)):
+            raise ValueError(f"expected a time step above 0 s, got {time_step}")
+        self.robot = robot
+        self.time_step = float(time_step)
+        self._q = np.zeros(robot.n)
+        self._qd = np.zeros(robot.n)
+        self._qdd = np.zeros(robot.n)
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
+        """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default."""
+        self._q = self._vector("q", q)
+        self._qd = np.zeros(self.robot.n) if qd is None else self._vector("qd", qd)
+
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        """Joint positions and velocities `(q, qd)`, (n,) each, in [rad] and [rad/s]."""
+        return self._q.copy(), self._qd.copy()
+
+    def step(
+        self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
+    ) -> None:
+        """Advance by one time step under the torques `tau` (n,); see `twin.engine.Simulation.step`."""
+        if wrench is None:
+            robot = self.robot
+            tau = np.ascontiguousarray(tau, dtype=np.float64)
+            if tau.shape != (robot.n,):
+                raise ValueError(f"expected tau of shape ({robot.n},), got {tau.shape}")
+            robot.kernels.forward_dynamics(
+                self._q, self._qd, tau, robot.tree.inertias, robot.gravity, self._qdd
+            )
+        else:
+            self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
+        self._qd = self._qd + self._qdd * self.time_step
+        self._q = self._q + self._qd * self.time_step
+
+    def _vector(self, name: str, values: ArrayLike) -> np.ndarray:
+        """A checked copy of a joint vector (n,)."""
+        array = np.array(values, dtype=np.float64)
+        if array.shape != (self.robot.n,):
+            raise ValueError(f"expected {name} of shape ({self.robot.n},), got {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"expected {name} to be finite, got {array.tolist()}")
+        return array

@@ -1,0 +1,335 @@
+"""PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
+
+This is the one module that imports PyBullet.  Its defaults are for games: they are plausible, fast, and off
+by anything from 1e-8 to a factor.  Each setting below that looks odd removes one of them, and has a test in
+`tests/test_engine.py` that fails without it.  What a URDF must look like is `twin/engine_urdf.py`'s part.
+
+The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin import view
+from twin.engine_urdf import engine_urdf
+from twin.errors import RobotError, TwinError
+from twin.kinematics import tool_pose as checked_tool
+from twin.robot import Robot
+from twin.silence import silence
+from twin.window import Window
+
+with silence():  # it announces its build on the console
+    import pybullet
+    from pybullet_utils.bullet_client import BulletClient
+
+FREE = 1e3  # rad or m: a joint range that nothing reaches
+UNCLAMPED = 1e9  # rad/s or m/s
+
+
+class _Closed:
+    """Stands where PyBullet stood, and says that it is gone."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise TwinError("the simulation is closed already")
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        raise TwinError("the simulation is closed already")
+
+
+_CLOSED: Any = _Closed()
+
+
+class Simulation:
+    """One robot in a world of its own.
+
+    Joint vectors are in the order of `robot.joint_names`, frames are the base's.  The mounting is in the
+    direction of gravity; the base is never turned.  Joint limits do not stop the motion: a stop that the
+    model does not have would hide what the controller did.
+
+    Args:
+        robot: what is simulated, with its payload and gravity.
+        time_step: of the integration, in [s].
+        gui: open a window.
+        real_time: hold the simulation back to the pace of the clock; by default where there is a window.
+
+    Raises:
+        RobotError: PyBullet cannot load the robot.
+        TwinError: there is no display for the window, or a window is open already.
+        ValueError: a time step that is not positive.
+    """
+
+    def __init__(
+        self, robot: Robot, *, time_step: float = 1e-3, gui: bool = False, real_time: bool | None = None
+    ) -> None:
+        if not (time_step > 0 and np.isfinite(time_step)):
+            raise ValueError(f"expected a time step above 0 s, got {time_step}")
+        self.robot = robot
+        self.time_step = float(time_step)
+        self._window = Window() if gui else None
+        self._due = None if not (gui if real_time is None else real_time) else 0.0
+        self._client = self._connected()
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connected(self) -> Any:
+        """A physics server of its own; calls go through the client, or they would reach another's world."""
+        try:
+            with silence():
+                return BulletClient(pybullet.GUI if self._window else pybullet.DIRECT)
+        except pybullet.error as error:
+            if self._window:
+                self._window.close()
+                raise TwinError("one window is open already, and PyBullet allows one a process") from error
+            raise TwinError(f"PyBullet does not start: {error}") from error
+
+    def _build(self) -> None:
+        """Load the robot and take away everything that the model does not have."""
+        client, p = self._client, pybullet
+        if self._window:
+            client.configureDebugVisualizer(p.COV_ENABLE_RENDERING, 0)  # until all is in place
+        # A file is otherwise cached under its path, for the life of the process.
+        client.setPhysicsEngineParameter(enableFileCaching=0)
+        self._body = self._loaded()
+        names = {}
+        for index in range(client.getNumJoints(self._body)):
+            information = client.getJointInfo(self._body, index)
+            if information[2] != p.JOINT_FIXED:
+                names[information[1].decode()] = index
+        self._joints = [names[name] for name in self.robot.tree.names]
+        self._by_index = np.argsort(self._joints)
+        self._flange_link = self._joints[self.robot.tree.flange_joint]
+
+        for link in range(-1, client.getNumJoints(self._body)):
+            # Links are slowed by 0.04 /s unless told otherwise, and joints cannot exceed 100 rad/s.
+            client.changeDynamics(self._body, link, linearDamping=0, angularDamping=0, jointDamping=0)
+            client.changeDynamics(self._body, link, maxJointVelocity=UNCLAMPED)
+            # Limits stop a joint even under torque control.  They are lifted in a call of their own: together
+            # with another change this one is ignored.
+            client.changeDynamics(self._body, link, jointLowerLimit=-FREE, jointUpperLimit=FREE)
+        # Every joint starts with a motor that brakes it.
+        free = [0.0] * len(self._joints)
+        client.setJointMotorControlArray(self._body, self._joints, p.VELOCITY_CONTROL, forces=free)
+        # Turning gravity, not the base, mounts the robot: PyBullet's Jacobian is wrong for a turned base.
+        client.setGravity(*self.robot.gravity.tolist())
+        client.setTimeStep(self.time_step)
+
+        self._T_link_inertial = self._matrix(*client.getDynamicsInfo(self._body, self._flange_link)[3:5])
+        self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
+        # Looking a function up in the client costs as much as a joint; these three are called every step.
+        self._apply = client.setJointMotorControlArray
+        self._advance = client.stepSimulation
+        self._read = client.getJointStates
+        if self._window:
+            view.furnish_window(client, self._body)
+            client.configureDebugVisualizer(p.COV_ENABLE_RENDERING, 1)
+
+    def _loaded(self) -> int:
+        """Load the URDF from a temporary file."""
+        text = engine_urdf(self.robot)
+        with tempfile.TemporaryDirectory() as folder, silence():
+            path = Path(folder) / "robot.urdf"
+            path.write_text(text, encoding="utf-8")
+            try:
+                # Without the flag inertias are made up from the collision shapes.
+                flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+                return self._client.loadURDF(str(path), useFixedBase=True, flags=flags)
+            except pybullet.error as error:
+                raise RobotError(f"{self.robot.urdf}: PyBullet cannot load it ({error})") from error
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
+        """Put the robot somewhere.
+
+        Args:
+            q: (n,) joint positions, in [rad].
+            qd: (n,) joint velocities, in [rad/s]; at rest by default.
+        """
+        q = self._vector("q", q)
+        qd = np.zeros_like(q) if qd is None else self._vector("qd", qd)
+        try:
+            for joint, position, velocity in zip(self._joints, q.tolist(), qd.tolist(), strict=True):
+                self._client.resetJointState(self._body, joint, position, velocity)
+        except pybullet.error as error:
+            raise self._failure(error) from None
+        if self._due is not None:
+            self._due = time.perf_counter()
+
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        """Joint positions and velocities `(q, qd)`, (n,) each, in [rad] and [rad/s]."""
+        try:
+            q, qd, _, _ = zip(*self._read(self._body, self._joints), strict=True)
+        except pybullet.error as error:
+            raise self._failure(error) from None
+        return np.array(q), np.array(qd)
+
+    def step(
+        self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
+    ) -> None:
+        """Advance by one time step.
+
+        Args:
+            tau: (n,) joint torques, held for this step and gone after it, in [N m].
+            wrench: (6,) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m], for this step.
+            T_flange_tool: (4, 4) pose of the tool on the flange.
+        """
+        window = self._window
+        if window is not None and window.lost:
+            raise self._failure()
+        try:
+            if wrench is not None:
+                self._push(wrench, T_flange_tool)
+            self._apply(self._body, self._joints, pybullet.TORQUE_CONTROL, forces=np.asarray(tau).tolist())
+            self._advance()
+        except (pybullet.error, TypeError) as error:
+            self._vector("tau", tau)
+            raise self._failure(error) from None
+        if self._due is not None:
+            self._keep_pace()
+
+    def _push(self, wrench: ArrayLike, T_flange_tool: ArrayLike | None) -> None:
+        """Act on the flange's link with a wrench at the tool, for the next step."""
+        F = np.asarray(wrench, dtype=np.float64)
+        if F.shape != (6,) or not np.all(np.isfinite(F)):
+            raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
+        where = self.tool_pose(T_flange_tool)[:3, 3].tolist()
+        self._client.applyExternalForce(
+            self._body, self._flange_link, F[:3].tolist(), where, pybullet.WORLD_FRAME
+        )
+        self._client.applyExternalTorque(self._body, self._flange_link, F[3:].tolist(), pybullet.WORLD_FRAME)
+
+    def _keep_pace(self) -> None:
+        """Sleep until the clock has caught up; a simulation that is behind does not hurry."""
+        self._due += self.time_step  # type: ignore[operator]
+        ahead = self._due - time.perf_counter()
+        if ahead > 0.004:
+            time.sleep(ahead)
+        elif ahead < -0.25:
+            self._due = time.perf_counter()
+
+    def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+        """Pose (4, 4) `T_base_tool` as the engine has it."""
+        try:
+            # Fields 4 and 5, the link's frame, have single precision; 0 and 1, the inertial frame, double.
+            # Without computeForwardKinematics they are those of one step before.
+            link = self._client.getLinkState(self._body, self._flange_link, computeForwardKinematics=1)
+            return self._matrix(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
+        except pybullet.error as error:
+            raise self._failure(error) from None
+
+    def jacobian(self, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+        """Geometric Jacobian (6, n) `[v; omega]` of the tool as the engine has it."""
+        q = self._vector("q", q)
+        p_tool = (self.robot.tree.T_joint_flange @ checked_tool(T_flange_tool))[:3, 3]
+        # PyBullet measures the point from the joint's origin, but along the axes of the inertial frame.
+        point = self._T_link_inertial[:3, :3].T @ p_tool
+        ordered, zeros = q[self._by_index].tolist(), [0.0] * len(q)
+        try:
+            rows = self._client.calculateJacobian(
+                self._body, self._flange_link, point.tolist(), ordered, zeros, zeros
+            )
+        except pybullet.error as error:
+            raise self._failure(error) from None
+        J = np.empty((6, len(q)))
+        J[:, self._by_index] = np.vstack(rows)
+        return J
+
+    def picture(
+        self,
+        width: int = 640,
+        height: int = 480,
+        *,
+        yaw_deg: float = view.YAW_DEG,
+        pitch_deg: float = view.PITCH_DEG,
+        distance: float | None = None,
+        target: Sequence[float] | None = None,
+    ) -> np.ndarray:
+        """Take a picture without needing a window; the base is drawn upright whatever the mounting.
+
+        Args:
+            width: in pixels.
+            height: in pixels.
+            yaw_deg: where the camera is, around the vertical, in [degrees].
+            pitch_deg: negative looks down, in [degrees].
+            distance: of the camera from the target, in [m]; by default the whole robot is in view.
+            target: (3,) what the camera looks at, base frame, in [m]; the robot's middle by default.
+
+        Returns:
+            (height, width, 3) uint8, red, green, blue.
+        """
+        try:
+            return view.picture(self._client, self._body, width, height, yaw_deg, pitch_deg, distance, target)
+        except pybullet.error as error:
+            raise self._failure(error) from None
+
+    def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
+        """Mark points (N, 3), base frame, in [m], in the window; nothing where there is none."""
+        path = np.asarray(points, dtype=np.float64)
+        if path.ndim != 2 or path.shape[1] != 3:
+            raise ValueError(f"expected points of shape (N, 3), got {path.shape}")
+        if self._window is None:
+            return
+        try:
+            view.mark_points(self._client, path, color)
+        except pybullet.error as error:
+            raise self._failure(error) from None
+
+    def _matrix(self, position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
+        """The pose (4, 4) of PyBullet's position and quaternion, which is scalar last."""
+        T = np.eye(4)
+        T[:3, :3] = np.reshape(pybullet.getMatrixFromQuaternion(quaternion), (3, 3))
+        T[:3, 3] = position
+        return T
+
+    def _vector(self, name: str, values: ArrayLike) -> np.ndarray:
+        """A checked joint vector (n,)."""
+        array = np.asarray(values, dtype=np.float64)
+        if array.shape != (len(self._joints),):
+            raise ValueError(f"expected {name} of shape ({len(self._joints)},), got {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"expected {name} to be finite, got {array.tolist()}")
+        return array
+
+    def _failure(self, error: Exception | None = None) -> TwinError:
+        """What a failed call of PyBullet means."""
+        if self._window is not None and (self._window.lost or not self._client.isConnected()):
+            return TwinError("the window of the simulation was closed, and with it the simulation ended")
+        return TwinError(f"PyBullet: {error}")
+
+    def close(self) -> None:
+        """End the simulation and close its window; a second time does nothing."""
+        client, self._client = self._client, _CLOSED
+        if client is _CLOSED:
+            return
+        # PyBullet gives the number of a closed world to the next one: nothing may call it any more.
+        self._apply = self._advance = self._read = _CLOSED
+        if self._window is not None and self._window.lost:
+            client._client = (
+                -1
+            )  # it waits for its drawing thread for ever, on disconnecting or when collected
+            return
+        try:
+            with silence():
+                client.disconnect()
+        except pybullet.error:  # closed by the user
+            client._client = -1
+        if self._window is not None:
+            self._window.close()
+
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,150 @@
+"""What happened in a run, sample by sample."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from twin.dynamics import forward_dynamics
+from twin.errors import TwinError
+from twin.kinematics import forward_kinematics
+from twin.robot import Payload, Robot, load, robot_names
+from twin.rotations import continuous_quaternions, pose_vector
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The record of a closed loop: N samples, one a control period, of n joints.
+
+    Attributes:
+        robot: the plant's.
+        controller: name of the control law.
+        time_step: of the engine, in [s].
+        steps_per_period: engine steps in a control period.
+        t: (N,) time, in [s].
+        q_ref, qd_ref, qdd_ref: (N, n) what was asked for, in [rad], [rad/s], [rad/s^2].
+        q, qd: (N, n) what the plant did, in [rad], [rad/s].
+        tau: (N, n) torques that the joints got from each sample to the next, in [N m].
+        tau_demand: (N, n) torques that the controller demanded, in [N m].
+        saturated: (N, n) true where the drive could not deliver them.
+        pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
+            are continuous in time and the same in both.
+        arrays: what a scenario adds of its own, by name; empty for a bare run.
+    """
+
+    robot: Robot
+    controller: str
+    time_step: float
+    steps_per_period: int
+    t: np.ndarray
+    q_ref: np.ndarray
+    qd_ref: np.ndarray
+    qdd_ref: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    tau_demand: np.ndarray
+    saturated: np.ndarray
+    pose: np.ndarray
+    pose_ref: np.ndarray
+    arrays: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
+
+    def model_residual(self) -> float | None:
+        """How far the plant's velocity was from the model's prediction of it, at most, in [rad/s].
+
+        `|qd[k+1] - (qd[k] + dt qdd)|` with `qdd` the robot's forward dynamics: round-off if the plant and the
+        analytic model are the same robot.  `None` where a period is several steps, or there is one sample.
+        """
+        if self.steps_per_period != 1 or len(self.t) < 2:
+            return None
+        qdd = forward_dynamics(self.robot, self.q[:-1], self.qd[:-1], self.tau[:-1])
+        return float(np.max(np.abs(self.qd[1:] - (self.qd[:-1] + self.time_step * qdd))))
+
+    def range_excess(self) -> np.ndarray:
+        """How far each joint went beyond its range (n,), in [rad]; 0 where it stayed inside.
+
+        The engine has no stops at the ends of the range, so this is where leaving it shows.
+        """
+        low, high = np.min(self.q, axis=0), np.max(self.q, axis=0)
+        return np.maximum(np.maximum(self.robot.q_min - low, high - self.robot.q_max), 0.0)
+
+    def identical(self, other: Log) -> bool:
+        """Whether two logs agree in every bit of every sample."""
+        return (
+            all(_same(getattr(self, name), getattr(other, name)) for name in RECORDED)
+            and self.arrays.keys() == other.arrays.keys()
+            and all(_same(array, other.arrays[name]) for name, array in self.arrays.items())
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a NumPy archive, by custom `.npz`."""
+        content: dict[str, Any] = {"robot": _source(self.robot), "gravity": self.robot.gravity}
+        payload = self.robot.payload
+        if payload is not None:
+            content |= {f"payload_{item.name}": getattr(payload, item.name) for item in fields(payload)}
+        content |= {name: getattr(self, name) for name in RECORDED}
+        content |= {OWN + name: array for name, array in self.arrays.items()}
+        with open(path, "wb") as file:  # given a name, NumPy might append to it
+            np.savez(file, **content)
+
+    @staticmethod
+    def load(path: str | Path) -> Log:
+        """Read what `save` wrote.
+
+        Raises:
+            TwinError: the file is missing or is not a log.
+            UnknownNameError, RobotError: the robot that it was made with is not there any more.
+        """
+        try:
+            with np.load(path) as archive:
+                arrays = dict(archive)
+            recorded = {name: arrays[name] for name in RECORDED}
+            source, gravity = str(arrays["robot"]), arrays["gravity"]
+        except OSError as error:
+            raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise TwinError(f"{path} is not a log of this program ({error})") from error
+        robot = load(source).with_gravity(gravity)
+        if "payload_mass" in arrays:
+            payload = Payload(float(arrays["payload_mass"]), arrays["payload_com"], arrays["payload_inertia"])
+            robot = robot.with_payload(payload)
+        for name, kind in SCALARS.items():
+            recorded[name] = kind(recorded[name])
+        own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
+        return Log(robot=robot, arrays=MappingProxyType(own), **recorded)
+
+
+RECORDED = tuple(item.name for item in fields(Log) if item.name not in ("robot", "arrays"))
+OWN = "own_"  # before the names of a scenario's own arrays in the archive
+SCALARS = {"controller": str, "time_step": float, "steps_per_period": int}
+
+
+def poses(robot: Robot, q: np.ndarray, q_ref: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The fields `pose` and `pose_ref` of a `Log`, from joint positions (N, n) and their reference."""
+    pose, pose_ref = (pose_vector(forward_kinematics(robot, positions)) for positions in (q, q_ref))
+    for series in (pose, pose_ref):
+        series[:, 3:] = continuous_quaternions(series[:, 3:])
+    if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
+        pose[:, 3:] *= -1.0
+    return pose, pose_ref
+
+
+def _same(a: object, b: object) -> bool:
+    """Bitwise equality of arrays, equality of scalars."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    return a == b
+
+
+def _source(robot: Robot) -> str:
+    """What `load` takes to find the robot again: its name if that will do, else its file."""
+    if robot.name in robot_names() and load(robot.name).urdf == robot.urdf:
+        return robot.name
+    facts = robot.urdf.with_name("robot.toml")
+    return str((facts if robot.dh is not None and facts.is_file() else robot.urdf).absolute())

@@ -1,0 +1,69 @@
+"""What the robot looks like: the camera, the window's furniture, pictures without a window.
+
+`client` is PyBullet's, as `twin/engine.py` makes it; it carries PyBullet's functions and constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+YAW_DEG, PITCH_DEG = 50.0, -20.0
+
+
+def framing(client: Any, body: int) -> tuple[list[float], float]:
+    """A point to look at and a distance to look from, in [m], that show the whole robot as it stands."""
+    links = range(client.getNumJoints(body))
+    points = [client.getLinkState(body, link, computeForwardKinematics=1)[0] for link in links]
+    low, high = np.min([np.zeros(3), *points], axis=0), np.max([np.zeros(3), *points], axis=0)
+    return (0.5 * (low + high)).tolist(), max(0.2, 2.0 * float(np.linalg.norm(high - low)))
+
+
+def furnish_window(client: Any, body: int) -> None:
+    """Set the window up: no panels, no shadows, no hand of the user in the physics, the robot in view."""
+    for what in (
+        client.COV_ENABLE_GUI,
+        client.COV_ENABLE_SHADOWS,
+        client.COV_ENABLE_RGB_BUFFER_PREVIEW,
+        client.COV_ENABLE_DEPTH_BUFFER_PREVIEW,
+        client.COV_ENABLE_SEGMENTATION_MARK_PREVIEW,
+        client.COV_ENABLE_MOUSE_PICKING,  # it pulls at links
+    ):
+        client.configureDebugVisualizer(what, 0)
+    target, distance = framing(client, body)
+    client.resetDebugVisualizerCamera(distance, YAW_DEG, PITCH_DEG, target)
+
+
+def mark_points(client: Any, points: np.ndarray, color: Sequence[float]) -> None:
+    """Mark points (N, 3) in the window, some thousand of them at most."""
+    shown = points[:: 1 + len(points) // 1000].tolist()
+    client.addUserDebugPoints(shown, [list(color)] * len(shown), pointSize=2)
+
+
+def picture(
+    client: Any,
+    body: int,
+    width: int,
+    height: int,
+    yaw_deg: float,
+    pitch_deg: float,
+    distance: float | None,
+    target: Sequence[float] | None,
+) -> np.ndarray:
+    """A picture (height, width, 3) uint8; see `twin.engine.Simulation.picture`."""
+    centre, away = framing(client, body)
+    view = client.computeViewMatrixFromYawPitchRoll(
+        centre if target is None else list(target),
+        away if distance is None else distance,
+        yaw_deg,
+        pitch_deg,
+        roll=0,
+        upAxisIndex=2,
+    )
+    projection = client.computeProjectionMatrixFOV(fov=40, aspect=width / height, nearVal=0.02, farVal=100)
+    image = client.getCameraImage(
+        width, height, view, projection, lightDirection=(1, -2, 4), renderer=client.ER_TINY_RENDERER
+    )
+    return np.array(image[2], dtype=np.uint8).reshape(height, width, 4)[..., :3]

@@ -1,0 +1,75 @@
+"""The PyBullet window on X11: is there a display to open it on, and has the user closed it.
+
+Two things that Xlib answers by ending the process on the spot, the run's log lost: PyBullet asked for a
+window without a display; and a window closed from its title bar, which the window manager does by cutting
+PyBullet's connection to the display.  (The escape key closes it in order.)  On Windows and macOS closing is
+always in order, and there is nothing to do here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from twin.errors import TwinError
+
+
+class Window:
+    """Watches over the window; made before PyBullet opens it."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self._handler: Callable[..., Any] | None = None
+        self._xlib: Any = None
+        self._previous: int | None = None
+        if sys.platform == "linux":
+            self._require_display()
+            self._watch()
+
+    def _require_display(self) -> None:
+        """Raise `TwinError` where no display answers."""
+        name = os.environ.get("DISPLAY", "")
+        try:
+            self._xlib = ctypes.CDLL("libX11.so.6")
+        except OSError:
+            raise TwinError("the window needs the library libX11; run without it (gui=False)") from None
+        self._xlib.XOpenDisplay.restype = ctypes.c_void_p
+        self._xlib.XCloseDisplay.argtypes = [ctypes.c_void_p]
+        display = self._xlib.XOpenDisplay(None)
+        if not display:
+            found = f"DISPLAY is {name!r} and does not answer" if name else "DISPLAY is not set"
+            raise TwinError(f"no display to open the window on ({found}); run without it (gui=False)")
+        self._xlib.XCloseDisplay(display)
+
+    def _watch(self) -> None:
+        """Have Xlib report a cut connection here."""
+
+        def cut(_display: int) -> int:
+            # Runs in PyBullet's drawing thread.  Xlib ends the process when this returns, so it never does.
+            self.lost = True
+            atexit.register(_leave)
+            threading.Event().wait()
+            return 0
+
+        self._handler = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(cut)
+        self._xlib.XSetIOErrorHandler.argtypes = [ctypes.c_void_p]
+        self._xlib.XSetIOErrorHandler.restype = ctypes.c_void_p
+        self._previous = self._xlib.XSetIOErrorHandler(ctypes.cast(self._handler, ctypes.c_void_p))
+
+    def close(self) -> None:
+        """Stop watching, after PyBullet has closed its window."""
+        if self._handler is not None and not self.lost:
+            self._xlib.XSetIOErrorHandler(self._previous)
+            self._handler = None
+
+
+def _leave() -> None:
+    """End the process, at its end, past PyBullet, which would wait for its drawing thread for ever."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
