@@ -1,0 +1,224 @@
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from twin.errors import RecordingError
+from twin.recording import COLUMNS, read_recording, recording, write_recording
+
+HEADER = "t,x,y,z,a,b,c,d"
+ROWS = ["0,0.5,0,0.7,1,0,0,0", "0.1,0.51,0,0.7,1,0,0,0", "0.2,0.52,0,0.7,0.5,0.5,0.5,0.5"]
+
+
+def write(path, *lines):
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def with_value(line, column, value):
+    """The three good rows, one value replaced; `line` counts from 1, the header's."""
+    rows = [row.split(",") for row in ROWS]
+    rows[line - 2][COLUMNS.index(column)] = value
+    return [HEADER, *(",".join(row) for row in rows)]
+
+
+def test_a_file_is_read(tmp_path):
+    t, poses = read_recording(write(tmp_path / "path.csv", HEADER, *ROWS))
+    np.testing.assert_array_equal(t, [0.0, 0.1, 0.2])
+    np.testing.assert_array_equal(poses[2], [0.52, 0.0, 0.7, 0.5, 0.5, 0.5, 0.5])
+
+
+def test_order_of_columns_other_columns_blanks_and_a_byte_order_mark_do_not_matter(tmp_path):
+    lines = [
+        "\ufeffd, note ,c,b,a,z,y,x,t",
+        " 0,start,0,0,1,0.7,0,0.5,0 ",
+        "",
+        "0,,0,0,-1,0.7,0,0.6,0.1",
+        " , ",
+        "",
+    ]
+    t, poses = read_recording(write(tmp_path / "path.csv", *lines))
+    np.testing.assert_array_equal(t, [0.0, 0.1])
+    np.testing.assert_array_equal(poses, [[0.5, 0, 0.7, 1, 0, 0, 0], [0.6, 0, 0.7, 1, 0, 0, 0]])
+
+
+def test_windows_line_ends(tmp_path):
+    path = tmp_path / "path.csv"
+    path.write_bytes("\r\n".join([HEADER, *ROWS, ""]).encode())
+    assert len(read_recording(path).t) == 3
+
+
+def test_written_is_read_bit_for_bit(tmp_path):
+    rng = np.random.default_rng(5)
+    t = 1.7e9 + np.cumsum(rng.uniform(0.01, 0.02, 50))
+    quats = np.array([1.0, 0, 0, 0]) + 0.1 * np.cumsum(rng.normal(size=(50, 4)), axis=0)
+    given_poses = np.column_stack([rng.normal(size=(50, 3)), quats / np.linalg.norm(quats, axis=1)[:, None]])
+    poses = recording(t, given_poses).poses
+    path = tmp_path / "path.csv"
+    write_recording(path, t, poses)
+    assert path.read_text().startswith(HEADER + "\n")
+    again = read_recording(path)
+    np.testing.assert_array_equal(again.t, t)
+    np.testing.assert_allclose(again.poses, poses, rtol=0, atol=3e-16)  # normalised once more
+
+
+def test_quaternions_are_made_unit_and_continuous_in_sign(tmp_path):
+    rows = ["0,0,0,0,0.707,0,0.707,0", "1,0,0,0,-0.707,0,-0.707,0", "2,0,0,0,-0.866,0,-0.5,0"]
+    poses = read_recording(write(tmp_path / "path.csv", HEADER, *rows)).poses
+    np.testing.assert_allclose(np.linalg.norm(poses[:, 3:], axis=1), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(poses[1, 3:], [np.sqrt(0.5), 0, np.sqrt(0.5), 0], atol=1e-15)
+    assert poses[2, 3] > 0.8
+
+
+def test_rounding_to_three_decimals_is_within_the_tolerance():
+    rng = np.random.default_rng(6)
+    quats = rng.normal(size=(20000, 4))
+    rounded = np.round(quats / np.linalg.norm(quats, axis=1)[:, None], 3)
+    assert np.abs(np.linalg.norm(rounded, axis=1) - 1.0).max() < 1e-3
+
+
+STEPS = "expected steps of at least 1e-06 s"
+UNIT = "expected a unit quaternion (norm 1 within 0.001), got norm"
+WANTED = f"expected the header {HEADER}, got"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], f", line 1: no column 't'; {WANTED} ''"),
+        ([HEADER], ": expected at least 2 samples, got 0"),
+        ([HEADER, ROWS[0]], ": expected at least 2 samples, got 1"),
+        (ROWS, f", line 1: no column 't'; {WANTED} '0,0.5,0,0.7,1,0,0,0'"),
+        (["t,x,y,a,b,c,d", "0,0,0,1,0,0,0"], f", line 1: no column 'z'; {WANTED} 't,x,y,a,b,c,d'"),
+        (["x," + HEADER], f", line 1: more than one column 'x'; {WANTED} 'x,{HEADER}'"),
+        ([HEADER.replace(",", ";")], f", line 1: no column 't'; {WANTED} 't;x;y;z;a;b;c;d'"),
+        ([HEADER, *ROWS, "0.3,1"], ", line 5: expected 8 values, as many as the header, got 2"),
+        (with_value(3, "y", "nan"), ", line 3, column 'y': expected a finite number, got nan"),
+        (with_value(2, "a", "-inf"), ", line 2, column 'a': expected a finite number, got -inf"),
+        (with_value(4, "t", "1e999"), ", line 4, column 't': expected a finite number, got inf"),
+        (with_value(4, "z", "high"), ", line 4, column 'z': expected a number, got 'high'"),
+        (with_value(4, "z", ""), ", line 4, column 'z': expected a number, got ''"),
+        (with_value(4, "z", "0_1"), ", line 4, column 'z': expected a number, got '0_1'"),
+        (with_value(4, "z", "١"), ", line 4, column 'z': expected a number, got '١'"),
+        (
+            with_value(4, "t", "0.05"),
+            f", line 4, column 't': time runs backwards, 0.05 s after 0.1 s; {STEPS}",
+        ),
+        (with_value(3, "t", "0"), f", line 3, column 't': time repeats, 0.0 s after 0.0 s; {STEPS}"),
+        (
+            with_value(3, "t", "1e-9"),
+            f", line 3, column 't': time hardly moves, 1e-09 s after 0.0 s; {STEPS}",
+        ),
+        (with_value(4, "t", "1e12"), ", line 4, column 't': expected seconds, at most 1e+10, got 1e+12"),
+        (
+            with_value(3, "x", "-515"),
+            ", line 3, column 'x': -515 m is beyond any arm; expected metres, at most 10: "
+            "are these millimetres?",
+        ),
+        (with_value(3, "a", "0.99"), f", line 3, columns a,b,c,d: {UNIT} 0.99"),
+        (with_value(3, "a", "0"), f", line 3, columns a,b,c,d: {UNIT} 0"),
+        (with_value(3, "a", "1e300"), f", line 3, columns a,b,c,d: {UNIT} 1e+09"),
+        (
+            [HEADER, "0,0,0,0,1,0,0,0", "1,0,0,0,0,0,1,0"],
+            ", line 3, columns a,b,c,d: the tool turns by 180 deg from the sample before; "
+            "expected at most 120 deg: record more densely",
+        ),
+    ],
+)
+def test_every_fault_is_named(tmp_path, lines, message):
+    path = write(tmp_path / "path.csv", *lines) if lines else tmp_path / "path.csv"
+    if not lines:
+        path.write_bytes(b"")
+    with pytest.raises(RecordingError) as error:
+        read_recording(path)
+    assert str(error.value) == f"{path}{message}"
+
+
+def test_lines_are_counted_with_the_blank_ones(tmp_path):
+    lines = [HEADER, "", ROWS[0], "", "0.1,0.5,0,oops,1,0,0,0"]
+    with pytest.raises(RecordingError, match="line 5, column 'z'"):
+        read_recording(write(tmp_path / "path.csv", *lines))
+    lines[-1] = "0.1,0.5,0,inf,1,0,0,0"
+    with pytest.raises(RecordingError, match="line 5, column 'z'"):
+        read_recording(write(tmp_path / "path.csv", *lines))
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(RecordingError, match=r"none\.csv: cannot be read: No such file"):
+        read_recording(tmp_path / "none.csv")
+    with pytest.raises(RecordingError, match="cannot be read: Is a directory"):
+        read_recording(tmp_path)
+    path = tmp_path / "latin.csv"
+    path.write_bytes("t,x,y,z,a,b,c,d,höhe\n".encode("latin-1"))
+    with pytest.raises(RecordingError, match="not text in UTF-8"):
+        read_recording(path)
+    with pytest.raises(RecordingError, match="cannot be written"):
+        write_recording(tmp_path / "no" / "path.csv", [0.0, 1.0], [[0, 0, 0, 1, 0, 0, 0]] * 2)
+
+
+def test_arrays_are_checked_by_sample():
+    poses = np.tile([0.5, 0, 0.7, 1, 0, 0, 0], (3, 1))
+    with pytest.raises(RecordingError, match="the recording, sample 2, column 't': time runs backwards"):
+        recording([0.0, 1.0, 0.5], poses)
+    with pytest.raises(ValueError, match=r"poses of shape \(N, 7\), got \(2,\) and \(3, 7\)"):
+        recording([0.0, 1.0], poses)
+
+
+def check_whatever_comes(path, data):
+    """A right answer, or one clear sentence that names the file."""
+    path.write_bytes(data)
+    try:
+        t, poses = read_recording(path)
+    except RecordingError as error:
+        assert str(error).startswith(str(path))  # noqa: PT017
+        assert "\n" not in str(error)  # noqa: PT017
+        return
+    assert len(t) >= 2
+    assert poses.shape == (len(t), 7)
+    assert np.all(np.diff(t) > 0)
+    assert np.all(np.isfinite(poses))
+    np.testing.assert_allclose(np.linalg.norm(poses[:, 3:], axis=1), 1.0, rtol=1e-14)
+    assert np.all(np.sum(poses[1:, 3:] * poses[:-1, 3:], axis=1) > 0)
+
+
+relaxed = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+numbers = st.one_of(
+    st.floats(width=64).map(repr),
+    st.integers(-3, 3).map(str),
+    st.sampled_from(["", " ", "1e400", "nan", "0.1.2", '"', "1;2", "\0", "x\ry", "²"]),
+)
+
+
+@relaxed
+@given(st.binary(max_size=200))
+def test_any_bytes(tmp_path, data):
+    check_whatever_comes(tmp_path / "path.csv", data)
+
+
+@relaxed
+@given(
+    st.lists(st.lists(numbers, min_size=7, max_size=9).map(",".join), max_size=5),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+)
+def test_any_values(tmp_path, rows, newline):
+    check_whatever_comes(tmp_path / "path.csv", newline.join([HEADER, *rows]).encode())
+
+
+@relaxed
+@given(
+    arrays(np.float64, (4, 3), elements=st.floats(-10, 10)),
+    arrays(np.float64, (4, 4), elements=st.floats(-1, 1)).filter(
+        lambda q: np.all(np.linalg.norm(q, axis=1) > 1e-3)
+    ),
+    st.lists(st.floats(-1e9, 1e9), min_size=4, max_size=4, unique=True),
+)
+def test_any_plausible_recording(tmp_path, positions, quats, times):
+    quats = quats / np.linalg.norm(quats, axis=1)[:, None]
+    rows = [
+        ",".join(map(repr, [t, *p, *q]))
+        for t, p, q in zip(sorted(times), positions.tolist(), quats.tolist(), strict=True)
+    ]
+    check_whatever_comes(tmp_path / "path.csv", "\n".join([HEADER, *rows]).encode())
