@@ -267,6 +267,21 @@ def test_shapes_have_the_bulk_of_the_cad(link, kind):
     assert np.linalg.norm(points[inside].mean(axis=0) - FACTS["link"][link]["com"]) < 0.025
 
 
+@pytest.mark.parametrize(("link", "product"), [("base", "xz"), ("1", "xz"), ("1", "yz"), ("2", "yz")])
+def test_products_of_inertia_have_the_sign_of_the_bulk(link, product):
+    """Ixy = -integral of x y dm, where it is large: the CAD's own tool prints the opposite sign."""
+    shapes = FACTS["link"][link]["visual"]
+    low, high = bounds(shapes)
+    points = np.random.default_rng(4).uniform(low, high, (30_000, 3))
+    points = points[np.any([in_shape(shape, points) for shape in shapes], axis=0)]
+    i, j = ("xyz".index(letter) for letter in product)
+    correlation = np.corrcoef(points.T)[i, j]
+    assert abs(correlation) > 0.05
+    assert np.sign(FACTS["link"][link]["inertia"][("xy", "xz", "yz").index(product) + 3]) == -np.sign(
+        correlation
+    )
+
+
 # Each malformed robot.toml: text to replace, its replacement, and what the one sentence must say.
 MALFORMED = {
     "unknown key": (
@@ -285,6 +300,11 @@ MALFORMED = {
         "[0.352, 0, 0, 0.380, 0, 0.065]",
         "[0.352, 0, 0, 0.380, 0]",
         r"dh\.d: expected 6 numbers, got 5",
+    ),
+    "long row": (
+        "[0.352, 0, 0, 0.380, 0, 0.065]",
+        "[0.352, 0, 0, 0.380, 0, 0.065, 0]",
+        r"dh\.d: expected 6 numbers, got 7",
     ),
     "short tensor": (", -1.00520828e-05", "", r"link\.base\.inertia: expected 6 numbers, got 5"),
     "a word": ("d = [0.352", 'd = ["tall"', r"dh\.d: expected finite numbers, got tall"),
