@@ -113,6 +113,13 @@ def test_limits_and_representatives_against_trying_every_turn(robot):
             np.testing.assert_allclose(nearest[sample], best, rtol=0, atol=1e-14)
 
 
+def test_the_principal_value_of_a_half_turn_is_positive(robot):
+    T = np.diag([1.0, -1.0, -1.0, 1.0])
+    for y in (0.0, -0.0):  # atan2 gives pi for the one and -pi for the other
+        T[:3, 3] = (-0.45, y, 0.4)
+        assert np.all(inverse_kinematics(robot, T, limits=False)[:4, 0] == np.pi)
+
+
 def test_near_brings_back_the_joint_angles_themselves(robot):
     q, T = random_poses_of(robot, np.random.default_rng(9), 5000)
     regular = np.min(np.abs(geometry(robot, q)), axis=0) > 1e-3
