@@ -1,6 +1,10 @@
 """Random robots as URDF text: random axes, origins, rotated inertias, branches, prismatic joints."""
 
+from types import SimpleNamespace
+
 import numpy as np
+
+from twin import kernels
 
 
 def text(numbers) -> str:
@@ -48,3 +52,11 @@ def random_urdf(rng: np.random.Generator, joints: int, kinds=("revolute", "revol
         f"{placed(rng, 0.2)}</joint>",
     ]
     return "\n".join(['<robot name="random">', *parts, "</robot>"])
+
+
+def interpreted(robot):
+    """The robot with the same generated source, run by Python: nothing to compile for a robot met once."""
+    module = SimpleNamespace()
+    exec(kernels.source(robot.tree, robot.G, robot.g0).replace("@njit(cache=True)", ""), module.__dict__)
+    robot.__dict__["kernels"] = module
+    return robot

@@ -1,14 +1,11 @@
 """Dynamics against Pinocchio and MuJoCo on the same URDF, and against the identities that they must meet."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import twin
 from tests.peers import MuJoCo, Pinocchio, largest_relative_error
-from tests.random_trees import random_urdf
-from twin import kernels
+from tests.random_trees import interpreted, random_urdf
 
 STATES = 1000
 
@@ -204,14 +201,6 @@ def test_one_sample_and_a_batch_agree_to_the_last_bit(robot, states):
     ):
         batch = function(robot, *vectors)
         assert np.array_equal(batch[1, 2], function(robot, *(v[1, 2] for v in vectors)))
-
-
-def interpreted(robot):
-    """The robot with the same generated source, run by Python: nothing to compile for a robot met once."""
-    module = SimpleNamespace()
-    exec(kernels.source(robot.tree, robot.G, robot.g0).replace("@njit(cache=True)", ""), module.__dict__)
-    robot.__dict__["kernels"] = module
-    return robot
 
 
 def test_random_trees_against_pinocchio(tmp_path):
