@@ -1,0 +1,117 @@
+"""What every scenario shares: its settings, and the form of what it claims.
+
+A scenario is one Python file, in this package or anywhere else, that holds
+
+- a docstring: what it shows and what must hold,
+- ``Config``: a frozen dataclass that inherits `base.Config`; every field made with `option` becomes an
+  option of the command line,
+- ``run(config) -> Log``: does it, without printing and without touching files,
+- ``metrics(log) -> tuple[Metric, ...]``: pure; what came out, and where each limit comes from,
+- optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import controllers
+from twin.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from twin.robot import Robot
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
+    """A field of a `Config` that the command line offers, with its help text and, if few, its values."""
+    return field(default=default, metadata={"help": help, "choices": choices})
+
+
+def one_of(value: str, what: str, known: tuple[str, ...]) -> None:
+    """Check a word against those that exist.
+
+    Raises:
+        UnknownNameError: naming the word and listing the known ones.
+    """
+    if value not in known:
+        raise UnknownNameError(f"unknown {what} {value!r}: known are {', '.join(known)}")
+
+
+def positive(value: float, what: str, unit: str) -> None:
+    """Check a setting that must be positive and finite.
+
+    Raises:
+        ValueError: naming the setting, its value and its unit.
+    """
+    if not 0 < value < float("inf"):
+        raise ValueError(f"expected a positive, finite {what} in {unit}, got {value}")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of every scenario.
+
+    Raises:
+        UnknownNameError: for a controller, reference or mounting that does not exist.
+        ValueError: for a number that is not positive and finite.
+    """
+
+    robot: str = option("irb140", "name of the robot, or path of its robot.toml or URDF")
+    mounting: str = option("floor", "how the base is mounted", ("floor", "wall", "inverted"))
+    controller: str = option("computed_torque", "control law", controllers.NAMES)
+    bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
+    time_step: float = option(1e-3, "step of the physics engine, in s")
+    steps_per_period: int = option(1, "engine steps that one torque is held for")
+    reference: str = option(
+        "consistent",
+        "how the reference is sampled: obeying the engine's own recursion, or from the continuous time law",
+        ("consistent", "continuous"),
+    )
+    gui: bool = option(False, "show the arm in a window, in real time")
+    progress: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
+    """Called with the fraction done, 0 to 1, now and then; not an option of the command line."""
+
+    def __post_init__(self) -> None:
+        one_of(self.controller, "controller", controllers.NAMES)
+        one_of(self.reference, "reference", ("consistent", "continuous"))
+        one_of(self.mounting, "mounting", ("floor", "wall", "inverted"))
+        positive(self.bandwidth, "bandwidth", "rad/s")
+        positive(self.time_step, "time step", "s")
+        if not self.steps_per_period >= 1:
+            raise ValueError(f"expected at least 1 step per period, got {self.steps_per_period}")
+
+    @property
+    def period(self) -> float:
+        """Control period in [s]."""
+        return self.time_step * self.steps_per_period
+
+    def load_robot(self) -> Robot:
+        """The robot, mounted as asked."""
+        import twin  # reads files: not at the module's top
+
+        return twin.load(self.robot).mounted(self.mounting)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure that a scenario reports, and the limit that it must keep, if there is one.
+
+    Attributes:
+        name: what was measured.
+        value: the figure; a NaN holds nothing.
+        unit: its unit, "" for a pure number.
+        limit: the largest value allowed; None where the figure is only reported.
+        why: where the limit comes from, or how to read the figure.
+    """
+
+    name: str
+    value: float
+    unit: str
+    limit: float | None
+    why: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value keeps its limit; a figure without a limit holds if it is a number."""
+        return bool(self.value <= (float("inf") if self.limit is None else self.limit))

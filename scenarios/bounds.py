@@ -1,0 +1,106 @@
+"""How far a control law may stray: limits derived from the loop, not fitted to a run.
+
+Write `e = q_ref - q`. A loop `edd + 2 omega ed + omega^2 e = a(t)` that starts at rest answers with a
+convolution whose kernel `t exp(-omega t)` is positive and has the area `1 / omega^2`, so
+
+    |e| <= max|a| / omega^2.                                                                        (1)
+
+**Feedback without a model** (`pd`, `pd_gravity`, `pid`). With the gains of `controllers.gains` each joint is
+such a loop, disturbed by the torque that the motion needs and the law does not give,
+`d = tau_ref - tau_given`: (1) with `a = d / Mbar`. For `pid` the kernel of `s / (s + omega)^3` is
+`(t - omega t^2 / 2) exp(-omega t)`, which changes sign at `t = 2 / omega`; the area of its magnitude is
+`4 exp(-2) / omega^2 = 0.541 / omega^2`.
+Both take M for the constant Mbar; `MARGIN` covers its change along the motion and the coupling of joints
+that all move. (A joint that is not asked to move is moved by the others alone: the rule is not for those.)
+
+**Computed torque** is the loop (1) exactly, if the engine does in one control period T what the reference
+does. What it does differently acts as a(t):
+
+- The engine's step is semi-implicit Euler. A reference sampled from a continuous law lies `T^2 qdd / 2` a
+  period off the position that the engine reaches with the same speeds, a drift of `T qdd / 2` in [rad/s];
+  its speeds differ likewise, by `T qddd / 2` in [rad/s^2]. Put into the loop the jerk cancels, and
+  `a = omega T qdd` remains.
+- A reference that obeys the recursion with the period T, for an engine that makes s steps a period, differs
+  by `(1 - 1/s)` of that.
+- A torque held for s steps outlives the state that it was computed for: the acceleration drifts by some
+  `Delta` over the period, by `Delta (1 - 1/s) / 2` in the mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from twin.log import Log
+
+ROUND_OFF = 1e-10
+"""[rad]: computed torque on its own model. Seen: 1e-15 on smooth joint motion; the room is for long runs."""
+MARGIN = 2.0
+"""For laws without a model: how much the moving inertia may differ from Mbar."""
+
+
+def is_exact(log: Log) -> bool:
+    """Whether nothing but rounding can come between reference and arm, if the law has the plant's model."""
+    return (
+        log.controller == "computed_torque" and log.steps_per_period == 1 and bool(log.arrays["consistent"])
+    )
+
+
+def tracking_bound(log: Log) -> tuple[NDArray, str]:
+    """The largest error that the loop explains.
+
+    Args:
+        log: a run that started on its reference, with the plant's own model in the controller.
+
+    Returns:
+        bound: (n,) in [rad]; and the rule, in a sentence.
+    """
+    if log.controller == "computed_torque":
+        return _sampling_bound(log)
+    return _missing_torque_bound(log)
+
+
+def _missing_torque_bound(log: Log) -> tuple[NDArray, str]:
+    from controllers.gains import diagonal_inertia
+    from twin.dynamics import gravity_torque, inverse_dynamics
+
+    missing = inverse_dynamics(log.robot, log.q_ref, log.qd_ref, log.qdd_ref)
+    if log.controller == "pd_gravity":
+        missing = missing - gravity_torque(log.robot, log.q_ref)
+    area = 4 * np.exp(-2) if log.controller == "pid" else 1.0
+    stiffness = float(log.arrays["bandwidth"]) ** 2 * diagonal_inertia(log.robot)
+    bound = MARGIN * area * np.max(np.abs(missing), axis=0) / stiffness
+    factor = f"{MARGIN:g} x 0.541 x" if log.controller == "pid" else f"{MARGIN:g} x"
+    return bound, f"{factor} the largest torque that the law lacks / (omega^2 diag M(0)), joint by joint"
+
+
+def _sampling_bound(log: Log) -> tuple[NDArray, str]:
+    from twin.dynamics import forward_dynamics, inverse_dynamics
+
+    robot, s, omega = log.robot, log.steps_per_period, float(log.arrays["bandwidth"])
+    T = s * log.time_step
+    q, qd, qdd = log.q_ref, log.qd_ref, log.qdd_ref
+    held = inverse_dynamics(robot, q, qd, qdd)
+    drift = forward_dynamics(robot, q + T * qd, qd + T * qdd, held) - qdd
+    share = 1 - 1 / s
+    shift = share if log.arrays["consistent"] else 1.0
+    a = omega * T * shift * np.max(np.abs(qdd), axis=0) + share / 2 * np.max(np.abs(drift), axis=0)
+    margin = 1 + omega * T  # what sampling changes in the loop itself
+    why = "control period x largest acceleration / omega, and the drift of a torque held over several steps"
+    return margin * a / omega**2, why
+
+
+def step_residual(log: Log) -> float:
+    """What one step of the engine may differ from the model, in [rad/s].
+
+    Relative 1e-11 of the largest change of speed in a step, and never less than the rounding of the speed.
+    """
+    from twin.dynamics import forward_dynamics
+
+    qdd = forward_dynamics(log.robot, log.q, log.qd, log.tau)
+    change = log.time_step * float(np.max(np.abs(qdd)))
+    return max(1e-11 * change, 1e-14 * max(1.0, float(np.max(np.abs(log.qd)))))

@@ -1,0 +1,252 @@
+"""The command `irb-twin`: list what there is, run scenarios, validate everything.
+
+Exit status: 0 everything holds; 1 a check does not hold or a run did not finish; 2 wrong use, with one
+sentence on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import controllers
+from scenarios import options, registry
+from scenarios.options import Parser, WrongUse
+from scenarios.output import apart, writable
+from twin.errors import TwinError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scenarios.registry import Scenario
+    from scenarios.runs import Run
+
+EXAMPLES = """examples:
+  irb-twin list
+  irb-twin run pose_path --controller computed_torque pd
+  irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
+  irb-twin run pose_path --csv my_path.csv --picture error.png --log run.npz
+  irb-twin run pose_path --gui
+  irb-twin run ./my_scenario.py --help
+  irb-twin validate --junit results.xml
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says.
+
+    Args:
+        argv: the words after the command's name; `None` for those of the process.
+
+    Returns:
+        The exit status: 0, 1 or 2.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except (WrongUse, TwinError, ValueError, OSError) as error:
+        print(f"irb-twin: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
+        return 2
+    except SystemExit as done:  # argparse, after --help
+        return int(done.code or 0)
+    except KeyboardInterrupt:
+        print("irb-twin: interrupted", file=sys.stderr)  # noqa: T201
+        return 130
+
+
+def _dispatch(words: list[str]) -> int:
+    names = _leading_names(words[1:]) if words[:1] == ["run"] else []
+    scenarios = [registry.find(name) for name in dict.fromkeys(names)]
+    parser, run_parser = _parsers(scenarios)
+    if not words:
+        parser.print_help()
+        return 0
+    given, extra = parser.parse_known_args(words)
+    options.refuse_unknown(extra, run_parser if given.command == "run" else given.parser)
+    return {"list": _list, "run": _run, "validate": _validate}[given.command](given, scenarios)
+
+
+def _leading_names(words: list[str]) -> list[str]:
+    """The words before the first option: the scenarios."""
+    end = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    return words[:end]
+
+
+def _parsers(scenarios: list[Scenario]) -> tuple[Parser, Parser]:
+    """The whole parser and the one of `run`, with the options of these scenarios."""
+    parser = Parser(
+        prog="irb-twin",
+        description="A digital twin of ABB arms: run controllers on a physics engine and see what holds.",
+        epilog=EXAMPLES,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+
+    listing = commands.add_parser("list", help="show the robots, controllers and scenarios that there are")
+    listing.set_defaults(parser=listing)
+
+    about = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
+    run = commands.add_parser(
+        "run",
+        help="run scenarios and show how well they went",
+        usage="irb-twin run SCENARIO [SCENARIO ...] [options]",
+        description=about
+        or "Run scenarios. Name one before --help to see what it shows and its own settings.",
+        epilog=EXAMPLES,
+    )
+    run.set_defaults(parser=run)
+    run.add_argument(
+        "scenarios",
+        nargs="*",
+        metavar="SCENARIO",
+        help=f"{', '.join(registry.titles())}, or a .py file of your own; before any option",
+    )
+    run.add_argument(
+        "--controller",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help=f"control laws to run side by side: {', '.join(controllers.NAMES)} (default computed_torque)",
+    )
+    files = run.add_argument_group("files (with several runs, their names are added to the file's)")
+    files.add_argument(
+        "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
+    )
+    files.add_argument(
+        "--picture", type=Path, metavar="FILE.png", help="draw the tracking error and the tool's path"
+    )
+    files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
+    options.add(run, {scenario.name: scenario.Config for scenario in scenarios})
+
+    validate = commands.add_parser(
+        "validate",
+        help="run every scenario with every controller, without a window, and check every limit",
+        description="Run every scenario with every controller, and the variants that a scenario names.",
+    )
+    validate.set_defaults(parser=validate)
+    validate.add_argument(
+        "--robot", default="irb140", help="name of the robot or path of its file (default irb140)"
+    )
+    validate.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
+    validate.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
+    return parser, run
+
+
+def _list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    from rich.table import Table
+
+    import twin
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    laws = [(name, (controllers.law(name).__doc__ or "").partition("\n")[0]) for name in controllers.NAMES]
+    for heading, rows in (
+        ("robots", [(name, "") for name in twin.robot_names()]),
+        ("controllers", laws),
+        ("scenarios", list(registry.titles().items())),
+    ):
+        for place, (name, title) in enumerate(rows):
+            table.add_row(f"[bold]{heading}[/]" if place == 0 else "", name, title)
+    _console().print(table)
+    return 0
+
+
+def _run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    if not scenarios:
+        known = ", ".join(registry.titles())
+        raise WrongUse(f"name at least one scenario, before any option: known are {known}")
+    planned = [
+        (scenario, config)
+        for scenario in scenarios
+        for config in options.configs(vars(given), scenario.Config, given.controller)
+    ]
+    for path, suffix, option in (
+        (given.log, ".npz", "--log"),
+        (given.picture, ".png", "--picture"),
+        (given.json, ".json", "--json"),
+    ):
+        if path is not None:
+            writable(path, suffix, option)
+
+    from scenarios.progress import shown
+    from scenarios.report import scenario_report
+    from scenarios.runs import carry_out
+
+    runs: list[Run] = []
+    with shown(len(planned)) as begin:
+        for scenario, config in planned:
+            step = begin(f"{scenario.name}, {config.controller}")
+            runs.append(carry_out(scenario, config, step))
+    console = _console()
+    for scenario in scenarios:
+        done = [run for run in runs if run.scenario == scenario.name]
+        console.print(*scenario_report(scenario.title, done, console.width), sep="\n")
+    _write(given, runs)
+    return 0 if all(run.holds for run in runs) else 1
+
+
+def _write(given: argparse.Namespace, runs: list[Run]) -> None:
+    """Write the files that were asked for."""
+    logged = [run for run in runs if run.log is not None]
+    names = list(dict.fromkeys(run.scenario for run in logged))
+    if given.log:
+        for run in logged:
+            words = () if len(runs) == 1 else (run.scenario, run.config.controller)
+            run.log.save(apart(given.log, *words))  # pyright: ignore[reportOptionalMemberAccess]
+    if given.picture:
+        from scenarios.picture import draw
+
+        for name in names:
+            path = given.picture if len(names) == 1 else apart(given.picture, name)
+            draw([run for run in logged if run.scenario == name], path)
+    if given.json:
+        from scenarios.results_file import write_json
+
+        write_json(runs, given.json)
+
+
+def _validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    import dataclasses
+
+    import twin
+
+    if given.junit:
+        writable(given.junit, ".xml", "--junit")
+    if given.json:
+        writable(given.json, ".json", "--json")
+    twin.load(given.robot)  # wrong use if there is none; a run that fails later is a result
+
+    from scenarios.progress import shown
+    from scenarios.report import validation_report
+    from scenarios.results_file import write_json, write_junit
+    from scenarios.runs import carry_out_regardless
+
+    planned = []
+    for scenario in map(registry.find, registry.titles()):
+        configs = [scenario.Config(controller=name) for name in controllers.NAMES] + list(scenario.variants)
+        planned += [(scenario, dataclasses.replace(config, robot=given.robot)) for config in configs]
+    runs = []
+    with shown(len(planned)) as begin:
+        for scenario, config in planned:
+            begin(f"{scenario.name}, {config.controller}")
+            runs.append(carry_out_regardless(scenario, config))
+    _console().print(*validation_report(runs), sep="\n")
+    if given.junit:
+        write_junit(runs, given.junit)
+    if given.json:
+        write_json(runs, given.json)
+    return 0 if all(run.holds for run in runs) else 1
+
+
+def _console() -> Console:
+    """Standard output; 100 columns where it is not a terminal, unless COLUMNS says otherwise."""
+    import os
+
+    from rich.console import Console
+
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=100) if piped else Console()

@@ -1,0 +1,69 @@
+"""All joints swing at once, each at a frequency of its own.
+
+What it shows: how much of a fast, coupled motion each control law can follow. Every joint moves as a cosine
+about the middle of its range, from rest, at up to a fraction of its speed limit; the frequencies differ, so
+that the joints meet in ever new combinations of speed and acceleration.
+
+What must hold: computed torque on its own model, with a reference that obeys the engine's recursion and a
+torque every engine step, tracks to round-off (1e-10 rad): the model and the engine are the same robot.
+Sampled otherwise, and under the laws without a model, the error stays under the bound that
+`scenarios.bounds` derives. The motion keeps every joint's range, speed and torque.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scenarios import base
+from scenarios.base import Metric, option, positive
+from scenarios.tracking import follow, sampled, tracking_metrics
+
+if TYPE_CHECKING:
+    from twin.log import Log
+    from twin.robot import Robot
+    from twin.trajectories import Trajectory
+
+
+@dataclass(frozen=True)
+class Config(base.Config):
+    """Settings of the motion."""
+
+    duration: float = option(4.0, "length of the motion, in s")
+    speed: float = option(0.4, "peak speed of every joint, as a fraction of its limit")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self.duration, "duration", "s")
+        if not 0 < self.speed <= 1:
+            raise ValueError(f"expected a speed above 0 and up to 1 (of the limit), got {self.speed}")
+
+
+VARIANTS = (Config(reference="continuous"), Config(steps_per_period=2), Config(steps_per_period=5))
+
+SLOWEST, FASTEST = 0.25, 0.55  # Hz, of the first and of the last joint
+SHARE_OF_RANGE = 0.6  # of the way from the middle to the limit that a joint may swing
+
+
+def trajectory(robot: Robot, config: Config) -> Trajectory:
+    """The cosines: as wide as the speed allows, and no wider than a share of the range."""
+    from twin.trajectories import sines
+
+    frequency = np.linspace(SLOWEST, FASTEST, robot.n)
+    middle = (robot.q_min + robot.q_max) / 2
+    widest = SHARE_OF_RANGE * (robot.q_max - robot.q_min) / 2
+    amplitude = np.minimum(config.speed * robot.qd_max / (2 * np.pi * frequency), widest)
+    return sines(middle, amplitude, frequency, config.duration, phase=-np.pi / 2, qd_max=robot.qd_max)
+
+
+def run(config: Config) -> Log:
+    """Follow the cosines."""
+    robot = config.load_robot()
+    return follow(config, sampled(config, trajectory(robot, config)), robot)
+
+
+def metrics(log: Log) -> tuple[Metric, ...]:
+    """Tracking error and its limits."""
+    return tracking_metrics(log)

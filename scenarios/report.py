@@ -1,0 +1,208 @@
+"""What a run has to say, as tables for the terminal, for a pipe, and for a file.
+
+Controllers stand side by side, one column each, so that a row can be read across. Nothing here prints by
+itself: the functions return what rich renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.base import Metric
+from scenarios.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import RenderableType
+
+    from scenarios.runs import Run
+    from twin.log import Log
+
+
+def figure(value: float) -> str:
+    """A number in few characters: `0`, `0.00123`, `4.4e-5`, `4.44e-16`, `85.2`, `nan`."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    if 1e-3 <= abs(value) < 1e4:
+        return f"{value:.3g}"
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{digits}e{int(exponent)}"
+
+
+def verdict(holds: bool) -> Text:
+    """`holds` in green or `FAILS` in red."""
+    return Text("holds", "green") if holds else Text("FAILS", "bold red")
+
+
+def describe(run: Run) -> str:
+    """One line: robot, length of the run, step, settings that are not the default."""
+    log = run.log
+    words = [run.config.robot]
+    if log is not None:
+        period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
+        words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
+    words += [f"{name} {value}" for name, value in run.settings.items() if name != "robot"]
+    return ", ".join(words)
+
+
+LABEL, COLUMN = 16, 20  # characters: the narrowest first column that reads well, and one controller
+
+
+def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
+    """Everything about one scenario's runs, one a controller.
+
+    Args:
+        title: what the scenario is.
+        runs: at least one.
+        width: of the page, in characters; controllers that do not fit beside the others go below them.
+    """
+    yield Text.assemble("\n", (runs[0].scenario, "bold"), f": {title}")
+    yield Text(describe(runs[0]) + "\n", "dim")
+    abreast = max(1, (width - LABEL) // COLUMN)
+    pages = [runs[k : k + abreast] for k in range(0, len(runs), abreast)]
+    for table in (error_table, torque_table):
+        for page in pages:
+            if logged := [run for run in page if run.log is not None]:
+                yield table(logged)
+    for page in pages:
+        if any(run.metrics for run in page):
+            yield check_table(page)
+    if any(run.metrics for run in runs):
+        yield reasons(runs)
+    for run in runs:
+        if run.error is not None:
+            yield Text(f"{run.config.controller} did not finish: {run.error}", "bold red")
+
+
+def _logs(runs: Sequence[Run]) -> list[Log]:
+    return [run.log for run in runs if run.log is not None]
+
+
+def _columns(first: str, runs: Sequence[Run], title: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD, title=Text(title), title_justify="left", title_style="", pad_edge=False
+    )
+    table.add_column(first, no_wrap=True)
+    for run in runs:
+        table.add_column(run.config.controller, justify="right", no_wrap=True)
+    return table
+
+
+def error_table(runs: Sequence[Run]) -> Table:
+    """RMS and largest tracking error per joint and per component of the tool's pose."""
+    table = _columns("", runs, "Tracking error [rad; m; -], RMS / largest")
+    logs = _logs(runs)
+
+    def rows(names: list[str], errors: list[NDArray]) -> None:
+        cells = [
+            [f"{figure(a)} / {figure(b):>8}" for a, b in zip(rms(e), largest(e), strict=True)] for e in errors
+        ]
+        for name, *row in zip(names, *cells, strict=True):
+            table.add_row(name, *row)
+
+    rows(list(logs[0].robot.joint_names), [joint_error(log) for log in logs])
+    table.add_section()
+    rows([f"tool {name}" for name in POSE_COMPONENTS], [pose_error(log) for log in logs])
+    return table
+
+
+def torque_table(runs: Sequence[Run]) -> Table:
+    """Peak torque per joint against the drive's limit, and how many samples were cut to it."""
+    table = _columns("", runs, "Peak torque [N m], and samples cut to the drive's limit")
+    table.columns[0].header = "joint (limit)"
+    logs = _logs(runs)
+    for joint, (name, limit) in enumerate(zip(logs[0].robot.joint_names, logs[0].robot.tau_max, strict=True)):
+        cells = []
+        for log in logs:
+            cut = int(np.count_nonzero(log.saturated[:, joint]))
+            cells.append(f"{figure(largest(log.tau)[joint])}" + (f", {cut} cut" if cut else ""))
+        table.add_row(f"{name} ({figure(limit)})", *cells)
+    return table
+
+
+def check_table(runs: Sequence[Run]) -> Table:
+    """What was claimed: every figure, and under it its limit and whether it holds."""
+    table = _columns("check", runs, "Checks")
+    table.columns[0].no_wrap = False
+    for name in check_names(runs):
+        table.add_row(name, *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs))
+    return table
+
+
+def check_cell(metric: Metric) -> Text:
+    """Figure with unit; under it the limit and the verdict, if it has a limit."""
+    cell = Text(f"{figure(metric.value)} {metric.unit}".strip())
+    if metric.limit is not None:
+        cell.append(f"\n<= {metric.limit:.3g} ")
+        cell.append_text(verdict(metric.holds))
+    elif not metric.holds:
+        cell.append_text(Text.assemble("\n", verdict(False)))
+    return cell
+
+
+def reasons(runs: Sequence[Run]) -> Table:
+    """Why every limit is what it is; told once where it is the same for all controllers."""
+    table = Table(
+        box=None, show_header=False, title="Where the limits come from", title_justify="left", title_style=""
+    )
+    table.add_column(no_wrap=True)
+    table.add_column(style="dim")
+    for name in check_names(runs):
+        whys: dict[str, list[str]] = {}
+        for run in runs:
+            if found := _metric(run, name):
+                whys.setdefault(found.why, []).append(run.config.controller)
+        told = [why if len(whys) == 1 else f"({', '.join(who)}) {why}" for why, who in whys.items()]
+        table.add_row(name, Text("; ".join(told)))
+    return table
+
+
+def check_names(runs: Sequence[Run]) -> list[str]:
+    """Names of all checks of the runs, in order, each once."""
+    return list(dict.fromkeys(metric.name for run in runs for metric in run.metrics))
+
+
+def _metric(run: Run, name: str) -> Metric | None:
+    return next((metric for metric in run.metrics if metric.name == name), None)
+
+
+def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
+    """One line a run, then every check that does not hold, then the total."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("controller, settings")
+    table.add_column("largest error", justify="right", no_wrap=True)
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    previous = ""
+    for run in runs:
+        setting = ", ".join(
+            [run.config.controller, *(f"{name} {value}" for name, value in run.settings.items())]
+        )
+        error = "" if run.log is None else f"{figure(float(np.max(largest(joint_error(run.log)))))} rad"
+        checks = [metric for metric in run.metrics if metric.limit is not None]
+        kept = sum(metric.holds for metric in checks)
+        name = run.scenario if run.scenario != previous else ""
+        table.add_row(name, setting, error, f"{kept}/{len(checks)}", verdict(run.holds))
+        previous = run.scenario
+    yield table
+    for run in runs:
+        where = f"{run.scenario}, {run.config.controller}"
+        for metric in run.metrics:
+            if not metric.holds:
+                wanted = "a number" if metric.limit is None else f"<= {metric.limit:.3g}"
+                value = f"{figure(metric.value)} {metric.unit}".strip()
+                yield Text(f"{where}: {metric.name} is {value}, wanted {wanted}: {metric.why}", "red")
+        if run.error is not None:
+            yield Text(f"{where} did not finish: {run.error}", "red")
+    checks = [metric for run in runs for metric in run.metrics if metric.limit is not None]
+    broken = sum(not run.holds for run in runs)
+    seconds = sum(run.seconds for run in runs)
+    total = f"{len(runs)} runs, {len(checks)} checks in {seconds:.1f} s: "
+    yield Text(total + ("all hold" if not broken else f"{broken} runs do not hold"), "bold")

@@ -1,0 +1,95 @@
+"""Results for machines: JSON with every figure, and JUnit XML for whatever shows test results."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scenarios.options import fields
+from scenarios.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+
+if TYPE_CHECKING:
+    from scenarios.runs import Run
+
+
+def write_json(runs: Sequence[Run], path: Path) -> None:
+    """Write settings, errors, torques and checks of every run.
+
+    A number that is not finite is written as null: JSON has no word for it.
+    """
+    document = {"holds": all(run.holds for run in runs), "runs": [_as_json(run) for run in runs]}
+    text = json.dumps(document, indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _numbers(values: Any) -> list[float | None]:
+    return [_number(value) for value in values]
+
+
+def _as_json(run: Run) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "scenario": run.scenario,
+        "config": {name: getattr(run.config, name) for name in fields(type(run.config))},
+        "holds": run.holds,
+        "error": run.error,
+        "metrics": [
+            {
+                "name": metric.name,
+                "value": _number(metric.value),
+                "unit": metric.unit,
+                "limit": metric.limit,
+                "holds": metric.holds,
+                "why": metric.why,
+            }
+            for metric in run.metrics
+        ],
+    }
+    if run.log is not None:
+        joints, pose = joint_error(run.log), pose_error(run.log)
+        result["joints"] = {
+            "names": list(run.log.robot.joint_names),
+            "rms_error_rad": _numbers(rms(joints)),
+            "max_error_rad": _numbers(largest(joints)),
+            "peak_torque_N_m": _numbers(largest(run.log.tau)),
+            "torque_limit_N_m": _numbers(run.log.robot.tau_max),
+            "saturated_samples": [int(count) for count in run.log.saturated.sum(axis=0)],
+        }
+        result["tool"] = {
+            "components": list(POSE_COMPONENTS),
+            "rms_error": _numbers(rms(pose)),
+            "max_error": _numbers(largest(pose)),
+        }
+    return result
+
+
+def write_junit(runs: Sequence[Run], path: Path) -> None:
+    """Write a test suite a scenario, a test case a check; a check that does not hold is a failure."""
+    from junitparser import Failure, JUnitXml, TestCase, TestSuite
+
+    document = JUnitXml("irb-twin validate")
+    for scenario in dict.fromkeys(run.scenario for run in runs):
+        suite = TestSuite(scenario)
+        for run in (run for run in runs if run.scenario == scenario):
+            settings = "".join(f", {name}={value}" for name, value in run.settings.items())
+            where = f"{scenario}.{run.config.controller}{settings}"
+            share = run.seconds / max(len(run.metrics), 1)
+            for metric in run.metrics:
+                case = TestCase(metric.name, where, share)
+                if not metric.holds:
+                    wanted = "a number" if metric.limit is None else f"at most {metric.limit:g} {metric.unit}"
+                    case.result = [Failure(f"{metric.value:g} {metric.unit}, wanted {wanted}: {metric.why}")]
+                suite.add_testcase(case)
+            if run.error is not None:
+                case = TestCase("finishes", where, run.seconds)
+                case.result = [Failure(run.error)]
+                suite.add_testcase(case)
+        document.add_testsuite(suite)
+    document.update_statistics()
+    document.write(str(path), pretty=True)

@@ -1,0 +1,76 @@
+"""One scenario carried out with one setting, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scenarios.base import Config, Metric
+from scenarios.registry import Scenario
+from twin.errors import DivergenceError, TwinError
+
+if TYPE_CHECKING:
+    from twin.log import Log
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run: its scenario's name, its settings, the log, the metrics and the time it took, in [s].
+
+    `error` says why a run that could not finish did not; `log` is then what there was of it, if anything.
+    """
+
+    scenario: str
+    config: Config
+    log: Log | None
+    metrics: tuple[Metric, ...]
+    seconds: float
+    error: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run finished and every metric keeps its limit."""
+        return self.error is None and all(metric.holds for metric in self.metrics)
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The settings that differ from the scenario's defaults, the controller aside."""
+        return {
+            item.name: getattr(self.config, item.name)
+            for item in dataclasses.fields(self.config)
+            if "help" in item.metadata
+            and item.name != "controller"
+            and getattr(self.config, item.name) != item.default
+        }
+
+
+def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
+    """Run a scenario once and evaluate it; a divergence is a result, not an exception.
+
+    Args:
+        scenario: what to run.
+        config: its settings.
+        progress: called with the fraction done.
+
+    Raises:
+        TwinError: for a setting that the robot or the path cannot meet.
+        ValueError: for a setting that makes no sense.
+    """
+    start = time.perf_counter()
+    try:
+        log = scenario.run(dataclasses.replace(config, progress=progress))
+    except DivergenceError as error:
+        return Run(scenario.name, config, error.log, (), time.perf_counter() - start, str(error))
+    return Run(scenario.name, config, log, tuple(scenario.metrics(log)), time.perf_counter() - start)
+
+
+def carry_out_regardless(scenario: Scenario, config: Config) -> Run:
+    """As `carry_out`, for a table of many runs: whatever the robot cannot meet becomes a failed run."""
+    start = time.perf_counter()
+    try:
+        return carry_out(scenario, config)
+    except TwinError as error:
+        return Run(scenario.name, config, None, (), time.perf_counter() - start, str(error))

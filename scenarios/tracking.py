@@ -1,0 +1,157 @@
+"""Drive a robot along a trajectory in the engine, and say how well it followed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import controllers
+from scenarios import bounds
+from scenarios.base import Config, Metric
+from scenarios.tracking_error import joint_error, largest, tool_distance
+
+if TYPE_CHECKING:
+    from twin.log import Log
+    from twin.robot import Robot
+    from twin.sampling import Samples
+    from twin.trajectories import Trajectory
+
+PREDICTION = 1e-11
+"""[rad]: how far the engine's whole run may be from the model's. One step differs by rounding; a loop that
+is stable forgets it, a payload that swings freely adds it up. Seen: 3e-15."""
+
+
+def sampled(config: Config, trajectory: Trajectory) -> Samples:
+    """The reference at every control period, in the form that the settings ask for."""
+    from twin.sampling import recursion_consistent, sample
+
+    take = recursion_consistent if config.reference == "consistent" else sample
+    return take(trajectory, config.period)
+
+
+def follow(config: Config, reference: Samples, plant: Robot, model: Robot | None = None) -> Log:
+    """Let the engine's robot follow a reference under the controller of the settings.
+
+    The same controller then drives the analytic plant through the same loop: what the model foretells.
+
+    Args:
+        config: controller, bandwidth, periods, window.
+        reference: samples at the control period; the run starts on the first.
+        plant: the robot that the engine simulates.
+        model: the robot that the controller believes in; `None` for the plant itself.
+
+    Returns:
+        The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad], and
+        the settings that limits depend on: `bandwidth` in [rad/s], and `consistent`, whether the reference
+        obeys the engine's recursion.
+
+    Raises:
+        DivergenceError: if the simulation runs away.
+    """
+    from twin.analytic_plant import AnalyticPlant
+    from twin.closed_loop import run_closed_loop
+    from twin.engine import Simulation
+
+    model = plant if model is None else model
+    law = controllers.make(config.controller, model, bandwidth=config.bandwidth, period=config.period)
+    steps = config.steps_per_period
+    with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
+        if config.gui:
+            from twin.kinematics import forward_kinematics
+
+            simulation.draw_path(forward_kinematics(plant, reference.q)[:, :3, 3])
+        log = run_closed_loop(simulation, law, reference, steps_per_period=steps, progress=config.progress)
+    foretold = run_closed_loop(AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps)
+    return with_arrays(
+        log,
+        q_model=foretold.q,
+        bandwidth=np.array(config.bandwidth),
+        consistent=np.array(config.reference == "consistent"),
+    )
+
+
+def with_arrays(log: Log, **arrays: np.ndarray) -> Log:
+    """The same log with more arrays of the scenario's own."""
+    return replace(log, arrays={**log.arrays, **arrays})
+
+
+def tracking_metrics(log: Log) -> tuple[Metric, ...]:
+    """What a scenario reports whose controller knows the plant and in which every joint moves."""
+    bound = () if bounds.is_exact(log) else (bound_metric(log),)
+    return (*error_metrics(log), *bound, *agreement_metrics(log), *validity_metrics(log))
+
+
+def error_metrics(log: Log, knows_the_plant: bool = True) -> tuple[Metric, ...]:
+    """The largest errors, with a limit where nothing but rounding can cause one."""
+    exact = knows_the_plant and bounds.is_exact(log)
+    return (
+        Metric(
+            "largest joint error",
+            float(np.max(largest(joint_error(log)))),
+            "rad",
+            bounds.ROUND_OFF if exact else None,
+            "exact model, reference in the engine's own steps: only rounding is left"
+            if exact
+            else "what this control law leaves on this motion",
+        ),
+        Metric("largest tool error", float(np.max(tool_distance(log))), "m", None, "of the flange's centre"),
+    )
+
+
+def bound_metric(log: Log) -> Metric:
+    """The error of each joint over what the loop explains, the largest such ratio."""
+    bound, why = bounds.tracking_bound(log)
+    return Metric("joint error / its bound", float(np.max(largest(joint_error(log)) / bound)), "", 1.0, why)
+
+
+def agreement_metrics(log: Log) -> tuple[Metric, ...]:
+    """Whether the engine did what the model of the plant foretells: the whole run, and step by step."""
+    whole = Metric(
+        "engine - model, whole run",
+        float(np.max(np.abs(log.q - log.arrays["q_model"]))),
+        "rad",
+        PREDICTION,
+        "the analytic plant under the same controller: the rounding of every step, gathered over the run",
+    )
+    residual = log.model_residual()
+    if residual is None:
+        return (whole,)
+    step = Metric(
+        "engine - model, one step",
+        residual,
+        "rad/s",
+        bounds.step_residual(log),
+        "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
+    )
+    return (whole, step)
+
+
+def validity_metrics(log: Log) -> tuple[Metric, ...]:
+    """Whether the motion was one that a real arm could make."""
+    robot = log.robot
+    beyond = np.max(np.maximum(log.q_ref - robot.q_max, robot.q_min - log.q_ref))
+    return (
+        Metric(
+            "samples at the torque limit",
+            float(np.count_nonzero(log.saturated)),
+            "",
+            0.0,
+            "the motion is meant to stay within what the drives can give",
+        ),
+        Metric(
+            "reference beyond the range",
+            float(np.maximum(beyond, 0.0)),
+            "rad",
+            0.0,
+            "joint limits of the robot's URDF",
+        ),
+        Metric(
+            "reference speed / its limit",
+            float(np.max(np.abs(log.qd_ref) / robot.qd_max)),
+            "",
+            1.0,
+            "speed limits of the robot's URDF",
+        ),
+    )

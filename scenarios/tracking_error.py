@@ -1,0 +1,40 @@
+"""How far a run strayed from its reference, per joint and per component of the tool's pose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from twin.log import Log
+
+POSE_COMPONENTS = ("x", "y", "z", "a", "b", "c", "d")
+"""Tool position in [m] and orientation quaternion, scalar first."""
+
+
+def joint_error(log: Log) -> NDArray:
+    """Reference minus position: (N, n) in [rad]."""
+    return log.q_ref - log.q
+
+
+def pose_error(log: Log) -> NDArray:
+    """Reference minus pose: (N, 7), in [m] and without unit; the log gives both quaternions one sign."""
+    return log.pose_ref - log.pose
+
+
+def tool_distance(log: Log) -> NDArray:
+    """Distance between the tool and where it should be: (N,) in [m]."""
+    return np.linalg.norm(log.pose_ref[:, :3] - log.pose[:, :3], axis=1)
+
+
+def rms(error: NDArray) -> NDArray:
+    """Root of the mean square over time: (N, k) -> (k,)."""
+    return np.sqrt(np.mean(error**2, axis=0))
+
+
+def largest(error: NDArray) -> NDArray:
+    """Largest magnitude over time: (N, k) -> (k,); a NaN stays one."""
+    return np.max(np.abs(error), axis=0)

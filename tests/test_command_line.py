@@ -1,0 +1,226 @@
+"""The command `irb-twin` as a user meets it: exit status, what is printed where, what is written."""
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import controllers
+from scenarios import registry
+from scenarios.command_line import main
+from twin.log import Log
+
+OWN = '''"""A short swing of my own."""
+
+from dataclasses import dataclass
+
+from scenarios import base
+from scenarios.base import Metric, option
+from scenarios.tracking import follow, sampled
+from scenarios.tracking_error import joint_error
+
+
+@dataclass(frozen=True)
+class Config(base.Config):
+    swing: float = option(0.1, "how far, in rad")
+    limit: float = option(1e-10, "the most it may stray, in rad")
+
+
+def run(config):
+    from twin.trajectories import quintic
+
+    robot = config.load_robot()
+    q = robot.poses["zero"]
+    log = follow(config, sampled(config, quintic(q, q + config.swing, 0.2)), robot)
+    from scenarios.tracking import with_arrays
+    import numpy as np
+
+    return with_arrays(log, limit=np.array(config.limit))
+
+
+def metrics(log):
+    return (Metric("swing error", abs(joint_error(log)).max(), "rad", float(log.arrays["limit"]), "mine"),)
+'''
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A scenario file outside the package."""
+    path = tmp_path / "mine.py"
+    path.write_text(OWN, encoding="utf-8")
+    return str(path)
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["run", "pose_path", "--help"]])
+def test_help_starts_nothing_heavy(words):
+    done = python(
+        "import sys\n"
+        "from scenarios.command_line import main\n"
+        f"status = main({words!r})\n"
+        "heavy = {'numba', 'urchin', 'pybullet', 'matplotlib', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "sys.exit(status)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "irb-twin run pose_path --controller computed_torque pd" in done.stdout
+    assert done.stderr == ""
+
+
+def test_help_of_a_scenario_says_what_it_shows_and_offers_its_settings(capsys):
+    assert main(["run", "pose_path", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "What must hold:" in text
+    assert "--csv STR" in text
+    assert "--bandwidth FLOAT" in text
+    assert "--free-time" not in text
+
+
+def test_list_names_everything_with_a_line_each(capsys):
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    for name in ("irb140", *controllers.NAMES, *registry.titles()):
+        assert name in text
+    assert "Spring and damper at every joint." in text
+
+
+def test_a_run_ends_with_tables_and_writes_what_was_asked_for(own, tmp_path, capsys):
+    log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
+    files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
+    assert main(["run", own, "--controller", "computed_torque", *files]) == 0
+    printed = capsys.readouterr()
+    for text in (
+        "A short swing of my own.",
+        "joint_6 [rad]",
+        "tool d",
+        "Peak torque",
+        "swing error",
+        "holds",
+    ):
+        assert text in printed.out
+    assert printed.err == ""
+    assert len(Log.load(log).t) == 201
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    document = json.loads(results.read_text(encoding="utf-8"))
+    assert document["holds"] is True
+    assert document["runs"][0]["config"]["swing"] == 0.1
+    assert document["runs"][0]["metrics"][0]["name"] == "swing error"
+
+
+def test_controllers_stand_side_by_side_and_each_has_its_log(own, tmp_path, capsys):
+    log = tmp_path / "a.npz"
+    arguments = ["run", own, "--controller", "pd", "computed_torque", "--limit", "1", "--log", str(log)]
+    assert main(arguments) == 0
+    header = next(line for line in capsys.readouterr().out.splitlines() if " pd" in line)
+    assert "computed_torque" in header
+    assert sorted(path.name for path in tmp_path.glob("*.npz")) == [
+        "a-mine-computed_torque.npz",
+        "a-mine-pd.npz",
+    ]
+
+
+def test_a_limit_that_does_not_hold_is_status_1(own, capsys):
+    assert main(["run", own, "--controller", "pd", "--swing", "0.2"]) == 1
+    assert "FAILS" in capsys.readouterr().out
+
+
+def test_a_run_that_diverges_is_status_1_and_keeps_its_log(own, tmp_path, capsys):
+    log = tmp_path / "a.npz"
+    assert main(["run", own, "--controller", "pd", "--bandwidth", "1500", "--log", str(log)]) == 1
+    printed = capsys.readouterr()
+    assert "pd did not finish:" in printed.out
+    assert "joint_" in printed.out
+    assert printed.err == ""
+    assert 0 < len(Log.load(log).t) < 201
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["walk"], "walk"),
+        (["run"], "known are gravity_hold, joint_tracking, model_agreement"),
+        (["run", "--controller", "pd", "pose_path"], "before any option"),
+        (["run", "pose_pth"], "unknown scenario 'pose_pth': known are gravity_hold"),
+        (["run", "nowhere/mine.py"], "no scenario file 'nowhere/mine.py'"),
+        (["run", "gravity_hold", "--robot", "irb99"], "unknown robot 'irb99': known are irb140"),
+        (["run", "gravity_hold", "--robot", "nowhere/robot.toml"], "nowhere/robot.toml"),
+        (["run", "gravity_hold", "--controller", "lqr"], "unknown controller 'lqr': known are pd"),
+        (["run", "gravity_hold", "--bandwith", "3"], "(did you mean --bandwidth?)"),
+        (["run", "gravity_hold", "--csv", "a.csv"], "unknown option '--csv'"),
+        (["run", "gravity_hold", "--bandwidth", "fast"], "--bandwidth: invalid float value: 'fast'"),
+        (["run", "gravity_hold", "--bandwidth", "0"], "positive, finite bandwidth in rad/s, got 0.0"),
+        (["run", "gravity_hold", "--bandwidth", "nan"], "positive, finite bandwidth in rad/s, got nan"),
+        (["run", "gravity_hold", "--time-step", "-1"], "time step in s, got -1.0"),
+        (["run", "gravity_hold", "--steps-per-period", "0"], "at least 1 step per period, got 0"),
+        (["run", "gravity_hold", "--duration", "inf"], "duration in s, got inf"),
+        (["run", "gravity_hold", "--reference", "exact"], "known are consistent, continuous"),
+        (["run", "gravity_hold", "--mounting", "ceiling"], "known are floor, wall, inverted"),
+        (["run", "gravity_hold", "--pose", "test_9"], "known are"),
+        (["run", "joint_tracking", "--speed", "1.5"], "up to 1 (of the limit), got 1.5"),
+        (["run", "pose_path", "--csv", "nowhere.csv"], "nowhere.csv"),
+        (["run", "payload_mismatch", "--payload-mass", "-6"], "payload mass in kg, got -6.0"),
+        (["run", "gravity_hold", "--log", "nowhere/a.npz"], "there is no folder nowhere"),
+        (["run", "gravity_hold", "--log", "a.txt"], "ends in .npz"),
+        (["run", "gravity_hold", "--picture", "a.jpg"], "ends in .png"),
+        (["validate", "--junit", "nowhere/a.xml"], "there is no folder nowhere"),
+        (["validate", "--robot", "irb99"], "unknown robot 'irb99'"),
+        (["validate", "--duration", "3"], "unknown option '--duration'"),
+        (["list", "robots"], "'robots'"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
+    assert main(words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("irb-twin: ")
+    assert printed.err.count("\n") == 1
+    assert told in printed.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import numpee\n", "cannot load scenario file"),
+        ("def run(config:\n", "SyntaxError"),
+        ("def run(config): ...\n", "lacks Config, metrics"),
+        ("class Config: ...\ndef run(c): ...\ndef metrics(l): ...\n", "inherits scenarios.base.Config"),
+    ],
+)
+def test_a_scenario_file_that_is_none_is_wrong_use(text, told, tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(text, encoding="utf-8")
+    assert main(["run", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_a_bad_recording_is_wrong_use(tmp_path, capsys):
+    path = tmp_path / "path.csv"
+    path.write_text("t,x,y,z,a,b,c\n0,0,0,0,1,0,0\n", encoding="utf-8")
+    assert main(["run", "pose_path", "--csv", str(path)]) == 2
+    assert "no column 'd'" in capsys.readouterr().err
+
+
+def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monkeypatch, capsys):
+    """One quick scenario stands in for all; it holds under computed torque alone."""
+    monkeypatch.setattr(registry, "titles", lambda: {own: "mine"})
+    junit, results = tmp_path / "a.xml", tmp_path / "a.json"
+    assert main(["validate", "--junit", str(junit), "--json", str(results)]) == 1
+    text = capsys.readouterr().out
+    assert "4 runs, 4 checks" in text
+    assert "3 runs do not hold" in text
+    assert "mine, pd: swing error is" in text
+    root = ET.parse(junit).getroot()
+    assert root.attrib["tests"] == "4"
+    assert root.attrib["failures"] == "3"
+    document = json.loads(results.read_text(encoding="utf-8"))
+    held = [run["holds"] for run in document["runs"]]
+    assert np.count_nonzero(held) == 1
+    assert document["holds"] is False
