@@ -60,12 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(words: list[str]) -> int:
     names = _leading_names(words[1:]) if words[:1] == ["run"] else []
     scenarios = [registry.find(name) for name in dict.fromkeys(names)]
-    parser, run_parser = _parsers(scenarios)
+    parser = _parser(scenarios)
     if not words:
         parser.print_help()
         return 0
     given, extra = parser.parse_known_args(words)
-    options.refuse_unknown(extra, run_parser if given.command == "run" else given.parser)
+    if given.command is None:
+        raise WrongUse(f"name a command before {' '.join(words)!r}: known are list, run, validate")
+    options.refuse_unknown(extra, given.parser)
     return {"list": _list, "run": _run, "validate": _validate}[given.command](given, scenarios)
 
 
@@ -75,14 +77,14 @@ def _leading_names(words: list[str]) -> list[str]:
     return words[:end]
 
 
-def _parsers(scenarios: list[Scenario]) -> tuple[Parser, Parser]:
-    """The whole parser and the one of `run`, with the options of these scenarios."""
+def _parser(scenarios: list[Scenario]) -> Parser:
+    """The parser of the whole command line; `run` takes the options of these scenarios."""
     parser = Parser(
         prog="irb-twin",
         description="A digital twin of ABB arms: run controllers on a physics engine and see what holds.",
         epilog=EXAMPLES,
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
     listing = commands.add_parser("list", help="show the robots, controllers and scenarios that there are")
     listing.set_defaults(parser=listing)
@@ -131,7 +133,7 @@ def _parsers(scenarios: list[Scenario]) -> tuple[Parser, Parser]:
     )
     validate.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
     validate.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
-    return parser, run
+    return parser
 
 
 def _list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:

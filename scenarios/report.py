@@ -6,8 +6,8 @@ itself: the functions return what rich renders.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from rich import box
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def figure(value: float) -> str:
-    """A number in few characters: `0`, `0.00123`, `4.4e-5`, `4.44e-16`, `85.2`, `nan`."""
+    """A number in few characters: `0`, `0.00123`, `4e-5`, `4.44e-16`, `85.2`, `nan`."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
     if 1e-3 <= abs(value) < 1e4:
         return f"{value:.3g}"
     digits, exponent = f"{value:.2e}".split("e")
-    return f"{digits}e{int(exponent)}"
+    return f"{float(digits):g}e{int(exponent)}"
 
 
 def verdict(holds: bool) -> Text:
@@ -51,6 +51,7 @@ def describe(run: Run) -> str:
     return ", ".join(words)
 
 
+T = TypeVar("T")
 LABEL, COLUMN = 16, 20  # characters: the narrowest first column that reads well, and one controller
 
 
@@ -62,74 +63,66 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         runs: at least one.
         width: of the page, in characters; controllers that do not fit beside the others go below them.
     """
+    abreast = max(1, (width - LABEL) // COLUMN)
+    logs = [run.log for run in runs if run.log is not None]
     yield Text.assemble("\n", (runs[0].scenario, "bold"), f": {title}")
     yield Text(describe(runs[0]) + "\n", "dim")
-    abreast = max(1, (width - LABEL) // COLUMN)
-    pages = [runs[k : k + abreast] for k in range(0, len(runs), abreast)]
-    for table in (error_table, torque_table):
-        for page in pages:
-            if logged := [run for run in page if run.log is not None]:
-                yield table(logged)
-    for page in pages:
-        if any(run.metrics for run in page):
-            yield check_table(page)
+    if logs:
+        yield "Tracking error, RMS / largest; joints in rad, tool x y z in m, a b c d its quaternion"
+        yield from (error_table(page) for page in _pages(logs, abreast))
+        yield "Peak torque in N m, and how many samples were cut to the drive's limit"
+        yield from (torque_table(page) for page in _pages(logs, abreast))
     if any(run.metrics for run in runs):
+        yield "Checks"
+        yield from (check_table(page) for page in _pages(runs, abreast))
+        yield "Where the limits come from"
         yield reasons(runs)
     for run in runs:
         if run.error is not None:
             yield Text(f"{run.config.controller} did not finish: {run.error}", "bold red")
 
 
-def _logs(runs: Sequence[Run]) -> list[Log]:
-    return [run.log for run in runs if run.log is not None]
+def _pages(items: Sequence[T], abreast: int) -> list[Sequence[T]]:
+    return [items[k : k + abreast] for k in range(0, len(items), abreast)]
 
 
-def _columns(first: str, runs: Sequence[Run], title: str) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, title=Text(title), title_justify="left", title_style="", pad_edge=False
-    )
-    table.add_column(first, no_wrap=True)
-    for run in runs:
-        table.add_column(run.config.controller, justify="right", no_wrap=True)
+def _columns(first: str, names: Iterable[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first)
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
-def error_table(runs: Sequence[Run]) -> Table:
+def error_table(logs: Sequence[Log]) -> Table:
     """RMS and largest tracking error per joint and per component of the tool's pose."""
-    table = _columns("", runs, "Tracking error [rad; m; -], RMS / largest")
-    logs = _logs(runs)
+    table = _columns("", (log.controller for log in logs))
 
-    def rows(names: list[str], errors: list[NDArray]) -> None:
-        cells = [
-            [f"{figure(a)} / {figure(b):>8}" for a, b in zip(rms(e), largest(e), strict=True)] for e in errors
-        ]
-        for name, *row in zip(names, *cells, strict=True):
-            table.add_row(name, *row)
+    def rows(names: Sequence[str], errors: list[NDArray]) -> None:
+        for k, name in enumerate(names):
+            table.add_row(name, *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
 
-    rows(list(logs[0].robot.joint_names), [joint_error(log) for log in logs])
+    rows(logs[0].robot.joint_names, [joint_error(log) for log in logs])
     table.add_section()
     rows([f"tool {name}" for name in POSE_COMPONENTS], [pose_error(log) for log in logs])
     return table
 
 
-def torque_table(runs: Sequence[Run]) -> Table:
-    """Peak torque per joint against the drive's limit, and how many samples were cut to it."""
-    table = _columns("", runs, "Peak torque [N m], and samples cut to the drive's limit")
-    table.columns[0].header = "joint (limit)"
-    logs = _logs(runs)
-    for joint, (name, limit) in enumerate(zip(logs[0].robot.joint_names, logs[0].robot.tau_max, strict=True)):
+def torque_table(logs: Sequence[Log]) -> Table:
+    """Peak torque per joint beside the drive's limit, and how many samples were cut to it."""
+    table = _columns("joint (limit)", (log.controller for log in logs))
+    for joint, name in enumerate(logs[0].robot.joint_names):
         cells = []
         for log in logs:
-            cut = int(np.count_nonzero(log.saturated[:, joint]))
-            cells.append(f"{figure(largest(log.tau)[joint])}" + (f", {cut} cut" if cut else ""))
-        table.add_row(f"{name} ({figure(limit)})", *cells)
+            cut = np.count_nonzero(log.saturated[:, joint])
+            cells.append(figure(largest(log.tau)[joint]) + (f", {cut} cut" if cut else ""))
+        table.add_row(f"{name} ({figure(logs[0].robot.tau_max[joint])})", *cells)
     return table
 
 
 def check_table(runs: Sequence[Run]) -> Table:
     """What was claimed: every figure, and under it its limit and whether it holds."""
-    table = _columns("check", runs, "Checks")
-    table.columns[0].no_wrap = False
+    table = _columns("check", (run.config.controller for run in runs))
     for name in check_names(runs):
         table.add_row(name, *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs))
     return table
@@ -139,7 +132,7 @@ def check_cell(metric: Metric) -> Text:
     """Figure with unit; under it the limit and the verdict, if it has a limit."""
     cell = Text(f"{figure(metric.value)} {metric.unit}".strip())
     if metric.limit is not None:
-        cell.append(f"\n<= {metric.limit:.3g} ")
+        cell.append(f"\n<= {figure(metric.limit)} ")
         cell.append_text(verdict(metric.holds))
     elif not metric.holds:
         cell.append_text(Text.assemble("\n", verdict(False)))
@@ -148,9 +141,7 @@ def check_cell(metric: Metric) -> Text:
 
 def reasons(runs: Sequence[Run]) -> Table:
     """Why every limit is what it is; told once where it is the same for all controllers."""
-    table = Table(
-        box=None, show_header=False, title="Where the limits come from", title_justify="left", title_style=""
-    )
+    table = Table(box=None, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(style="dim")
     for name in check_names(runs):
@@ -196,7 +187,7 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
         where = f"{run.scenario}, {run.config.controller}"
         for metric in run.metrics:
             if not metric.holds:
-                wanted = "a number" if metric.limit is None else f"<= {metric.limit:.3g}"
+                wanted = "a number" if metric.limit is None else f"<= {figure(metric.limit)}"
                 value = f"{figure(metric.value)} {metric.unit}".strip()
                 yield Text(f"{where}: {metric.name} is {value}, wanted {wanted}: {metric.why}", "red")
         if run.error is not None:

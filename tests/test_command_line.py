@@ -97,7 +97,7 @@ def test_a_run_ends_with_tables_and_writes_what_was_asked_for(own, tmp_path, cap
     printed = capsys.readouterr()
     for text in (
         "A short swing of my own.",
-        "joint_6 [rad]",
+        "joint_6",
         "tool d",
         "Peak torque",
         "swing error",
