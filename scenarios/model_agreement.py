@@ -1,6 +1,6 @@
 """Engine and analytic model answer the same three questions: are they one robot?
 
-What it shows, for the arm with the settings given:
+What it shows: three comparisons of the engine with the model of the same arm.
 
 1. *One step*: from random states under random torques, the acceleration of one engine step beside our
    forward dynamics.

@@ -31,7 +31,7 @@ class Scenario:
 
     name: str
     doc: str
-    Config: type[Config]
+    Config: type[Any]  # a subclass of base.Config, with settings of its own
     run: Callable[[Any], Log]
     metrics: Callable[[Log], tuple[Metric, ...]]
     variants: tuple[Config, ...] = ()

@@ -1,0 +1,252 @@
+"""Contract tests: every scenario with every controller, and what the scenarios' own limits can tell apart."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from scenarios import bounds, registry
+from scenarios.base import Config, Metric
+from scenarios.command_line import main
+from scenarios.tracking import agreement_metrics, follow, sampled
+from scenarios.tracking_error import joint_error
+from twin.errors import LimitError, RecordingError, UnknownNameError
+from twin.log import Log
+from twin.trajectories import quintic, sines
+
+NAMES = tuple(registry.titles())
+CASES = [(name, controller) for name in NAMES for controller in controllers.NAMES]
+SHORT = {
+    "gravity_hold": {"duration": 0.2},
+    "joint_tracking": {"duration": 0.2},
+    "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
+    "payload_mismatch": {},
+    "pose_path": {"speed": 0.5, "angular_speed": 2.0},
+}
+
+
+@functools.cache
+def full_run(name, controller):
+    """A scenario as `irb-twin validate` runs it; kept, for a run takes half a second."""
+    scenario = registry.find(name)
+    log = scenario.run(scenario.Config(controller=controller))
+    return log, scenario.metrics(log)
+
+
+def variants():
+    for name in NAMES:
+        for config in registry.find(name).variants:
+            yield pytest.param(name, config, id=f"{name}-{config.reference}-{config.steps_per_period}")
+
+
+def test_the_scenarios_are_those_with_all_three_parts():
+    assert NAMES == ("gravity_hold", "joint_tracking", "model_agreement", "payload_mismatch", "pose_path")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
+    scenario = registry.find(name)
+    assert len(scenario.title) <= 90
+    assert "What it shows:" in scenario.doc
+    assert "What must hold:" in scenario.doc
+    for item in dataclasses.fields(scenario.Config):
+        assert item.name == "progress" or item.metadata["help"]
+
+
+@pytest.mark.parametrize(("name", "controller"), CASES)
+def test_every_limit_holds(name, controller):
+    _, metrics = full_run(name, controller)
+    broken = [metric for metric in metrics if not metric.holds]
+    assert not broken
+    assert sum(metric.limit is not None for metric in metrics) >= 5
+    assert all(metric.why for metric in metrics)
+    assert len({metric.name for metric in metrics}) == len(metrics)
+
+
+@pytest.mark.parametrize(("name", "config"), list(variants()))
+def test_every_limit_holds_in_the_variants(name, config):
+    scenario = registry.find(name)
+    broken = [metric for metric in scenario.metrics(scenario.run(config)) if not metric.holds]
+    assert not broken
+
+
+@pytest.mark.parametrize(("name", "controller"), CASES)
+def test_every_sample_is_finite_and_every_joint_moves(name, controller):
+    log, _ = full_run(name, controller)
+    for item in ("t", "q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", "pose", "pose_ref"):
+        assert np.all(np.isfinite(getattr(log, item))), item
+    travel = np.ptp(log.q, axis=0)
+    if name == "gravity_hold":
+        assert np.all(travel < 0.2)
+    elif name == "payload_mismatch" and controller == "computed_torque":
+        assert np.all(travel[[0, 1, 2, 4, 5]] > 0.05)  # axis 4 stands still on this path
+    else:
+        assert np.all(travel > 0.05)
+
+
+@pytest.mark.parametrize(("name", "controller"), CASES)
+def test_two_runs_are_the_same_to_the_bit(name, controller):
+    scenario = registry.find(name)
+    config = scenario.Config(controller=controller, **SHORT[name])
+    first, second = scenario.run(config), scenario.run(config)
+    assert first.identical(second)
+
+
+@pytest.mark.parametrize(("name", "controller"), CASES)
+def test_every_scenario_runs_from_the_command_line(name, controller, capsys):
+    options = [
+        word for key, value in SHORT[name].items() for word in (f"--{key.replace('_', '-')}", str(value))
+    ]
+    assert main(["run", name, "--controller", controller, *options]) in (0, 1)  # a short hold has not settled
+    assert controller in capsys.readouterr().out
+
+
+def test_computed_torque_tracks_to_rounding_and_the_laws_without_a_model_do_not():
+    """The comparison that the project exists for, as figures."""
+    for name in ("joint_tracking", "pose_path"):
+        error = {law: np.abs(joint_error(full_run(name, law)[0])).max() for law in controllers.NAMES}
+        assert error["computed_torque"] < 1e-14
+        for law in ("pd", "pd_gravity", "pid"):
+            assert error[law] > 1e-3
+
+
+def test_another_mounting_holds_as_well():
+    scenario = registry.find("joint_tracking")
+    for mounting in ("wall", "inverted"):
+        log = scenario.run(scenario.Config(mounting=mounting, duration=0.5))
+        assert all(metric.holds for metric in scenario.metrics(log))
+
+
+def test_a_saved_log_has_the_same_metrics(tmp_path):
+    log, metrics = full_run("model_agreement", "pd")
+    log.save(tmp_path / "a.npz")
+    assert registry.find("model_agreement").metrics(Log.load(tmp_path / "a.npz")) == metrics
+
+
+def test_the_seed_decides_what_model_agreement_draws():
+    scenario = registry.find("model_agreement")
+    logs = [scenario.run(scenario.Config(seed=seed, **SHORT["model_agreement"])) for seed in (1, 2)]
+    assert not np.allclose(logs[0].arrays["step_model"], logs[1].arrays["step_model"])
+
+
+# What the limits can tell apart: each of these would pass if its check were blind.
+
+
+def test_an_inertia_that_is_off_by_a_millionth_shows():
+    """A plant heavier by 1e-6 of the load is not what the model foretells."""
+    robot = twin.load("irb140")
+    heavier = robot.with_payload(twin.Payload(6e-6, (0.0, 0.0, 0.08)))
+    config = Config()
+    path = sines(np.zeros(6), np.full(6, 0.3), np.full(6, 0.5), 0.5)
+    log = follow(config, sampled(config, path), heavier, model=robot)
+    assert np.abs(joint_error(log)).max() > bounds.ROUND_OFF
+    blind = dataclasses.replace(log, robot=robot)  # the engine's run, judged by the model without the load
+    step = agreement_metrics(blind)[1]
+    assert step.name == "engine - model, one step"
+    assert not step.holds
+
+
+def test_the_sampling_bound_is_tight():
+    """The rule for a continuous reference is not a loose one: the error comes within a tenth of it."""
+    scenario = registry.find("joint_tracking")
+    for config in scenario.variants:
+        log = scenario.run(config)
+        ratio = next(metric for metric in scenario.metrics(log) if "bound" in metric.name)
+        assert 0.75 < ratio.value <= 1.0
+
+
+@pytest.mark.parametrize("law", ["pd", "pd_gravity", "pid"])
+def test_the_bound_for_missing_torque_is_not_loose(law):
+    _, metrics = full_run("joint_tracking", law)
+    ratio = next(metric for metric in metrics if "bound" in metric.name)
+    assert 0.2 < ratio.value <= 1.0
+
+
+def test_the_sag_under_pd_is_foretold_and_not_small():
+    from scenarios.gravity_hold import settled_error
+
+    log, _ = full_run("gravity_hold", "pd")
+    foretold = settled_error(log)
+    assert np.abs(foretold).max() > 0.05
+    np.testing.assert_allclose(joint_error(log)[-1], foretold, rtol=0, atol=1e-13)
+
+
+def test_the_payload_costs_centimetres_and_knowing_it_costs_nothing():
+    log, _ = full_run("payload_mismatch", "computed_torque")
+    assert np.abs(joint_error(log)).max() > 0.05
+    scenario = registry.find("payload_mismatch")
+    known = scenario.run(scenario.Config(payload_known=True))
+    assert np.abs(joint_error(known)).max() < 1e-13
+    assert known.robot.payload is not None
+    assert known.robot.payload.mass == 6.0
+
+
+def test_pose_path_visits_the_printed_poses_in_order():
+    """Each printed pose is met by a sample of the reference, at rest, to what a sample apart makes."""
+    from scenarios.pose_path import PRINTED
+
+    log, _ = full_run("pose_path", "computed_torque")
+    resting = np.flatnonzero(np.abs(log.qd_ref).max(axis=1) < 1e-4)
+    for name, (position, quaternion) in PRINTED.items():
+        near = np.abs(log.pose_ref[resting] - np.array([*position, *quaternion])).max(axis=1)
+        assert near.min() < 1e-6, name
+    q_1 = twin.load("irb140").poses["test_1"]
+    assert np.abs(log.q_ref - q_1).max(axis=1).min() < 1e-6  # on the branch of the printed angles
+
+
+def test_pose_path_follows_a_recording(tmp_path):
+    from twin.kinematics import forward_kinematics
+    from twin.recording import write_recording
+    from twin.rotations import pose_vector
+
+    robot = twin.load("irb140")
+    move = quintic([0.1, 0.2, 0.1, 0.3, 0.5, -0.2], [0.4, 0.3, 0.2, 0.1, 0.6, 0.1], 1.0)
+    t = np.linspace(0, 1, 21)
+    poses = pose_vector(forward_kinematics(robot, move(t)[0]))
+    write_recording(tmp_path / "path.csv", t, poses)
+    scenario = registry.find("pose_path")
+    log = scenario.run(scenario.Config(csv=str(tmp_path / "path.csv")))
+    np.testing.assert_allclose(log.pose_ref[::50], poses, rtol=0, atol=1e-12)
+    assert all(metric.holds for metric in scenario.metrics(log))
+    assert not any("printed" in metric.name for metric in scenario.metrics(log))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "error", "told"),
+    [
+        ("joint_tracking", {"controller": "lqr"}, UnknownNameError, "unknown controller 'lqr'"),
+        ("joint_tracking", {"bandwidth": np.nan}, ValueError, "bandwidth"),
+        ("joint_tracking", {"speed": 0.0}, ValueError, "speed"),
+        ("gravity_hold", {"duration": -1.0}, ValueError, "duration"),
+        ("model_agreement", {"states": 0}, ValueError, "states"),
+        ("model_agreement", {"seed": -1}, ValueError, "seed"),
+        ("pose_path", {"csv": "nowhere.csv"}, RecordingError, "nowhere.csv"),
+    ],
+)
+def test_a_bad_setting_is_refused_when_it_is_made(name, settings, error, told):
+    with pytest.raises(error, match=told):
+        registry.find(name).Config(**settings)
+
+
+def test_a_path_too_fast_for_the_arm_is_refused():
+    scenario = registry.find("pose_path")
+    with pytest.raises(LimitError, match="joint_6 would move at 450"):
+        scenario.run(scenario.Config(speed=1.0, angular_speed=4.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "holds"),
+    [
+        (1.0, 1.0, True),
+        (np.nextafter(1, 2), 1.0, False),
+        (np.nan, 1.0, False),
+        (np.nan, None, False),
+        (3.0, None, True),
+        (np.inf, 1.0, False),
+    ],
+)
+def test_a_metric_holds_up_to_its_limit_and_never_for_nan(value, limit, holds):
+    assert Metric("x", value, "rad", limit, "why").holds is holds
