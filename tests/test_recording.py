@@ -67,7 +67,7 @@ def test_quaternions_are_made_unit_and_continuous_in_sign(tmp_path):
     rows = ["0,0,0,0,0.707,0,0.707,0", "1,0,0,0,-0.707,0,-0.707,0", "2,0,0,0,-0.866,0,-0.5,0"]
     poses = read_recording(write(tmp_path / "path.csv", HEADER, *rows)).poses
     np.testing.assert_allclose(np.linalg.norm(poses[:, 3:], axis=1), 1.0, rtol=1e-15)
-    np.testing.assert_allclose(poses[1, 3:], [np.sqrt(0.5), 0, np.sqrt(0.5), 0], atol=1e-15)
+    np.testing.assert_allclose(poses[1, 3:], [np.sqrt(0.5), 0, np.sqrt(0.5), 0], rtol=0, atol=1e-15)
     assert poses[2, 3] > 0.8
 
 

@@ -56,7 +56,9 @@ def test_a_move_starts_and_ends_at_rest():
     assert not samples.qd[0].any()
     np.testing.assert_allclose(samples.q[-1], Q1, rtol=0, atol=1e-15)
     assert np.abs(samples.qd[-1]).max() < 1e-4  # the mean over the last period
-    np.testing.assert_allclose(samples.qd[-1] + 1e-3 * samples.qdd[-1], 0.0, atol=1e-12)  # then it rests
+    np.testing.assert_allclose(
+        samples.qd[-1] + 1e-3 * samples.qdd[-1], 0.0, rtol=0, atol=1e-12
+    )  # then it rests
 
 
 def test_rough_positions_do_not_build_up_an_error():

@@ -19,10 +19,11 @@ from twin.moves import quintic_law
 from twin.recording import Recording
 from twin.rotations import pose_matrix
 
-SPEED = 0.25
-"""The tool's default peak speed, in [m/s]: what an ABB controller allows in manual mode."""
+SPEED = 0.5
+"""The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`
+about half of what the IRB 140's axes can do on the thesis' poses."""
 
-ANGULAR_SPEED = 1.0
+ANGULAR_SPEED = 1.5
 """The tool's default peak angular speed, in [rad/s]."""
 
 RIGID_TOLERANCE = 1e-6

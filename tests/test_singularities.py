@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+import twin
+from twin.errors import SingularityError
+from twin.sampling import Samples, sample
+from twin.singularities import check_singularities, singular_distances
+from twin.trajectories import quintic
+
+ROBOT = twin.load("irb140")
+RNG = np.random.default_rng(9)
+Q = RNG.uniform(ROBOT.q_min, ROBOT.q_max, (200, 6))
+QD = RNG.uniform(-ROBOT.qd_max, ROBOT.qd_max, (200, 6))
+
+
+def test_the_determinant_of_the_jacobian_is_their_product():
+    distances = singular_distances(ROBOT, Q, QD)[0]
+    constant = 0.36 * 0.38  # lower arm times forearm
+    np.testing.assert_allclose(
+        np.abs(np.linalg.det(twin.jacobian(ROBOT, Q))),
+        constant * np.abs(np.prod(distances, axis=1)),
+        rtol=1e-12,
+        atol=1e-15,
+    )
+
+
+def test_rates_are_the_derivatives():
+    h = 1e-4
+    before, after = (singular_distances(ROBOT, Q + sign * h * QD, QD)[0] for sign in (-1, 1))
+    rates = singular_distances(ROBOT, Q, QD)[1]
+    np.testing.assert_allclose(rates, (after - before) / (2 * h), rtol=0, atol=3e-6)
+
+
+def test_front_of_axis_1_is_positive():
+    q = np.array([0.4, 0.1, -0.3, 0.5, 0.6, 0.7])
+    T = twin.forward_kinematics(ROBOT, q)
+    wrist = T[:3, 3] - 0.065 * T[:3, 2]
+    np.testing.assert_allclose(
+        singular_distances(ROBOT, q[None], 0 * q[None])[0][0, 0], np.hypot(wrist[0], wrist[1]), rtol=1e-14
+    )
+
+
+# The forearm leans back until the wrist centre is 0.5 mm in front of axis 1.
+BENT_BACK = 0.5 - np.arccos((5e-4 - 0.07 + 0.36 * np.sin(0.5)) / 0.38)
+MET = {  # an arm at each singularity, and how it is named
+    "wrist": ([0.2, 0.1, 0.2, 0.3, 5e-4, 0.4], r"the sine .* is 0\.0005 \(joint_5 at 0\.0286"),
+    "elbow": ([0.2, 0.1, 5e-4 - np.pi / 2, 0.3, 0.6, 0.4], r"the sine .* is 0\.0005 \(joint_3 at -89\.97"),
+    "shoulder": ([0.2, -0.5, BENT_BACK, 0.3, 0.6, 0.4], r"the wrist .* is 0\.0005 m \(joint_1 at 11\.459"),
+}
+
+
+@pytest.mark.parametrize("kind", MET)
+def test_a_singularity_is_named(kind):
+    q, message = np.array([MET[kind][0]]), MET[kind][1]
+    with pytest.raises(SingularityError, match=rf"t = 0 s: {kind} singularity, {message}.*; at least 0\.001"):
+        check_singularities(ROBOT, Samples(np.zeros(1), q, 0 * q, 0 * q))
+
+
+def test_a_passage_between_samples_is_noticed():
+    q = np.array([0.2, 0.1, 0.2, 0.3, 0.5, 0.4])
+    move = quintic(q, q * [1, 1, 1, 1, -1.3, 1], 0.5)  # through q5 = 0 at some odd time
+    samples = sample(move, 1e-3)
+    assert np.abs(np.sin(samples.q[:, 4])).min() > 1e-3
+    with pytest.raises(
+        SingularityError, match=r"wrist singularity, .* covers .* in one sample, so it passes through"
+    ):
+        check_singularities(ROBOT, samples)
+    check_singularities(ROBOT, sample(quintic(q, q * [1, 1, 1, 1, 0.1, 1], 0.5), 1e-3))
+
+
+def test_nan_is_no_safe_distance():
+    q = np.full((1, 6), np.nan)
+    with pytest.raises(SingularityError):
+        check_singularities(ROBOT, Samples(np.zeros(1), q, q, q))
