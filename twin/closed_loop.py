@@ -25,8 +25,8 @@ RUNAWAY_SPEED = 20.0
 1 ms still resolves the motion, so that the log shows how it came about."""
 
 RUNAWAY_ENERGY = 25.0
-"""So has a robot with so many times the kinetic energy of all joints at their speed limits together.  The
-heavy joints reach this at about five times their limit, long before 20; a wrist joint hardly shows in it."""
+"""So has a robot with so many times the kinetic energy of its joints at their speed limits, taken one by one
+at q = 0.  A heavy joint reaches this long before 20 times its limit; a wrist joint hardly shows in it."""
 
 UNLIMITED_SPEED = 1e3
 """What stands for 20 times the speed limit, in [rad/s] or [m/s], where the URDF names none."""
@@ -148,9 +148,7 @@ class _Watch:
         self.robot = robot
         self.limit = np.where(np.isfinite(robot.qd_max), robot.qd_max, UNLIMITED_SPEED / RUNAWAY_SPEED)
         self.per_limit = 1.0 / self.limit
-        # |M_ij| <= sqrt(M_ii M_jj), so no motion within the speed limits has more energy than this at q = 0.
-        root = np.sqrt(np.diag(mass_matrix(robot, np.zeros(robot.n))))
-        self.energy = 0.5 * float(root @ self.limit) ** 2
+        self.energy = 0.5 * float(np.diag(mass_matrix(robot, np.zeros(robot.n))) @ self.limit**2)
 
     def __call__(self, q: np.ndarray, qd: np.ndarray) -> str | None:
         """What is wrong with a state, or `None`."""
@@ -193,7 +191,7 @@ def _checked(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
 
 def _check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None:
     """Raise `ValueError` unless the samples are `steps_per_period` engine steps apart."""
-    if steps_per_period != int(steps_per_period) or not steps_per_period >= 1:
+    if not steps_per_period >= 1 or steps_per_period != int(steps_per_period):
         raise ValueError(f"expected a whole number of engine steps in a period, got {steps_per_period}")
     if len(t) < 2:
         return

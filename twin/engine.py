@@ -35,6 +35,12 @@ FREE = 1e3  # rad or m: a joint range that nothing reaches
 UNCLAMPED = 1e9  # rad/s or m/s
 
 
+class _Client(BulletClient):
+    """A physics server of its own: calls through it cannot reach another's world."""
+
+    _client = -1  # which its destructor asks for, after a failed connection too
+
+
 class _Closed:
     """Stands where PyBullet stood, and says that it is gone."""
 
@@ -84,10 +90,11 @@ class Simulation:
             raise
 
     def _connected(self) -> Any:
-        """A physics server of its own; calls go through the client, or they would reach another's world."""
+        """A physics server, headless or behind a window."""
         try:
-            with silence():
-                return BulletClient(pybullet.GUI if self._window else pybullet.DIRECT)
+            # If it cannot open its window it ends the process, and says why on standard error.
+            with silence(errors=False):
+                return _Client(pybullet.GUI if self._window else pybullet.DIRECT)
         except pybullet.error as error:
             if self._window:
                 self._window.close()

@@ -108,7 +108,7 @@ class Log:
             source, gravity = str(arrays["robot"]), arrays["gravity"]
         except OSError as error:
             raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise TwinError(f"{path} is not a log of this program ({error})") from error
         robot = load(source).with_gravity(gravity)
         if "payload_mass" in arrays:

@@ -10,10 +10,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def silence() -> Iterator[None]:
+def silence(*, errors: bool = True) -> Iterator[None]:
     """Send what is printed inside, Python's or C's, nowhere; an exception passes through.
 
     Works on file descriptors, which are the whole process's, so keep it short.  On Windows it does nothing.
+
+    Args:
+        errors: silence standard error too.
     """
     if os.name != "posix":
         yield
@@ -21,7 +24,7 @@ def silence() -> Iterator[None]:
     libc = ctypes.CDLL(None)
     flush(libc)
     try:
-        kept = [(stream, os.dup(stream)) for stream in (1, 2)]
+        kept = [(stream, os.dup(stream)) for stream in ((1, 2) if errors else (1,))]
     except OSError:  # a process without a console
         yield
         return

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 YAW_DEG, PITCH_DEG = 50.0, -20.0
+WINDOW_NEARER = 0.65  # its angle of view is wider than a picture's
 
 
 def framing(client: Any, body: int) -> tuple[list[float], float]:
@@ -32,8 +34,14 @@ def furnish_window(client: Any, body: int) -> None:
         client.COV_ENABLE_MOUSE_PICKING,  # it pulls at links
     ):
         client.configureDebugVisualizer(what, 0)
+    # The window has one colour a link, by default that of its last shape; most of its shapes say more.
+    colors: dict[int, Counter] = {}
+    for _, link, *_, color in client.getVisualShapeData(body):
+        colors.setdefault(link, Counter())[color] += 1
+    for link, counted in colors.items():
+        client.changeVisualShape(body, link, rgbaColor=counted.most_common(1)[0][0])
     target, distance = framing(client, body)
-    client.resetDebugVisualizerCamera(distance, YAW_DEG, PITCH_DEG, target)
+    client.resetDebugVisualizerCamera(WINDOW_NEARER * distance, YAW_DEG, PITCH_DEG, target)
 
 
 def mark_points(client: Any, points: np.ndarray, color: Sequence[float]) -> None:

@@ -26,6 +26,7 @@ class Window:
         self.lost = False
         self._handler: Callable[..., Any] | None = None
         self._xlib: Any = None
+        self._display: int | None = None
         self._previous: int | None = None
         if sys.platform == "linux":
             self._require_display()
@@ -40,11 +41,11 @@ class Window:
             raise TwinError("the window needs the library libX11; run without it (gui=False)") from None
         self._xlib.XOpenDisplay.restype = ctypes.c_void_p
         self._xlib.XCloseDisplay.argtypes = [ctypes.c_void_p]
-        display = self._xlib.XOpenDisplay(None)
-        if not display:
+        # Kept open: an X server whose last client leaves may start afresh, just when PyBullet comes.
+        self._display = self._xlib.XOpenDisplay(None)
+        if not self._display:
             found = f"DISPLAY is {name!r} and does not answer" if name else "DISPLAY is not set"
             raise TwinError(f"no display to open the window on ({found}); run without it (gui=False)")
-        self._xlib.XCloseDisplay(display)
 
     def _watch(self) -> None:
         """Have Xlib report a cut connection here."""
@@ -65,6 +66,7 @@ class Window:
         """Stop watching, after PyBullet has closed its window."""
         if self._handler is not None and not self.lost:
             self._xlib.XSetIOErrorHandler(self._previous)
+            self._xlib.XCloseDisplay(self._display)
             self._handler = None
 
 

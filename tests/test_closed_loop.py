@@ -1,0 +1,307 @@
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from twin.analytic_plant import AnalyticPlant
+from twin.closed_loop import RUNAWAY_SPEED, run_closed_loop
+from twin.dynamics import gravity_torque, inverse_dynamics
+from twin.engine import Simulation
+from twin.errors import DivergenceError
+from twin.robot import Payload
+from twin.sampling import Samples, recursion_consistent, sample
+from twin.trajectories import hold, sines
+
+PERIOD = 1e-3
+
+
+class ComputedTorque:
+    """The law whose error is round-off when model and plant are one; written out, to stand on its own."""
+
+    name = "exact"
+
+    def __init__(self, robot):
+        self.robot = robot
+        self.resets = 0
+
+    def reset(self):
+        self.resets += 1
+
+    def __call__(self, state, reference):
+        qdd = reference.qdd + 40.0 * (reference.qd - state.qd) + 400.0 * (reference.q - state.q)
+        return inverse_dynamics(self.robot, state.q, state.qd, qdd)
+
+
+@pytest.fixture(scope="module")
+def swing(irb140):
+    middle = 0.5 * (irb140.q_min + irb140.q_max)
+    return sines(middle, np.full(6, 0.5), np.array([0.31, 0.43, 0.57, 0.61, 0.73, 0.89]), 1.5)
+
+
+@pytest.fixture(scope="module")
+def simulation(irb140):
+    with Simulation(irb140) as simulation:
+        yield simulation
+
+
+def still(robot, samples=20, q=None):
+    return sample(hold(np.zeros(robot.n) if q is None else q, (samples - 1) * PERIOD), PERIOD)
+
+
+@pytest.mark.parametrize("where", ["floor", "inverted"])
+@pytest.mark.parametrize("payload", [None, Payload(6.0, [0.0, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))])
+def test_an_exact_model_tracks_a_consistent_reference_to_round_off(irb140, swing, where, payload):
+    robot = irb140.mounted(where).with_payload(payload)
+    reference = recursion_consistent(swing, PERIOD)
+    with Simulation(robot) as simulation:
+        log = run_closed_loop(simulation, ComputedTorque(robot), reference)
+    assert not log.saturated.any()
+    assert np.max(np.abs(log.q - log.q_ref)) <= 1e-13
+    assert np.max(np.abs(log.pose - log.pose_ref)) <= 1e-13
+    residual = log.model_residual()
+    assert residual is not None
+    assert residual <= 1e-12
+    assert np.ptp(log.q, axis=0).min() > 0.3, "every joint moved"
+
+
+def test_round_off_tracking_notices_a_model_that_is_off_by_a_millionth(simulation, irb140, swing):
+    almost = irb140.with_payload(Payload(98e-6))
+    log = run_closed_loop(simulation, ComputedTorque(almost), recursion_consistent(swing, PERIOD))
+    assert np.max(np.abs(log.q - log.q_ref)) > 1e-9
+
+
+def test_a_continuous_reference_costs_what_a_step_costs(simulation, irb140, swing):
+    log = run_closed_loop(simulation, ComputedTorque(irb140), sample(swing, PERIOD))
+    assert 1e-6 < np.max(np.abs(log.q - log.q_ref)) < 2e-3
+
+
+def test_the_analytic_plant_is_the_engine(simulation, irb140, swing):
+    reference = recursion_consistent(swing, PERIOD)
+    engine, analytic = (
+        run_closed_loop(plant, ComputedTorque(irb140), reference)
+        for plant in (simulation, AnalyticPlant(irb140))
+    )
+    assert np.max(np.abs(engine.q - analytic.q)) <= 1e-13
+    assert np.max(np.abs(engine.qd - analytic.qd)) <= 1e-12
+
+
+def test_free_motion_of_the_analytic_plant_is_the_engine_s(simulation, irb140):
+    """Without feedback nothing pulls the two together: what differs grows, from round-off."""
+    plants = (simulation, AnalyticPlant(irb140))
+    for plant in plants:
+        plant.reset(np.full(6, 0.3), np.full(6, -0.2))
+        for _ in range(200):
+            plant.step(np.zeros(6))
+    for engine, analytic in zip(*(plant.state() for plant in plants), strict=True):
+        np.testing.assert_allclose(engine, analytic, rtol=1e-11)
+
+
+def test_two_runs_are_bit_identical(simulation, irb140, swing):
+    reference = recursion_consistent(swing, PERIOD)
+    first = run_closed_loop(simulation, ComputedTorque(irb140), reference)
+    second = run_closed_loop(simulation, ComputedTorque(irb140), reference)
+    with Simulation(irb140) as another:
+        third = run_closed_loop(another, ComputedTorque(irb140), reference)
+    assert first.identical(second)
+    assert first.identical(third)
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_torques_are_held_for_the_steps_of_a_period(irb140, steps):
+    reference = still(irb140)
+    tau = gravity_torque(irb140, np.zeros(6)) + np.array([3.0, 2.0, 1.0, 0.1, 0.1, 0.1])
+    held = run_closed_loop(
+        AnalyticPlant(irb140, PERIOD / steps), lambda *_: tau, reference, steps_per_period=steps
+    )
+    plant = AnalyticPlant(irb140, PERIOD / steps)
+    plant.reset(np.zeros(6))
+    for _ in range(19 * steps):
+        plant.step(tau)
+    np.testing.assert_array_equal(held.q[-1], plant.state()[0])
+    assert held.model_residual() is None
+    with Simulation(irb140, time_step=PERIOD / steps) as simulation:
+        engine = run_closed_loop(simulation, lambda *_: tau, reference, steps_per_period=steps)
+    np.testing.assert_allclose(engine.q, held.q, rtol=0, atol=1e-14)
+
+
+def test_what_the_controller_is_given_and_what_is_logged(irb140):
+    reference = Samples(*(np.arange(5)[:, None] * np.ones(6) * scale for scale in (PERIOD, 1e-4, 0.1, 0.3)))
+    reference = reference._replace(t=reference.t[:, 0])
+    seen = []
+
+    def controller(state, wanted):
+        seen.append((state, wanted))
+        return np.full(6, 1e6 if len(seen) == 3 else 0.005)
+
+    robot = replace(irb140, tau_max=np.full(6, 0.007))
+    log = run_closed_loop(AnalyticPlant(robot), controller, reference)
+    assert log.controller == "controller"
+    assert len(seen) == 5
+    for k, (state, wanted) in enumerate(seen):
+        assert state.t == reference.t[k]
+        for ours, theirs in ((state.q, log.q), (state.qd, log.qd)):
+            np.testing.assert_array_equal(ours, theirs[k])
+        for ours, theirs in ((wanted.q, reference.q), (wanted.qd, reference.qd), (wanted.qdd, reference.qdd)):
+            np.testing.assert_array_equal(ours, theirs[k])
+    np.testing.assert_array_equal(log.q[0], reference.q[0])
+    np.testing.assert_array_equal(log.qd[0], reference.qd[0])
+    np.testing.assert_array_equal(log.saturated.any(axis=1), [False, False, True, False, False])
+    np.testing.assert_array_equal(log.tau[2], np.full(6, 0.007))
+    np.testing.assert_array_equal(log.tau_demand[2], np.full(6, 1e6))
+    residual = log.model_residual()
+    assert residual is not None
+    assert residual < 1e-12, "it is the limited torque that moved the arm"
+
+
+def test_a_start_off_the_reference(irb140):
+    log = run_closed_loop(
+        AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), start=(np.full(6, 0.1), np.full(6, 0.2))
+    )
+    np.testing.assert_array_equal(log.q[0], np.full(6, 0.1))
+    np.testing.assert_array_equal(log.qd[0], np.full(6, 0.2))
+
+
+def test_a_controller_is_reset_and_cannot_rewrite_its_reference(irb140):
+    controller = ComputedTorque(irb140)
+    reference = still(irb140)
+    run_closed_loop(AnalyticPlant(irb140), controller, reference)
+    assert controller.resets == 1
+
+    def vandal(_, wanted):
+        wanted.q[:] = 7.0
+        return np.zeros(6)
+
+    with pytest.raises(ValueError, match="read-only"):
+        run_closed_loop(AnalyticPlant(irb140), vandal, reference)
+    assert not reference.q.any()
+
+
+def test_progress_is_told_seldom_and_at_the_end(irb140):
+    told = []
+
+    def slow(*_):
+        time.sleep(0.002)
+        return np.zeros(6)
+
+    run_closed_loop(AnalyticPlant(irb140), slow, still(irb140, 100), progress=told.append)
+    assert 2 <= len(told) <= 15
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+# ---- what goes wrong -----------------------------------------------------------------------------
+
+
+def test_a_wrong_sign_ends_the_run_by_time_and_joint_and_keeps_the_log(simulation, irb140):
+    def unstable(state, _):
+        return gravity_torque(irb140, state.q) + 1e3 * state.q * np.array([0, 0, 1, 0, 0, 0])
+
+    start = (np.full(6, 0.01), np.zeros(6))
+    with pytest.raises(DivergenceError, match=r"joint_\d runs away: \S+ rad/s, .* at t = 0\.\d+ s") as caught:
+        run_closed_loop(simulation, unstable, still(irb140, 5000), start=start)
+    log = caught.value.log
+    assert 10 < len(log.t) < 5000
+    assert f"t = {log.t[-1] + PERIOD:.6g} s" in str(caught.value)
+    assert np.isfinite(log.q).all()
+    assert np.isfinite(log.pose).all()
+    assert log.model_residual() is not None
+
+
+def test_a_fast_wrist_is_stopped_by_speed_and_a_heavy_joint_by_energy(irb140):
+    qd = np.zeros(6)
+    for joint, factor, why in ((5, RUNAWAY_SPEED + 1, "runs away"), (0, 12.0, "kinetic energy of")):
+        qd[:] = 0
+        qd[joint] = factor * irb140.qd_max[joint]
+        with pytest.raises(
+            DivergenceError, match=rf"joint_{joint + 1} runs away: .*{why}.* at t = 0 s|{why}"
+        ) as caught:
+            run_closed_loop(
+                AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), start=(np.zeros(6), qd)
+            )
+        assert ("energy" in str(caught.value)) == (joint == 0)
+        assert len(caught.value.log.t) == 0
+
+
+def test_what_a_study_does_on_purpose_is_let_through(irb140):
+    qd = 3.0 * irb140.qd_max
+    log = run_closed_loop(
+        AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140, 3), start=(np.zeros(6), qd)
+    )
+    assert len(log.t) == 3
+
+
+def test_a_plant_that_is_not_a_number(irb140):
+    class Broken(AnalyticPlant):
+        def state(self):
+            q, qd = super().state()
+            if qd.any():
+                qd[3] = np.nan
+            return q, qd
+
+    with pytest.raises(
+        DivergenceError, match=r"joint_4 is at \S+ rad with nan rad/s at t = 0\.001 s"
+    ) as caught:
+        run_closed_loop(Broken(irb140), lambda *_: np.zeros(6), still(irb140))
+    assert len(caught.value.log.t) == 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_torque_that_is_not_finite(irb140, value):
+    robot = replace(irb140, tau_max=np.full(6, np.inf))
+
+    def controller(state, _):
+        tau = np.zeros(6)
+        tau[1] = value if state.t > 0.004 else 0.0
+        return tau
+
+    with pytest.raises(
+        DivergenceError, match=rf"'controller' demands {value} N m of joint_2 at t = 0\.005 s"
+    ) as caught:
+        run_closed_loop(AnalyticPlant(robot), controller, still(irb140))
+    assert len(caught.value.log.t) == 5
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((1, 6)), 0.0, None])
+def test_a_torque_of_the_wrong_shape(irb140, wrong):
+    with pytest.raises(ValueError, match=r"'<lambda>' returned tau of shape .* at t = 0 s, expected \(6,\)"):
+        run_closed_loop(AnalyticPlant(irb140), lambda *_: wrong, still(irb140))
+
+
+@pytest.mark.parametrize(("time_step", "steps"), [(1e-3, 2), (3e-4, 3), (2e-3, 1)])
+def test_a_period_that_is_not_the_steps_names_both(irb140, time_step, steps):
+    with pytest.raises(
+        ValueError, match=rf"period of 0\.001 s, which is not {steps} steps of {time_step:g} s"
+    ):
+        run_closed_loop(
+            AnalyticPlant(irb140, time_step), lambda *_: np.zeros(6), still(irb140), steps_per_period=steps
+        )
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1.5, np.nan])
+def test_steps_that_are_not_a_whole_number(irb140, steps):
+    with pytest.raises(ValueError, match="whole number of engine steps"):
+        run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), steps_per_period=steps)
+
+
+def test_a_reference_of_the_wrong_kind(irb140):
+    good = still(irb140)
+    bent = good.t.copy()
+    bent[7] += 3e-4
+    holey = good.q.copy()
+    holey[3, 2] = np.nan
+    for bad, message in (
+        (good._replace(q=good.q[:, :5]), r"reference\.q of shape \(20, 6\), got \(20, 5\)"),
+        (good._replace(qdd=good.qdd[1:]), r"reference\.qdd of shape \(20, 6\), got \(19, 6\)"),
+        (good._replace(q=holey), r"reference\.q to be finite"),
+        (good._replace(t=bent), r"reference\.t to advance by 0\.001 s everywhere"),
+        (Samples(*(part[:0] for part in good)), "at least one sample"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), bad)
+
+
+def test_one_sample_is_a_run(irb140):
+    log = run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140, 1))
+    assert log.q.shape == (1, 6)
+    assert log.model_residual() is None

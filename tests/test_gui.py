@@ -1,0 +1,140 @@
+"""The window, on an X server of the test's own; PyBullet's window lives in a process of its own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.xwindow import xvfb
+
+pytestmark = pytest.mark.display
+
+PREAMBLE = """
+import os
+import time
+import numpy as np
+import twin
+from tests.xwindow import Display
+from twin.closed_loop import run_closed_loop
+from twin.dynamics import gravity_torque
+from twin.engine import Simulation
+from twin.errors import TwinError
+from twin.sampling import sample
+from twin.trajectories import hold, quintic
+
+TITLE = "Bullet Physics"
+robot = twin.load("irb140")
+hold_still = lambda state, reference: gravity_torque(robot, state.q)
+"""
+
+
+@pytest.fixture(scope="module")
+def display():
+    with xvfb() as name:
+        yield name
+
+
+def run(script, display):
+    environment = os.environ | ({"DISPLAY": display} if display else {})
+    if not display:
+        environment.pop("DISPLAY", None)
+    return subprocess.run(
+        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def passes(script, display):
+    result = run(script, display)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_a_move_in_the_window_is_the_headless_move(display):
+    """The window is there, shows the arm and its path, in real time, and changes no bit of the run."""
+    printed = passes(
+        """
+        from controllers import make
+        move = sample(quintic(np.zeros(6), np.full(6, 0.2), 0.4), 1e-3)
+        law = make("computed_torque", robot)
+        with Simulation(robot) as simulation:
+            headless = run_closed_loop(simulation, law, move)
+        with Simulation(robot, gui=True) as simulation:
+            Display(os.environ["DISPLAY"]).window(TITLE)
+            simulation.draw_path(headless.pose[:, :3])
+            began = time.perf_counter()
+            shown = run_closed_loop(simulation, law, move)
+            took = time.perf_counter() - began
+            camera = simulation._client.getDebugVisualizerCamera()
+            image = simulation._client.getCameraImage(
+                200, 150, camera[2], camera[3], renderer=simulation._client.ER_BULLET_HARDWARE_OPENGL)
+            pixels = np.reshape(image[2], (150, 200, 4)).astype(int)
+            assert simulation.picture(64, 48).shape == (48, 64, 3)
+        assert shown.identical(headless)
+        assert 0.35 <= took, took
+        assert np.sum(pixels[..., 0] > 1.5 * pixels[..., 2] + 30) > 200, "the arm is orange"
+        print("done")
+        """,
+        display,
+    )
+    # The drawing thread says "ven = ..." when it likes; the rest of the chatter stays off the console.
+    assert [line for line in printed.splitlines() if not line.startswith("ven = ")] == ["done"]
+
+
+def test_one_window_after_another(display):
+    passes(
+        """
+        for _ in range(2):
+            with Simulation(robot, gui=True, real_time=False) as simulation:
+                run_closed_loop(simulation, hold_still, sample(hold(np.zeros(6), 0.05), 1e-3))
+                try:
+                    Simulation(robot, gui=True)
+                except TwinError as error:
+                    assert "one window is open already" in str(error), error
+                else:
+                    raise AssertionError("two windows")
+                simulation.step(np.zeros(6))
+        """,
+        display,
+    )
+
+
+@pytest.mark.parametrize("how", ["press_escape", "close_from_title_bar"])
+def test_closing_the_window_ends_the_run_with_a_sentence(display, how):
+    result = run(
+        f"""
+        with Simulation(robot, gui=True) as simulation:
+            def closing(state, reference):
+                if 0.1 <= state.t < 0.101:
+                    other = Display(os.environ["DISPLAY"])
+                    other.{how}(other.window(TITLE))
+                return hold_still(state, reference)
+
+            try:
+                run_closed_loop(simulation, closing, sample(hold(np.zeros(6), 10.0), 1e-3))
+            except TwinError as error:
+                print(type(error).__name__, error)
+        print("the program goes on")
+        """,
+        display,
+    )
+    said = "TwinError the window of the simulation was closed, and with it the simulation ended"
+    assert result.stdout.endswith(f"{said}\nthe program goes on\n"), result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    # Without its window PyBullet cannot shut down; the process ends all the same.
+    assert result.returncode == (0 if how == "press_escape" else 1)
+
+
+def test_no_display_is_a_sentence():
+    for display, found in ((None, "DISPLAY is not set"), (":4711", "DISPLAY is ':4711' and does not answer")):
+        result = run("Simulation(robot, gui=True)", display)
+        last = result.stderr.strip().splitlines()[-1]
+        assert last == (
+            f"twin.errors.TwinError: no display to open the window on ({found}); run without it (gui=False)"
+        )

@@ -1,0 +1,92 @@
+"""An X server without a screen, and what a person does to a window on it, through Xlib."""
+
+import ctypes
+import os
+import re
+import select
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ESCAPE = 0xFF1B
+KEY_PRESS, KEY_RELEASE = 2, 3
+
+
+@contextmanager
+def xvfb() -> Iterator[str]:
+    """A display of one's own; the server picks a free number."""
+    read, write = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
+        pass_fds=[write],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(write)
+    try:
+        ready, _, _ = select.select([read], [], [], 20.0)
+        number = os.read(read, 16).decode().strip() if ready else ""
+        if not number:
+            raise RuntimeError("Xvfb does not start")
+        yield f":{number}"
+    finally:
+        os.close(read)
+        server.terminate()
+        server.wait(10)
+
+
+class Display:
+    """A second client of the display, as the window manager is."""
+
+    def __init__(self, name: str) -> None:
+        self.xlib = ctypes.CDLL("libX11.so.6")
+        self.xlib.XOpenDisplay.restype = ctypes.c_void_p
+        self.display = ctypes.c_void_p(self.xlib.XOpenDisplay(name.encode()))
+        assert self.display.value, f"no display {name}"
+        self.xlib.XDefaultRootWindow.restype = ctypes.c_ulong
+
+    def window(self, title: str) -> int:
+        """The top-level window whose title has `title` in it."""
+        root, parent, count = ctypes.c_ulong(), ctypes.c_ulong(), ctypes.c_uint()
+        children = ctypes.POINTER(ctypes.c_ulong)()
+        top = ctypes.c_ulong(self.xlib.XDefaultRootWindow(self.display))
+        self.xlib.XQueryTree(self.display, top, *(ctypes.byref(x) for x in (root, parent, children, count)))
+        titles = {}
+        for window in children[: count.value]:
+            name = ctypes.c_char_p()
+            if self.xlib.XFetchName(self.display, ctypes.c_ulong(window), ctypes.byref(name)) and name.value:
+                titles[window] = name.value.decode()
+        found = [window for window, name in titles.items() if re.search(title, name)]
+        assert found, f"no window {title!r} among {titles}"
+        return found[0]
+
+    def close_from_title_bar(self, window: int) -> None:
+        """What a window manager does to a window that takes no WM_DELETE_WINDOW."""
+        self.xlib.XKillClient(self.display, ctypes.c_ulong(window))
+        self.xlib.XSync(self.display, 0)
+
+    def press_escape(self, window: int) -> None:
+        for kind in (KEY_PRESS, KEY_RELEASE):
+            event = KeyEvent(type=kind, send_event=1, window=window, same_screen=1)
+            event.keycode = self.xlib.XKeysymToKeycode(self.display, ctypes.c_ulong(ESCAPE))
+            self.xlib.XSendEvent(
+                self.display, ctypes.c_ulong(window), 1, ctypes.c_long(kind - 1), ctypes.byref(event)
+            )
+        self.xlib.XSync(self.display, 0)
+
+
+class KeyEvent(ctypes.Structure):
+    """XKeyEvent, padded to the size of XEvent."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("serial", ctypes.c_ulong),
+        ("send_event", ctypes.c_int),
+        ("display", ctypes.c_void_p),
+        *((name, ctypes.c_ulong) for name in ("window", "root", "subwindow", "time")),
+        *((name, ctypes.c_int) for name in ("x", "y", "x_root", "y_root")),
+        ("state", ctypes.c_uint),
+        ("keycode", ctypes.c_uint),
+        ("same_screen", ctypes.c_int),
+        ("padding", ctypes.c_long * 24),
+    )
