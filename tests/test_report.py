@@ -141,13 +141,13 @@ def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
 
 def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
     path = tmp_path / "a.xml"
-    broken = Metric("check", 2.0, "rad", 1.0, "because < of & this")
+    broken = Metric("check", 2.0, "rad", 1.0, "< & >")
     lost = Run("swing", Config(controller="pid"), None, (), 0.1, "it ran away")
     write_junit([made_up_run("pd"), made_up_run("pd_gravity", broken), lost], path)
     cases = list(ET.parse(path).getroot().iter("testcase"))
     assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
     assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]
-    assert cases[1].findall("failure")[0].attrib["message"] == "2 rad, wanted at most 1 rad: because < of & this"
+    assert cases[1].findall("failure")[0].attrib["message"] == "2 rad, wanted at most 1 rad: < & >"
     assert cases[1].attrib["classname"] == "swing.pd_gravity"
 
 

@@ -158,11 +158,12 @@ def test_the_sampling_bound_is_tight():
         assert 0.75 < ratio.value <= 1.0
 
 
-@pytest.mark.parametrize("law", ["pd", "pd_gravity", "pid"])
-def test_the_bound_for_missing_torque_is_not_loose(law):
-    _, metrics = full_run("joint_tracking", law)
-    ratio = next(metric for metric in metrics if "bound" in metric.name)
-    assert 0.2 < ratio.value <= 1.0
+@pytest.mark.parametrize(("law", "least"), [("pd", 0.45), ("pd_gravity", 0.4), ("pid", 0.1)])
+def test_the_bound_for_missing_torque_is_not_loose(law, least):
+    """Half of the bound is its margin; every joint comes near what is left, under PID to a few tenths."""
+    log, _ = full_run("joint_tracking", law)
+    ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
+    assert np.all((least < ratio) & (ratio <= 1.0))
 
 
 def test_the_sag_under_pd_is_foretold_and_not_small():
