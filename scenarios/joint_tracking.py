@@ -32,13 +32,13 @@ class Config(base.Config):
     """Settings of the motion."""
 
     duration: float = option(4.0, "length of the motion, in s")
-    speed: float = option(0.4, "peak speed of every joint, as a fraction of its limit")
+    speed_fraction: float = option(0.4, "peak speed of every joint, as a fraction of its limit")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self.duration, "duration", "s")
-        if not 0 < self.speed <= 1:
-            raise ValueError(f"expected a speed above 0 and up to 1 (of the limit), got {self.speed}")
+        if not 0 < self.speed_fraction <= 1:
+            raise ValueError(f"expected a speed fraction above 0 and up to 1, got {self.speed_fraction}")
 
 
 VARIANTS = (Config(reference="continuous"), Config(steps_per_period=2), Config(steps_per_period=5))
@@ -54,7 +54,7 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
     frequency = np.linspace(SLOWEST, FASTEST, robot.n)
     middle = (robot.q_min + robot.q_max) / 2
     widest = SHARE_OF_RANGE * (robot.q_max - robot.q_min) / 2
-    amplitude = np.minimum(config.speed * robot.qd_max / (2 * np.pi * frequency), widest)
+    amplitude = np.minimum(config.speed_fraction * robot.qd_max / (2 * np.pi * frequency), widest)
     return sines(middle, amplitude, frequency, config.duration, phase=-np.pi / 2, qd_max=robot.qd_max)
 
 

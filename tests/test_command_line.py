@@ -162,7 +162,7 @@ def test_a_run_that_diverges_is_status_1_and_keeps_its_log(own, tmp_path, capsys
         (["run", "gravity_hold", "--reference", "exact"], "known are consistent, continuous"),
         (["run", "gravity_hold", "--mounting", "ceiling"], "known are floor, wall, inverted"),
         (["run", "gravity_hold", "--pose", "test_9"], "known are"),
-        (["run", "joint_tracking", "--speed", "1.5"], "up to 1 (of the limit), got 1.5"),
+        (["run", "joint_tracking", "--speed-fraction", "1.5"], "above 0 and up to 1, got 1.5"),
         (["run", "pose_path", "--csv", "nowhere.csv"], "nowhere.csv"),
         (["run", "payload_mismatch", "--payload-mass", "-6"], "payload mass in kg, got -6.0"),
         (["run", "gravity_hold", "--log", "nowhere/a.npz"], "there is no folder nowhere"),

@@ -220,7 +220,7 @@ def test_pose_path_follows_a_recording(tmp_path):
     [
         ("joint_tracking", {"controller": "lqr"}, UnknownNameError, "unknown controller 'lqr'"),
         ("joint_tracking", {"bandwidth": np.nan}, ValueError, "bandwidth"),
-        ("joint_tracking", {"speed": 0.0}, ValueError, "speed"),
+        ("joint_tracking", {"speed_fraction": 0.0}, ValueError, "speed fraction"),
         ("gravity_hold", {"duration": -1.0}, ValueError, "duration"),
         ("model_agreement", {"states": 0}, ValueError, "states"),
         ("model_agreement", {"seed": -1}, ValueError, "seed"),
