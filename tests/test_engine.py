@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pybullet
 import pytest
+from scipy.spatial.transform import Rotation
 
 import twin
 from tests.random_trees import interpreted, random_urdf
@@ -113,8 +114,12 @@ def test_inertia_is_the_file_s_not_the_collision_shape_s(load, rng):
 
 
 def test_off_diagonal_inertia_is_brought_to_principal_axes(load, rng):
-    tilted = inertial(rpy="0.4 1.1 -2", tensor=(0.1, 0.12, 0.09, 0.02, -0.01, 0.015))
-    assert agrees(load(arm(first=tilted, second=tilted)), rng)
+    """PyBullet's own diagonalisation is at its worst, some 1e-7, where two moments are nearly equal."""
+    for _ in range(8):
+        R = Rotation.random(rng=rng).as_matrix()
+        T = R @ np.diag([0.1, 0.10001, 0.08]) @ R.T
+        tilted = inertial(rpy="0.4 1.1 -2", tensor=(T[0, 0], T[1, 1], T[2, 2], T[0, 1], T[0, 2], T[1, 2]))
+        assert agrees(load(arm(first=tilted, second=tilted)), rng)
 
 
 def test_a_link_without_inertial_weighs_nothing(load, rng):
@@ -135,9 +140,10 @@ def test_an_inertia_at_the_edge_of_the_triangle_inequality_is_not_set_to_zero(lo
 
 
 def test_a_payload_at_that_edge_keeps_its_inertia(irb140, rng):
-    along = np.array([0.3, -0.5, 0.8])
-    rod = Payload(6.0, [0, 0, 0.08], 0.5 * (along @ along * np.eye(3) - np.outer(along, along)))
-    assert agrees(irb140.with_payload(rod), rng)
+    for _ in range(8):
+        along = rng.normal(size=3)
+        rod = Payload(6.0, [0, 0, 0.08], 0.5 * (along @ along * np.eye(3) - np.outer(along, along)))
+        assert agrees(irb140.with_payload(rod), rng)
 
 
 def test_an_axis_of_few_digits_is_made_unit(load, rng):
@@ -189,17 +195,13 @@ def test_a_file_in_order_keeps_every_number(irb140):
         assert texts[0] == texts[1]
 
 
-def test_the_file_is_not_cached_by_its_path(load, rng, tmp_path, monkeypatch):
-    class SameFolder:
-        def __enter__(self):
-            return tmp_path
-
-        def __exit__(self, *_):
-            pass
-
-    monkeypatch.setattr(tempfile, "TemporaryDirectory", SameFolder)
-    assert agrees(load(arm(), "a.urdf"), rng)
-    assert agrees(load(arm(first=inertial(mass=7.0)), "b.urdf"), rng)
+def test_files_are_not_cached_by_their_path(irb140, tmp_path):
+    path = tmp_path / "body.urdf"
+    with Simulation(irb140) as simulation:
+        client = simulation._client
+        for mass in (1.0, 2.0):
+            path.write_text(f'<robot name="body"><link name="base">{inertial(mass)}</link></robot>')
+            assert client.getDynamicsInfo(client.loadURDF(str(path)), -1)[0] == mass
 
 
 def test_meshes_are_found_from_elsewhere(load, rng, tmp_path):

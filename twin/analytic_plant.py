@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.batch import joint_vector
 from twin.dynamics import forward_dynamics
 from twin.robot import Robot
 
@@ -31,8 +32,8 @@ class AnalyticPlant:
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
         """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default."""
-        self._q = self._vector("q", q)
-        self._qd = np.zeros(self.robot.n) if qd is None else self._vector("qd", qd)
+        self._q = joint_vector(self.robot, "q", q)
+        self._qd = np.zeros(self.robot.n) if qd is None else joint_vector(self.robot, "qd", qd)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """Joint positions and velocities `(q, qd)`, (n,) each, in [rad] and [rad/s]."""
@@ -54,12 +55,3 @@ class AnalyticPlant:
             self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
         self._qd = self._qd + self._qdd * self.time_step
         self._q = self._q + self._qd * self.time_step
-
-    def _vector(self, name: str, values: ArrayLike) -> np.ndarray:
-        """A checked copy of a joint vector (n,)."""
-        array = np.array(values, dtype=np.float64)
-        if array.shape != (self.robot.n,):
-            raise ValueError(f"expected {name} of shape ({self.robot.n},), got {array.shape}")
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"expected {name} to be finite, got {array.tolist()}")
-        return array

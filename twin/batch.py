@@ -35,6 +35,20 @@ def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
     return arrays
 
 
+def joint_vector(robot: Robot, name: str, values: ArrayLike) -> np.ndarray:
+    """One joint vector as a finite float64 array `(n,)` of its own.
+
+    Raises:
+        ValueError: the shape is another, or a value is not finite.
+    """
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (robot.n,):
+        raise ValueError(f"expected {name} of shape ({robot.n},), got {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"expected {name} to be finite, got {array.tolist()}")
+    return array
+
+
 def evaluate(
     kernel: Callable[..., None],
     samples: Sequence[np.ndarray],

@@ -10,19 +10,20 @@ The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + d
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin import view
+from twin.batch import joint_vector
 from twin.engine_urdf import engine_urdf
 from twin.errors import RobotError, TwinError
 from twin.kinematics import tool_pose as checked_tool
+from twin.pace import Pace
 from twin.robot import Robot
 from twin.silence import silence
 from twin.window import Window
@@ -54,7 +55,7 @@ class _Closed:
 _CLOSED: Any = _Closed()
 
 
-class Simulation:
+class Simulation(AbstractContextManager):
     """One robot in a world of its own.
 
     Joint vectors are in the order of `robot.joint_names`, frames are the base's.  The mounting is in the
@@ -81,7 +82,7 @@ class Simulation:
         self.robot = robot
         self.time_step = float(time_step)
         self._window = Window() if gui else None
-        self._due = None if not (gui if real_time is None else real_time) else 0.0
+        self._pace = Pace(self.time_step) if (gui if real_time is None else real_time) else None
         self._client = self._connected()
         try:
             self._build()
@@ -162,15 +163,15 @@ class Simulation:
             q: (n,) joint positions, in [rad].
             qd: (n,) joint velocities, in [rad/s]; at rest by default.
         """
-        q = self._vector("q", q)
-        qd = np.zeros_like(q) if qd is None else self._vector("qd", qd)
+        q = joint_vector(self.robot, "q", q)
+        qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
         try:
             for joint, position, velocity in zip(self._joints, q.tolist(), qd.tolist(), strict=True):
                 self._client.resetJointState(self._body, joint, position, velocity)
         except pybullet.error as error:
             raise self._failure(error) from None
-        if self._due is not None:
-            self._due = time.perf_counter()
+        if self._pace is not None:
+            self._pace.restart()
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """Joint positions and velocities `(q, qd)`, (n,) each, in [rad] and [rad/s]."""
@@ -190,8 +191,7 @@ class Simulation:
             wrench: (6,) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m], for this step.
             T_flange_tool: (4, 4) pose of the tool on the flange.
         """
-        window = self._window
-        if window is not None and window.lost:
+        if self._window is not None and self._window.lost:
             raise self._failure()
         try:
             if wrench is not None:
@@ -199,10 +199,10 @@ class Simulation:
             self._apply(self._body, self._joints, pybullet.TORQUE_CONTROL, forces=np.asarray(tau).tolist())
             self._advance()
         except (pybullet.error, TypeError) as error:
-            self._vector("tau", tau)
+            joint_vector(self.robot, "tau", tau)  # the likely cause
             raise self._failure(error) from None
-        if self._due is not None:
-            self._keep_pace()
+        if self._pace is not None:
+            self._pace.wait()
 
     def _push(self, wrench: ArrayLike, T_flange_tool: ArrayLike | None) -> None:
         """Act on the flange's link with a wrench at the tool, for the next step."""
@@ -214,15 +214,6 @@ class Simulation:
             self._body, self._flange_link, F[:3].tolist(), where, pybullet.WORLD_FRAME
         )
         self._client.applyExternalTorque(self._body, self._flange_link, F[3:].tolist(), pybullet.WORLD_FRAME)
-
-    def _keep_pace(self) -> None:
-        """Sleep until the clock has caught up; a simulation that is behind does not hurry."""
-        self._due += self.time_step  # type: ignore[operator]
-        ahead = self._due - time.perf_counter()
-        if ahead > 0.004:
-            time.sleep(ahead)
-        elif ahead < -0.25:
-            self._due = time.perf_counter()
 
     def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Pose (4, 4) `T_base_tool` as the engine has it."""
@@ -236,7 +227,7 @@ class Simulation:
 
     def jacobian(self, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Geometric Jacobian (6, n) `[v; omega]` of the tool as the engine has it."""
-        q = self._vector("q", q)
+        q = joint_vector(self.robot, "q", q)
         p_tool = (self.robot.tree.T_joint_flange @ checked_tool(T_flange_tool))[:3, 3]
         # PyBullet measures the point from the joint's origin, but along the axes of the inertial frame.
         point = self._T_link_inertial[:3, :3].T @ p_tool
@@ -251,31 +242,13 @@ class Simulation:
         J[:, self._by_index] = np.vstack(rows)
         return J
 
-    def picture(
-        self,
-        width: int = 640,
-        height: int = 480,
-        *,
-        yaw_deg: float = view.YAW_DEG,
-        pitch_deg: float = view.PITCH_DEG,
-        distance: float | None = None,
-        target: Sequence[float] | None = None,
-    ) -> np.ndarray:
-        """Take a picture without needing a window; the base is drawn upright whatever the mounting.
+    def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
+        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.view.picture`.
 
-        Args:
-            width: in pixels.
-            height: in pixels.
-            yaw_deg: where the camera is, around the vertical, in [degrees].
-            pitch_deg: negative looks down, in [degrees].
-            distance: of the camera from the target, in [m]; by default the whole robot is in view.
-            target: (3,) what the camera looks at, base frame, in [m]; the robot's middle by default.
-
-        Returns:
-            (height, width, 3) uint8, red, green, blue.
+        No window is needed.  The base is drawn upright whatever the mounting.
         """
         try:
-            return view.picture(self._client, self._body, width, height, yaw_deg, pitch_deg, distance, target)
+            return view.picture(self._client, self._body, width, height, **camera)
         except pybullet.error as error:
             raise self._failure(error) from None
 
@@ -298,15 +271,6 @@ class Simulation:
         T[:3, 3] = position
         return T
 
-    def _vector(self, name: str, values: ArrayLike) -> np.ndarray:
-        """A checked joint vector (n,)."""
-        array = np.asarray(values, dtype=np.float64)
-        if array.shape != (len(self._joints),):
-            raise ValueError(f"expected {name} of shape ({len(self._joints)},), got {array.shape}")
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"expected {name} to be finite, got {array.tolist()}")
-        return array
-
     def _failure(self, error: Exception | None = None) -> TwinError:
         """What a failed call of PyBullet means."""
         if self._window is not None and (self._window.lost or not self._client.isConnected()):
@@ -321,9 +285,8 @@ class Simulation:
         # PyBullet gives the number of a closed world to the next one: nothing may call it any more.
         self._apply = self._advance = self._read = _CLOSED
         if self._window is not None and self._window.lost:
-            client._client = (
-                -1
-            )  # it waits for its drawing thread for ever, on disconnecting or when collected
+            # Disconnecting, now or when collected, would wait for the drawing thread for ever.
+            client._client = -1
             return
         try:
             with silence():
@@ -333,10 +296,5 @@ class Simulation:
         if self._window is not None:
             self._window.close()
 
-    def __enter__(self) -> Simulation:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -55,12 +55,27 @@ def picture(
     body: int,
     width: int,
     height: int,
-    yaw_deg: float,
-    pitch_deg: float,
-    distance: float | None,
-    target: Sequence[float] | None,
+    *,
+    yaw_deg: float = YAW_DEG,
+    pitch_deg: float = PITCH_DEG,
+    distance: float | None = None,
+    target: Sequence[float] | None = None,
 ) -> np.ndarray:
-    """A picture (height, width, 3) uint8; see `twin.engine.Simulation.picture`."""
+    """Draw a body without a window.
+
+    Args:
+        client: PyBullet's.
+        body: its number of the body.
+        width: in pixels.
+        height: in pixels.
+        yaw_deg: where the camera is, around the vertical, in [degrees].
+        pitch_deg: negative looks down, in [degrees].
+        distance: of the camera from the target, in [m]; by default the whole robot is in view.
+        target: (3,) what the camera looks at, base frame, in [m]; the robot's middle by default.
+
+    Returns:
+        (height, width, 3) uint8, red, green, blue.
+    """
     centre, away = framing(client, body)
     view = client.computeViewMatrixFromYawPitchRoll(
         centre if target is None else list(target),

@@ -1,0 +1,33 @@
+"""The pace of the clock, for a simulation that someone is watching."""
+
+from __future__ import annotations
+
+import time
+
+NOT_WORTH_SLEEPING = 0.004  # s
+TOO_FAR_BEHIND = 0.25  # s
+
+
+class Pace:
+    """Holds a loop back to real time.
+
+    Args:
+        period: of the loop, in [s].
+    """
+
+    def __init__(self, period: float) -> None:
+        self.period = period
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from now."""
+        self._due = time.perf_counter()
+
+    def wait(self) -> None:
+        """End a period: sleep until the clock has caught up.  A loop that fell far behind does not hurry."""
+        self._due += self.period
+        ahead = self._due - time.perf_counter()
+        if ahead > NOT_WORTH_SLEEPING:
+            time.sleep(ahead)
+        elif ahead < -TOO_FAR_BEHIND:
+            self.restart()
