@@ -14,16 +14,20 @@ Both take M for the constant Mbar; `MARGIN` covers its change along the motion a
 that all move. (A joint that is not asked to move is moved by the others alone: the rule is not for those.)
 
 **Computed torque** is the loop (1) exactly, if the engine does in one control period T what the reference
-does. What it does differently acts as a(t):
+does. With s engine steps a period and an acceleration `a` held for it, semi-implicit Euler moves by
+`T qd + (1 + 1/s) T^2 a / 2`; a reference that obeys the recursion with the period T moves by `T qd + T^2 a`,
+one sampled from a continuous law by `T qd + T^2 a / 2`, gaining `T a + T^2 j / 2` of speed, with the jerk j.
+So the error drifts by `p a` in [rad/s], where p is
 
-- The engine's step is semi-implicit Euler. A reference sampled from a continuous law lies `T^2 qdd / 2` a
-  period off the position that the engine reaches with the same speeds, a drift of `T qdd / 2` in [rad/s];
-  its speeds differ likewise, by `T qddd / 2` in [rad/s^2]. Put into the loop the jerk cancels, and
-  `a = omega T qdd` remains.
-- A reference that obeys the recursion with the period T, for an engine that makes s steps a period, differs
-  by `(1 - 1/s)` of that.
-- A torque held for s steps outlives the state that it was computed for: the acceleration drifts by some
-  `Delta` over the period, by `Delta (1 - 1/s) / 2` in the mean.
+    T (1 - 1/s) / 2  for the first,  -T / (2 s)  for the second.
+
+A torque held for s steps outlives the state that it was computed for: its acceleration drifts by some
+`Delta` over the period, by `(1 - 1/s) Delta / 2` in the mean. All put into the loop, the jerk's two shares
+become one, and for both kinds of reference
+
+    a(t) = 2 omega p qdd + (1 - 1/s) (T j - Delta) / 2,                                             (2)
+
+nothing for a recursion's reference with s = 1, and `omega T qdd` for a continuous one.
 """
 
 from __future__ import annotations
@@ -87,10 +91,11 @@ def _sampling_bound(log: Log) -> tuple[NDArray, str]:
     held = inverse_dynamics(robot, q, qd, qdd)
     drift = forward_dynamics(robot, q + T * qd, qd + T * qdd, held) - qdd
     share = 1 - 1 / s
-    shift = share if log.arrays["consistent"] else 1.0
-    a = omega * T * shift * np.max(np.abs(qdd), axis=0) + share / 2 * np.max(np.abs(drift), axis=0)
+    p = T / 2 * (share if log.arrays["consistent"] else 1 / s)
+    lag = np.max(np.abs(np.diff(qdd, axis=0) - drift[:-1]), axis=0)  # T j - Delta
+    a = 2 * omega * p * np.max(np.abs(qdd), axis=0) + share / 2 * lag
     margin = 1 + omega * T  # what sampling changes in the loop itself
-    why = "control period x largest acceleration / omega, and the drift of a torque held over several steps"
+    why = "control period x largest acceleration / omega, and how a torque held over several steps lags"
     return margin * a / omega**2, why
 
 
