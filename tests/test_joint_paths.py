@@ -7,7 +7,7 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from twin.errors import BranchError, LimitError, SingularityError, UnreachableError
-from twin.inverse_kinematics import inverse_kinematics
+from twin.inverse import inverse_kinematics
 from twin.joint_paths import joint_path
 from twin.recording import recording
 from twin.rotations import pose_vector

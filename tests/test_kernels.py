@@ -119,3 +119,6 @@ def test_importing_twin_is_light():
 def test_public_names_resolve():
     for name in twin.__all__:
         assert callable(getattr(twin, name)), name
+        assert not Path(twin.__file__).with_name(f"{name}.py").exists(), (
+            f"twin/{name}.py would replace twin.{name}"
+        )

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from tests import dh_arms
 from tests.dh_arms import TURN, dh_frames, dh_pose, distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import RobotError
-from twin.inverse_kinematics import BRANCHES, inverse_kinematics
+from twin.inverse import BRANCHES, inverse_kinematics
 from twin.kinematics import forward_kinematics
 from twin.robot import DH, load
 from twin.rotations import pose_matrix

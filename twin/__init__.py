@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         inverse_dynamics,
         mass_matrix,
     )
-    from twin.inverse_kinematics import inverse_kinematics
+    from twin.inverse import inverse_kinematics
     from twin.kinematics import forward_kinematics, jacobian, jacobian_dot, pose_jacobian
     from twin.robot import DH, Payload, Robot, load, robot_names
 
@@ -29,10 +29,11 @@ _HOME = {
         "inverse_dynamics",
         "mass_matrix",
     ),
-    "inverse_kinematics": ("inverse_kinematics",),
+    "inverse": ("inverse_kinematics",),
     "kinematics": ("forward_kinematics", "jacobian", "jacobian_dot", "pose_jacobian"),
     "robot": ("DH", "Payload", "Robot", "load", "robot_names"),
 }
+# No name may be that of a submodule: importing the submodule would replace it.
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = sorted(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
@@ -42,7 +43,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'twin' has no attribute {name!r}")
     value = getattr(import_module(f"twin.{_MODULE_OF[name]}"), name)
-    globals()[name] = value  # a function may bear its module's name, so the name wins over the submodule
+    globals()[name] = value
     return value
 
 

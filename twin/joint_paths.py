@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.errors import BranchError, LimitError, UnreachableError
-from twin.inverse_kinematics import BRANCHES, inverse_kinematics
+from twin.inverse import BRANCHES, inverse_kinematics
 from twin.kinematics import jacobian, jacobian_dot, tool_pose
 from twin.limits import Floats, check_limits
 from twin.robot import Robot

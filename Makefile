@@ -1,0 +1,40 @@
+# Everything below makes its own environment in .venv; nothing has to be set up first.
+# pybullet has wheels for Python 3.10 and 3.11; later ones compile it, which takes minutes and a C++ compiler.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
+	$(BIN)/irb-twin run pose_path --controller computed_torque pd
+
+test: $(VENV)/.test  ## all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint  ## ruff and pyright
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+bench: $(VENV)/.test  ## speed beside Pinocchio and bare PyBullet, in one run
+	$(BIN)/python -m tests.bench
+
+clean:  ## remove the environment and what the tools left behind
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	@echo "installing irb-twin into $(VENV) (once, a minute or so)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint]'
+	touch $@
