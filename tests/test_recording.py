@@ -110,6 +110,11 @@ WANTED = f"expected the header {HEADER}, got"
             with_value(3, "t", "1e-9"),
             f", line 3, column 't': time hardly moves, 1e-09 s after 0.0 s; {STEPS}",
         ),
+        (
+            with_value(4, "t", "10.2"),
+            ", line 4, column 't': a step of 10.1 s, the shortest is 0.1 s; "
+            "expected steps within a factor of 100 (a pause needs samples too)",
+        ),
         (with_value(4, "t", "1e12"), ", line 4, column 't': expected seconds, at most 1e+10, got 1e+12"),
         (
             with_value(3, "x", "-515"),
@@ -213,12 +218,13 @@ def test_any_values(tmp_path, rows, newline):
     arrays(np.float64, (4, 4), elements=st.floats(-1, 1)).filter(
         lambda q: np.all(np.linalg.norm(q, axis=1) > 1e-3)
     ),
-    st.lists(st.floats(-1e9, 1e9), min_size=4, max_size=4, unique=True),
+    st.lists(st.floats(-1e9, 1e9), min_size=4, max_size=4, unique=True).map(sorted)
+    | st.lists(st.floats(1e-3, 0.2), min_size=4, max_size=4).map(lambda steps: np.cumsum(steps).tolist()),
 )
 def test_any_plausible_recording(tmp_path, positions, quats, times):
     quats = quats / np.linalg.norm(quats, axis=1)[:, None]
     rows = [
         ",".join(map(repr, [t, *p, *q]))
-        for t, p, q in zip(sorted(times), positions.tolist(), quats.tolist(), strict=True)
+        for t, p, q in zip(times, positions.tolist(), quats.tolist(), strict=True)
     ]
     check_whatever_comes(tmp_path / "path.csv", "\n".join([HEADER, *rows]).encode())

@@ -1,9 +1,13 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
+from twin.errors import RecordingError
 from twin.moves import quintic_law
-from twin.recording import Recording, recording
+from twin.recording import recording
 from twin.rotations import matrix_from_quaternion, pose_vector
 from twin.tool_paths import eased_time, through_poses, through_recording
 
@@ -267,5 +271,37 @@ def test_misuse_says_what_was_expected(make, message):
         make()
 
 
-def test_a_recording_is_what_through_recording_takes():
-    assert isinstance(recorded(0.5), Recording)
+@settings(max_examples=100, deadline=None)
+@given(
+    arrays(np.float64, (7, 3), elements=st.floats(-1, 1)),
+    arrays(np.float64, (7, 3), elements=st.floats(-1.2, 1.2)),
+    st.lists(st.floats(1e-3, 0.1), min_size=7, max_size=7),
+)
+def test_every_recording_gives_a_smooth_path_or_a_clear_error(positions, turns, steps):
+    rotations = [Rotation.from_rotvec(turns[0])]
+    for turn in turns[1:]:
+        rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
+    T = poses_at(positions, Rotation.concatenate(rotations))
+    try:
+        samples = recording(np.cumsum(steps), pose_vector(T))
+        path = through_recording(samples)
+    except RecordingError:
+        return
+    met = path(samples.t - samples.t[0]).T_base_tool
+    np.testing.assert_allclose(met, T, rtol=0, atol=1e-12)
+    for part in path(np.linspace(0, path.duration, 99)):
+        assert np.all(np.isfinite(part))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_turns_that_no_spline_follows_smoothly_are_refused(seed):
+    rng = np.random.default_rng(seed)
+    turns = rng.normal(size=(41, 3))
+    turns *= np.deg2rad(119.0) / np.linalg.norm(turns, axis=1)[:, None]
+    rotations = [Rotation.identity()]
+    for turn in turns[1:]:
+        rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
+    T = poses_at(np.zeros((41, 3)), Rotation.concatenate(rotations))
+    t = np.cumsum(np.where(rng.random(41) < 0.5, 1.0, 0.011))
+    with pytest.raises(RecordingError, match=r"sample \d+: the tool turns by 119 deg .* record more densely"):
+        through_recording(recording(t, pose_vector(T)))

@@ -33,6 +33,10 @@ LARGEST_TIME = 1e10
 SMALLEST_STEP = 1e-6
 """In [s]; closer samples are one sample with rounded times, and speeds from them mean nothing."""
 
+MOST_UNEVEN = 100.0
+"""The longest step over the shortest. A spline carries the speed of its short steps into a long one, and
+swings far out: a pause needs samples, too."""
+
 LARGEST_TURN = np.deg2rad(120.0)
 """Between neighbouring samples. Towards 180 degrees it is a guess which way the tool turned, and the
 rotation spline no longer reaches a continuous acceleration."""
@@ -186,6 +190,13 @@ def _checked(t: Floats, poses: Floats, source: str, place: Callable[[int], str])
         raise RecordingError(
             f"{source}, {place(k)}, column 't': time {fault}, {t[k]!s} s after {t[k - 1]!s} s; "
             f"expected steps of at least {SMALLEST_STEP:g} s"
+        )
+
+    if not step.max() <= MOST_UNEVEN * step.min():
+        k = int(np.argmax(step)) + 1
+        raise RecordingError(
+            f"{source}, {place(k)}, column 't': a step of {step.max():g} s, the shortest is "
+            f"{step.min():g} s; expected steps within a factor of {MOST_UNEVEN:g} (a pause needs samples too)"
         )
 
     position = poses[:, :3]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation, RotationSpline
 
+from twin.errors import RecordingError
 from twin.limits import Floats
 from twin.moves import quintic_law
 from twin.recording import Recording
@@ -28,6 +29,9 @@ ANGULAR_SPEED = 1.5
 
 RIGID_TOLERANCE = 1e-6
 """How far a given rotation matrix may be from orthogonal; it is made so to round-off."""
+
+CONTINUOUS = 1e-6
+"""How much the angular acceleration may jump at a sample, relative to its largest value."""
 
 
 class ToolMotion(NamedTuple):
@@ -210,15 +214,36 @@ def through_recording(recorded: Recording) -> RecordedPath:
 
     Args:
         recorded: from `recording` or `read_recording`.
+
+    Raises:
+        RecordingError: the tool turns so far between samples, or the steps are so uneven, that scipy's
+            iteration for the rotation spline does not reach a continuous acceleration.
     """
     t = recorded.t - recorded.t[0]
     duration = float(t[-1])
     ease_in = float(min(t[1], 0.5 * duration))
     ease_out = float(min(duration - t[-2], 0.5 * duration))
     u = eased_time(t, duration, ease_in, ease_out)[0]
-    rotations = Rotation.from_quat(recorded.poses[:, [4, 5, 6, 3]])
-    return RecordedPath(
-        CubicSpline(u, recorded.poses[:, :3]), RotationSpline(u, rotations), duration, ease_in, ease_out
+    rotation = _rotation_spline(u, Rotation.from_quat(recorded.poses[:, [4, 5, 6, 3]]))
+    return RecordedPath(CubicSpline(u, recorded.poses[:, :3]), rotation, duration, ease_in, ease_out)
+
+
+def _rotation_spline(u: Floats, rotations: Rotation) -> RotationSpline:
+    """Return scipy's rotation spline, if its iteration has reached a continuous acceleration."""
+    try:
+        with np.errstate(all="ignore"):  # where it runs away, it overflows on the way
+            spline = RotationSpline(u, rotations)
+            jump = np.abs(spline(u[1:-1], 2) - spline(np.nextafter(u[1:-1], -np.inf), 2)).max(initial=0.0)
+            if jump <= CONTINUOUS * np.abs(spline(u, 2)).max():
+                return spline
+    except ValueError:  # it ran away to infinity
+        pass
+    turns = (rotations[:-1].inv() * rotations[1:]).magnitude()
+    k = int(np.argmax(turns))
+    raise RecordingError(
+        f"the recording, sample {k + 1}: the tool turns by {np.rad2deg(turns[k]):.4g} deg from the sample "
+        "before, too much beside the other turns and steps for a spline with continuous acceleration: "
+        "record more densely"
     )
 
 
