@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.log import Log
+    from twin.robot import Robot
+    from twin.trajectories import Trajectory
 
 
 @dataclass(frozen=True)
@@ -71,16 +73,22 @@ def flange_poses() -> NDArray:
     return T
 
 
+def trajectory(robot: Robot, config: Config) -> Trajectory:
+    """The joint motion of the carry."""
+    from twin.joint_paths import joint_path
+    from twin.tool_paths import through_poses
+
+    return joint_path(robot, through_poses(flange_poses(), durations=DURATIONS), near=np.zeros(robot.n))
+
+
 def run(config: Config) -> Log:
     """Carry the payload."""
-    from twin.joint_paths import joint_path
     from twin.robot import Payload
-    from twin.tool_paths import through_poses
 
     bare = config.load_robot()
     loaded = bare.with_payload(Payload(config.payload_mass, (0.0, 0.0, config.payload_distance)))
-    path = joint_path(bare, through_poses(flange_poses(), durations=DURATIONS), near=np.zeros(bare.n))
-    log = follow(config, sampled(config, path), loaded, model=loaded if config.payload_known else bare)
+    reference = sampled(config, trajectory(bare, config))
+    log = follow(config, reference, loaded, model=loaded if config.payload_known else bare)
     return with_arrays(log, payload_known=np.array(config.payload_known))
 
 
