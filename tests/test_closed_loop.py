@@ -122,6 +122,7 @@ def test_torques_are_held_for_the_steps_of_a_period(irb140, steps):
     assert held.model_residual() is None
     with Simulation(irb140, time_step=PERIOD / steps) as simulation:
         engine = run_closed_loop(simulation, lambda *_: tau, reference, steps_per_period=steps)
+        np.testing.assert_array_equal(simulation.state()[0], engine.q[-1])  # it ends with the last sample
     np.testing.assert_allclose(engine.q, held.q, rtol=0, atol=1e-14)
 
 

@@ -124,7 +124,7 @@ class Simulation(AbstractContextManager):
             client.changeDynamics(self._body, link, linearDamping=0, angularDamping=0, jointDamping=0)
             client.changeDynamics(self._body, link, maxJointVelocity=UNCLAMPED)
             # Limits stop a joint even under torque control.  They are lifted in a call of their own: together
-            # with another change this one is ignored.
+            # with some other changes, maxJointVelocity for one, this one is ignored.
             client.changeDynamics(self._body, link, jointLowerLimit=-FREE, jointUpperLimit=FREE)
         # Every joint starts with a motor that brakes it.
         free = [0.0] * len(self._joints)
