@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 .PHONY: run test lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
-	$(BIN)/irb-twin run pose_path --controller computed_torque pd
+	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
 test: $(VENV)/.test  ## all tests
 	$(BIN)/python -m pytest

@@ -187,28 +187,33 @@ def _run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     for scenario in scenarios:
         done = [run for run in runs if run.scenario == scenario.name]
         console.print(*scenario_report(scenario.title, done, console.width), sep="\n")
-    _write(given, runs)
+    for path in _write(given, runs):
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
     return 0 if all(run.holds for run in runs) else 1
 
 
-def _write(given: argparse.Namespace, runs: list[Run]) -> None:
-    """Write the files that were asked for."""
-    logged = [run for run in runs if run.log is not None]
-    names = list(dict.fromkeys(run.scenario for run in logged))
+def _write(given: argparse.Namespace, runs: list[Run]) -> list[Path]:
+    """Write the files that were asked for, and name them."""
+    logged = [(run, run.log) for run in runs if run.log is not None]
+    names = list(dict.fromkeys(run.scenario for run, _ in logged))
+    written = []
     if given.log:
-        for run in logged:
+        for run, log in logged:
             words = () if len(runs) == 1 else (run.scenario, run.config.controller)
-            run.log.save(apart(given.log, *words))  # pyright: ignore[reportOptionalMemberAccess]
+            written.append(apart(given.log, *words))
+            log.save(written[-1])
     if given.picture:
         from scenarios.picture import draw
 
         for name in names:
-            path = given.picture if len(names) == 1 else apart(given.picture, name)
-            draw([run for run in logged if run.scenario == name], path)
+            written.append(given.picture if len(names) == 1 else apart(given.picture, name))
+            draw([run for run, _ in logged if run.scenario == name], written[-1])
     if given.json:
         from scenarios.results_file import write_json
 
         write_json(runs, given.json)
+        written.append(given.json)
+    return written
 
 
 def _validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:

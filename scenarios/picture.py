@@ -1,4 +1,4 @@
-"""A picture of how runs of one scenario went: tracking errors side by side, and the tool's path."""
+"""A picture of how runs of one scenario went: tracking errors side by side, and the arm on its path."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from scenarios.tracking_error import joint_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from mpl_toolkits.mplot3d import Axes3D
     from numpy.typing import NDArray
 
     from scenarios.runs import Run
     from twin.log import Log
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe-Ito: told apart by all
+PICTURE = (1400, 1400)  # pixels of the arm, drawn at less than half that size
+EDGE = 15  # pixels left around the arm
+MOMENTS = 5  # of the run, at which the arm is shown
 FLOOR = 1e-17  # rad; a zero error has no place on a logarithmic axis
 
 
 def draw(runs: Sequence[Run], path: Path) -> None:
-    """Draw a column for each run: error of every joint over time above, the path of the tool below.
+    """Draw a column for each run: error of every joint over time above, the arm on its path below.
 
     Args:
         runs: runs of one scenario, those with a log.
@@ -41,13 +43,14 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     for column, (log, axes) in enumerate(zip(logs, row, strict=True)):
         _draw_error(axes, log)
         axes.set_title(log.controller)
-        path_axes = below.add_subplot(1, len(logs), column + 1, projection="3d")
-        _draw_path(cast("Axes3D", path_axes), log)
+        _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
     low, high = _decades(logs)
     row[0].set_ylim(low, high)
     row[0].set_ylabel("|joint error|  [rad]" + (f"   (0 is drawn at {FLOOR:g})" if low <= FLOOR else ""))
     handles, labels = row[0].get_legend_handles_labels()
     above.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    handles, labels = below.axes[0].get_legend_handles_labels()
+    below.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.savefig(path, dpi=110)
 
 
@@ -71,23 +74,32 @@ def _draw_error(axes: Axes, log: Log) -> None:
     axes.grid(True, which="major", color="0.88")
 
 
-def _draw_path(axes: Axes3D, log: Log) -> None:
-    wanted, found = log.pose_ref[:, :3], log.pose[:, :3]
-    axes.plot(*wanted.T, color="0.65", lw=3.5, solid_capstyle="round", label="reference")
-    axes.plot(*found.T, color=COLOURS[1], lw=1.2, label="tool")
-    axes.plot(*wanted[:1].T, "o", color="0.2", ms=4, label="start")
-    points = np.concatenate([wanted, found])
+def _draw_arm(axes: Axes, log: Log) -> None:
+    """Draw the simulated arm where the run began, its further stops as shadows, and the tool's path."""
+    from twin.engine import Simulation
+
+    axes.set_axis_off()
+    sound = np.nonzero(np.isfinite(log.q).all(axis=1))[0]  # a run that diverged may end otherwise
+    if len(sound) == 0:
+        return
+    moments = sound[np.linspace(0, len(sound) - 1, MOMENTS, dtype=int)]
+    points = np.concatenate([log.pose[:, :3], [[0.0, 0.0, 0.0]]])
     points = points[np.isfinite(points).all(axis=1)]
-    middle, half = (points.min(axis=0) + points.max(axis=0)) / 2, max(np.ptp(points, axis=0).max() / 2, 0.05)
-    for name, centre in zip("xyz", middle, strict=True):
-        getattr(axes, f"set_{name}lim")(centre - half, centre + half)
-        getattr(axes, f"set_{name}label")(f"{name}  [m]")
-        getattr(axes, f"{name}axis").set_major_locator(_few_ticks())
-    axes.set_box_aspect((1, 1, 1), zoom=0.88)  # pyright: ignore[reportArgumentType]
-    axes.legend(loc="upper left", fontsize="small", frameon=False)
-
-
-def _few_ticks():
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(4)
+    low, high = points.min(axis=0), points.max(axis=0)
+    camera: dict = {"target": (low + high) / 2, "distance": 1.4 + 1.4 * float(np.linalg.norm(high - low))}
+    with Simulation(log.robot) as simulation:
+        images = []
+        for moment in moments:
+            simulation.reset(log.q[moment])
+            images.append(simulation.picture(*PICTURE, **camera).astype(float))
+        wanted, found = (simulation.pixels(p[:, :3], *PICTURE, **camera) for p in (log.pose_ref, log.pose))
+    shadows = np.min(images, axis=0)
+    axes.imshow((0.75 * images[0] + 0.25 * shadows) / 255)
+    axes.plot(*wanted.T, color="0.45", lw=3.5, solid_capstyle="round", label="path of the tool, wanted")
+    axes.plot(*found.T, color=COLOURS[0], lw=1.2, label="followed")
+    axes.plot(*wanted[:1].T, "o", color="0.2", ms=4, label="start")
+    rows, columns = np.nonzero((shadows < 255).any(axis=2))
+    corners = np.concatenate([np.stack([columns, rows], axis=1), wanted, found])
+    corners = corners[np.isfinite(corners).all(axis=1)]
+    low, high = corners.min(axis=0) - EDGE, corners.max(axis=0) + EDGE
+    axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]))

@@ -15,7 +15,7 @@ OFF_AXIS_6 = 4.91 / (PAYLOAD * 9.81)  # m: the weight is then the published rati
 
 
 def peak_torques(robot, path):
-    """Largest |tau| of each joint with the payload, the path hurried until one joint is at its speed limit."""
+    """Largest |tau| of each joint with the payload, the path hurried until a joint is at its speed limit."""
     samples = sample(path, 1e-3)
     hurry = 1.0 / np.max(np.abs(samples.qd) / robot.qd_max)
     motion = (samples.q, hurry * samples.qd, hurry**2 * samples.qdd)

@@ -25,6 +25,7 @@ from twin.errors import RobotError, TwinError
 from twin.kinematics import tool_pose as checked_tool
 from twin.pace import Pace
 from twin.robot import Robot
+from twin.round_shapes import with_round_cylinders
 from twin.silence import silence
 from twin.window import Window
 
@@ -145,10 +146,9 @@ class Simulation(AbstractContextManager):
 
     def _loaded(self) -> int:
         """Load the URDF from a temporary file."""
-        text = engine_urdf(self.robot)
         with tempfile.TemporaryDirectory() as folder, silence():
             path = Path(folder) / "robot.urdf"
-            path.write_text(text, encoding="utf-8")
+            path.write_text(with_round_cylinders(engine_urdf(self.robot), path.parent), encoding="utf-8")
             try:
                 # Without the flag inertias are made up from the collision shapes.
                 flags = pybullet.URDF_USE_INERTIA_FROM_FILE
@@ -243,12 +243,19 @@ class Simulation(AbstractContextManager):
         return J
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
-        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.view.picture`.
+        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.view.matrices`.
 
         No window is needed.  The base is drawn upright whatever the mounting.
         """
         try:
             return view.picture(self._client, self._body, width, height, **camera)
+        except pybullet.error as error:
+            raise self._failure(error) from None
+
+    def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
+        """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
+        try:
+            return view.pixels(self._client, self._body, points, width, height, **camera)
         except pybullet.error as error:
             raise self._failure(error) from None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 YAW_DEG, PITCH_DEG = 50.0, -20.0
 WINDOW_NEARER = 0.65  # its angle of view is wider than a picture's
@@ -50,7 +51,7 @@ def mark_points(client: Any, points: np.ndarray, color: Sequence[float]) -> None
     client.addUserDebugPoints(shown, [list(color)] * len(shown), pointSize=2)
 
 
-def picture(
+def matrices(
     client: Any,
     body: int,
     width: int,
@@ -60,8 +61,8 @@ def picture(
     pitch_deg: float = PITCH_DEG,
     distance: float | None = None,
     target: Sequence[float] | None = None,
-) -> np.ndarray:
-    """Draw a body without a window.
+) -> tuple[list[float], list[float]]:
+    """The view and projection matrices of a camera, each as OpenGL's 16 numbers, column by column.
 
     Args:
         client: PyBullet's.
@@ -72,9 +73,6 @@ def picture(
         pitch_deg: negative looks down, in [degrees].
         distance: of the camera from the target, in [m]; by default the whole robot is in view.
         target: (3,) what the camera looks at, base frame, in [m]; the robot's middle by default.
-
-    Returns:
-        (height, width, 3) uint8, red, green, blue.
     """
     centre, away = framing(client, body)
     view = client.computeViewMatrixFromYawPitchRoll(
@@ -85,8 +83,26 @@ def picture(
         roll=0,
         upAxisIndex=2,
     )
-    projection = client.computeProjectionMatrixFOV(fov=40, aspect=width / height, nearVal=0.02, farVal=100)
+    return view, client.computeProjectionMatrixFOV(fov=40, aspect=width / height, nearVal=0.02, farVal=100)
+
+
+def picture(client: Any, body: int, width: int, height: int, **camera: Any) -> np.ndarray:
+    """Draw a body without a window, as the camera of `matrices` sees it: (height, width, 3) uint8."""
     image = client.getCameraImage(
-        width, height, view, projection, lightDirection=(1, -2, 4), renderer=client.ER_TINY_RENDERER
+        width,
+        height,
+        *matrices(client, body, width, height, **camera),
+        lightDirection=(1, -2, 4),
+        renderer=client.ER_TINY_RENDERER,
     )
     return np.array(image[2], dtype=np.uint8).reshape(height, width, 4)[..., :3]
+
+
+def pixels(client: Any, body: int, points: ArrayLike, width: int, height: int, **camera: Any) -> np.ndarray:
+    """Where points (..., 3) appear in `picture` of the same camera: (..., 2) column and row, from 0."""
+    view, projection = (np.reshape(m, (4, 4)).T for m in matrices(client, body, width, height, **camera))
+    homogeneous = np.insert(np.asarray(points, dtype=np.float64), 3, 1.0, axis=-1)
+    clip = homogeneous @ (projection @ view).T
+    x, y = clip[..., 0] / clip[..., 3], clip[..., 1] / clip[..., 3]  # -1 to 1, y upwards
+    # The renderer samples a pixel at its lower left corner.
+    return np.stack([(x + 1) * width / 2, (1 - y) * height / 2 - 1], axis=-1)
