@@ -10,8 +10,10 @@ such a loop, disturbed by the torque that the motion needs and the law does not 
 `d = tau_ref - tau_given`: (1) with `a = d / Mbar`. For `pid` the kernel of `s / (s + omega)^3` is
 `(t - omega t^2 / 2) exp(-omega t)`, which changes sign at `t = 2 / omega`; the area of its magnitude is
 `4 exp(-2) / omega^2 = 0.541 / omega^2`.
-Both take M for the constant Mbar; `MARGIN` covers its change along the motion and the coupling of joints
-that all move. (A joint that is not asked to move is moved by the others alone: the rule is not for those.)
+The other joints' errors disturb a joint too, by `M_ij edd_j`, and `edd_j` is at most about `d_j / Mbar_j`,
+which it is at the start; `d_j` in turn is disturbed by its neighbours. So
+`sum_k (|M_offdiagonal| Mbar^-1)^k |d|`, through one joint (k = 1) and up to all n, stands for `|d|`. Both
+take the diagonal of M for the constant Mbar; `MARGIN` covers its change along the motion.
 
 **Computed torque** is the loop (1) exactly, if the engine does in one control period T what the reference
 does. With s engine steps a period and an acceleration `a` held for it, semi-implicit Euler moves by
@@ -70,16 +72,24 @@ def tracking_bound(log: Log) -> tuple[NDArray, str]:
 
 def _missing_torque_bound(log: Log) -> tuple[NDArray, str]:
     from controllers.gains import diagonal_inertia
-    from twin.dynamics import gravity_torque, inverse_dynamics
+    from twin.dynamics import gravity_torque, inverse_dynamics, mass_matrix
 
     missing = inverse_dynamics(log.robot, log.q_ref, log.qd_ref, log.qdd_ref)
     if log.controller == "pd_gravity":
         missing = missing - gravity_torque(log.robot, log.q_ref)
     area = 4 * np.exp(-2) if log.controller == "pid" else 1.0
-    stiffness = float(log.arrays["bandwidth"]) ** 2 * diagonal_inertia(log.robot)
-    bound = MARGIN * area * np.max(np.abs(missing), axis=0) / stiffness
+    Mbar = diagonal_inertia(log.robot)
+    coupling = np.abs(mass_matrix(log.robot, log.q_ref)) * (1 - np.eye(log.robot.n))
+    disturbing = np.abs(missing)
+    for _ in range(log.robot.n):
+        disturbing = np.abs(missing) + np.einsum("kij,kj->ki", coupling, disturbing / Mbar)
+    stiffness = float(log.arrays["bandwidth"]) ** 2 * Mbar
+    bound = MARGIN * area * np.max(disturbing, axis=0) / stiffness
     factor = f"{MARGIN:g} x 0.541 x" if log.controller == "pid" else f"{MARGIN:g} x"
-    return bound, f"{factor} the largest torque that the law lacks / (omega^2 diag M(0)), joint by joint"
+    return (
+        bound,
+        f"{factor} the largest torque that the law and the coupled joints leave / (omega^2 diag M(0))",
+    )
 
 
 def _sampling_bound(log: Log) -> tuple[NDArray, str]:
