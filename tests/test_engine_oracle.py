@@ -6,7 +6,7 @@ import pytest
 from twin.dynamics import forward_dynamics
 from twin.engine import Simulation
 from twin.kinematics import forward_kinematics, jacobian
-from twin.robot import Payload
+from twin.robot import Payload, load
 
 STATES = 200
 BODY = Payload(
@@ -46,3 +46,20 @@ def test_kinematics(irb140):
                 T, J = forward_kinematics(irb140, q, tool), jacobian(irb140, q, tool)
                 np.testing.assert_allclose(simulation.tool_pose(tool), T, rtol=0, atol=1e-12)
                 np.testing.assert_allclose(simulation.jacobian(q, tool), J, rtol=0, atol=1e-12)
+
+
+def test_a_plate_of_six_printed_digits(tmp_path):
+    """Rounding took its moments past the triangle inequality; engine and model take the same body for it."""
+    path = tmp_path / "plate.urdf"
+    path.write_text("""<robot name="plate"><link name="base"/>
+        <link name="plate"><inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>
+          <inertia ixx="0.111111" iyy="0.222222" izz="0.3333331" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="turn" type="continuous"><parent link="base"/><child link="plate"/>
+          <axis xyz="0 0 1"/></joint>
+        </robot>""")
+    robot = load(path)
+    with Simulation(robot) as simulation:
+        simulation.reset([0.4], [2.0])
+        simulation.step(np.array([3.0]))
+        gained = (simulation.state()[1] - 2.0) / 1e-3
+    np.testing.assert_allclose(gained, forward_dynamics(robot, [0.4], [2.0], [3.0]), rtol=1e-12)

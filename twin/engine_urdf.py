@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from twin.robot import Payload, Robot
+from twin.tree import possible_moments
 
 TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
@@ -80,19 +81,6 @@ def _make_exact(link: ET.Element, is_base: bool) -> None:
     axes = axes * np.sign(np.linalg.det(axes))
     link.remove(inertial)
     link.insert(0, _inertial(mass, com, R @ axes, possible))
-
-
-def possible_moments(moments: np.ndarray) -> np.ndarray:
-    """Principal moments (3,) moved, by round-off, to where a body can have them.
-
-    A rod or a plate is at the edge of the triangle inequality.  One bit beyond it PyBullet sets the whole
-    inertia to zero, with no more than a warning.
-    """
-    moments = np.maximum(moments, 0.0)
-    largest = int(np.argmax(moments))
-    others = np.delete(moments, largest)
-    moments[largest] = min(moments[largest], others[0] + others[1])
-    return moments
 
 
 def _add_payload(root: ET.Element, robot: Robot, payload: Payload) -> None:

@@ -87,3 +87,16 @@ def transformed_parameters(parameters: FloatArray, T: FloatArray) -> FloatArray:
     I += 2 * np.dot(h_turned, p) * np.eye(3) - cross_terms - cross_terms.T  # noqa: E741
     I += mass * (np.dot(p, p) * np.eye(3) - np.outer(p, p))  # noqa: E741
     return np.array([mass, *(h_turned + mass * p), I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
+
+
+def possible_moments(moments: np.ndarray) -> np.ndarray:
+    """Principal moments (3,), in [kg m^2], moved to where a body can have them if rounding took them beyond.
+
+    A rod or a plate is at the edge of the triangle inequality.  One bit beyond it PyBullet sets the whole
+    inertia to zero, with no more than a warning.
+    """
+    moments = np.maximum(moments, 0.0)
+    largest = int(np.argmax(moments))
+    others = np.delete(moments, largest)
+    moments[largest] = min(moments[largest], others[0] + others[1])
+    return moments

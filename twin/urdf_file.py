@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin.errors import RobotError
-from twin.tree import Tree, frozen, inertial_parameters, transformed_parameters
+from twin.tree import Tree, frozen, inertial_parameters, possible_moments, transformed_parameters
 
 MOVING = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
 SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
@@ -130,7 +130,7 @@ def _body(path: Path, link: Any) -> np.ndarray:
         raise RobotError(f"{where} has mass {mass:g} kg, expected a finite number of at least 0")
     if not np.all(np.isfinite(tensor)) or not np.all(np.isfinite(T)):
         raise RobotError(f"{where} has an inertial element that is not finite")
-    moments = np.linalg.eigvalsh(tensor)
+    moments, axes = np.linalg.eigh(tensor)
     slack = 1e-6 * moments[2]  # what rounding to six printed digits can do
     if mass == 0 and np.any(tensor != 0):
         raise RobotError(f"{where} has inertia but no mass; give it a mass above 0 kg")
@@ -143,6 +143,9 @@ def _body(path: Path, link: Any) -> np.ndarray:
             f"{where} has principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, "
             "which no body can have: the largest must not exceed the sum of the others"
         )
+    possible = possible_moments(moments)
+    if not np.array_equal(moments, possible):
+        tensor = axes @ np.diag(possible) @ axes.T
     return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
 
 
