@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import twin
-from twin import kernels, trace
+from twin import kernel_cache, kernels, trace
 
 
 def test_zeros_and_ones_fold_away():
@@ -105,7 +105,7 @@ def test_cache_folder_falls_back_where_the_home_cannot_be_written(monkeypatch):
     import platformdirs
 
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: Path("/proc/no/such"))
-    assert kernels.cache_folder().is_dir()
+    assert kernel_cache.cache_folder().is_dir()
 
 
 def test_importing_twin_is_light():

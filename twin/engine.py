@@ -10,8 +10,8 @@ The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + d
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -165,11 +165,9 @@ class Simulation(AbstractContextManager):
         """
         q = joint_vector(self.robot, "q", q)
         qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
-        try:
+        with self._explained():
             for joint, position, velocity in zip(self._joints, q.tolist(), qd.tolist(), strict=True):
                 self._client.resetJointState(self._body, joint, position, velocity)
-        except pybullet.error as error:
-            raise self._failure(error) from None
         if self._pace is not None:
             self._pace.restart()
 
@@ -217,13 +215,11 @@ class Simulation(AbstractContextManager):
 
     def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Pose (4, 4) `T_base_tool` as the engine has it."""
-        try:
+        with self._explained():
             # Fields 4 and 5, the link's frame, have single precision; 0 and 1, the inertial frame, double.
             # Without computeForwardKinematics they are those of one step before.
             link = self._client.getLinkState(self._body, self._flange_link, computeForwardKinematics=1)
             return self._matrix(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
-        except pybullet.error as error:
-            raise self._failure(error) from None
 
     def jacobian(self, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Geometric Jacobian (6, n) `[v; omega]` of the tool as the engine has it."""
@@ -232,12 +228,10 @@ class Simulation(AbstractContextManager):
         # PyBullet measures the point from the joint's origin, but along the axes of the inertial frame.
         point = self._T_link_inertial[:3, :3].T @ p_tool
         ordered, zeros = q[self._by_index].tolist(), [0.0] * len(q)
-        try:
+        with self._explained():
             rows = self._client.calculateJacobian(
                 self._body, self._flange_link, point.tolist(), ordered, zeros, zeros
             )
-        except pybullet.error as error:
-            raise self._failure(error) from None
         J = np.empty((6, len(q)))
         J[:, self._by_index] = np.vstack(rows)
         return J
@@ -247,29 +241,20 @@ class Simulation(AbstractContextManager):
 
         No window is needed.  The base is drawn upright whatever the mounting.
         """
-        try:
+        with self._explained():
             return view.picture(self._client, self._body, width, height, **camera)
-        except pybullet.error as error:
-            raise self._failure(error) from None
 
     def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
-        try:
+        with self._explained():
             return view.pixels(self._client, self._body, points, width, height, **camera)
-        except pybullet.error as error:
-            raise self._failure(error) from None
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
         """Mark points (N, 3), base frame, in [m], in the window; nothing where there is none."""
-        path = np.asarray(points, dtype=np.float64)
-        if path.ndim != 2 or path.shape[1] != 3:
-            raise ValueError(f"expected points of shape (N, 3), got {path.shape}")
-        if self._window is None:
-            return
-        try:
-            view.mark_points(self._client, path, color)
-        except pybullet.error as error:
-            raise self._failure(error) from None
+        path = view.path_points(points)
+        if self._window is not None:
+            with self._explained():
+                view.mark_points(self._client, path, color)
 
     def _matrix(self, position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
         """The pose (4, 4) of PyBullet's position and quaternion, which is scalar last."""
@@ -277,6 +262,14 @@ class Simulation(AbstractContextManager):
         T[:3, :3] = np.reshape(pybullet.getMatrixFromQuaternion(quaternion), (3, 3))
         T[:3, 3] = position
         return T
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what PyBullet raises into what it means."""
+        try:
+            yield
+        except pybullet.error as error:
+            raise self._failure(error) from None
 
     def _failure(self, error: Exception | None = None) -> TwinError:
         """What a failed call of PyBullet means."""

@@ -12,18 +12,15 @@ The recursions need the geometry alone; with `NUMBA_DISABLE_JIT=1` the same modu
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from twin import recursion
+from twin.kernel_cache import imported
 from twin.trace import Scalar, Trace, assignments
 from twin.tree import Tree
 
@@ -252,41 +249,4 @@ def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray) -> Any:
     key.update(repr((tree.kinds, tree.parents, tree.flange_joint, G.shape)).encode())
     for file in (__file__, recursion.__file__, sys.modules[Trace.__module__].__file__):
         key.update(Path(str(file)).read_bytes())
-    return _module(f"irb_twin_kernels_{key.hexdigest()[:16]}", lambda: source(tree, G, g0))
-
-
-def _module(name: str, text: Callable[[], str]) -> ModuleType:
-    """Import the module of that name from the cache folder, writing it first if it is not there."""
-    if name in sys.modules:
-        return sys.modules[name]
-    path = cache_folder() / f"{name}.py"
-    if not path.exists():
-        handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".draft")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text())
-        os.replace(draft, path)  # atomic: another process sees the whole module or none
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def cache_folder() -> Path:
-    """The user's cache folder for generated kernels, or a temporary one where that cannot be written."""
-    from platformdirs import user_cache_path
-
-    folder = user_cache_path("irb-twin") / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
-        pass
-    folder = (
-        Path(tempfile.gettempdir()) / f"irb-twin-kernels-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    )
-    folder.mkdir(exist_ok=True)
-    return folder
+    return imported(f"irb_twin_kernels_{key.hexdigest()[:16]}", lambda: source(tree, G, g0))

@@ -45,6 +45,14 @@ def furnish_window(client: Any, body: int) -> None:
     client.resetDebugVisualizerCamera(WINDOW_NEARER * distance, YAW_DEG, PITCH_DEG, target)
 
 
+def path_points(points: ArrayLike) -> np.ndarray:
+    """The points of a path, checked to be (N, 3)."""
+    path = np.asarray(points, dtype=np.float64)
+    if path.ndim != 2 or path.shape[1] != 3:
+        raise ValueError(f"expected points of shape (N, 3), got {path.shape}")
+    return path
+
+
 def mark_points(client: Any, points: np.ndarray, color: Sequence[float]) -> None:
     """Mark points (N, 3) in the window, some thousand of them at most."""
     shown = points[:: 1 + len(points) // 1000].tolist()
