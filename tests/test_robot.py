@@ -1,7 +1,11 @@
 """Loading robots: what is accepted, and the one sentence that refuses what no simulation could mean."""
 
+import re
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import twin
 from twin.errors import RobotError, UnknownNameError
@@ -13,11 +17,20 @@ URDF = """<robot name="arm">
       <inertia ixx="{ixx}" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
   </link>
   <joint name="turn" type="{kind}">
-    <parent link="base"/><child link="{child}"/><axis xyz="0 0 1"/>
+    <parent link="base"/><child link="{child}"/><origin xyz="{origin}"/><axis xyz="{axis}"/>
     <limit lower="{lower}" upper="1" velocity="{velocity}" effort="0"/>
   </joint>
 </robot>"""
-GOOD = {"mass": "2", "ixx": "0.1", "kind": "revolute", "child": "one", "lower": "-1", "velocity": "3"}
+GOOD = {
+    "origin": "0 0 0",
+    "axis": "0 0 1",
+    "mass": "2",
+    "ixx": "0.1",
+    "kind": "revolute",
+    "child": "one",
+    "lower": "-1",
+    "velocity": "3",
+}
 
 
 def written(tmp_path, text, name="arm.urdf"):
@@ -51,6 +64,10 @@ def test_a_small_urdf(tmp_path):
         ({"kind": "spinning"}, "spinning"),
         ({"child": "two"}, "two"),
         ({"lower": "2"}, "joint 'turn' has the range 2 to 1, expected lower <= upper"),
+        ({"axis": "0 0 0"}, "joint 'turn' has an axis of length 0, expected a direction"),
+        ({"axis": "nan 0 0"}, "joint 'turn' has axis .nan, nan, nan., expected a direction"),
+        ({"origin": "nan 0 0"}, "joint 'turn' has an origin that is not finite"),
+        ({"origin": "inf 0 0"}, "joint 'turn' has an origin that is not finite"),
         ({"velocity": "-3"}, "joint 'turn' has the velocity limit -3, expected at least 0"),
     ],
 )
@@ -78,6 +95,15 @@ def test_an_impossible_urdf_is_refused(tmp_path, change, message):
 )
 def test_a_malformed_urdf_is_refused(tmp_path, text, message):
     with pytest.raises(RobotError, match=message):
+        twin.load(written(tmp_path, text))
+
+
+def test_a_link_with_two_parents_is_refused(tmp_path):
+    joint = '<joint name="again" type="fixed"><parent link="base"/><child link="one"/></joint></robot>'
+    text = URDF.format(**GOOD).replace("</robot>", joint)
+    with pytest.raises(
+        RobotError, match="link 'one' is the child of joints 'turn' and 'again', expected one"
+    ):
         twin.load(written(tmp_path, text))
 
 
@@ -128,3 +154,45 @@ def test_a_robot_is_immutable():
         robot.q_min[0] = 0.0
     with pytest.raises(AttributeError):
         robot.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+IRB140 = twin.load("irb140").urdf.with_name("robot.toml")
+NUMBER = re.compile(r"(?<=[ \"=\[])-?\d+(?:\.\d+)?(?:e-?\d+)?(?=[ \",\]\n])")
+WORDS = st.sampled_from(["", "nan", "inf", "-1", "0", "1e400", "x", "1 2", '"', "<", "[", "-1e-3", "1e9"])
+
+
+def damaged(text: str, data: st.DataObject) -> str:
+    """The text with a number replaced, a line lost or said twice, or cut short."""
+    kind = data.draw(st.sampled_from(["number", "lost", "twice", "cut"]))
+    if kind == "number":
+        places = list(NUMBER.finditer(text))
+        place = places[data.draw(st.integers(0, len(places) - 1))]
+        return text[: place.start()] + data.draw(WORDS) + text[place.end() :]
+    if kind == "cut":
+        return text[: data.draw(st.integers(0, len(text)))]
+    lines = text.splitlines(keepends=True)
+    line = data.draw(st.integers(0, len(lines) - 1))
+    return "".join(
+        [*lines[:line], *(lines[line : line + 1] * (2 if kind == "twice" else 0)), *lines[line + 1 :]]
+    )
+
+
+@pytest.mark.parametrize("which", ["urdf", "toml"])
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_whatever_the_file_a_clear_error_or_a_sound_robot(tmp_path_factory, which, data):
+    folder = tmp_path_factory.mktemp("robot")
+    urdf, toml = IRB140.with_name("irb140.urdf").read_text(), IRB140.read_text()
+    (folder / "irb140.urdf").write_text(damaged(urdf, data) if which == "urdf" else urdf)
+    (folder / "robot.toml").write_text(damaged(toml, data) if which == "toml" else toml)
+    try:
+        robot = twin.load(folder / ("irb140.urdf" if which == "urdf" else "robot.toml"))
+    except RobotError as error:
+        message = str(error)
+    else:
+        assert np.all(np.isfinite(robot.tree.inertias))
+        assert np.all(np.isfinite(robot.tree.T_parent_joint))
+        assert np.all(robot.q_min <= robot.q_max)
+        return
+    assert str(folder) in message
+    assert "\n" not in message

@@ -40,6 +40,7 @@ def read_urdf(path: Path) -> UrdfModel:
         RobotError: the file is missing or malformed, or a joint or link in it cannot exist.
     """
     document = _parsed(path)
+    _check_joints(path)
     joints_of: dict[str, list[Any]] = {}
     for joint in document.joints:
         if joint.joint_type not in SUPPORTED:
@@ -63,7 +64,7 @@ def read_urdf(path: Path) -> UrdfModel:
             if index >= 0:
                 inertias[index] += transformed_parameters(body, T)
         for joint in joints_of.get(link, []):
-            T_joint = T @ _snapped(joint.origin)
+            T_joint = T @ _origin(path, joint)
             if joint.joint_type == "fixed":
                 visit(joint.child, index, T_joint, depth)
             else:
@@ -107,7 +108,7 @@ def _parsed(path: Path) -> Any:
     except KeyError as error:
         raise RobotError(f"{path}: an element or attribute {error} is missing or names nothing") from error
     except Exception as error:  # urchin lets through whatever its parts raise
-        reason = str(error).strip().rstrip(".") or type(error).__name__
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise RobotError(f"{path} cannot be read as a URDF: {reason}") from error
 
 
@@ -120,6 +121,20 @@ def _elements(path: Path, tag: str) -> Any:
     except (etree.XMLSyntaxError, OSError) as error:
         raise RobotError(f"{path} is not well-formed XML: {error}") from error
     return root.findall(tag) if tag else root
+
+
+def _check_joints(path: Path) -> None:
+    """Raise `RobotError` for what urchin passes over: a link with two parents, an axis of length 0."""
+    carried: dict[str, str] = {}
+    for joint in _elements(path, "joint"):
+        name, child, axis = joint.get("name"), joint.find("child").get("link"), joint.find("axis")
+        if child in carried:
+            raise RobotError(
+                f"{path}: link {child!r} is the child of joints {carried[child]!r} and {name!r}, expected one"
+            )
+        carried[child] = name
+        if axis is not None and not any(float(x) for x in axis.get("xyz", "1 0 0").split()):
+            raise RobotError(f"{path}: joint {name!r} has an axis of length 0, expected a direction")
 
 
 def _body(path: Path, link: Any) -> np.ndarray:
@@ -147,6 +162,13 @@ def _body(path: Path, link: Any) -> np.ndarray:
     if not np.array_equal(moments, possible):
         tensor = axes @ np.diag(possible) @ axes.T
     return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
+
+
+def _origin(path: Path, joint: Any) -> np.ndarray:
+    """The checked pose of a joint in its parent link's frame."""
+    if not np.all(np.isfinite(joint.origin)):
+        raise RobotError(f"{path}: joint {joint.name!r} has an origin that is not finite")
+    return _snapped(joint.origin)
 
 
 def _axis(path: Path, joint: Any) -> np.ndarray:
