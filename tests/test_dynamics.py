@@ -179,14 +179,45 @@ def test_payload_is_a_link_in_pinocchio(robot, states, tmp_path):
     )
 
 
-@pytest.mark.parametrize("where", ["wall", "inverted"])
+# The axes of the base in the world, as columns: the base plate on a wall, its x axis up; upside down.
+MOUNTED = {"floor": np.eye(3), "wall": [[0, 0, 1], [0, -1, 0], [1, 0, 0]], "inverted": np.diag([1, -1, -1])}
+
+
+@pytest.mark.parametrize("where", MOUNTED)
 def test_mounting_turns_gravity(robot, states, where):
+    """Against Pinocchio with its base turned instead."""
+    R_world_base = np.array(MOUNTED[where], dtype=float)
+    assert np.linalg.det(R_world_base) == 1.0
     q = states[0]
     peer = Pinocchio(robot.urdf, robot.joint_names)
     mounted = robot.mounted(where)
-    peer.model.gravity.linear[:] = mounted.gravity
+    np.testing.assert_array_equal(mounted.gravity, R_world_base.T @ [0, 0, -9.81])
+    first = peer.model.jointPlacements[1]
+    first.rotation, first.translation = R_world_base @ first.rotation, R_world_base @ first.translation
+    peer.model.jointPlacements[1] = first
+    peer.data = peer.model.createData()
     assert largest_relative_error(twin.gravity_torque(mounted, q), rows(peer.gravity_torque, q)) < 1e-12
     assert np.linalg.norm(mounted.gravity) == np.linalg.norm(robot.gravity)
+
+
+def test_any_gravity_vector(robot, states):
+    q = states[0][:50]
+    peer = Pinocchio(robot.urdf, robot.joint_names)
+    peer.model.gravity.linear[:] = (3.0, -5.0, 7.0)
+    tilted = robot.with_gravity((3.0, -5.0, 7.0))
+    assert largest_relative_error(twin.gravity_torque(tilted, q), rows(peer.gravity_torque, q)) < 1e-12
+
+
+def test_wrenches_broadcast_against_states(robot, states):
+    q, qd, qdd, tau = (s[0] for s in states)
+    F = np.random.default_rng(6).normal(size=(2, 5, 6)) * 50
+    for function, last in ((twin.inverse_dynamics, qdd), (twin.forward_dynamics, tau)):
+        batch = function(robot, q, qd, last, wrench=F)
+        assert batch.shape == (2, 5, 6)
+        assert np.array_equal(batch[1, 3], function(robot, q, qd, last, wrench=F[1, 3]))
+        assert function(robot, q, qd, last, wrench=F[:, :0]).shape == (2, 0, 6)
+        with pytest.raises(ValueError, match="expected a wrench whose shape fits q"):
+            function(robot, states[0][:3], states[1][:3], states[2][:3], wrench=F)
 
 
 def test_one_sample_and_a_batch_agree_to_the_last_bit(robot, states):

@@ -469,3 +469,17 @@ def test_a_picture_shows_the_robot(irb140):
     assert orange > 200, "the arm is orange"
     assert (first != second).any()
     assert (close[..., 0] > 1.5 * close[..., 2] + 30).sum() > orange
+
+
+def test_a_failed_step_leaves_nothing_behind(irb140):
+    """Not even the wrench that came with a torque of the wrong shape."""
+    with Simulation(irb140) as simulation:
+        after = []
+        for fails in (False, True):
+            simulation.reset(irb140.poses["test_1"])
+            if fails:
+                with pytest.raises(ValueError, match="expected tau of shape"):
+                    simulation.step(np.zeros(5), wrench=np.full(6, 50.0))
+            simulation.step(np.zeros(6))
+            after.append(simulation.state()[1])
+    assert np.array_equal(*after)

@@ -105,7 +105,30 @@ def test_cache_folder_falls_back_where_the_home_cannot_be_written(monkeypatch):
     import platformdirs
 
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: Path("/proc/no/such"))
-    assert kernel_cache.cache_folder().is_dir()
+    folder = kernel_cache.cache_folder.__wrapped__()
+    assert folder.is_dir()
+    assert folder.stat().st_mode & 0o077 == 0  # what is imported from there, nobody else may write
+
+
+def test_a_module_that_a_crash_cut_short_is_written_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernel_cache, "cache_folder", lambda: tmp_path)
+    (tmp_path / "irb_twin_cut.py").write_text("one = 1\n")
+    module = kernel_cache.imported("irb_twin_cut", lambda: "one = 1\ntwo = 2\n")
+    assert module.two == 2
+    assert [path.name for path in tmp_path.glob("*.draft")] == []
+
+
+def test_runs_where_nothing_compiled_can_be_kept():
+    program = (
+        "from numba.core.caching import CacheImpl\n"
+        "CacheImpl._locator_classes = []  # as on an installation and a home that cannot be written\n"
+        "import numpy as np, twin\n"
+        "r = twin.load('irb140')\n"
+        "from twin.inverse import spherical_wrist, _rigidity_errors\n"
+        "print(_rigidity_errors(np.eye(4)[None])[0], hasattr(spherical_wrist.solve, 'py_func'))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["0.0", "True"]
 
 
 def test_importing_twin_is_light():

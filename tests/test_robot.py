@@ -132,6 +132,29 @@ def test_robot_toml_by_path_is_the_robot_by_name():
     assert np.array_equal(by_name.poses["test_1"], by_path.poses["test_1"])
 
 
+def test_joints_that_move_the_same_mass_are_refused(tmp_path):
+    """Two coaxial joints with nothing between them: their accelerations are undefined."""
+    again = (
+        '<link name="thin"/><joint name="first" type="continuous"><parent link="base"/><child link="thin"/>'
+        '<axis xyz="0 0 1"/></joint></robot>'
+    )
+    text = URDF.format(**GOOD).replace('<parent link="base"/>', '<parent link="thin"/>')
+    with pytest.raises(RobotError, match="joints 'first' and 'turn' move the same mass in the same way"):
+        twin.load(written(tmp_path, text.replace("</robot>", again)))
+
+
+def test_payloads_come_off_to_the_last_bit():
+    robot = twin.load("irb140")
+    inertia = np.random.default_rng(7).normal(size=(3, 3))
+    inertia = np.eye(3) + 1e-3 * inertia @ inertia.T
+    loaded = robot.with_payload(twin.Payload(6.0, (0.01, 0.02, 0.08), inertia))
+    assert np.array_equal(loaded.with_payload(None).tree.inertias, robot.tree.inertias)
+    assert np.array_equal(loaded.with_payload(loaded.payload).tree.inertias, loaded.tree.inertias)
+    for seed in range(200):
+        R = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+        twin.Payload(1.0, (0, 0, 0), R @ np.diag([1.0, 2.0, 3.0]) @ R.T)  # symmetric but for rounding
+
+
 def test_payload_and_mounting_are_checked():
     robot = twin.load("irb140")
     with pytest.raises(ValueError, match="payload mass of at least 0 kg, got -1"):
@@ -140,6 +163,8 @@ def test_payload_and_mounting_are_checked():
         twin.Payload(float("nan"))
     with pytest.raises(ValueError, match="no body has the principal moments"):
         twin.Payload(1.0, (0, 0, 0), np.diag([1.0, 1.0, 3.0]))
+    with pytest.raises(ValueError, match="payload without mass"):
+        twin.Payload(0.0, (0, 0, 0), np.eye(3))
     with pytest.raises(ValueError, match="symmetric"):
         twin.Payload(1.0, (0, 0, 0), [[1, 1, 0], [0, 1, 0], [0, 0, 1]])
     with pytest.raises(UnknownNameError, match="unknown mounting 'ceiling': known are floor, wall, inverted"):

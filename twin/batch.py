@@ -55,9 +55,12 @@ def evaluate(
     shared: Sequence[np.ndarray],
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """Run a batch kernel over samples of equal shape `(..., n)`; the result is `(..., *shape)`."""
-    leading = samples[0].shape[:-1]
-    rows = [np.ascontiguousarray(s).reshape(-1, s.shape[-1]) for s in samples]
+    """Run a batch kernel over samples `(..., n)`, broadcast to one shape; the result is `(..., *shape)`."""
+    leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
+    rows = [
+        np.ascontiguousarray(np.broadcast_to(s, (*leading, s.shape[-1]))).reshape(-1, s.shape[-1])
+        for s in samples
+    ]
     out = np.empty((rows[0].shape[0], *shape))
     kernel(*rows, *shared, out)
     return out.reshape(*leading, *shape)

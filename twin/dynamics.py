@@ -146,4 +146,8 @@ def _wrench_torque(
     F = np.asarray(wrench, dtype=np.float64)
     if F.ndim == 0 or F.shape[-1] != 6 or not np.all(np.isfinite(F)):
         raise ValueError(f"expected a finite wrench of shape (..., 6), got {F.shape}")
+    try:
+        np.broadcast_shapes(F.shape[:-1], q.shape[:-1])
+    except ValueError:
+        raise ValueError(f"expected a wrench whose shape fits q {q.shape}, got {F.shape}") from None
     return np.einsum("...ji,...j->...i", jacobian(robot, q, T_flange_tool), F)

@@ -192,9 +192,9 @@ class Simulation(AbstractContextManager):
         if self._window is not None and self._window.lost:
             raise self._failure()
         try:
-            if wrench is not None:
-                self._push(wrench, T_flange_tool)
             self._apply(self._body, self._joints, pybullet.TORQUE_CONTROL, forces=np.asarray(tau).tolist())
+            if wrench is not None:  # last, for a force stays with the link until the next step
+                self._push(wrench, T_flange_tool)
             self._advance()
         except (pybullet.error, TypeError) as error:
             joint_vector(self.robot, "tau", tau)  # the likely cause

@@ -4,11 +4,11 @@ Here are the rules, checks and broadcasting; the solution itself is in `twin.sph
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from twin import spherical_wrist
 from twin.batch import joint_vectors
+from twin.kernel_cache import compiled
 from twin.kinematics import tool_pose
 from twin.robot import Robot
 
@@ -111,7 +111,7 @@ def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
     return T
 
 
-@njit(cache=True)
+@compiled
 def _rigidity_errors(T):
     """Return (N,) how far poses (N, 4, 4) are from rigid, as a sum of deviations."""
     errors = np.empty(len(T))

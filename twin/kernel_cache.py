@@ -1,40 +1,63 @@
-"""Where generated modules are kept, so that numba's machine code for them is found again by the next process.
+"""Where compiled functions are kept, so that the next process does not compile them again.
 
-numba caches functions beside the file that they come from; functions made from a string have no file.
+numba keeps the machine code of a function beside the file that it comes from.  Functions made from a string
+have no file, so a generated module is written to the user's cache folder and imported from there.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+COMPLETE = "COMPLETE = True\n"
+"""The last line of every generated module: one that a crash cut short lacks it."""
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function with numba, its machine code kept where anything can be written."""
+    from numba import njit
+
+    try:
+        return njit(cache=True)(function)
+    except RuntimeError:  # neither the package's folder nor the home can be written: not kept, then
+        return njit(function)
 
 
 def imported(name: str, text: Callable[[], str]) -> ModuleType:
-    """Import the module of that name from the cache folder, writing it first if it is not there."""
-    if name in sys.modules:
-        return sys.modules[name]
-    path = cache_folder() / f"{name}.py"
-    if not path.exists():
-        handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".draft")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text())
-        os.replace(draft, path)  # atomic: another process sees the whole module or none
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    """Import the generated module of that name, writing it first if it is not there whole."""
+    if name not in sys.modules:
+        path = cache_folder() / f"{name}.py"
+        if not path.exists() or not path.read_text(encoding="utf-8").endswith(COMPLETE):
+            _write(path, text() + COMPLETE)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return sys.modules[name]
 
 
+def _write(path: Path, text: str) -> None:
+    """Write a file so that another process sees the whole of it or nothing."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".draft")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+@lru_cache(maxsize=1)
 def cache_folder() -> Path:
-    """The user's cache folder for generated kernels, or a temporary one where that cannot be written."""
+    """The user's cache folder for generated modules; one for this process alone if that cannot be written."""
     from platformdirs import user_cache_path
 
     folder = user_cache_path("irb-twin") / "kernels"
@@ -44,8 +67,6 @@ def cache_folder() -> Path:
             return folder
     except OSError:
         pass
-    folder = (
-        Path(tempfile.gettempdir()) / f"irb-twin-kernels-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    )
-    folder.mkdir(exist_ok=True)
-    return folder
+    own = tempfile.mkdtemp(prefix="irb-twin-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return Path(own)

@@ -57,8 +57,12 @@ class Payload:
             raise ValueError(f"expected a payload mass of at least 0 kg, got {self.mass}")
         if com.shape != (3,) or not np.all(np.isfinite(com)):
             raise ValueError(f"expected a payload centre of mass of 3 finite numbers, got {com.tolist()}")
-        if inertia.shape != (3, 3) or not np.allclose(inertia, inertia.T, rtol=1e-12, atol=0):
+        largest = np.max(np.abs(inertia), initial=0.0)
+        if inertia.shape != (3, 3) or not np.all(np.abs(inertia - inertia.T) <= 1e-12 * largest):
             raise ValueError("expected a payload inertia of shape (3, 3), symmetric and finite")
+        inertia = frozen((inertia + inertia.T) / 2)
+        if self.mass == 0 and largest > 0:
+            raise ValueError("expected no inertia of a payload without mass; give it a mass above 0 kg")
         moments = np.linalg.eigvalsh(inertia)
         slack = 1e-9 * abs(moments[2])
         if not moments[0] >= -slack or not moments[2] <= moments[0] + moments[1] + slack:
@@ -84,6 +88,7 @@ class Robot:
         dh: the published Denavit-Hartenberg table, `None` for a robot known by its URDF alone.
         poses: named joint positions, (n,) each, in [rad].
         payload: what the flange carries.
+        bare: the tree without the payload, `None` where there is none.
     """
 
     name: str
@@ -100,6 +105,7 @@ class Robot:
     dh: DH | None = None
     poses: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
     payload: Payload | None = None
+    bare: Tree | None = None
 
     @property
     def n(self) -> int:
@@ -120,13 +126,12 @@ class Robot:
 
     def with_payload(self, payload: Payload | None) -> Robot:
         """The same robot with that payload, or with none, in place of what it carries."""
-        joint, T = self.tree.flange_joint, self.tree.T_joint_flange
-        tree = self.tree
-        for body, sign in ((self.payload, -1.0), (payload, 1.0)):
-            if body is not None:
-                own = inertial_parameters(body.mass, np.asarray(body.com), np.asarray(body.inertia))
-                tree = tree.with_body(joint, sign * transformed_parameters(own, T))
-        return replace(self, tree=tree, payload=payload)
+        bare = self.tree if self.bare is None else self.bare
+        if payload is None:
+            return replace(self, tree=bare, payload=None, bare=None)
+        body = inertial_parameters(payload.mass, np.asarray(payload.com), np.asarray(payload.inertia))
+        loaded = bare.with_body(bare.flange_joint, transformed_parameters(body, bare.T_joint_flange))
+        return replace(self, tree=loaded, payload=payload, bare=bare)
 
     def with_gravity(self, gravity: Sequence[float] | np.ndarray) -> Robot:
         """The same robot under the acceleration of gravity `gravity`: (3,), base frame, in [m/s^2]."""
@@ -202,11 +207,20 @@ def _from_facts(path: Path) -> Robot:
 
 
 def _require_inertia(path: Path, tree: Tree) -> None:
-    """Raise `RobotError` if some joint moves nothing, which would leave its acceleration undefined."""
-    at = recursion.placements(tree, [0.0] * tree.n, math)
+    """Raise `RobotError` where joints move no mass of their own, which leaves accelerations undefined."""
+    somewhere = [0.1 * (i + 1) for i in range(tree.n)]  # in no special position
+    at = recursion.placements(tree, somewhere, math)
     still, inertias = [0.0] * tree.n, tree.inertias.tolist()
-    for i, name in enumerate(tree.names):
-        unit = [float(i == j) for j in range(tree.n)]
-        moment = recursion.newton_euler(tree, at, still, unit, inertias, recursion.ZERO)[i]
+    units = np.eye(tree.n).tolist()
+    M = np.array([recursion.newton_euler(tree, at, still, unit, inertias, recursion.ZERO) for unit in units])
+    for name, moment in zip(tree.names, np.diag(M), strict=True):
         if not moment > 0:
             raise RobotError(f"{path}: joint {name!r} moves no mass; give a link beyond it an <inertial>")
+    scale = np.sqrt(np.diag(M))
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    if not values[0] > 1e-12:
+        first, second = sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist())
+        raise RobotError(
+            f"{path}: joints {tree.names[first]!r} and {tree.names[second]!r} move the same mass in the same way; "
+            "give the link between them an <inertial>"
+        )

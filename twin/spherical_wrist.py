@@ -17,10 +17,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from twin.errors import RobotError
+from twin.kernel_cache import compiled
 
 if TYPE_CHECKING:
     from twin.robot import Robot
@@ -89,7 +89,7 @@ def arm_constants(robot: "Robot") -> tuple[tuple[float, ...], NDArray[np.float64
     return tuple(map(float, arm)), np.array(dh.theta0), np.rint(np.linalg.inv(robot.S))
 
 
-@njit(cache=True)
+@compiled
 def solve(T, arm, theta0, inverse_S, theta_free, q_near, q_min, q_max, q):
     """Fill in all solutions of a batch of poses.
 
@@ -110,7 +110,7 @@ def solve(T, arm, theta0, inverse_S, theta_free, q_near, q_min, q_max, q):
             _joint_angles(q[sample, row], theta0, inverse_S, q_near[sample], q_min, q_max)
 
 
-@njit(cache=True)
+@compiled
 def choose_nearest(q, q_near, nearest):
     """Fill in, for each sample, the solution with the least sum of squared joint differences.
 
@@ -132,7 +132,7 @@ def choose_nearest(q, q_near, nearest):
                 nearest[sample] = q[sample, row]
 
 
-@njit(cache=True)
+@compiled
 def _dh_angles(T, arm, theta_free, theta):
     """Fill theta (8, 6) with the DH angles of the eight solutions, NaN rows for none."""
     d1, a1, a2, a3, d4, d6, sigma, kappa = arm
@@ -163,7 +163,7 @@ def _dh_angles(T, arm, theta_free, theta):
                 theta[row : row + 2] = np.nan
 
 
-@njit(cache=True)
+@compiled
 def _two_link(x, y, a2, forearm, elbow, theta_2_free):
     """Return theta_2 and the bend phi of the forearm against the lower arm; NaN out of reach.
 
@@ -190,7 +190,7 @@ def _two_link(x, y, a2, forearm, elbow, theta_2_free):
     return math.atan2(y, x) - math.atan2(forearm * math.sin(phi), a2 + forearm * math.cos(phi)), phi
 
 
-@njit(cache=True)
+@compiled
 def _wrist(T, c1, s1, theta_23, sigma, kappa, theta_4_free, theta):
     """Fill axes 4 to 6 of theta (2, 6), from U = R03^T R06 = Rz(theta_4) Ry(kappa theta_5) Rz(theta_6)."""
     c23, s23 = math.cos(theta_23), math.sin(theta_23)
@@ -210,7 +210,7 @@ def _wrist(T, c1, s1, theta_23, sigma, kappa, theta_4_free, theta):
         theta[wrist, 5] = math.atan2(c4 * u21 - s4 * u11, c4 * u22 - s4 * u12)
 
 
-@njit(cache=True)
+@compiled
 def _joint_angles(angles, theta0, inverse_S, q_near, q_min, q_max):
     """Turn DH angles (6,) in place into joint angles: within the limits, nearest to q_near modulo 2 pi."""
     theta = np.empty(6)
