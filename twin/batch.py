@@ -56,11 +56,11 @@ def evaluate(
     shape: tuple[int, ...],
 ) -> np.ndarray:
     """Run a batch kernel over samples `(..., n)`, broadcast to one shape; the result is `(..., *shape)`."""
-    leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
-    rows = [
-        np.ascontiguousarray(np.broadcast_to(s, (*leading, s.shape[-1]))).reshape(-1, s.shape[-1])
-        for s in samples
-    ]
+    leading = samples[0].shape[:-1]
+    if any(s.shape[:-1] != leading for s in samples):
+        leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
+        samples = [np.broadcast_to(s, (*leading, s.shape[-1])) for s in samples]
+    rows = [np.ascontiguousarray(s).reshape(-1, s.shape[-1]) for s in samples]
     out = np.empty((rows[0].shape[0], *shape))
     kernel(*rows, *shared, out)
     return out.reshape(*leading, *shape)

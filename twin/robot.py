@@ -219,8 +219,8 @@ def _require_inertia(path: Path, tree: Tree) -> None:
     scale = np.sqrt(np.diag(M))
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     if not values[0] > 1e-12:
-        first, second = sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist())
+        first, second = (tree.names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
         raise RobotError(
-            f"{path}: joints {tree.names[first]!r} and {tree.names[second]!r} move the same mass in the same way; "
+            f"{path}: joints {first!r} and {second!r} move the same mass in the same way; "
             "give the link between them an <inertial>"
         )
