@@ -1,8 +1,10 @@
 import shutil
 
+import numpy as np
 import pytest
 
 import twin
+from tests.random_trees import interpreted
 
 NO_SERVER = "tests marked 'display' are left out: they need Xvfb, which is not installed"
 
@@ -10,6 +12,23 @@ NO_SERVER = "tests marked 'display' are left out: they need Xvfb, which is not i
 @pytest.fixture(scope="session")
 def irb140():
     return twin.load("irb140")
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a robot from URDF text; its kernels run as plain Python, not compiled for so little."""
+
+    def from_text(text, name="robot.urdf"):
+        path = tmp_path / name
+        path.write_text(text)
+        return interpreted(twin.load(path))
+
+    return from_text
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(140)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,0 +1,72 @@
+"""Small robots that lead into one trap of PyBullet each, as URDF text, and the step that shows it."""
+
+import numpy as np
+
+from twin.dynamics import forward_dynamics
+from twin.engine import Simulation
+
+BALL = (0.1, 0.1, 0.1, 0.0, 0.0, 0.0)
+
+
+def inertial(mass=2.0, com="0.1 0.05 0.2", rpy="0 0 0", tensor=BALL):
+    xx, yy, zz, xy, xz, yz = (repr(float(x)) for x in tensor)
+    return (
+        f'<inertial><origin xyz="{com}" rpy="{rpy}"/><mass value="{mass}"/>'
+        f'<inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="{xy}" ixz="{xz}" iyz="{yz}"/></inertial>'
+    )
+
+
+def joint(name, parent, child, kind="revolute", axis="0 0 1", inside=""):
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="0.1 0.2 0.3" rpy="0.3 -0.2 0.1"/><axis xyz="{axis}"/>'
+        f'<limit lower="-1" upper="1" effort="100" velocity="3"/>{inside}</joint>'
+    )
+
+
+LUMP = inertial()
+
+
+def arm(base=LUMP, first=LUMP, second=LUMP, axis="0 0 1", dynamics="", shape=""):
+    """URDF text of two links on a base, with a frame at the end that nobody gave an inertial."""
+    return "\n".join(
+        [
+            '<robot name="arm">',
+            f'<link name="base">{base}</link>',
+            f'<link name="one">{first}{shape}</link>',
+            f'<link name="two">{second}</link>',
+            f'<link name="tool0">{inertial(0.0, tensor=np.zeros(6))}</link>',
+            joint("shoulder", "base", "one", axis=axis, inside=dynamics),
+            joint("elbow", "one", "two", axis="0 1 0"),
+            joint("flange", "two", "tool0", kind="fixed"),
+            "</robot>",
+        ]
+    )
+
+
+ROTOR = f"""
+<robot name="rotor">
+  <link name="base">{inertial()}</link>
+  <link name="wheel">{inertial(com="0 0 0")}</link>
+  <joint name="axle" type="revolute"><parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/>
+    <limit lower="-1" upper="1" effort="100" velocity="3"/></joint>
+</robot>"""
+
+
+def one_step_error(simulation, rng, states=10):
+    """The largest relative error of the acceleration of one step, over random states."""
+    robot, dt, worst = simulation.robot, simulation.time_step, 0.0
+    for _ in range(states):
+        q, qd, tau = rng.uniform(-3, 3, robot.n), rng.uniform(-2, 2, robot.n), rng.uniform(-9, 9, robot.n)
+        simulation.reset(q, qd)
+        simulation.step(tau)
+        q_next, qd_next = simulation.state()
+        qdd = forward_dynamics(robot, q, qd, tau)
+        worst = max(worst, np.max(np.abs((qd_next - qd) / dt - qdd)) / np.max(np.abs(qdd)))
+        np.testing.assert_array_equal(q_next, q + dt * qd_next)
+    return worst
+
+
+def agrees(robot, rng):
+    with Simulation(robot) as simulation:
+        return one_step_error(simulation, rng) < 1e-11
