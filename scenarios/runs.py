@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Run:
     """A run: its scenario's name, its settings, the log, the metrics and the time it took, in [s].
 
-    `error` says why a run that could not finish did not; `log` is then what there was of it, if anything.
+    `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
+    sample or `None`.
     """
 
     scenario: str
@@ -63,7 +64,8 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
     try:
         log = scenario.run(dataclasses.replace(config, progress=progress))
     except DivergenceError as error:
-        return Run(scenario.name, config, error.log, (), time.perf_counter() - start, str(error))
+        log = error.log if error.log is not None and len(error.log.t) > 0 else None
+        return Run(scenario.name, config, log, (), time.perf_counter() - start, str(error))
     return Run(scenario.name, config, log, tuple(scenario.metrics(log)), time.perf_counter() - start)
 
 

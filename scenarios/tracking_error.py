@@ -31,10 +31,14 @@ def tool_distance(log: Log) -> NDArray:
 
 
 def rms(error: NDArray) -> NDArray:
-    """Root of the mean square over time: (N, k) -> (k,)."""
+    """Root of the mean square over time: (N, k) -> (k,); of no sample, NaN."""
+    if len(error) == 0:
+        return np.full(error.shape[1:], np.nan)
     return np.sqrt(np.mean(error**2, axis=0))
 
 
 def largest(error: NDArray) -> NDArray:
-    """Largest magnitude over time: (N, k) -> (k,); a NaN stays one."""
+    """Largest magnitude over time: (N, k) -> (k,); a NaN stays one, and no sample makes one."""
+    if len(error) == 0:
+        return np.full(error.shape[1:], np.nan)
     return np.max(np.abs(error), axis=0)

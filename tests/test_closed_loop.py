@@ -221,7 +221,11 @@ def test_a_fast_wrist_is_stopped_by_speed_and_a_heavy_joint_by_energy(irb140):
                 AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), start=(np.zeros(6), qd)
             )
         assert ("energy" in str(caught.value)) == (joint == 0)
-        assert len(caught.value.log.t) == 0
+        log = caught.value.log
+        assert log.q.shape == (0, 6)
+        assert log.pose.shape == (0, 7)
+        np.testing.assert_array_equal(log.range_excess(), np.zeros(6))
+        assert log.model_residual() is None
 
 
 def test_what_a_study_does_on_purpose_is_let_through(irb140):
@@ -260,7 +264,21 @@ def test_a_torque_that_is_not_finite(irb140, value):
         DivergenceError, match=rf"'controller' demands {value} N m of joint_2 at t = 0\.005 s"
     ) as caught:
         run_closed_loop(AnalyticPlant(robot), controller, still(irb140))
-    assert len(caught.value.log.t) == 5
+    log = caught.value.log
+    assert len(log.t) == 6
+    np.testing.assert_array_equal(log.tau_demand[5], [0, value, 0, 0, 0, 0])
+    np.testing.assert_array_equal(log.tau[5], [0, value, 0, 0, 0, 0])
+    assert np.isfinite(log.q).all()
+    assert log.model_residual() < 1e-12, "the last torque moved nothing"
+
+
+def test_a_torque_that_is_not_finite_from_the_first_sample_on(irb140):
+    with pytest.raises(DivergenceError, match=r"demands nan N m of joint_1 at t = 0 s") as caught:
+        run_closed_loop(AnalyticPlant(irb140), lambda *_: np.full(6, np.nan), still(irb140))
+    log = caught.value.log
+    assert log.q.shape == (1, 6)
+    assert np.isnan(log.tau_demand).all()
+    np.testing.assert_array_equal(log.range_excess(), np.zeros(6))
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((1, 6)), 0.0, None])
@@ -279,10 +297,14 @@ def test_a_period_that_is_not_the_steps_names_both(irb140, time_step, steps):
         )
 
 
-@pytest.mark.parametrize("steps", [0, -1, 1.5, np.nan])
+@pytest.mark.parametrize("steps", [0, -1, 1.5, 2.0, np.nan, np.inf, "2", None])
 def test_steps_that_are_not_a_whole_number(irb140, steps):
     with pytest.raises(ValueError, match="whole number of engine steps"):
         run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), steps_per_period=steps)
+    # NumPy's integers count as such
+    run_closed_loop(
+        AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), steps_per_period=np.int64(1)
+    )
 
 
 def test_a_reference_of_the_wrong_kind(irb140):

@@ -140,6 +140,40 @@ def test_a_run_that_diverges_is_status_1_and_keeps_its_log(own, tmp_path, capsys
     assert 0 < len(Log.load(log).t) < 201
 
 
+@pytest.mark.parametrize("controller", controllers.NAMES)
+def test_a_run_that_diverges_at_once_is_status_1_and_writes_what_there_is(controller, tmp_path, capsys):
+    log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
+    files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
+    assert main(["run", "gravity_hold", "--controller", controller, "--bandwidth", "1e200", *files]) == 1
+    printed = capsys.readouterr()
+    assert f"{controller} did not finish: controller {controller!r} demands nan N m of joint_1" in printed.out
+    assert printed.err == ""
+    assert np.isnan(Log.load(log).tau_demand).all()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    run = json.loads(results.read_text(encoding="utf-8"))["runs"][0]
+    assert "at t = 0 s" in run["error"]
+    assert run["joints"]["max_error_rad"] == [0.0] * 6
+    assert run["joints"]["peak_torque_N_m"] == [None] * 6
+
+
+def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, capsys):
+    """Its start is too fast by far, so that there is not one sample to show."""
+    path, results = tmp_path / "mine.py", tmp_path / "a.json"
+    start = "sample(sines(q, 1.0, 1e3, 0.2), 1e-3)"
+    text = OWN.replace("sampled(config, quintic(q, q + config.swing, 0.2))", start).replace(
+        "from twin.trajectories import quintic",
+        "from twin.sampling import sample\n    from twin.trajectories import sines",
+    )
+    path.write_text(text, encoding="utf-8")
+    files = ["--log", str(tmp_path / "a.npz"), "--picture", str(tmp_path / "a.png"), "--json", str(results)]
+    assert main(["run", str(path), *files]) == 1
+    printed = capsys.readouterr()
+    assert "did not finish: joint_1 runs away: 6283.19 rad/s" in printed.out
+    assert printed.err == ""
+    assert "runs away" in json.loads(results.read_text(encoding="utf-8"))["runs"][0]["error"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.json", "mine.py"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

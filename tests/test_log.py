@@ -115,7 +115,9 @@ def test_files_that_are_no_log(log, tmp_path):
         with pytest.raises(TwinError, match=f"{name} is not a log"):
             Log.load(tmp_path / name)
     np.save(tmp_path / "array.npy", np.zeros(3))
-    with pytest.raises(TwinError, match=r"array\.npy is not a log"):
+    with pytest.raises(
+        TwinError, match=r"array\.npy is not a log of this program \(it holds a single array\)"
+    ):
         Log.load(tmp_path / "array.npy")
     with pytest.raises(TwinError, match=r"cannot read the log .*nowhere: No such file"):
         Log.load(tmp_path / "nowhere")

@@ -50,6 +50,11 @@ def rendered(parts, width=100):
     return console.export_text()
 
 
+def test_no_sample_has_no_error_not_even_zero():
+    for size in (rms, largest):
+        np.testing.assert_array_equal(size(np.empty((0, 6))), np.full(6, np.nan))
+
+
 def test_errors_are_what_their_names_say():
     log = made_up_log("pd")
     expected = 0.01 * np.arange(1, 7)

@@ -6,6 +6,7 @@ plant runs for a whole number of its steps while they are held.
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -68,11 +69,14 @@ def run_closed_loop(
 
     Raises:
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong.
-        DivergenceError: the run ran away, or the controller demanded a torque that is not finite; its `log`
-            holds the samples up to there.
+        DivergenceError: the run ran away, or the controller demanded a torque that is not finite. Its `log`
+            holds the samples up to there: before the state that is beyond reason, which the message tells;
+            with the torque that is not finite, in `tau_demand` and `tau` of the last sample. It is empty
+            when the first state is beyond reason.
     """
     robot = plant.robot
     t, q_ref, qd_ref, qdd_ref = _checked(reference, robot.n)
+    steps_per_period = _whole(steps_per_period)
     _check_period(t, plant.time_step, steps_per_period)
     # A controller that writes to its reference would falsify the log; these views refuse.
     for array in (q_ref, qd_ref, qdd_ref):
@@ -128,7 +132,7 @@ def run_closed_loop(
                 raise DivergenceError(
                     f"controller {name!r} demands {held[joint]} N m of {robot.joint_names[joint]} "
                     f"at t = {now:.6g} s",
-                    log(k),
+                    log(k + 1),
                 )
             if k < N - 1:
                 for _ in range(steps_per_period):
@@ -189,10 +193,22 @@ def _checked(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
     return arrays
 
 
+def _whole(steps_per_period: Any) -> int:
+    """The steps of a period as an integer; `ValueError` for anything else, 2.0 included."""
+    try:
+        steps = operator.index(steps_per_period)
+    except TypeError:
+        steps = 0
+    if not steps >= 1:
+        raise ValueError(
+            f"expected a whole number of engine steps in a period, an integer of at least 1, "
+            f"got {steps_per_period!r}"
+        )
+    return steps
+
+
 def _check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None:
     """Raise `ValueError` unless the samples are `steps_per_period` engine steps apart."""
-    if not steps_per_period >= 1 or steps_per_period != int(steps_per_period):
-        raise ValueError(f"expected a whole number of engine steps in a period, got {steps_per_period}")
     if len(t) < 2:
         return
     period, expected = t[1] - t[0], steps_per_period * time_step

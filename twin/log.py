@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from twin.dynamics import forward_dynamics
 from twin.errors import TwinError
@@ -30,7 +31,8 @@ class Log:
         t: (N,) time, in [s].
         q_ref, qd_ref, qdd_ref: (N, n) what was asked for, in [rad], [rad/s], [rad/s^2].
         q, qd: (N, n) what the plant did, in [rad], [rad/s].
-        tau: (N, n) torques that the joints got from each sample to the next, in [N m].
+        tau: (N, n) torques that the joints got from each sample to the next, in [N m]; like `tau_demand` not
+            finite in the last sample of a run that ended for that.
         tau_demand: (N, n) torques that the controller demanded, in [N m].
         saturated: (N, n) true where the drive could not deliver them.
         pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
@@ -67,12 +69,12 @@ class Log:
         return float(np.max(np.abs(self.qd[1:] - (self.qd[:-1] + self.time_step * qdd))))
 
     def range_excess(self) -> np.ndarray:
-        """How far each joint went beyond its range (n,), in [rad]; 0 where it stayed inside.
+        """How far each joint went beyond its range (n,), in [rad]; 0 where it stayed inside, or never was.
 
         The engine has no stops at the ends of the range, so this is where leaving it shows.
         """
-        low, high = np.min(self.q, axis=0), np.max(self.q, axis=0)
-        return np.maximum(np.maximum(self.robot.q_min - low, high - self.robot.q_max), 0.0)
+        beyond = np.maximum(self.robot.q_min - self.q, self.q - self.robot.q_max)
+        return np.max(beyond, axis=0, initial=0.0)
 
     def identical(self, other: Log) -> bool:
         """Whether two logs agree in every bit of every sample."""
@@ -83,7 +85,11 @@ class Log:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write a NumPy archive, by custom `.npz`."""
+        """Write a NumPy archive, by custom `.npz`.
+
+        Of the robot it keeps where it came from, its gravity and its payload. A robot that was altered in
+        another way, say by `dataclasses.replace(robot, tau_max=...)`, comes back as its file has it.
+        """
         content: dict[str, Any] = {"robot": _source(self.robot), "gravity": self.robot.gravity}
         payload = self.robot.payload
         if payload is not None:
@@ -102,8 +108,11 @@ class Log:
             UnknownNameError, RobotError: the robot that it was made with is not there any more.
         """
         try:
-            with np.load(path) as archive:
-                arrays = dict(archive)
+            content = np.load(path)
+            if not isinstance(content, NpzFile):
+                raise ValueError("it holds a single array")
+            with content as archive:
+                arrays: dict[str, Any] = dict(archive)
             recorded = {name: arrays[name] for name in RECORDED}
             source, gravity = str(arrays["robot"]), arrays["gravity"]
         except OSError as error:
