@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import controllers
-from twin.errors import UnknownNameError
+from twin.errors import RobotError, UnknownNameError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from twin.robot import Robot
 
 
@@ -36,6 +38,21 @@ def one_of(value: str, what: str, known: tuple[str, ...]) -> None:
     """
     if value not in known:
         raise UnknownNameError(f"unknown {what} {value!r}: known are {', '.join(known)}")
+
+
+def named_pose(robot: Robot, name: str) -> NDArray:
+    """A pose (n,) of the robot by its name, in [rad].
+
+    Raises:
+        RobotError: the robot's file names no poses at all, as a URDF never does.
+        UnknownNameError: it names others; the message lists them.
+    """
+    if not robot.poses:
+        raise RobotError(
+            f"robot {robot.name!r} has no named poses, hence no {name!r}: only a robot.toml can name some"
+        )
+    one_of(name, f"pose of {robot.name}", tuple(robot.poses))
+    return robot.poses[name]
 
 
 def positive(value: float, what: str, unit: str) -> None:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios import base
-from scenarios.base import Metric, one_of, option, positive
+from scenarios.base import Metric, named_pose, option, positive
+from scenarios.motion_range import middle_and_half
 from scenarios.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
 from scenarios.tracking_error import joint_error
 
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.log import Log
+    from twin.robot import Robot
 
 
 @dataclass(frozen=True)
 class Config(base.Config):
     """Settings of the hold."""
 
-    pose: str = option("test_3", "named pose of the robot to hold")
+    pose: str | None = option(
+        None, "named pose of the robot to hold (default test_3; where the robot names no poses, a bent one)"
+    )
     duration: float = option(4.0, "how long, in s")
 
     def __post_init__(self) -> None:
@@ -39,6 +43,7 @@ class Config(base.Config):
         positive(self.duration, "duration", "s")
 
 
+BENT = 0.25
 SETTLED = 1e-9
 """[rad]: what may be left of the transient when it is compared. Seen after 4 s: 5e-15."""
 TRANSIENT = 100.0
@@ -51,8 +56,20 @@ def run(config: Config) -> Log:
     from twin.trajectories import hold
 
     robot = config.load_robot()
-    one_of(config.pose, f"pose of {robot.name}", tuple(robot.poses))
-    return follow(config, sampled(config, hold(robot.poses[config.pose], config.duration)), robot)
+    q = held_pose(robot, config.pose)
+    return follow(config, sampled(config, hold(q, config.duration)), robot)
+
+
+def held_pose(robot: Robot, name: str | None) -> NDArray:
+    """The pose (n,) of that name, in [rad]; `None` for test_3, or for the pose of a robot that names none.
+
+    That one lies `BENT` of the way from the middle of every joint's range to its upper end: in the middle
+    many arms stand upright, and weigh on no joint.
+    """
+    if name is None and not robot.poses:
+        middle, half = middle_and_half(robot)
+        return middle + BENT * half
+    return named_pose(robot, "test_3" if name is None else name)
 
 
 def settled_error(log: Log) -> NDArray | None:

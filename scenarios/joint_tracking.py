@@ -19,6 +19,7 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
+from scenarios.motion_range import finite_speed, middle_and_half
 from scenarios.tracking import follow, sampled, tracking_metrics
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
     from twin.trajectories import sines
 
     frequency = np.linspace(SLOWEST, FASTEST, robot.n)
-    middle = (robot.q_min + robot.q_max) / 2
-    widest = SHARE_OF_RANGE * (robot.q_max - robot.q_min) / 2
-    amplitude = np.minimum(config.speed_fraction * robot.qd_max / (2 * np.pi * frequency), widest)
-    return sines(middle, amplitude, frequency, config.duration, phase=-np.pi / 2, qd_max=robot.qd_max)
+    middle, half = middle_and_half(robot)
+    speed = finite_speed(robot)
+    amplitude = np.minimum(config.speed_fraction * speed / (2 * np.pi * frequency), SHARE_OF_RANGE * half)
+    return sines(middle, amplitude, frequency, config.duration, phase=-np.pi / 2, qd_max=speed)
 
 
 def run(config: Config) -> Log:

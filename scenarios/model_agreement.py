@@ -24,6 +24,7 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
+from scenarios.motion_range import finite_speed, middle_and_half
 from scenarios.tracking import follow, sampled, tracking_metrics, with_arrays
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class Config(base.Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self.free_time, "free time", "s")
+        if not self.free_time >= self.time_step:
+            raise ValueError(
+                f"expected a free time of at least one time step, {self.time_step:g} s, "
+                f"got {self.free_time:g} s"
+            )
         for name in ("states", "moves"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
@@ -59,7 +65,7 @@ RELEASE_SPEED = 0.2  # of the speed limit, at most, when the arm is let go
 
 def random_positions(robot: Robot, rng: np.random.Generator, count: int, share: float = 1.0) -> NDArray:
     """(count, n) in [rad], uniform over the middle `share` of the range."""
-    middle, half = (robot.q_min + robot.q_max) / 2, (robot.q_max - robot.q_min) / 2
+    middle, half = middle_and_half(robot)
     return middle + share * half * rng.uniform(-1, 1, (count, robot.n))
 
 
@@ -78,7 +84,7 @@ def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str
     from twin.engine import Simulation
 
     q = random_positions(robot, rng, config.states)
-    qd = robot.qd_max * rng.uniform(-1, 1, q.shape)
+    qd = finite_speed(robot) * rng.uniform(-1, 1, q.shape)
     tau = inverse_dynamics(robot, q, qd, ACCELERATION * rng.uniform(-1, 1, q.shape))
     measured = np.empty_like(q)
     with Simulation(robot, time_step=config.time_step) as simulation:
@@ -95,8 +101,8 @@ def free_motion(config: Config, robot: Robot, rng: np.random.Generator) -> dict[
     from twin.engine import Simulation
 
     q = random_positions(robot, rng, 1, share=0.5)[0]
-    qd = RELEASE_SPEED * robot.qd_max * rng.uniform(-1, 1, robot.n)
-    steps = round(config.free_time / config.time_step)
+    qd = RELEASE_SPEED * finite_speed(robot) * rng.uniform(-1, 1, robot.n)
+    steps = round(config.free_time / config.time_step)  # at least 1
     motions = {}
     with Simulation(robot, time_step=config.time_step) as simulation:
         for name, plant in (("engine", simulation), ("model", AnalyticPlant(robot, config.time_step))):
@@ -114,7 +120,7 @@ def random_moves(config: Config, robot: Robot, rng: np.random.Generator) -> Traj
     from twin.trajectories import quintic, sequence
 
     poses = random_positions(robot, rng, config.moves + 1, share=0.5)
-    return sequence(*(quintic(a, b, qd_max=0.5 * robot.qd_max) for a, b in pairwise(poses)))
+    return sequence(*(quintic(a, b, qd_max=0.5 * finite_speed(robot)) for a, b in pairwise(poses)))
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios import base
-from scenarios.base import Metric, one_of, option, positive
+from scenarios.base import Metric, named_pose, option, positive
 from scenarios.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RecordingError
 
@@ -75,9 +75,7 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
 
     if config.csv is not None:
         return joint_path(robot, through_recording(read_recording(config.csv)), near=np.zeros(robot.n))
-    for name in ORDER:
-        one_of(name, f"pose of {robot.name}", tuple(robot.poses))
-    poses = forward_kinematics(robot, np.array([robot.poses[name] for name in ORDER]))
+    poses = forward_kinematics(robot, np.array([named_pose(robot, name) for name in ORDER]))
     path = through_poses(poses, speed=config.speed, angular_speed=config.angular_speed)
     return joint_path(robot, path, near=robot.poses[ORDER[0]])
 

@@ -70,9 +70,12 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
 
 
 def carry_out_regardless(scenario: Scenario, config: Config) -> Run:
-    """As `carry_out`, for a table of many runs: whatever the robot cannot meet becomes a failed run."""
+    """As `carry_out`, for a table of many runs: whatever the robot cannot meet becomes a failed run.
+
+    A `ValueError` too, of a robot that a scenario did not think of: the other runs still count.
+    """
     start = time.perf_counter()
     try:
         return carry_out(scenario, config)
-    except TwinError as error:
+    except (TwinError, ValueError) as error:
         return Run(scenario.name, config, None, (), time.perf_counter() - start, str(error))

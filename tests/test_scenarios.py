@@ -286,6 +286,7 @@ def test_pose_path_follows_a_recording(tmp_path):
         ("gravity_hold", {"duration": -1.0}, ValueError, "duration"),
         ("model_agreement", {"states": 0}, ValueError, "states"),
         ("model_agreement", {"seed": -1}, ValueError, "seed"),
+        ("model_agreement", {"free_time": 1e-4}, ValueError, "at least one time step, 0.001 s, got 0.0001 s"),
         ("pose_path", {"csv": "nowhere.csv"}, RecordingError, "nowhere.csv"),
     ],
 )
