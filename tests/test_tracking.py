@@ -1,0 +1,52 @@
+"""What is reported of a run besides its error: whether a real arm could have made it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scenarios import registry
+from scenarios.tracking import validity_metrics
+
+
+@pytest.fixture(scope="module")
+def log():
+    scenario = registry.find("joint_tracking")
+    return scenario.run(scenario.Config(duration=0.05))
+
+
+def named(metrics, name):
+    return next(metric for metric in metrics if metric.name == name)
+
+
+def test_a_motion_within_every_limit_is_valid(log):
+    assert all(metric.holds for metric in validity_metrics(log))
+    assert [metric.value for metric in validity_metrics(log)][:2] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("joint", "end"), [(0, "q_min"), (2, "q_max"), (5, "q_min"), (5, "q_max")])
+def test_a_reference_beyond_the_range_shows_by_how_much(log, joint, end):
+    """At one instant, in one joint, at either end."""
+    q_ref = log.q_ref.copy()
+    q_ref[7, joint] = getattr(log.robot, end)[joint] + (-0.25 if end == "q_min" else 0.25)
+    metric = named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range")
+    assert metric.value == pytest.approx(0.25, abs=1e-15)
+    assert not metric.holds
+    q_ref[7, joint] = getattr(log.robot, end)[joint]
+    assert named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range").holds
+
+
+def test_a_reference_above_the_speed_limit_shows(log):
+    qd_ref = log.qd_ref.copy()
+    qd_ref[3, 4] = -1.5 * log.robot.qd_max[4]
+    metric = named(validity_metrics(replace(log, qd_ref=qd_ref)), "reference speed / its limit")
+    assert metric.value == pytest.approx(1.5, rel=1e-15)
+    assert not metric.holds
+
+
+def test_every_sample_that_a_drive_cut_counts(log):
+    cut = log.saturated.copy()
+    cut[2:5, 1] = cut[4, 3] = True
+    metric = named(validity_metrics(replace(log, saturated=cut)), "samples at the torque limit")
+    assert metric.value == 4.0
+    assert not metric.holds
