@@ -150,14 +150,14 @@ def trapezoid(
 
 def _move(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:
     """Return both ends of a move as vectors of one length."""
-    q0 = joint_vector(q0, "q0")
-    q1 = joint_vector(q1, "q1")
+    q0 = finite_vector(q0, "q0")
+    q1 = finite_vector(q1, "q1")
     if q0.shape != q1.shape:
         raise ValueError(f"expected q1 of shape {q0.shape}, got {q1.shape}")
     return q0, q1
 
 
-def joint_vector(value: ArrayLike, name: str, n: int | None = None) -> Floats:
+def finite_vector(value: ArrayLike, name: str, n: int | None = None) -> Floats:
     """Return a read-only copy of shape (n,); a number stands for all joints where n is known."""
     array = np.array(value, dtype=np.float64)
     if n is not None and array.ndim == 0:
@@ -172,7 +172,7 @@ def joint_vector(value: ArrayLike, name: str, n: int | None = None) -> Floats:
 
 def limit_vector(value: ArrayLike, name: str, n: int) -> Floats:
     """Return limits as a vector of shape (n,), all positive."""
-    array = joint_vector(value, name, n)
+    array = finite_vector(value, name, n)
     if not np.all(array > 0.0):
         raise ValueError(f"expected positive {name}, got {array}")
     return array

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import ROUND_OFF, Floats, check_peak
-from twin.moves import Quintic, duration_of, joint_vector, limit_vector, quintic, trapezoid
+from twin.moves import Quintic, duration_of, finite_vector, limit_vector, quintic, trapezoid
 
 __all__ = ["Trajectory", "hold", "quintic", "sequence", "sines", "trapezoid"]
 
@@ -101,10 +101,10 @@ def sines(
         LimitError: a joint's peak speed `2 pi frequency amplitude` is above qd_max.
         ValueError: arrays of different lengths or not finite, or a duration that is not positive.
     """
-    center = joint_vector(center, "center")
+    center = finite_vector(center, "center")
     n = len(center)
-    amplitude, frequency = joint_vector(amplitude, "amplitude", n), joint_vector(frequency, "frequency", n)
-    phase = joint_vector(phase, "phase", n)
+    amplitude, frequency = finite_vector(amplitude, "amplitude", n), finite_vector(frequency, "frequency", n)
+    phase = finite_vector(phase, "phase", n)
     omega = 2.0 * np.pi * frequency
     if qd_max is not None:
 
@@ -119,7 +119,7 @@ def sines(
 
 def hold(q: ArrayLike, duration: float) -> Quintic:
     """Return the trajectory that stays at q, (n,) in [rad], for a duration in [s]."""
-    q = joint_vector(q, "q")
+    q = finite_vector(q, "q")
     return Quintic(q, q, duration_of(duration, moving=False))
 
 
