@@ -118,6 +118,10 @@ def test_tool_composes(robot, states):
     [
         (lambda r: twin.forward_kinematics(r, np.zeros(5)), r"expected q of shape \(\.\.\., 6\), got \(5,\)"),
         (lambda r: twin.forward_kinematics(r, 1.0), r"expected q of shape"),
+        (
+            lambda r: twin.forward_kinematics(r, "home"),
+            r"expected q to be numbers .* got 'home'",
+        ),
         (lambda r: twin.jacobian(r, [0, 0, np.nan, 0, 0, 0]), r"expected q to be finite, got nan at \[2\]"),
         (lambda r: twin.jacobian_dot(r, np.zeros((2, 6)), np.zeros((3, 6))), r"shapes that fit together"),
         (lambda r: twin.forward_kinematics(r, np.zeros(6), np.eye(3)), r"T_flange_tool of shape \(4, 4\)"),

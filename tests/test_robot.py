@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import twin
 from twin.errors import RobotError, UnknownNameError
 
+IRB140 = twin.load("irb140").urdf.with_name("robot.toml")
 URDF = """<robot name="arm">
   <link name="base"/>
   <link name="one">
@@ -125,6 +126,33 @@ def test_robot_toml_with_an_unknown_key_or_a_short_row(tmp_path):
         twin.load(written(tmp_path, short, "robot.toml"))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("d = [0.352", "d = [0.452", r"DH table and irb140\.urdf differ by 0\.1 in the pose of the flange"),
+        ("q_deg = [28.79", "q_deg = [288", r"pose 'test_1' puts joint_1 at 288 degrees, outside its range"),
+    ],
+)
+def test_robot_toml_that_contradicts_its_urdf(tmp_path, old, new, message):
+    facts = IRB140.read_text()
+    assert old in facts
+    written(tmp_path, IRB140.with_name("irb140.urdf").read_text(), "irb140.urdf")
+    with pytest.raises(RobotError, match=message):
+        twin.load(written(tmp_path, facts.replace(old, new), "robot.toml"))
+
+
+def test_a_fixed_frame_without_mass_may_have_an_inertia(tmp_path):
+    """As the bases and flanges of many published files have; it counts for nothing."""
+    frame = (
+        '<link name="flange"><inertial><mass value="0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" '
+        'iyz="0"/></inertial></link><joint name="fixed" type="fixed"><parent link="one"/>'
+        '<child link="flange"/><axis xyz="0 0 0"/></joint></robot>'
+    )
+    bare, framed = (URDF.format(**GOOD).replace("</robot>", end) for end in ("</robot>", frame))
+    bodies = [twin.load(written(tmp_path, text)).tree.inertias for text in (bare, framed)]
+    assert np.array_equal(*bodies)
+
+
 def test_robot_toml_by_path_is_the_robot_by_name():
     by_name = twin.load("irb140")
     by_path = twin.load(by_name.urdf.with_name("robot.toml"))
@@ -181,7 +209,6 @@ def test_a_robot_is_immutable():
         robot.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
 
 
-IRB140 = twin.load("irb140").urdf.with_name("robot.toml")
 NUMBER = re.compile(r"(?<=[ \"=\[])-?\d+(?:\.\d+)?(?:e-?\d+)?(?=[ \",\]\n])")
 WORDS = st.sampled_from(["", "nan", "inf", "-1", "0", "1e400", "x", "1 2", '"', "<", "[", "-1e-3", "1e9"])
 

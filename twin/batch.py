@@ -11,27 +11,30 @@ from twin.robot import Robot
 
 
 def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
-    """The named joint vectors as finite float64 arrays `(..., n)`, broadcast against each other.
+    """The named joint vectors as finite float64 arrays `(..., n)` that fit together.
 
     Raises:
-        ValueError: a shape does not end in n, shapes do not fit together, or a value is not finite.
+        ValueError: a value is not a number or not finite, a shape does not end in n, or shapes do not fit.
     """
     arrays = []
     for name, values in vectors.items():
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"expected {name} to be numbers of shape (..., {robot.n}), got {values!r}"
+            ) from None
         if array.ndim == 0 or array.shape[-1] != robot.n:
             raise ValueError(f"expected {name} of shape (..., {robot.n}), got {array.shape}")
         if not np.all(np.isfinite(array)):
             where = np.argwhere(~np.isfinite(array))[0]
             raise ValueError(f"expected {name} to be finite, got {array[tuple(where)]} at {where.tolist()}")
         arrays.append(array)
-    shapes = {array.shape for array in arrays}
-    if len(shapes) > 1:
-        try:
-            arrays = list(np.broadcast_arrays(*arrays))
-        except ValueError:
-            listed = ", ".join(f"{name} {np.shape(values)}" for name, values in vectors.items())
-            raise ValueError(f"expected joint vectors of shapes that fit together, got {listed}") from None
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays))
+    except ValueError:
+        listed = ", ".join(f"{name} {np.shape(values)}" for name, values in vectors.items())
+        raise ValueError(f"expected joint vectors of shapes that fit together, got {listed}") from None
     return arrays
 
 
@@ -60,7 +63,8 @@ def evaluate(
     if any(s.shape[:-1] != leading for s in samples):
         leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
         samples = [np.broadcast_to(s, (*leading, s.shape[-1])) for s in samples]
-    rows = [np.ascontiguousarray(s).reshape(-1, s.shape[-1]) for s in samples]
+    # Writable like `out`: numba would compile the kernel again for arrays that are not.
+    rows = [np.require(s, requirements="CW").reshape(-1, s.shape[-1]) for s in samples]
     out = np.empty((rows[0].shape[0], *shape))
     kernel(*rows, *shared, out)
     return out.reshape(*leading, *shape)

@@ -72,6 +72,10 @@ def _make_exact(link: ET.Element, is_base: bool) -> None:
             link.remove(inertial)
             link.insert(0, _inertial(mass, com, np.eye(3), np.diag(turned)))
         return
+    if mass == 0 and np.any(tensor != 0):
+        link.remove(inertial)
+        link.insert(0, _inertial(0.0, np.zeros(3), np.eye(3), np.zeros(3)))
+        return
     diagonal = not any(numbers[name] for name in ("ixy", "ixz", "iyz"))
     moments, axes = (np.diag(tensor), np.eye(3)) if diagonal else np.linalg.eigh(tensor)
     possible = possible_moments(moments)

@@ -203,6 +203,7 @@ def _from_facts(path: Path) -> Robot:
         alpha=frozen(np.deg2rad(table["alpha_deg"])),
     )
     poses = {name: frozen(np.deg2rad(pose["q_deg"])) for name, pose in facts["poses"].items()}
+    _require_agreement(path, robot, dh, poses)
     return replace(robot, name=facts["name"], dh=dh, poses=MappingProxyType(poses))
 
 
@@ -223,4 +224,33 @@ def _require_inertia(path: Path, tree: Tree) -> None:
         raise RobotError(
             f"{path}: joints {first!r} and {second!r} move the same mass in the same way; "
             "give the link between them an <inertial>"
+        )
+
+
+def _require_agreement(path: Path, robot: Robot, dh: DH, poses: Mapping[str, np.ndarray]) -> None:
+    """Raise `RobotError` where a robot.toml contradicts the URDF beside it."""
+    for name, q in poses.items():
+        for joint, value, low, high in zip(robot.joint_names, q, robot.q_min, robot.q_max, strict=True):
+            if not low <= value <= high:
+                raise RobotError(
+                    f"{path}: pose {name!r} puts {joint} at {np.rad2deg(value):g} degrees, "
+                    f"outside its range of {np.rad2deg(low):g} to {np.rad2deg(high):g}"
+                )
+    q = np.linspace(0.1, 0.6, robot.n)  # in no special position
+    T_dh = np.eye(4)
+    for theta, d, a, alpha in zip(q + dh.theta0, dh.d, dh.a, dh.alpha, strict=True):
+        ct, st, ca, sa = math.cos(theta), math.sin(theta), math.cos(alpha), math.sin(alpha)
+        T_dh = T_dh @ [
+            [ct, -ca * st, sa * st, a * ct],
+            [st, ca * ct, -sa * ct, a * st],
+            [0, sa, ca, d],
+            [0, 0, 0, 1],
+        ]
+    at = recursion.placements(robot.tree, q.tolist(), math)
+    R, p = recursion.tool_frame(robot.tree, recursion.world_frames(robot.tree, at), np.eye(4).tolist())
+    apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))
+    if not apart < 1e-9:
+        raise RobotError(
+            f"{path}: its DH table and {robot.urdf.name} differ by {apart:.3g} in the pose of the flange; "
+            "write the URDF anew with python -m urdf.build"
         )

@@ -49,6 +49,7 @@ def read_urdf(path: Path) -> UrdfModel:
                 f"supported are {', '.join(SUPPORTED)}"
             )
         joints_of.setdefault(joint.parent, []).append(joint)
+    moved = {joint.child for joint in document.joints if joint.joint_type != "fixed"}
     stated = {link.get("name") for link in _elements(path, "link") if link.find("inertial") is not None}
 
     moving: list[Any] = []
@@ -60,7 +61,7 @@ def read_urdf(path: Path) -> UrdfModel:
     def visit(link: str, index: int, T: np.ndarray, depth: int) -> None:
         frames.append((link, index, T, depth))
         if link in stated:
-            body = _body(path, document.link_map[link])
+            body = _body(path, document.link_map[link], moved=link in moved)
             if index >= 0:
                 inertias[index] += transformed_parameters(body, T)
         for joint in joints_of.get(link, []):
@@ -133,12 +134,19 @@ def _check_joints(path: Path) -> None:
                 f"{path}: link {child!r} is the child of joints {carried[child]!r} and {name!r}, expected one"
             )
         carried[child] = name
-        if axis is not None and not any(float(x) for x in axis.get("xyz", "1 0 0").split()):
+        if (
+            axis is not None
+            and joint.get("type") != "fixed"
+            and not any(float(x) for x in axis.get("xyz", "1 0 0").split())
+        ):
             raise RobotError(f"{path}: joint {name!r} has an axis of length 0, expected a direction")
 
 
-def _body(path: Path, link: Any) -> np.ndarray:
-    """The checked inertial parameters (10,) of a URDF link, in its own frame."""
+def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
+    """The checked inertial parameters (10,) of a URDF link, in its own frame; `moved` by a joint of its own.
+
+    A fixed link without mass is a frame, whatever inertia its file gives it.
+    """
     mass, tensor, T = link.inertial.mass, link.inertial.inertia, _snapped(link.inertial.origin)
     where = f"{path}: link {link.name!r}"
     if not 0 <= mass < np.inf:
@@ -147,6 +155,8 @@ def _body(path: Path, link: Any) -> np.ndarray:
         raise RobotError(f"{where} has an inertial element that is not finite")
     moments, axes = np.linalg.eigh(tensor)
     slack = 1e-6 * moments[2]  # what rounding to six printed digits can do
+    if mass == 0 and not moved:
+        return np.zeros(10)
     if mass == 0 and np.any(tensor != 0):
         raise RobotError(f"{where} has inertia but no mass; give it a mass above 0 kg")
     if not moments[0] >= -slack:
