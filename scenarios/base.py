@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from twin.errors import RobotError, UnknownNameError
+from twin.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from twin.robot import Robot
 
 
 def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
@@ -75,7 +74,7 @@ class Config:
     """
 
     robot: str = option("irb140", "name of the robot, or path of its robot.toml or URDF")
-    mounting: str = option("floor", "how the base is mounted", ("floor", "wall", "inverted"))
+    mounting: str = option("floor", "how the base is mounted", tuple(MOUNTINGS))
     controller: str = option("computed_torque", "control law", controllers.NAMES)
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
@@ -92,7 +91,7 @@ class Config:
     def __post_init__(self) -> None:
         one_of(self.controller, "controller", controllers.NAMES)
         one_of(self.reference, "reference", ("consistent", "continuous"))
-        one_of(self.mounting, "mounting", ("floor", "wall", "inverted"))
+        one_of(self.mounting, "mounting", tuple(MOUNTINGS))
         positive(self.bandwidth, "bandwidth", "rad/s")
         positive(self.time_step, "time step", "s")
         if not self.steps_per_period >= 1:

@@ -87,6 +87,42 @@ def test_a_move_in_the_window_is_the_headless_move(display):
     assert [line for line in printed.splitlines() if not line.startswith("ven = ")] == ["done"]
 
 
+def test_the_path_is_drawn_where_it_lies(display):
+    """A vertical circle beside the arm: blue points appear, and nothing else on the screen changes."""
+    passes(
+        """
+        screen = Display(os.environ["DISPLAY"])
+
+        def shown(changed_from, seconds):
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                image = screen.screenshot()
+                if (image != changed_from).any():
+                    time.sleep(0.3)  # drawn to the end
+                    return screen.screenshot()
+                time.sleep(0.02)
+            return image
+
+        t = np.linspace(0, 2 * np.pi, 400)
+        circle = np.stack([np.full_like(t, 0.5), 0.3 * np.cos(t), 0.5 + 0.3 * np.sin(t)], axis=1)
+        with Simulation(robot, gui=True, real_time=False) as simulation:
+            time.sleep(1.0)
+            before = screen.screenshot()
+            assert (shown(before, 0.5) == before).all(), "nothing moves by itself"
+            simulation.draw_path(circle)
+            after = shown(before, 10.0)
+            red, green, blue = np.moveaxis(after, -1, 0)
+            changed = (after != before).any(axis=-1)
+            assert changed.sum() > 300, changed.sum()
+            assert np.mean((blue > red + 60) & (blue > green + 60) & changed) > 0.9 * np.mean(changed)
+            assert not ((before[..., 2] > before[..., 0] + 60) & (before[..., 2] > before[..., 1] + 60)).any()
+            rows, columns = np.nonzero(changed)
+            assert np.ptp(rows) > 100 and np.ptp(columns) > 100, "as large as the circle"
+        """,
+        display,
+    )
+
+
 def test_one_window_after_another(display):
     passes(
         """

@@ -8,8 +8,11 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 ESCAPE = 0xFF1B
 KEY_PRESS, KEY_RELEASE = 2, 3
+SIZE = 1024, 768
 
 
 @contextmanager
@@ -17,7 +20,7 @@ def xvfb() -> Iterator[str]:
     """A display of one's own; the server picks a free number."""
     read, write = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1024x768x24", "-nolisten", "tcp"],
+        ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{SIZE[0]}x{SIZE[1]}x24", "-nolisten", "tcp"],
         pass_fds=[write],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -60,6 +63,16 @@ class Display:
         assert found, f"no window {title!r} among {titles}"
         return found[0]
 
+    def screenshot(self) -> np.ndarray:
+        """What the screen shows: (height, width, 3) of 0 to 255, red first."""
+        root = ctypes.c_ulong(self.xlib.XDefaultRootWindow(self.display))
+        self.xlib.XGetImage.restype = ctypes.POINTER(Image)
+        all_planes, by_pixel = ctypes.c_ulong(0xFFFFFFFF), 2
+        image = self.xlib.XGetImage(self.display, root, 0, 0, *SIZE, all_planes, by_pixel).contents
+        assert (image.bytes_per_line, image.bits_per_pixel) == (4 * SIZE[0], 32)
+        pixels = np.frombuffer(ctypes.string_at(image.data, 4 * SIZE[0] * SIZE[1]), dtype=np.uint8)
+        return pixels.reshape(SIZE[1], SIZE[0], 4)[..., 2::-1].astype(int)
+
     def close_from_title_bar(self, window: int) -> None:
         """What a window manager does to a window that takes no WM_DELETE_WINDOW."""
         self.xlib.XKillClient(self.display, ctypes.c_ulong(window))
@@ -73,6 +86,17 @@ class Display:
                 self.display, ctypes.c_ulong(window), 1, ctypes.c_long(kind - 1), ctypes.byref(event)
             )
         self.xlib.XSync(self.display, 0)
+
+
+class Image(ctypes.Structure):
+    """The beginning of XImage."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("width", "height", "xoffset", "format")),
+        ("data", ctypes.c_void_p),
+        *((name, ctypes.c_int) for name in ("byte_order", "bitmap_unit", "bitmap_bit_order", "bitmap_pad")),
+        *((name, ctypes.c_int) for name in ("depth", "bytes_per_line", "bits_per_pixel")),
+    )
 
 
 class KeyEvent(ctypes.Structure):
