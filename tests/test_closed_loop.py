@@ -8,7 +8,7 @@ from twin.analytic_plant import AnalyticPlant
 from twin.closed_loop import RUNAWAY_SPEED, run_closed_loop
 from twin.dynamics import gravity_torque, inverse_dynamics
 from twin.engine import Simulation
-from twin.errors import DivergenceError
+from twin.errors import DivergenceError, LimitError
 from twin.robot import Payload
 from twin.sampling import Samples, recursion_consistent, sample
 from twin.trajectories import hold, sines
@@ -328,3 +328,11 @@ def test_one_sample_is_a_run(irb140):
     log = run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140, 1))
     assert log.q.shape == (1, 6)
     assert log.model_residual() is None
+
+
+def test_degrees_for_radians_are_named(irb140):
+    degrees = hold(np.array([0.0, 30.0, 0.0, 0.0, 90.0, 0.0]), 0.01)
+    with pytest.raises(
+        LimitError, match=r"joint_2 would be at .* \(30 rad\) .*sample 0.* are these degrees\?"
+    ):
+        run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), sample(degrees, 1e-3))

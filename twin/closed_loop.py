@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from twin.drive import drive_torque, saturated
 from twin.dynamics import mass_matrix
 from twin.errors import DivergenceError
+from twin.limits import check_radians
 from twin.log import Log, poses
 from twin.robot import Robot
 from twin.sampling import Reference, Samples, State
@@ -68,6 +69,7 @@ def run_closed_loop(
         progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
 
     Raises:
+        LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong.
         DivergenceError: the run ran away, or the controller demanded a torque that is not finite. Its `log`
             holds the samples up to there: before the state that is beyond reason, which the message tells;
@@ -76,6 +78,7 @@ def run_closed_loop(
     """
     robot = plant.robot
     t, q_ref, qd_ref, qdd_ref = _checked(reference, robot.n)
+    check_radians(robot, Samples(t, q_ref, qd_ref, qdd_ref))
     steps_per_period = _whole(steps_per_period)
     _check_period(t, plant.time_step, steps_per_period)
     # A controller that writes to its reference would falsify the log; these views refuse.

@@ -44,8 +44,7 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
     if outside[k].any():
         joint = int(np.argmax(outside[k]))
         value, low, high = q[k, joint], robot.q_min[joint], robot.q_max[joint]
-        far_outside = np.abs(q[k]) > 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
-        hint = "; angles are in radians, are these degrees?" if far_outside.any() else ""
+        hint = "; angles are in radians, are these degrees?" if _far_outside(robot, q[k]).any() else ""
         raise LimitError(
             f"{robot.joint_names[joint]} would be at {_angle(value)} {where}, "
             f"its range is {_angle(low)} to {_angle(high)}{hint}"
@@ -55,6 +54,20 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
         f"{robot.joint_names[joint]} would move at {_angle(qd[k, joint], '/s')} {where}, "
         f"its limit is {_angle(robot.qd_max[joint], '/s')}"
     )
+
+
+def check_radians(robot: "Robot", samples: "Samples") -> None:
+    """Check that a motion is not in degrees: no position may lie beyond twice its joint's range.
+
+    Raises:
+        LimitError: as `check_limits`.
+    """
+    if _far_outside(robot, samples.q).any():
+        check_limits(robot, samples)
+
+
+def _far_outside(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
+    return np.abs(q) > 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
 
 
 def check_peak(
