@@ -64,7 +64,7 @@ def evaluate(
         leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
         samples = [np.broadcast_to(s, (*leading, s.shape[-1])) for s in samples]
     # Writable like `out`: numba would compile the kernel again for arrays that are not.
-    rows = [np.require(s, requirements="CW").reshape(-1, s.shape[-1]) for s in samples]
+    rows = [np.require(s, requirements=["C", "W"]).reshape(-1, s.shape[-1]) for s in samples]
     out = np.empty((rows[0].shape[0], *shape))
     kernel(*rows, *shared, out)
     return out.reshape(*leading, *shape)

@@ -238,7 +238,7 @@ def _require_agreement(path: Path, robot: Robot, dh: DH, poses: Mapping[str, np.
                 )
     q = np.linspace(0.1, 0.6, robot.n)  # in no special position
     T_dh = np.eye(4)
-    for theta, d, a, alpha in zip(q + dh.theta0, dh.d, dh.a, dh.alpha, strict=True):
+    for theta, d, a, alpha in zip(robot.S @ q + dh.theta0, dh.d, dh.a, dh.alpha, strict=True):
         ct, st, ca, sa = math.cos(theta), math.sin(theta), math.cos(alpha), math.sin(alpha)
         T_dh = T_dh @ [
             [ct, -ca * st, sa * st, a * ct],
