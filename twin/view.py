@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 YAW_DEG, PITCH_DEG = 50.0, -20.0
-WINDOW_NEARER = 0.65  # its angle of view is wider than a picture's
+WINDOW_NEARER = 0.42  # its angle of view is wider than a picture's
 
 
 def framing(client: Any, body: int) -> tuple[list[float], float]:
