@@ -20,7 +20,18 @@ def xvfb() -> Iterator[str]:
     """A display of one's own; the server picks a free number."""
     read, write = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{SIZE[0]}x{SIZE[1]}x24", "-nolisten", "tcp"],
+        # Without -noreset it starts anew when the last client leaves, and refuses the next one meanwhile.
+        [
+            "Xvfb",
+            "-noreset",
+            "-displayfd",
+            str(write),
+            "-screen",
+            "0",
+            f"{SIZE[0]}x{SIZE[1]}x24",
+            "-nolisten",
+            "tcp",
+        ],
         pass_fds=[write],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
