@@ -45,13 +45,9 @@ def limitless(tmp_path):
 
 
 @pytest.fixture
-def iiwa(tmp_path):
-    """The KUKA arm that comes with PyBullet; its base has inertia without mass, which no body has."""
-    source = Path(pybullet_data.getDataPath()) / "kuka_iiwa" / "model.urdf"
-    text = source.read_text(encoding="utf-8").replace('<mass value="0.0"/>', '<mass value="5"/>')
-    path = tmp_path / "iiwa.urdf"
-    path.write_text(text.replace('filename="meshes', f'filename="{source.parent}/meshes'), encoding="utf-8")
-    return str(path)
+def iiwa():
+    """The KUKA arm that comes with PyBullet."""
+    return str(Path(pybullet_data.getDataPath()) / "kuka_iiwa" / "model.urdf")
 
 
 @pytest.mark.parametrize("name", FOREIGN)
