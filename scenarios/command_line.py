@@ -7,6 +7,7 @@ sentence on standard error.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 or 2.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # closed by whoever started it
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         return _dispatch(words)
     except (WrongUse, TwinError, ValueError, OSError) as error:
@@ -175,7 +178,7 @@ def _run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
             writable(path, suffix, option)
 
     from scenarios.progress import shown
-    from scenarios.report import scenario_report
+    from scenarios.report import scenario_report, total
     from scenarios.runs import carry_out
 
     runs: list[Run] = []
@@ -183,12 +186,13 @@ def _run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         for scenario, config in planned:
             step = begin(f"{scenario.name}, {config.controller}")
             runs.append(carry_out(scenario, config, step))
+    written = _write(given, runs)  # before anything is printed: a reader may hang up
     console = _console()
     for scenario in scenarios:
         done = [run for run in runs if run.scenario == scenario.name]
         console.print(*scenario_report(scenario.title, done, console.width), sep="\n")
-    for path in _write(given, runs):
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    console.print(total(runs))
+    _name(written, console)
     return 0 if all(run.holds for run in runs) else 1
 
 
@@ -241,18 +245,25 @@ def _validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         for scenario, config in planned:
             begin(f"{scenario.name}, {config.controller}")
             runs.append(carry_out_regardless(scenario, config))
-    _console().print(*validation_report(runs), sep="\n")
-    if given.junit:
-        write_junit(runs, given.junit)
-    if given.json:
-        write_json(runs, given.json)
+    written = []
+    for path, write in ((given.junit, write_junit), (given.json, write_json)):
+        if path:
+            write(runs, path)
+            written.append(path)
+    console = _console()
+    console.print(*validation_report(runs), sep="\n")
+    _name(written, console)
     return 0 if all(run.holds for run in runs) else 1
+
+
+def _name(written: list[Path], console: Console) -> None:
+    """Name the files that were written."""
+    for path in written:
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
 def _console() -> Console:
     """Standard output; 100 columns where it is not a terminal, unless COLUMNS says otherwise."""
-    import os
-
     from rich.console import Console
 
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ

@@ -35,6 +35,7 @@ class Scenario:
     run: Callable[[Any], Log]
     metrics: Callable[[Log], tuple[Metric, ...]]
     variants: tuple[Config, ...] = ()
+    file: str = ""
 
     @property
     def title(self) -> str:
@@ -108,4 +109,5 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
         module.run,
         module.metrics,
         getattr(module, "VARIANTS", ()),
+        str(module.__file__),
     )

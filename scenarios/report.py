@@ -174,7 +174,7 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
     previous = ""
     for run in runs:
         setting = ", ".join(
-            [run.config.controller, *(f"{name} {value}" for name, value in run.settings.items())]
+            [run.config.controller, *(f"{k} {value}" for k, value in run.settings.items() if k != "robot")]
         )
         error = "" if run.log is None else f"{figure(float(np.max(largest(joint_error(run.log)))))} rad"
         checks = [metric for metric in run.metrics if metric.limit is not None]
@@ -192,8 +192,14 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
                 yield Text(f"{where}: {metric.name} is {value}, wanted {wanted}: {metric.why}", "red")
         if run.error is not None:
             yield Text(f"{where} did not finish: {run.error}", "red")
+    yield total(runs)
+
+
+def total(runs: Sequence[Run]) -> Text:
+    """The last line: how many runs and checks there were, and whether all hold."""
     checks = [metric for run in runs for metric in run.metrics if metric.limit is not None]
     broken = sum(not run.holds for run in runs)
     seconds = sum(run.seconds for run in runs)
-    total = f"{len(runs)} runs, {len(checks)} checks in {seconds:.1f} s: "
-    yield Text(total + ("all hold" if not broken else f"{broken} runs do not hold"), "bold")
+    counted = f"{len(runs)} run{'s' * (len(runs) > 1)}, {len(checks)} checks in {seconds:.1f} s: "
+    kept = "all hold" if not broken else f"{broken} run{'s do' if broken > 1 else ' does'} not hold"
+    return Text(counted + kept, "bold")

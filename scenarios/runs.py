@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scenarios.base import Config, Metric
 from scenarios.registry import Scenario
@@ -57,16 +58,41 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         progress: called with the fraction done.
 
     Raises:
-        TwinError: for a setting that the robot or the path cannot meet.
+        TwinError: for a setting that the robot or the path cannot meet; for a fault of the scenario itself.
         ValueError: for a setting that makes no sense.
     """
+    from twin.log import Log
+
     start = time.perf_counter()
     try:
-        log = scenario.run(dataclasses.replace(config, progress=progress))
+        log = _expected(scenario.run(dataclasses.replace(config, progress=progress)), Log, scenario, "run")
+        metrics = _expected(scenario.metrics(log), (tuple, list), scenario, "metrics")
+        for metric in metrics:
+            _expected(metric, Metric, scenario, "each of metrics")
     except DivergenceError as error:
         log = error.log if error.log is not None and len(error.log.t) > 0 else None
         return Run(scenario.name, config, log, (), time.perf_counter() - start, str(error))
-    return Run(scenario.name, config, log, tuple(scenario.metrics(log)), time.perf_counter() - start)
+    except (TwinError, ValueError):
+        raise
+    except Exception as error:  # whatever the code of a scenario does wrong
+        raise TwinError(f"{_place(error, scenario)}: {type(error).__name__}: {error}") from error
+    return Run(scenario.name, config, log, tuple(metrics), time.perf_counter() - start)
+
+
+def _expected(value: Any, kind: type | tuple[type, ...], scenario: Scenario, what: str) -> Any:
+    """The value, if it is what a scenario must return."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(known.__name__ for known in kinds)
+        raise TwinError(f"{scenario.file}: {what} must return a {wanted}, got {value!r}")
+    return value
+
+
+def _place(error: Exception, scenario: Scenario) -> str:
+    """The last line of the scenario's own file that an error passed through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == scenario.file]
+    return f"{scenario.file}, line {own[-1].lineno}" if own else scenario.file
 
 
 def carry_out_regardless(scenario: Scenario, config: Config) -> Run:

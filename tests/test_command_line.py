@@ -1,6 +1,8 @@
 """The command `irb-twin` as a user meets it: exit status, what is printed where, what is written."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -259,3 +261,39 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
     held = [run["holds"] for run in document["runs"]]
     assert np.count_nonzero(held) == 1
     assert document["holds"] is False
+
+
+BROKEN = {
+    "raises": ("run", "raise KeyError('torque')", r"own\.py, line 12: KeyError: 'torque'"),
+    "no log": ("run", "return None", r"own\.py: run must return a Log, got None"),
+    "no metrics": ("metrics", "return 3", r"own\.py: metrics must return a tuple or list, got 3"),
+    "odd metrics": ("metrics", "return [3]", r"own\.py: each of metrics must return a Metric, got 3"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_fault_in_a_scenario_of_ones_own_is_named_with_its_line(fault, tmp_path, capsys):
+    where, statement, message = BROKEN[fault]
+    body = {"run": "return gravity_hold.run(gravity_hold.Config(duration=0.01))", "metrics": "return ()"}
+    body[where] = statement
+    file = tmp_path / "own.py"
+    file.write_text(
+        '"""Something of one\'s own."""\n\nfrom dataclasses import dataclass\n\n'
+        "from scenarios import base, gravity_hold\n\n\n"
+        "@dataclass(frozen=True)\nclass Config(base.Config): ...\n"
+        f"\ndef run(config):\n    {body['run']}\n\ndef metrics(log):\n    {body['metrics']}\n"
+    )
+    assert main(["run", str(file)]) == 2
+    printed = capsys.readouterr()
+    assert re.search(message, printed.err), printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("unread", ["| true", ">&-"])
+def test_files_are_written_even_if_nobody_reads_what_is_printed(unread, tmp_path):
+    code = "import sys; from scenarios.command_line import main; sys.exit(main(sys.argv[1:]))"
+    words = f"run gravity_hold --duration 0.01 --json {tmp_path / 'r.json'} {unread}"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {words}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["runs"]
