@@ -25,6 +25,7 @@ clean:  ## remove the environment and what the tools left behind
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip  # an old one may not resolve
 
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@echo "installing irb-twin into $(VENV) (once, a minute or so)"

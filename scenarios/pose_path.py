@@ -106,9 +106,10 @@ def published_metrics(log: Log) -> tuple[Metric, ...]:
         Metric(
             "poses of tests 1, 3 - printed",
             float(np.max(np.abs(found - printed))),
-            "m, -",
+            "",
             1e-15,
-            "forward kinematics at the printed angles; 15 decimals are printed, and computed with rounding",
+            "forward kinematics at the printed angles, in m and quaternion components; 15 decimals are printed, "
+            "and computed with rounding",
         ),
         Metric(
             "ends of the path - printed angles",
