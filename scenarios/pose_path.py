@@ -108,8 +108,8 @@ def published_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(np.abs(found - printed))),
             "",
             1e-15,
-            "forward kinematics at the printed angles, in m and quaternion components; 15 decimals are printed, "
-            "and computed with rounding",
+            "forward kinematics at the printed angles, position in m and quaternion; 15 decimals are "
+            "printed, and computed with rounding",
         ),
         Metric(
             "ends of the path - printed angles",
