@@ -30,11 +30,12 @@ def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
             where = np.argwhere(~np.isfinite(array))[0]
             raise ValueError(f"expected {name} to be finite, got {array[tuple(where)]} at {where.tolist()}")
         arrays.append(array)
-    try:
-        np.broadcast_shapes(*(array.shape for array in arrays))
-    except ValueError:
-        listed = ", ".join(f"{name} {np.shape(values)}" for name, values in vectors.items())
-        raise ValueError(f"expected joint vectors of shapes that fit together, got {listed}") from None
+    if any(array.shape != arrays[0].shape for array in arrays):
+        try:
+            np.broadcast_shapes(*(array.shape for array in arrays))
+        except ValueError:
+            listed = ", ".join(f"{name} {np.shape(values)}" for name, values in vectors.items())
+            raise ValueError(f"expected joint vectors of shapes that fit together, got {listed}") from None
     return arrays
 
 
@@ -64,7 +65,7 @@ def evaluate(
         leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
         samples = [np.broadcast_to(s, (*leading, s.shape[-1])) for s in samples]
     # Writable like `out`: numba would compile the kernel again for arrays that are not.
-    rows = [np.require(s, requirements=["C", "W"]).reshape(-1, s.shape[-1]) for s in samples]
+    rows = [(s if s.flags.carray else np.array(s, order="C")).reshape(-1, s.shape[-1]) for s in samples]
     out = np.empty((rows[0].shape[0], *shape))
     kernel(*rows, *shared, out)
     return out.reshape(*leading, *shape)
