@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests import dh_arms
 from tests.random_trees import interpreted
 
 NO_SERVER = "tests marked 'display' are left out: they need Xvfb, which is not installed"
@@ -12,6 +13,18 @@ NO_SERVER = "tests marked 'display' are left out: they need Xvfb, which is not i
 @pytest.fixture(scope="session")
 def irb140():
     return twin.load("irb140")
+
+
+@pytest.fixture(scope="session")
+def robot(irb140):
+    """The robot of a test that would be the same for another one."""
+    return irb140
+
+
+@pytest.fixture(scope="session")
+def irb1400(irb140):
+    """Norrlöf's DH table and coupling on the IRB 140's body: for kinematics only."""
+    return dh_arms.irb1400(irb140)
 
 
 @pytest.fixture

@@ -11,11 +11,6 @@ STATES = 1000
 
 
 @pytest.fixture(scope="module")
-def robot():
-    return twin.load("irb140")
-
-
-@pytest.fixture(scope="module")
 def states(robot):
     """Random joint positions over the full range, velocities, accelerations, torques."""
     rng = np.random.default_rng(1)

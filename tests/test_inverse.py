@@ -10,22 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests import dh_arms
 from tests.dh_arms import TURN, distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.inverse import inverse_kinematics
 from twin.kinematics import forward_kinematics
-from twin.robot import load
 from twin.rotations import pose_matrix
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return load("irb140")
-
-
-@pytest.fixture(scope="module")
-def irb1400(robot):
-    return dh_arms.irb1400(robot)
 
 
 def test_the_printed_results_of_the_thesis(robot):

@@ -21,11 +21,6 @@ T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 
 
 
 @pytest.fixture(scope="module")
-def robot():
-    return twin.load("irb140")
-
-
-@pytest.fixture(scope="module")
 def states(robot):
     rng = np.random.default_rng(4)
     shape = (200, robot.n)

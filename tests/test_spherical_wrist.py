@@ -8,23 +8,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from tests import dh_arms
 from tests.dh_arms import TURN, dh_frames, dh_pose, distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import RobotError
 from twin.inverse import BRANCHES, inverse_kinematics
 from twin.kinematics import forward_kinematics
-from twin.robot import DH, load
+from twin.robot import DH
 from twin.rotations import pose_matrix
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return load("irb140")
-
-
-@pytest.fixture(scope="module")
-def irb1400(robot):
-    return dh_arms.irb1400(robot)
 
 
 def test_every_solution_of_10000_random_poses_meets_the_pose(robot):
