@@ -22,7 +22,7 @@ SPEED = {"revolute": 1.0, "prismatic": 0.5}
 
 def finite_range(robot: Robot) -> tuple[NDArray, NDArray]:
     """The ends of every joint's range, (n,) each, in [rad] or [m], with `HALF_RANGE` where there is none."""
-    half = np.array([HALF_RANGE[kind] for kind in robot.tree.kinds[: robot.n]])
+    half = np.array([HALF_RANGE[kind] for kind in robot.joint_kinds])
     has_low, has_high = np.isfinite(robot.q_min), np.isfinite(robot.q_max)
     low = np.where(has_low, robot.q_min, np.where(has_high, robot.q_max - 2 * half, -half))
     high = np.where(has_high, robot.q_max, np.where(has_low, robot.q_min + 2 * half, half))
@@ -37,5 +37,5 @@ def middle_and_half(robot: Robot) -> tuple[NDArray, NDArray]:
 
 def finite_speed(robot: Robot) -> NDArray:
     """The speed limits (n,), in [rad/s] or [m/s], with `SPEED` where there is none."""
-    stand_in = np.array([SPEED[kind] for kind in robot.tree.kinds[: robot.n]])
+    stand_in = np.array([SPEED[kind] for kind in robot.joint_kinds])
     return np.where(np.isfinite(robot.qd_max), robot.qd_max, stand_in)

@@ -57,6 +57,7 @@ def random_urdf(rng: np.random.Generator, joints: int, kinds=("revolute", "revol
 def interpreted(robot):
     """The robot with the same generated source, run by Python: nothing to compile for a robot met once."""
     module = SimpleNamespace()
-    exec(kernels.source(robot.tree, robot.G, robot.g0).replace("@njit(cache=True)", ""), module.__dict__)
+    text = kernels.source(robot.tree, robot.G, robot.g0, robot.loops)
+    exec(text.replace("@njit(cache=True)", ""), module.__dict__)
     robot.__dict__["kernels"] = module
     return robot

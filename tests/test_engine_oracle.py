@@ -6,7 +6,8 @@ import pytest
 from twin.dynamics import forward_dynamics
 from twin.engine import Simulation
 from twin.kinematics import forward_kinematics, jacobian
-from twin.robot import Payload, load
+from twin.loading import load
+from twin.robot import Payload
 
 STATES = 200
 BODY = Payload(

@@ -228,7 +228,7 @@ def test_without_compilation_the_result_is_the_same(robot, tmp_path):
     T[0] = forward_kinematics(robot, np.zeros(6))  # wrist singular
     np.savez(tmp_path / "poses.npz", q=q, T=T)
     script = (
-        "import numpy as np, sys; from twin.robot import load; from twin.inverse import *;"
+        "import numpy as np, sys; from twin.loading import load; from twin.inverse import *;"
         "data = np.load(sys.argv[1] + '/poses.npz'); robot = load('irb140');"
         "np.savez(sys.argv[1] + '/out.npz', rows=inverse_kinematics(robot, data['T']),"
         " near=inverse_kinematics(robot, data['T'], near=data['q']))"

@@ -33,7 +33,7 @@ def made_up_log(controller, error=0.01):
     return Log(
         robot=robot, controller=controller, time_step=1e-3, steps_per_period=1, t=t, q_ref=q_ref,
         qd_ref=still, qdd_ref=still, q=q, qd=still, tau=still - 12.5, tau_demand=still, saturated=saturated,
-        pose=pose, pose_ref=pose_ref,
+        loop_gap=np.zeros(N), pose=pose, pose_ref=pose_ref,
     )  # fmt: skip
 
 

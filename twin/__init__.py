@@ -17,8 +17,16 @@ if TYPE_CHECKING:
         mass_matrix,
     )
     from twin.inverse import inverse_kinematics
-    from twin.kinematics import forward_kinematics, jacobian, jacobian_dot, pose_jacobian
-    from twin.robot import DH, Payload, Robot, load, robot_names
+    from twin.kinematics import (
+        dh_angles,
+        forward_kinematics,
+        jacobian,
+        jacobian_dot,
+        joint_angles,
+        pose_jacobian,
+    )
+    from twin.loading import load, robot_names
+    from twin.robot import DH, Payload, Robot
 
 _HOME = {
     "dynamics": (
@@ -30,8 +38,16 @@ _HOME = {
         "mass_matrix",
     ),
     "inverse": ("inverse_kinematics",),
-    "kinematics": ("forward_kinematics", "jacobian", "jacobian_dot", "pose_jacobian"),
-    "robot": ("DH", "Payload", "Robot", "load", "robot_names"),
+    "kinematics": (
+        "dh_angles",
+        "forward_kinematics",
+        "jacobian",
+        "jacobian_dot",
+        "joint_angles",
+        "pose_jacobian",
+    ),
+    "loading": ("load", "robot_names"),
+    "robot": ("DH", "Payload", "Robot"),
 }
 # No name may be that of a submodule: importing the submodule would replace it.
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from twin.batch import joint_vector
 from twin.dynamics import forward_dynamics
+from twin.limits import check_folding
 from twin.robot import Robot
 
 
@@ -14,7 +15,7 @@ class AnalyticPlant:
     """Stands in for `twin.engine.Simulation` wherever no picture is wanted.
 
     One step is `qd+ = qd + dt qdd`, then `q+ = q + dt qd+`, each rounded as the engine rounds it, so that the
-    two differ by the rounding of `qdd` alone.
+    two differ by the rounding of `qdd` alone.  Closed loops are closed by construction: `loop_gap` is 0.
 
     Args:
         robot: what is simulated, with its payload and gravity.
@@ -26,6 +27,7 @@ class AnalyticPlant:
             raise ValueError(f"expected a time step above 0 s, got {time_step}")
         self.robot = robot
         self.time_step = float(time_step)
+        self.loop_gap = 0.0
         self._q = np.zeros(robot.n)
         self._qd = np.zeros(robot.n)
         self._qdd = np.zeros(robot.n)
@@ -33,6 +35,7 @@ class AnalyticPlant:
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
         """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default."""
         self._q = joint_vector(self.robot, "q", q)
+        check_folding(self.robot, self._q)
         self._qd = np.zeros(self.robot.n) if qd is None else joint_vector(self.robot, "qd", qd)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
@@ -55,3 +58,5 @@ class AnalyticPlant:
             self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
         self._qd = self._qd + self._qdd * self.time_step
         self._q = self._q + self._qd * self.time_step
+        if self.robot.passive:
+            check_folding(self.robot, self._q)

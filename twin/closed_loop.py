@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from twin.drive import drive_torque, saturated
 from twin.dynamics import mass_matrix
-from twin.errors import DivergenceError
+from twin.errors import DivergenceError, LimitError, LoopError
 from twin.limits import check_radians
 from twin.log import Log, poses
 from twin.robot import Robot
@@ -41,6 +41,7 @@ class Plant(Protocol):
 
     robot: Robot
     time_step: float
+    loop_gap: float
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None: ...  # noqa: D102
     def state(self) -> tuple[np.ndarray, np.ndarray]: ...  # noqa: D102
@@ -71,7 +72,8 @@ def run_closed_loop(
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong.
-        DivergenceError: the run ran away, or the controller demanded a torque that is not finite. Its `log`
+        DivergenceError: the run ran away, a closed loop folded or came open, or the controller demanded a
+            torque that is not finite. Its `log`
             holds the samples up to there: before the state that is beyond reason, which the message tells;
             with the torque that is not finite, in `tau_demand` and `tau` of the last sample. It is empty
             when the first state is beyond reason.
@@ -86,6 +88,7 @@ def run_closed_loop(
         array.setflags(write=False)
     N, n = q_ref.shape
     q, qd, tau, tau_demand = np.empty((4, N, n))
+    loop_gap = np.zeros(N)
     name = _name(controller)
 
     def log(samples: int) -> Log:
@@ -106,6 +109,7 @@ def run_closed_loop(
             tau=tau[part],
             tau_demand=tau_demand[part],
             saturated=saturated(tau_demand[part], robot.tau_max),
+            loop_gap=loop_gap[part],
             pose=pose,
             pose_ref=pose_ref,
         )
@@ -138,8 +142,14 @@ def run_closed_loop(
                     log(k + 1),
                 )
             if k < N - 1:
-                for _ in range(steps_per_period):
-                    plant.step(held)
+                try:
+                    for _ in range(steps_per_period):
+                        plant.step(held)
+                        loop_gap[k + 1] = max(loop_gap[k + 1], plant.loop_gap)
+                except (LimitError, LoopError) as error:
+                    raise DivergenceError(
+                        f"{error}, in the step after t = {now:.6g} s", log(k + 1)
+                    ) from error
             if progress is not None and time.perf_counter() > tell:
                 progress((k + 1) / N)
                 tell = time.perf_counter() + PROGRESS_INTERVAL

@@ -2,7 +2,8 @@
 
 This is the one module that imports PyBullet.  Its defaults are for games: they are plausible, fast, and off
 by anything from 1e-8 to a factor.  Each setting below that looks odd removes one of them, and has a test in
-`tests/test_engine.py` that fails without it.  What a URDF must look like is `twin/engine_urdf.py`'s part.
+`tests/test_engine.py` that fails without it.  What a URDF must look like is `twin/engine_urdf.py`'s part,
+what PyBullet adds to it `twin/engine_settings.py`'s, closed loops `twin/engine_loops.py`'s.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
@@ -18,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin import view
+from twin import engine_loops, view
 from twin.batch import joint_vector
+from twin.engine_settings import remove_hidden_physics
 from twin.engine_urdf import engine_urdf
-from twin.errors import RobotError, TwinError
+from twin.errors import Closed, RobotError, TwinError
 from twin.kinematics import tool_pose as checked_tool
+from twin.limits import check_folding
 from twin.pace import Pace
 from twin.robot import Robot
 from twin.round_shapes import with_round_cylinders
@@ -33,9 +36,6 @@ with silence():  # it announces its build on the console
     import pybullet
     from pybullet_utils.bullet_client import BulletClient
 
-FREE = 1e3  # rad or m: a joint range that nothing reaches
-UNCLAMPED = 1e9  # rad/s or m/s
-
 
 class _Client(BulletClient):
     """A physics server of its own: calls through it cannot reach another's world."""
@@ -43,17 +43,7 @@ class _Client(BulletClient):
     _client = -1  # which its destructor asks for, after a failed connection too
 
 
-class _Closed:
-    """Stands where PyBullet stood, and says that it is gone."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise TwinError("the simulation is closed already")
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        raise TwinError("the simulation is closed already")
-
-
-_CLOSED: Any = _Closed()
+_CLOSED: Any = Closed("the simulation is closed already")
 
 
 class Simulation(AbstractContextManager):
@@ -61,7 +51,8 @@ class Simulation(AbstractContextManager):
 
     Joint vectors are in the order of `robot.joint_names`, frames are the base's.  The mounting is in the
     direction of gravity; the base is never turned.  Joint limits do not stop the motion: a stop that the
-    model does not have would hide what the controller did.
+    model does not have would hide what the controller did.  Closed loops are held by constraints; how far
+    they came open is in `loop_gap`, the largest distance after the last step, in [m].
 
     Args:
         robot: what is simulated, with its payload and gravity.
@@ -82,6 +73,7 @@ class Simulation(AbstractContextManager):
             raise ValueError(f"expected a time step above 0 s, got {time_step}")
         self.robot = robot
         self.time_step = float(time_step)
+        self.loop_gap = 0.0
         self._window = Window() if gui else None
         self._pace = Pace(self.time_step) if (gui if real_time is None else real_time) else None
         self._client = self._connected()
@@ -105,36 +97,25 @@ class Simulation(AbstractContextManager):
 
     def _build(self) -> None:
         """Load the robot and take away everything that the model does not have."""
-        client, p = self._client, pybullet
+        client = self._client
         if self._window:
-            client.configureDebugVisualizer(p.COV_ENABLE_RENDERING, 0)  # until all is in place
+            client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 0)  # until all is in place
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
         self._body = self._loaded()
-        names = {}
-        for index in range(client.getNumJoints(self._body)):
-            information = client.getJointInfo(self._body, index)
-            if information[2] != p.JOINT_FIXED:
-                names[information[1].decode()] = index
-        self._joints = [names[name] for name in self.robot.tree.names]
+        numbered = range(client.getNumJoints(self._body))
+        names = [client.getJointInfo(self._body, index)[1].decode() for index in numbered]
+        self._joints = [names.index(name) for name in self.robot.tree.names]
+        self._motors = [self._joints[i] for i in self.robot.driven]
         self._by_index = np.argsort(self._joints)
         self._flange_link = self._joints[self.robot.tree.flange_joint]
 
-        for link in range(-1, client.getNumJoints(self._body)):
-            # Links are slowed by 0.04 /s unless told otherwise, and joints cannot exceed 100 rad/s.
-            client.changeDynamics(self._body, link, linearDamping=0, angularDamping=0, jointDamping=0)
-            client.changeDynamics(self._body, link, maxJointVelocity=UNCLAMPED)
-            # Limits stop a joint even under torque control.  They are lifted in a call of their own: together
-            # with some other changes, maxJointVelocity for one, this one is ignored.
-            client.changeDynamics(self._body, link, jointLowerLimit=-FREE, jointUpperLimit=FREE)
-        # Every joint starts with a motor that brakes it.
-        free = [0.0] * len(self._joints)
-        client.setJointMotorControlArray(self._body, self._joints, p.VELOCITY_CONTROL, forces=free)
+        remove_hidden_physics(client, self._body, self._joints)
         # Turning gravity, not the base, mounts the robot: PyBullet's Jacobian is wrong for a turned base.
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
-
-        self._T_link_inertial = self._matrix(*client.getDynamicsInfo(self._body, self._flange_link)[3:5])
+        engine_loops.close(client, self._body, self.robot, self._joints, self._inertial_frame)
+        self._T_link_inertial = self._inertial_frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
         # Looking a function up in the client costs as much as a joint; these three are called every step.
         self._apply = client.setJointMotorControlArray
@@ -142,7 +123,7 @@ class Simulation(AbstractContextManager):
         self._read = client.getJointStates
         if self._window:
             view.furnish_window(client, self._body)
-            client.configureDebugVisualizer(p.COV_ENABLE_RENDERING, 1)
+            client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
 
     def _loaded(self) -> int:
         """Load the URDF from a temporary file."""
@@ -162,19 +143,26 @@ class Simulation(AbstractContextManager):
         Args:
             q: (n,) joint positions, in [rad].
             qd: (n,) joint velocities, in [rad/s]; at rest by default.
+
+        Raises:
+            LimitError: the position folds a closed loop.
         """
-        q = joint_vector(self.robot, "q", q)
-        qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
+        robot = self.robot
+        q = joint_vector(robot, "q", q)
+        qd = np.zeros_like(q) if qd is None else joint_vector(robot, "qd", qd)
+        check_folding(robot, q)
+        states = zip(self._joints, robot.tree_positions(q).tolist(), (robot.G @ qd).tolist(), strict=True)
         with self._explained():
-            for joint, position, velocity in zip(self._joints, q.tolist(), qd.tolist(), strict=True):
+            for joint, position, velocity in states:
                 self._client.resetJointState(self._body, joint, position, velocity)
+        self.loop_gap = 0.0
         if self._pace is not None:
             self._pace.restart()
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """Joint positions and velocities `(q, qd)`, (n,) each, in [rad] and [rad/s]."""
         try:
-            q, qd, _, _ = zip(*self._read(self._body, self._joints), strict=True)
+            q, qd, _, _ = zip(*self._read(self._body, self._motors), strict=True)
         except pybullet.error as error:
             raise self._failure(error) from None
         return np.array(q), np.array(qd)
@@ -188,17 +176,24 @@ class Simulation(AbstractContextManager):
             tau: (n,) joint torques, held for this step and gone after it, in [N m].
             wrench: (6,) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m], for this step.
             T_flange_tool: (4, 4) pose of the tool on the flange.
+
+        Raises:
+            LoopError: a closed loop came open.
+            LimitError: a closed loop folds.
         """
         if self._window is not None and self._window.lost:
             raise self._failure()
         try:
-            self._apply(self._body, self._joints, pybullet.TORQUE_CONTROL, forces=np.asarray(tau).tolist())
+            self._apply(self._body, self._motors, pybullet.TORQUE_CONTROL, forces=np.asarray(tau).tolist())
             if wrench is not None:  # last, for a force stays with the link until the next step
                 self._push(wrench, T_flange_tool)
             self._advance()
         except (pybullet.error, TypeError) as error:
             joint_vector(self.robot, "tau", tau)  # the likely cause
             raise self._failure(error) from None
+        if self.robot.loops:
+            positions = [state[0] for state in self._read(self._body, self._joints)]
+            self.loop_gap = engine_loops.checked_gap(self.robot, np.array(positions))
         if self._pace is not None:
             self._pace.wait()
 
@@ -227,14 +222,15 @@ class Simulation(AbstractContextManager):
         p_tool = (self.robot.tree.T_joint_flange @ checked_tool(T_flange_tool))[:3, 3]
         # PyBullet measures the point from the joint's origin, but along the axes of the inertial frame.
         point = self._T_link_inertial[:3, :3].T @ p_tool
-        ordered, zeros = q[self._by_index].tolist(), [0.0] * len(q)
+        q_tree = self.robot.tree_positions(q)
+        ordered, zeros = q_tree[self._by_index].tolist(), [0.0] * len(q_tree)
         with self._explained():
             rows = self._client.calculateJacobian(
                 self._body, self._flange_link, point.tolist(), ordered, zeros, zeros
             )
-        J = np.empty((6, len(q)))
-        J[:, self._by_index] = np.vstack(rows)
-        return J
+        J_tree = np.empty((6, len(q_tree)))
+        J_tree[:, self._by_index] = np.vstack(rows)
+        return J_tree @ self.robot.G
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.view.matrices`.
@@ -255,6 +251,10 @@ class Simulation(AbstractContextManager):
         if self._window is not None:
             with self._explained():
                 view.mark_points(self._client, path, color)
+
+    def _inertial_frame(self, link: int) -> np.ndarray:
+        """The pose (4, 4) of a link's inertial frame in its joint's frame."""
+        return self._matrix(*self._client.getDynamicsInfo(self._body, link)[3:5])
 
     def _matrix(self, position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
         """The pose (4, 4) of PyBullet's position and quaternion, which is scalar last."""

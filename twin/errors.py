@@ -31,6 +31,10 @@ class LimitError(TwinError):
     """A joint position or speed beyond its limit."""
 
 
+class LoopError(TwinError):
+    """A closed loop that came open in the simulation."""
+
+
 class SingularityError(TwinError):
     """A tool path through a singular configuration."""
 
@@ -45,3 +49,17 @@ class DivergenceError(TwinError):
     def __init__(self, message: str, log: Any = None) -> None:
         super().__init__(message)
         self.log = log
+
+
+class Closed:
+    """Stands where something that was closed stood: whatever is asked of it raises `TwinError`."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __getattr__(self, name: str) -> Any:
+        raise TwinError(self._message)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Raise `TwinError`."""
+        raise TwinError(self._message)

@@ -58,7 +58,7 @@ def inverse_kinematics(
         robot: the arm; its DH table and joint limits are used.
         T_base_tool: (..., 4, 4) tool poses in the base frame, positions in [m].
         T_flange_tool: (4, 4) pose of the tool in the flange frame; None means the flange itself.
-        limits: whether the joint limits hold.
+        limits: whether the joint limits hold, those between joints (ranges of passive joints) included.
         near: (..., 6) joint angles in [rad] to stay close to; broadcasts against the poses.
 
     Returns:
@@ -84,11 +84,20 @@ def inverse_kinematics(
 
     q = np.empty((len(T), 8, 6))
     spherical_wrist.solve(T, arm, theta0, inverse_S, theta_free, q_near, q_min, q_max, q)
+    if limits and robot.passive:
+        _drop_folded(robot, q)
     if near is None:
         return q.reshape(*batch, 8, 6)
     nearest = np.empty((len(T), 6))
     spherical_wrist.choose_nearest(q, q_near, nearest)
     return nearest.reshape(*batch, 6)
+
+
+def _drop_folded(robot: Robot, q: NDArray[np.float64]) -> None:
+    """Put NaN into the rows of q (N, 8, 6) that bring a passive joint beyond its range."""
+    angles, slack = robot.passive_angles(q), spherical_wrist.LIMIT_TOLERANCE
+    inside = (angles >= robot.passive_min - slack) & (angles <= robot.passive_max + slack)
+    q[~inside.all(axis=-1)] = np.nan
 
 
 def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:

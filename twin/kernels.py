@@ -22,7 +22,7 @@ import numpy as np
 from twin import recursion
 from twin.kernel_cache import imported
 from twin.trace import Scalar, Trace, assignments
-from twin.tree import Tree
+from twin.tree import Loop, Tree
 
 Results = list[tuple[str, Any]]
 
@@ -158,6 +158,7 @@ HEADER = '''"""Kernels of one robot's geometry, written by twin/kernels.py; not 
 
 from math import cos, sin, sqrt
 
+import numpy as np
 from numba import njit
 '''
 
@@ -211,20 +212,24 @@ COMPOSED = {
 }
 
 
-def source(tree: Tree, G: np.ndarray, g0: np.ndarray) -> str:
+def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = ()) -> str:
     """The Python module of a robot's kernels: one function a kernel, and its loop over a batch.
 
     Args:
         tree: the moving joints.
         G: (n_tree, n) matrix of the embedding `q_tree = G q + g0`.
         g0: (n_tree,) its offset.
+        loops: the closed loops; where there are any, `loop_gaps(q_tree, out)` says how far they are open.
     """
-    parts = [HEADER.replace("from numba", "import numpy as np\nfrom numba")]
+    parts = [HEADER]
     for title, kernel in KERNELS.items():
-        arguments = ", ".join((*kernel.samples, *kernel.shared, "out"))
-        results = kernel.trace(Symbols(tree, G, g0))
-        doc = f'"""{title.replace("_", " ").capitalize()}: `out` is {kernel.out}."""'
-        parts.append(f"\n\n@njit(cache=True)\ndef {title}({arguments}):\n    {doc}\n{assignments(results)}\n")
+        arguments = (*kernel.samples, *kernel.shared)
+        parts.append(_function(title, arguments, kernel.out, kernel.trace(Symbols(tree, G, g0))))
+    if loops:
+        on = Symbols(tree, np.eye(tree.n), np.zeros(tree.n))
+        frames = recursion.world_frames(on.tree, on.at)
+        gaps = [value for loop in loops for value in recursion.loop_gap(loop, frames)]
+        parts.append(_function("loop_gaps", ("q",), f"({len(gaps)},), q that of the tree", _vector(gaps)))
     parts.append(FOOTER)
     signatures = {title: (k.samples, k.shared) for title, k in KERNELS.items()} | COMPOSED
     for title, (samples, shared) in signatures.items():
@@ -237,7 +242,13 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray) -> str:
     return "".join(parts)
 
 
-def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray) -> Any:
+def _function(title: str, arguments: tuple[str, ...], out: str, results: Results) -> str:
+    doc = f'"""{title.replace("_", " ").capitalize()}: `out` is {out}."""'
+    head = f"def {title}({', '.join((*arguments, 'out'))}):"
+    return f"\n\n@njit(cache=True)\n{head}\n    {doc}\n{assignments(results)}\n"
+
+
+def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = ()) -> Any:
     """The module of compiled kernels for a robot's geometry, from the cache where it is there.
 
     Each function `f(..., out)` fills `out`; `f_batch` does it for every row.  Arguments are C-contiguous
@@ -246,7 +257,8 @@ def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray) -> Any:
     key = hashlib.sha256()
     for part in (tree.T_parent_joint, tree.axes, tree.T_joint_flange, G, g0):
         key.update(np.ascontiguousarray(part).tobytes())
-    key.update(repr((tree.kinds, tree.parents, tree.flange_joint, G.shape)).encode())
+    closed = [(loop.joints, loop.points.tolist()) for loop in loops]
+    key.update(repr((tree.kinds, tree.parents, tree.flange_joint, G.shape, closed)).encode())
     for file in (__file__, recursion.__file__, sys.modules[Trace.__module__].__file__):
         key.update(Path(str(file)).read_bytes())
-    return imported(f"irb_twin_kernels_{key.hexdigest()[:16]}", lambda: source(tree, G, g0))
+    return imported(f"irb_twin_kernels_{key.hexdigest()[:16]}", lambda: source(tree, G, g0, loops))

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.batch import evaluate, joint_vectors
-from twin.robot import Robot
+from twin.errors import RobotError
+from twin.robot import DH, Robot
 from twin.rotations import quaternion_from_matrix, quaternion_rate
 from twin.tree import frozen
 
@@ -92,6 +93,50 @@ def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = 
     omega = np.moveaxis(J[..., 3:, :], -1, -2)  # (..., n, 3)
     rates = quaternion_rate(quat[..., None, :], omega)
     return np.concatenate([J[..., :3, :], np.moveaxis(rates, -1, -2)], axis=-2)
+
+
+def dh_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
+    """Denavit-Hartenberg angles of joint angles: `theta = S q + theta0`.
+
+    Where the joints are not coupled, S is the identity; the parallelogram of an IRB 1400 is in its S.
+
+    Args:
+        robot: one with a DH table.
+        q: (..., n) joint angles as the pendant shows them, in [rad].
+
+    Returns:
+        (..., n) in [rad].
+
+    Raises:
+        RobotError: the robot has no DH table.
+
+    Source: Norrlöf 1999, eq. (2.25); his `abb2dh`.
+    """
+    (q,) = joint_vectors(robot, q=q)
+    return q @ robot.S.T + _dh(robot).theta0
+
+
+def joint_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
+    """Joint angles of Denavit-Hartenberg angles, the inverse of `dh_angles`; his `dh2abb`.
+
+    Args:
+        robot: one with a DH table.
+        theta: (..., n) DH angles, in [rad].
+
+    Returns:
+        (..., n) joint angles as the pendant shows them, in [rad].
+
+    Raises:
+        RobotError: the robot has no DH table.
+    """
+    (theta,) = joint_vectors(robot, theta=theta)
+    return np.linalg.solve(robot.S, (theta - _dh(robot).theta0)[..., None])[..., 0]
+
+
+def _dh(robot: Robot) -> DH:
+    if robot.dh is None:
+        raise RobotError(f"robot {robot.name!r} has no DH table; only a robot.toml can give one")
+    return robot.dh
 
 
 def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:

@@ -20,10 +20,10 @@ as its limits allow ends on them exactly."""
 
 
 def check_limits(robot: "Robot", samples: "Samples") -> None:
-    """Check a sampled motion against the joint ranges and speeds of a robot.
+    """Check a sampled motion against the joint ranges and speeds of a robot, passive joints included.
 
     Args:
-        robot: gives `q_min, q_max` in [rad] and `qd_max` in [rad/s].
+        robot: gives `q_min, q_max, passive_min, passive_max` in [rad] and `qd_max` in [rad/s].
         samples: N samples of n joints.
 
     Raises:
@@ -36,24 +36,95 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
         raise ValueError(f"expected samples.q of shape (N, {robot.n}), got {q.shape}")
     outside = ~((q >= robot.q_min - ROUND_OFF) & (q <= robot.q_max + ROUND_OFF))
     fast = ~(np.abs(qd) <= robot.qd_max * (1.0 + ROUND_OFF))
-    bad = outside.any(axis=1) | fast.any(axis=1)
+    folded = _folded(robot, q)
+    bad = outside.any(axis=1) | folded.any(axis=1) | fast.any(axis=1)
     if not bad.any():
         return
     k = int(np.argmax(bad))
-    where = f"at t = {samples.t[k]:.6g} s (sample {k})"
-    if outside[k].any():
-        joint = int(np.argmax(outside[k]))
-        value, low, high = q[k, joint], robot.q_min[joint], robot.q_max[joint]
-        hint = "; angles are in radians, are these degrees?" if _far_outside(robot, q[k]).any() else ""
-        raise LimitError(
-            f"{robot.joint_names[joint]} would be at {_angle(value)} {where}, "
-            f"its range is {_angle(low)} to {_angle(high)}{hint}"
-        )
+    where = f" at t = {samples.t[k]:.6g} s (sample {k})"
+    check_position(robot, q[k], where)
     joint = int(np.argmax(fast[k]))
     raise LimitError(
-        f"{robot.joint_names[joint]} would move at {_angle(qd[k, joint], '/s')} {where}, "
+        f"{robot.joint_names[joint]} would move at {_angle(qd[k, joint], '/s')}{where}, "
         f"its limit is {_angle(robot.qd_max[joint], '/s')}"
     )
+
+
+def check_position(robot: "Robot", q: Floats, where: str = "") -> None:
+    """Check joint positions against the joint ranges of a robot, passive joints included.
+
+    Args:
+        robot: as for `check_limits`.
+        q: (n,) in [rad].
+        where: put into the message behind the position.
+
+    Raises:
+        LimitError: names the joint, the value and the range.
+    """
+    outside = ~((q >= robot.q_min - ROUND_OFF) & (q <= robot.q_max + ROUND_OFF))
+    if outside.any():
+        joint = int(np.argmax(outside))
+        low, high = robot.q_min[joint], robot.q_max[joint]
+        hint = "; angles are in radians, are these degrees?" if _far_outside(robot, q).any() else ""
+        raise LimitError(
+            f"{robot.joint_names[joint]} would be at {_angle(q[joint])}{where}, "
+            f"its range is {_angle(low)} to {_angle(high)}{hint}"
+        )
+    check_folding(robot, q, where)
+
+
+def check_folding(robot: "Robot", q: Floats, where: str = "") -> None:
+    """Check that no passive joint is beyond its range: there a closed loop folds flat.
+
+    Past the fold the loop could go on in two ways, and what a simulation then does is worthless.
+
+    Args:
+        robot: its `passive_min, passive_max` are used, and its loops for the message.
+        q: (n,) joint positions, in [rad].
+        where: put into the message behind the position.
+
+    Raises:
+        LimitError: names the joint, the value and the range; of its loop the link, and its distance.
+    """
+    folded = _folded(robot, q)
+    if not folded.any():
+        return
+    passive = int(np.argmax(folded))
+    joint = robot.passive[passive]
+    low, high = robot.passive_min[passive], robot.passive_max[passive]
+    raise LimitError(
+        f"{robot.tree.names[joint]} ({_combination(robot, joint)}) would be at "
+        f"{_angle(robot.passive_angles(q)[passive])}{where}, its range is {_angle(low)} to {_angle(high)}"
+        f"{_fold(robot, joint, q)}"
+    )
+
+
+def _folded(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
+    """Return where (..., n_passive) a passive joint is beyond its range."""
+    if not robot.passive:
+        return np.zeros((*q.shape[:-1], 0), dtype=bool)
+    angles = robot.passive_angles(q)
+    return ~((angles >= robot.passive_min - ROUND_OFF) & (angles <= robot.passive_max + ROUND_OFF))
+
+
+def _combination(robot: "Robot", joint: int) -> str:
+    """Return what a passive joint's angle is made of: "q3 - q2"."""
+    text = ""
+    for weight, i in sorted(((w, i + 1) for i, w in enumerate(robot.G[joint].tolist()) if w), reverse=True):
+        factor = "" if abs(weight) == 1 else f"{abs(weight):g} "
+        text += f" {'-' if weight < 0 else '+'} {factor}q{i}"
+    return text.removeprefix(" + ").strip()
+
+
+def _fold(robot: "Robot", joint: int, q: Floats) -> str:
+    """Return how near to flat the loop of a passive joint would be, as a part of a sentence."""
+    from twin.loops import clearance
+
+    for loop in robot.loops:
+        if joint in loop.joints:
+            link = robot.tree.links[loop.joints[0]]
+            return f": {link} would be {clearance(robot, loop, q):.3g} m from folding {loop.name} flat"
+    return ""
 
 
 def check_radians(robot: "Robot", samples: "Samples") -> None:

@@ -15,7 +15,8 @@ from numpy.lib.npyio import NpzFile
 from twin.dynamics import forward_dynamics
 from twin.errors import TwinError
 from twin.kinematics import forward_kinematics
-from twin.robot import Payload, Robot, load, robot_names
+from twin.loading import load, robot_names
+from twin.robot import Payload, Robot
 from twin.rotations import continuous_quaternions, pose_vector
 
 
@@ -37,6 +38,7 @@ class Log:
         saturated: (N, n) true where the drive could not deliver them.
         pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
             are continuous in time and the same in both.
+        loop_gap: (N,) how far the closed loops came open in the steps up to each sample, at most, in [m].
         arrays: what a scenario adds of its own, by name; empty for a bare run.
     """
 
@@ -53,6 +55,7 @@ class Log:
     tau: np.ndarray
     tau_demand: np.ndarray
     saturated: np.ndarray
+    loop_gap: np.ndarray
     pose: np.ndarray
     pose_ref: np.ndarray
     arrays: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from twin.trace import name
-from twin.tree import Tree
+from twin.tree import Loop, Tree
 
 Vector = tuple[Any, Any, Any]
 Rotation = tuple[Vector, Vector, Vector]
@@ -196,6 +196,17 @@ def world_frames(tree: Tree, at: Placement) -> WorldFrames:
             name(f"R{i + 1}{letter}", row)
         name(f"o{i + 1}", o[i])
     return WorldFrames(R, o, [rotate(R[i], at.axis[i]) for i in range(tree.n)])
+
+
+def shared_point(loop: Loop, frames: WorldFrames, side: int) -> Vector:
+    """The point that two links of a loop share, in the base frame, as one of them has it."""
+    link = loop.joints[side]
+    return add(frames.o[link], rotate(frames.R[link], tuple(loop.points[side].tolist())))
+
+
+def loop_gap(loop: Loop, frames: WorldFrames) -> Vector:
+    """How far a loop is open: its shared point as the first link has it, minus that of the second."""
+    return add(shared_point(loop, frames, 0), scale(-1.0, shared_point(loop, frames, 1)))
 
 
 def tool_frame(tree: Tree, frames: WorldFrames, T_flange_tool: Any) -> tuple[Rotation, Vector]:

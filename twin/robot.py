@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin import recursion
-from twin.errors import RobotError, UnknownNameError
-from twin.tree import Tree, frozen, inertial_parameters, transformed_parameters
+from twin.errors import UnknownNameError
+from twin.tree import Loop, Tree, frozen, inertial_parameters, transformed_parameters
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
 MOUNTINGS = {
@@ -35,6 +32,20 @@ class DH(NamedTuple):
     d: np.ndarray
     a: np.ndarray
     alpha: np.ndarray
+
+
+class Rating(NamedTuple):
+    """What the data sheet promises: `payload` in [kg], `reach` of the wrist centre in [m]."""
+
+    payload: float
+    reach: float
+
+
+class PublishedPose(NamedTuple):
+    """A published pose of the flange, (7,) `[x y z a b c d]`, and what its printed digits leave open."""
+
+    flange: np.ndarray
+    tolerance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +95,15 @@ class Robot:
         tau_max: (n,) torque limits of the drives, in [N m].
         S: (n, n) coupling of the DH angles, `theta = S q + dh.theta0`.
         G, g0: (n_tree, n) and (n_tree,) embedding `q_tree = G q + g0`.
+        driven: the tree joints that the motors turn, one a joint of the pendant; the others are passive.
+        passive_min, passive_max: (n_tree - n,) range of the passive joints, in [rad]: limits between joints.
+        loops: the closed loops, which hold wherever the embedding does.
         gravity: (3,) acceleration of gravity in the base frame, in [m/s^2]; turning it mounts the robot.
         dh: the published Denavit-Hartenberg table, `None` for a robot known by its URDF alone.
         poses: named joint positions, (n,) each, in [rad].
+        published: the published flange pose of some of them.
+        tour: the named poses that the tool visits in the scenario `pose_path`.
+        rating: payload and reach of the data sheet, `None` where unknown.
         payload: what the flange carries.
         bare: the tree without the payload, `None` where there is none.
     """
@@ -101,9 +118,16 @@ class Robot:
     S: np.ndarray
     G: np.ndarray
     g0: np.ndarray
+    driven: tuple[int, ...]
+    passive_min: np.ndarray
+    passive_max: np.ndarray
+    loops: tuple[Loop, ...] = ()
     gravity: np.ndarray = field(default_factory=lambda: frozen(MOUNTINGS["floor"]))
     dh: DH | None = None
     poses: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
+    published: Mapping[str, PublishedPose] = field(default_factory=lambda: MappingProxyType({}))
+    tour: tuple[str, ...] = ()
+    rating: Rating | None = None
     payload: Payload | None = None
     bare: Tree | None = None
 
@@ -115,14 +139,33 @@ class Robot:
     @property
     def joint_names(self) -> tuple[str, ...]:
         """Names of those joints."""
-        return self.tree.names[: self.n]
+        return tuple(self.tree.names[i] for i in self.driven)
+
+    @property
+    def joint_kinds(self) -> tuple[str, ...]:
+        """`"revolute"` or `"prismatic"`, one for each of those joints."""
+        return tuple(self.tree.kinds[i] for i in self.driven)
+
+    @cached_property
+    def passive(self) -> tuple[int, ...]:
+        """The tree joints that no motor turns."""
+        return tuple(i for i in range(self.tree.n) if i not in self.driven)
+
+    def tree_positions(self, q: np.ndarray) -> np.ndarray:
+        """Positions (..., n_tree) of all joints of the tree, in [rad], from `q` (..., n)."""
+        return q @ self.G.T + self.g0
+
+    def passive_angles(self, q: np.ndarray) -> np.ndarray:
+        """Positions (..., n_tree - n) of the passive joints, in [rad], from `q` (..., n)."""
+        passive = list(self.passive)
+        return q @ self.G[passive].T + self.g0[passive]
 
     @cached_property
     def kernels(self) -> Any:
         """The compiled functions of this geometry; see `twin.kernels.kernels_for`."""
         from twin.kernels import kernels_for
 
-        return kernels_for(self.tree, self.G, self.g0)
+        return kernels_for(self.tree, self.G, self.g0, self.loops)
 
     def with_payload(self, payload: Payload | None) -> Robot:
         """The same robot with that payload, or with none, in place of what it carries."""
@@ -145,112 +188,3 @@ class Robot:
         if where not in MOUNTINGS:
             raise UnknownNameError(f"unknown mounting {where!r}: known are {', '.join(MOUNTINGS)}")
         return self.with_gravity(MOUNTINGS[where])
-
-
-def robot_names() -> tuple[str, ...]:
-    """The robots that `load` knows by name."""
-    folders = (entry for entry in resources.files("urdf").iterdir() if entry.is_dir())
-    return tuple(sorted(entry.name for entry in folders if entry.joinpath("robot.toml").is_file()))
-
-
-def load(name_or_path: str | Path) -> Robot:
-    """Load a robot.
-
-    Args:
-        name_or_path: a name from `robot_names()`; a `.urdf` file; or a `robot.toml`, which has its URDF
-            beside it under the name that it gives.
-
-    Raises:
-        UnknownNameError: there is no robot of that name.
-        RobotError: the file is missing, malformed, or describes a body that cannot exist.
-    """
-    text = str(name_or_path)
-    path = Path(text)
-    if path.suffix == ".urdf":
-        return _from_urdf(path)
-    if path.suffix == ".toml":
-        return _from_facts(path)
-    if text not in robot_names():
-        raise UnknownNameError(
-            f"unknown robot {text!r}: known are {', '.join(robot_names())}, "
-            "or the path of a .urdf or a robot.toml"
-        )
-    return _from_facts(Path(str(resources.files("urdf"))) / text / "robot.toml")
-
-
-def _from_urdf(path: Path) -> Robot:
-    from twin.urdf_file import read_urdf
-
-    name, tree, *limits = read_urdf(path)
-    _require_inertia(path, tree)
-    identity, zeros = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n))
-    return Robot(name, path, tree, *limits, S=identity, G=identity, g0=zeros)
-
-
-def _from_facts(path: Path) -> Robot:
-    from urdf.facts import FactsError, read
-
-    try:
-        facts = read(path)
-    except FactsError as error:
-        raise RobotError(str(error)) from error
-    robot = _from_urdf(path.parent / f"{facts['name']}.urdf")
-    table = facts["dh"]
-    dh = DH(
-        theta0=frozen(np.deg2rad(table["theta0_deg"])),
-        d=frozen(table["d"]),
-        a=frozen(table["a"]),
-        alpha=frozen(np.deg2rad(table["alpha_deg"])),
-    )
-    poses = {name: frozen(np.deg2rad(pose["q_deg"])) for name, pose in facts["poses"].items()}
-    _require_agreement(path, robot, dh, poses)
-    return replace(robot, name=facts["name"], dh=dh, poses=MappingProxyType(poses))
-
-
-def _require_inertia(path: Path, tree: Tree) -> None:
-    """Raise `RobotError` where joints move no mass of their own, which leaves accelerations undefined."""
-    somewhere = [0.1 * (i + 1) for i in range(tree.n)]  # in no special position
-    at = recursion.placements(tree, somewhere, math)
-    still, inertias = [0.0] * tree.n, tree.inertias.tolist()
-    units = np.eye(tree.n).tolist()
-    M = np.array([recursion.newton_euler(tree, at, still, unit, inertias, recursion.ZERO) for unit in units])
-    for name, moment in zip(tree.names, np.diag(M), strict=True):
-        if not moment > 0:
-            raise RobotError(f"{path}: joint {name!r} moves no mass; give a link beyond it an <inertial>")
-    scale = np.sqrt(np.diag(M))
-    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
-    if not values[0] > 1e-12:
-        first, second = (tree.names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
-        raise RobotError(
-            f"{path}: joints {first!r} and {second!r} move the same mass in the same way; "
-            "give the link between them an <inertial>"
-        )
-
-
-def _require_agreement(path: Path, robot: Robot, dh: DH, poses: Mapping[str, np.ndarray]) -> None:
-    """Raise `RobotError` where a robot.toml contradicts the URDF beside it."""
-    for name, q in poses.items():
-        for joint, value, low, high in zip(robot.joint_names, q, robot.q_min, robot.q_max, strict=True):
-            if not low <= value <= high:
-                raise RobotError(
-                    f"{path}: pose {name!r} puts {joint} at {np.rad2deg(value):g} degrees, "
-                    f"outside its range of {np.rad2deg(low):g} to {np.rad2deg(high):g}"
-                )
-    q = np.linspace(0.1, 0.6, robot.n)  # in no special position
-    T_dh = np.eye(4)
-    for theta, d, a, alpha in zip(robot.S @ q + dh.theta0, dh.d, dh.a, dh.alpha, strict=True):
-        ct, st, ca, sa = math.cos(theta), math.sin(theta), math.cos(alpha), math.sin(alpha)
-        T_dh = T_dh @ [
-            [ct, -ca * st, sa * st, a * ct],
-            [st, ca * ct, -sa * ct, a * st],
-            [0, sa, ca, d],
-            [0, 0, 0, 1],
-        ]
-    at = recursion.placements(robot.tree, q.tolist(), math)
-    R, p = recursion.tool_frame(robot.tree, recursion.world_frames(robot.tree, at), np.eye(4).tolist())
-    apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))
-    if not apart < 1e-9:
-        raise RobotError(
-            f"{path}: its DH table and {robot.urdf.name} differ by {apart:.3g} in the pose of the flange; "
-            "write the URDF anew with python -m urdf.build"
-        )

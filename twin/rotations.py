@@ -35,7 +35,7 @@ def quaternion_from_matrix(R: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: R is not of shape (..., 3, 3).
     """
-    R = _array(R, "R", (3, 3))
+    R = float_array(R, "R", (3, 3))
     r11, r22, r33 = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     ab, ac, ad = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
     bc, bd, cd = R[..., 0, 1] + R[..., 1, 0], R[..., 0, 2] + R[..., 2, 0], R[..., 1, 2] + R[..., 2, 1]
@@ -86,7 +86,7 @@ def matrix_from_quaternion(quat: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: quat is not of shape (..., 4), or a norm differs from 1 by more than 1e-6, or is NaN.
     """
-    quat = _array(quat, "quat", (4,))
+    quat = float_array(quat, "quat", (4,))
     norm = np.linalg.norm(quat, axis=-1)
     wrong = ~(np.abs(norm - 1.0) <= UNIT_TOLERANCE)
     if np.any(wrong):
@@ -111,7 +111,7 @@ def continuous_quaternions(quats: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: quats is not of shape (N, 4).
     """
-    quats = _array(quats, "quats", (4,))
+    quats = float_array(quats, "quats", (4,))
     if quats.ndim != 2:
         raise ValueError(f"expected quats of shape (N, 4), got {quats.shape}")
     turned = np.sum(quats[1:] * quats[:-1], axis=-1) < 0.0
@@ -135,7 +135,7 @@ def quaternion_product(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: p or q is not of shape (..., 4).
     """
-    p, q = np.broadcast_arrays(_array(p, "p", (4,)), _array(q, "q", (4,)))
+    p, q = np.broadcast_arrays(float_array(p, "p", (4,)), float_array(q, "q", (4,)))
     pa, pv, qa, qv = p[..., :1], p[..., 1:], q[..., :1], q[..., 1:]
     scalar = pa * qa - np.sum(pv * qv, axis=-1, keepdims=True)
     return np.concatenate([scalar, pa * qv + qa * pv + np.cross(pv, qv)], axis=-1)
@@ -154,9 +154,9 @@ def quaternion_rate(quat: ArrayLike, omega: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: quat is not of shape (..., 4) or omega not of shape (..., 3).
     """
-    omega = _array(omega, "omega", (3,))
+    omega = float_array(omega, "omega", (3,))
     spin = np.concatenate([np.zeros_like(omega[..., :1]), omega], axis=-1)
-    return 0.5 * quaternion_product(spin, _array(quat, "quat", (4,)))
+    return 0.5 * quaternion_product(spin, float_array(quat, "quat", (4,)))
 
 
 def pose_vector(T: ArrayLike) -> NDArray[np.float64]:
@@ -171,7 +171,7 @@ def pose_vector(T: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: T is not of shape (..., 4, 4).
     """
-    T = _array(T, "T", (4, 4))
+    T = float_array(T, "T", (4, 4))
     return np.concatenate([T[..., :3, 3], quaternion_from_matrix(T[..., :3, :3])], axis=-1)
 
 
@@ -187,7 +187,7 @@ def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: pose is not of shape (..., 7), or its quaternion is not unit (`matrix_from_quaternion`).
     """
-    pose = _array(pose, "pose", (7,))
+    pose = float_array(pose, "pose", (7,))
     T = np.zeros((*pose.shape[:-1], 4, 4))
     T[..., :3, :3] = matrix_from_quaternion(pose[..., 3:])
     T[..., :3, 3] = pose[..., :3]
@@ -195,8 +195,12 @@ def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
     return T
 
 
-def _array(value: ArrayLike, name: str, tail: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return value as a float array whose last dimensions are `tail`."""
+def float_array(value: ArrayLike, name: str, tail: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return value as a float array whose last dimensions are `tail`.
+
+    Raises:
+        ValueError: they are others; the message calls the array `name`.
+    """
     array = np.asarray(value, dtype=np.float64)
     if array.shape[-len(tail) :] != tail:
         wanted = ", ".join(map(str, tail))

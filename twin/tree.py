@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ class Tree:
 
     Attributes:
         names: joint names.
+        links: names of the links that they move.
         kinds: `"revolute"` or `"prismatic"`, one a joint.
         parents: index of the joint that moves the parent link, -1 for the base.
         T_parent_joint: (n, 4, 4) pose of each joint's frame in its parent link's frame at position 0.
@@ -26,6 +28,7 @@ class Tree:
     """
 
     names: tuple[str, ...]
+    links: tuple[str, ...]
     kinds: tuple[str, ...]
     parents: tuple[int, ...]
     T_parent_joint: FloatArray
@@ -52,6 +55,19 @@ class Tree:
         inertias = self.inertias.copy()
         inertias[joint] += inertia
         return replace(self, inertias=frozen(inertias))
+
+
+class Loop(NamedTuple):
+    """A closed loop of the tree: two links that share a point.
+
+    name: of the loop.
+    joints: of each of the two links, the index of the joint that moves it.
+    points: (2, 3) the shared point in the frame of each link, in [m].
+    """
+
+    name: str
+    joints: tuple[int, int]
+    points: FloatArray
 
 
 def frozen(array: object) -> FloatArray:

@@ -82,6 +82,7 @@ def read_urdf(path: Path) -> UrdfModel:
     limits = np.array([_limits(path, joint) for joint in moving])
     tree = Tree(
         names=tuple(joint.name for joint in moving),
+        links=tuple(joint.child for joint in moving),
         kinds=tuple(MOVING[joint.joint_type] for joint in moving),
         parents=tuple(parents),
         T_parent_joint=frozen(offsets),

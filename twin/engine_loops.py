@@ -1,0 +1,81 @@
+"""Closed loops in the engine: constraints that hold them, solved tightly, and the measure of how tightly.
+
+The parallelogram makes its passive joints affine in the driven ones, so the integrator keeps a loop closed
+whose accelerations are right: over a run the gap stays where rounding puts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from twin.errors import LoopError
+from twin.limits import check_folding
+from twin.robot import Robot
+
+LARGEST_GAP = 1e-9
+"""A loop that is open by more than this, in [m], is an error; held as below it stays at 1e-14."""
+
+LARGEST_FORCE = 1e9  # N: more than any loop needs
+
+
+def close(
+    client: Any,
+    body: int,
+    robot: Robot,
+    joints: Sequence[int],
+    inertial_frame: Callable[[int], np.ndarray],
+) -> None:
+    """Hold the two links of every loop together at the point that they share.
+
+    Args:
+        client: PyBullet's world.
+        body: its number for the robot.
+        robot: whose loops are held.
+        joints: PyBullet's index of every joint of the robot's tree.
+        inertial_frame: gives, for PyBullet's index of a link, the pose (4, 4) of its inertial frame in it.
+    """
+    if not robot.loops:
+        return
+    # By default a loop is solved to 1e-6 only. The solver stops once the residual, a square, is below the
+    # threshold; with a threshold of 0 it never does.
+    client.setPhysicsEngineParameter(numSolverIterations=5000, solverResidualThreshold=1e-25)
+    for loop in robot.loops:
+        links, pivots = [joints[joint] for joint in loop.joints], []
+        for link, point in zip(links, loop.points, strict=True):
+            # A constraint's points are in the inertial frames, their rotation included.
+            T = np.linalg.inv(inertial_frame(link))
+            pivots.append((T[:3, :3] @ point + T[:3, 3]).tolist())
+        held = client.createConstraint(
+            body, links[0], body, links[1], client.JOINT_POINT2POINT, [0, 0, 0], *pivots
+        )
+        client.changeConstraint(held, maxForce=LARGEST_FORCE)
+
+
+def checked_gap(robot: Robot, q_tree: np.ndarray) -> float:
+    """How far the loops are open at most, in [m].
+
+    Args:
+        robot: with loops.
+        q_tree: (n_tree,) positions of all joints of its tree in the engine, in [rad].
+
+    Raises:
+        LoopError: a loop is open by more than `LARGEST_GAP`.
+        LimitError: a loop folds.
+    """
+    gaps = np.empty(3 * len(robot.loops))
+    robot.kernels.loop_gaps(q_tree, gaps)
+    distances = np.sqrt(np.sum(gaps.reshape(-1, 3) ** 2, axis=1))
+    widest = int(np.argmax(distances))
+    gap = float(distances[widest])
+    if not gap <= LARGEST_GAP:
+        loop = robot.loops[widest]
+        first, second = (robot.tree.links[joint] for joint in loop.joints)
+        raise LoopError(
+            f"loop {loop.name} came open: {first} and {second} are {gap:.3g} m apart where they meet, "
+            f"at most {LARGEST_GAP:g} m is allowed; is the motion too fast for the time step?"
+        )
+    check_folding(robot, q_tree[list(robot.driven)])
+    return gap

@@ -1,0 +1,233 @@
+"""Loads robots: by name, from a URDF, or from a `robot.toml` with its URDF beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from twin import loops, recursion
+from twin.errors import LimitError, RobotError, UnknownNameError
+from twin.robot import DH, PublishedPose, Rating, Robot
+from twin.tree import Loop, Tree, frozen
+
+CLOSED = 1e-9
+"""How far apart, in [m], the two points of a closed loop may be in the facts."""
+
+
+def robot_names() -> tuple[str, ...]:
+    """The robots that `load` knows by name."""
+    folders = (entry for entry in resources.files("urdf").iterdir() if entry.is_dir())
+    return tuple(sorted(entry.name for entry in folders if entry.joinpath("robot.toml").is_file()))
+
+
+def load(name_or_path: str | Path) -> Robot:
+    """Load a robot.
+
+    Args:
+        name_or_path: a name from `robot_names()`; a `.urdf` file; or a `robot.toml`, which has its URDF
+            beside it under the name that it gives.
+
+    Raises:
+        UnknownNameError: there is no robot of that name.
+        RobotError: the file is missing, malformed, or describes a body that cannot exist.
+    """
+    text = str(name_or_path)
+    path = Path(text)
+    if path.suffix == ".urdf":
+        return _from_urdf(path)
+    if path.suffix == ".toml":
+        return _from_facts(path)
+    if text not in robot_names():
+        raise UnknownNameError(
+            f"unknown robot {text!r}: known are {', '.join(robot_names())}, "
+            "or the path of a .urdf or a robot.toml"
+        )
+    return _from_facts(Path(str(resources.files("urdf"))) / text / "robot.toml")
+
+
+def _from_urdf(path: Path) -> Robot:
+    from twin.urdf_file import read_urdf
+
+    name, tree, *limits = read_urdf(path)
+    _require_inertia(path, tree)
+    identity, zeros, none = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n)), frozen(np.zeros(0))
+    driven = tuple(range(tree.n))
+    return Robot(
+        name,
+        path,
+        tree,
+        *limits,
+        S=identity,
+        G=identity,
+        g0=zeros,
+        driven=driven,
+        passive_min=none,
+        passive_max=none,
+    )
+
+
+def _from_facts(path: Path) -> Robot:
+    from urdf.facts import FactsError, read
+
+    try:
+        facts = read(path)
+    except FactsError as error:
+        raise RobotError(str(error)) from error
+    robot = _embedded(path, _from_urdf(path.parent / f"{facts['name']}.urdf"), facts)
+    table = facts["dh"]
+    robot = replace(
+        robot,
+        name=facts["name"],
+        S=frozen(table.get("coupling", np.eye(robot.n))),
+        dh=DH(
+            theta0=frozen(np.deg2rad(table["theta0_deg"])),
+            d=frozen(table["d"]),
+            a=frozen(table["a"]),
+            alpha=frozen(np.deg2rad(table["alpha_deg"])),
+        ),
+        loops=tuple(_loop(path, robot, name, loop) for name, loop in facts.get("loop", {}).items()),
+        poses=_mapping((name, frozen(np.deg2rad(pose["q_deg"]))) for name, pose in facts["poses"].items()),
+        published=_mapping(
+            (name, PublishedPose(frozen(pose["flange"]), float(pose["flange_tolerance"])))
+            for name, pose in facts["poses"].items()
+            if "flange" in pose
+        ),
+        tour=tuple(facts["tour"]["poses"]) if "tour" in facts else (),
+        rating=Rating(facts["rating"]["payload"], facts["rating"]["reach"]) if "rating" in facts else None,
+    )
+    _require_closed_loops(path, robot)
+    _require_agreement(path, robot)
+    return robot
+
+
+def _mapping(items: Any) -> Mapping[str, Any]:
+    return MappingProxyType(dict(items))
+
+
+def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
+    """The robot of the URDF with the pendant's joints as its coordinates: the others follow them."""
+    tree, names = robot.tree, facts["joints"]["names"]
+    rows = {name: joint["q"] for name, joint in facts.get("joint", {}).items() if "q" in joint}
+    for name in (*names, *rows):
+        if name not in tree.names:
+            raise RobotError(
+                f"{path}: {robot.urdf.name} has no moving joint {name!r}, only {', '.join(tree.names)}"
+            )
+    for name in tree.names:
+        if name not in names and name not in rows:
+            raise RobotError(
+                f"{path}: joint {name!r} of {robot.urdf.name} is neither in joints.names nor has a table "
+                f"[joint.{name}] with its row q"
+            )
+    driven = tuple(tree.names.index(name) for name in names)
+    passive = [i for i in range(tree.n) if i not in driven]
+    G = np.zeros((tree.n, len(driven)))
+    G[list(driven)] = np.eye(len(driven))
+    for i in passive:
+        G[i] = rows[tree.names[i]]
+    return replace(
+        robot,
+        G=frozen(G),
+        driven=driven,
+        q_min=frozen(robot.q_min[list(driven)]),
+        q_max=frozen(robot.q_max[list(driven)]),
+        qd_max=frozen(robot.qd_max[list(driven)]),
+        tau_max=frozen(robot.tau_max[list(driven)]),
+        passive_min=frozen(robot.q_min[passive]),
+        passive_max=frozen(robot.q_max[passive]),
+    )
+
+
+def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
+    """The loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
+    tree, joints, points = robot.tree, [], []
+    frames = recursion.world_frames(tree, recursion.placements(tree, robot.g0.tolist(), math))
+    for link, point in zip(facts["links"], facts["at"], strict=True):
+        if f"link_{link}" not in tree.links:
+            raise RobotError(f"{path}: loop {name!r} names link {link!r}, which no joint of the URDF moves")
+        joint = tree.links.index(f"link_{link}")
+        joints.append(joint)
+        points.append(np.array(frames.R[joint]).T @ (np.array(point) - np.array(frames.o[joint])))
+    return Loop(name, (joints[0], joints[1]), frozen(points))
+
+
+def _require_inertia(path: Path, tree: Tree) -> None:
+    """Raise `RobotError` where joints move no mass of their own, which leaves accelerations undefined."""
+    somewhere = [0.1 * (i + 1) for i in range(tree.n)]  # in no special position
+    at = recursion.placements(tree, somewhere, math)
+    still, inertias = [0.0] * tree.n, tree.inertias.tolist()
+    units = np.eye(tree.n).tolist()
+    M = np.array([recursion.newton_euler(tree, at, still, unit, inertias, recursion.ZERO) for unit in units])
+    for name, moment in zip(tree.names, np.diag(M), strict=True):
+        if not moment > 0:
+            raise RobotError(f"{path}: joint {name!r} moves no mass; give a link beyond it an <inertial>")
+    scale = np.sqrt(np.diag(M))
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    if not values[0] > 1e-12:
+        first, second = (tree.names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
+        raise RobotError(
+            f"{path}: joints {first!r} and {second!r} move the same mass in the same way; "
+            "give the link between them an <inertial>"
+        )
+
+
+def _require_closed_loops(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where a loop is open, at the zero pose or anywhere that the embedding leads."""
+    somewhere = 0.3 * np.sin(1.0 + np.arange(robot.n))  # in no special position
+    for q, told in (
+        (np.zeros(robot.n), "does not close at the zero pose"),
+        (
+            somewhere,
+            f"is contradicted by the embedding: at q = {np.rad2deg(somewhere).round(1).tolist()} degrees",
+        ),
+    ):
+        q_tree = robot.tree_positions(q)
+        for loop, gap in zip(robot.loops, loops.gaps(robot, q_tree), strict=True):
+            distance = float(np.linalg.norm(gap))
+            if not distance < CLOSED:
+                a, b = (robot.tree.links[joint] for joint in loop.joints)
+                raise RobotError(
+                    f"{path}: loop {loop.name!r} {told}: {a} and {b} are {distance:.3g} m apart "
+                    f"where they should meet; expected less than {CLOSED:g} m"
+                )
+
+
+def _require_agreement(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where a robot.toml contradicts itself or the URDF beside it."""
+    from twin.limits import check_position
+
+    dh = robot.dh
+    assert dh is not None
+    for name, q in robot.poses.items():
+        try:
+            check_position(robot, q)
+        except LimitError as error:
+            raise RobotError(f"{path}: pose {name!r}: {error}") from error
+    for name in robot.tour:
+        if name not in robot.poses:
+            raise RobotError(f"{path}: tour names the pose {name!r}, known are {', '.join(robot.poses)}")
+    q = np.linspace(0.1, 0.6, robot.n)  # in no special position
+    T_dh = np.eye(4)
+    for theta, d, a, alpha in zip(robot.S @ q + dh.theta0, dh.d, dh.a, dh.alpha, strict=True):
+        ct, st, ca, sa = math.cos(theta), math.sin(theta), math.cos(alpha), math.sin(alpha)
+        T_dh = T_dh @ [
+            [ct, -ca * st, sa * st, a * ct],
+            [st, ca * ct, -sa * ct, a * st],
+            [0, sa, ca, d],
+            [0, 0, 0, 1],
+        ]
+    at = recursion.placements(robot.tree, robot.tree_positions(q).tolist(), math)
+    R, p = recursion.tool_frame(robot.tree, recursion.world_frames(robot.tree, at), np.eye(4).tolist())
+    apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))
+    if not apart < 1e-9:
+        raise RobotError(
+            f"{path}: its DH table and {robot.urdf.name} differ by {apart:.3g} in the pose of the flange; "
+            "write the URDF anew with python -m urdf.build"
+        )

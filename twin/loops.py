@@ -1,0 +1,53 @@
+"""Closed loops of a robot's tree: whether they are closed, and how far they are from folding flat.
+
+A parallelogram makes its passive joints affine in the driven ones, `q_tree = G q + g0`; where that holds, the
+loop is closed.  In the engine it is closed by a constraint, and may come open.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin import recursion
+from twin.tree import Loop
+
+if TYPE_CHECKING:
+    from twin.robot import Robot
+
+
+def gaps(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
+    """How far the loops are open.
+
+    Args:
+        robot: with m loops.
+        q_tree: (n_tree,) positions of all joints of the tree, in [rad].
+
+    Returns:
+        (m, 3) from the shared point as the loop's second link has it to that of the first, base axes, in [m].
+    """
+    frames = _frames(robot, q_tree)
+    return np.array([recursion.loop_gap(loop, frames) for loop in robot.loops]).reshape(-1, 3)
+
+
+def clearance(robot: Robot, loop: Loop, q: np.ndarray) -> float:
+    """How far a loop is from folding flat, in [m]: 0 where the links that close it fall into line.
+
+    That is the distance of the second link's joint from the line through the first link's joint and the
+    shared point.  In a parallelogram that is the distance between its two long sides.
+
+    Args:
+        robot: the loop's.
+        loop: one of `robot.loops`.
+        q: (n,) joint positions, in [rad].
+    """
+    frames = _frames(robot, robot.tree_positions(q))
+    first, second = (np.array(frames.o[joint]) for joint in loop.joints)
+    along = np.array(recursion.shared_point(loop, frames, 0)) - first
+    return float(np.linalg.norm(np.cross(second - first, along)) / np.linalg.norm(along))
+
+
+def _frames(robot: Robot, q_tree: np.ndarray) -> recursion.WorldFrames:
+    return recursion.world_frames(robot.tree, recursion.placements(robot.tree, q_tree.tolist(), math))
