@@ -4,10 +4,11 @@
 
 Frames: every link frame sits at its joint and is parallel to the base frame at the zero pose, so that axes
 are exactly +-x, +-y or +-z; `tool0` is the last Denavit-Hartenberg frame. Joint origins and axes come from
-the DH table: frame i - 1 of that table lies on the axis of joint i, its z axis along it.
+the DH table: frame i - 1 of that table lies on the axis of joint i, its z axis along it. A joint that has a
+table of its own in `robot.toml` takes them from there. The joints of the chain to `tool0` come first.
 
-Masses share the robot's mass in proportion to the links' volumes (Aliaga 2019, eq. (3.5)); the CAD's
-inertia tensors are scaled to them. Inertials are given in principal axes, because an engine that diagonalises
+Masses share the robot's mass in proportion to the links' volumes (Aliaga 2019, eq. (3.5)), and the inertia
+tensors are scaled to them. Inertials are given in principal axes, because an engine that diagonalises
 a tensor itself (Bullet) does so to 1e-8 only; the base link, which never moves, keeps the base frame's axes.
 
 The same facts give the same bytes on every machine: all arithmetic is decimal (`urdf.exact`), and a number
@@ -16,12 +17,13 @@ is written as the shortest text that reads back as the nearest double.
 
 import sys
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from urdf import exact
 from urdf.facts import FactsError, read
+from urdf.joints import Joint, tree
+from urdf.solids import Bulk, bulk
 
 HERE = Path(__file__).parent
 QUARTER_TURNS = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}  # angle in [deg] -> cosine, sine
@@ -57,24 +59,23 @@ def dh_frames(dh: dict[str, Any]) -> list[tuple[exact.Matrix, exact.Vector]]:
     return frames
 
 
-def masses(facts: dict[str, Any]) -> dict[str, Decimal]:
+def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
     """Each link's share of the robot's mass, by volume, in [kg]: Aliaga 2019, eq. (3.5)."""
-    volumes = {link: Decimal(values["volume_mm3"]) for link, values in facts["link"].items()}
-    total = sum(volumes.values(), Decimal(0))
-    return {link: Decimal(facts["mass"]) * volume / total for link, volume in volumes.items()}
+    total = sum((bulk.volume for bulk in bulks.values()), Decimal(0))
+    return {link: Decimal(facts["mass"]) * bulk.volume / total for link, bulk in bulks.items()}
 
 
-def inertial(link: str, values: dict[str, Any], mass: Decimal, origin: exact.Vector) -> list[str]:
+def inertial(link: str, bulk: Bulk, mass: Decimal, origin: exact.Vector) -> list[str]:
     """The `<inertial>` of one link whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
-    com = [Decimal(values["com"][k]) - origin[k] for k in range(3)]
-    xx, yy, zz, xy, xz, yz = (Decimal(x) * mass / Decimal(values["mass_1000"]) for x in values["inertia"])
-    tensor = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+    com = [bulk.com[k] - origin[k] for k in range(3)]
+    tensor = [[mass * x for x in row] for row in bulk.inertia]
     moments, R = exact.principal_axes(tensor)
     if not min(moments) > 0 or not 2 * max(moments) <= sum(moments, Decimal(0)):
         raise FactsError(
             f"link.{link}: no body has the principal moments {text(*moments)} kg m^2: expected all above 0 "
             "and none larger than the sum of the other two"
         )
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
     rpy = [Decimal(0)] * 3 if link == "base" else exact.roll_pitch_yaw(R)
     six = [xx, xy, xz, yy, yz, zz] if link == "base" else [moments[0], 0, 0, moments[1], 0, moments[2]]
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -110,16 +111,32 @@ def geometry(kind: str, shape: dict[str, Any], origin: exact.Vector) -> list[str
     return [f"    <{kind}>", *lines, f"    </{kind}>"]
 
 
-def joint(i: int, facts: dict[str, Any], offset: exact.Vector, axis: exact.Vector) -> list[str]:
-    """The `<joint>` number i + 1, `offset` and `axis` (3,) in base axes, the former from the joint before."""
+def limits(name: str, facts: dict[str, Any]) -> dict[str, Decimal | int]:
+    """The attributes of a joint's `<limit>`.
+
+    A passive joint is as fast as the pendant's joints make it at their top speeds, and has no effort.
+    """
     joints = facts["joints"]
-    angles = {"lower": "q_min_deg", "upper": "q_max_deg", "velocity": "qd_max_deg_s"}
-    limit = {name: exact.radians(Decimal(joints[key][i])) for name, key in angles.items()}
-    limit["effort"] = joints["effort"][i]
+    if name in joints["names"]:
+        i = joints["names"].index(name)
+        low, high, speed = (joints[key][i] for key in ("q_min_deg", "q_max_deg", "qd_max_deg_s"))
+        effort = joints["effort"][i]
+    else:
+        passive = facts["joint"][name]
+        low, high = passive["range_deg"]
+        speed = sum(abs(c) * top for c, top in zip(passive["q"], joints["qd_max_deg_s"], strict=True))
+        effort = 0
+    angles = {"lower": low, "upper": high, "velocity": speed}
+    return {**{key: exact.radians(Decimal(angle)) for key, angle in angles.items()}, "effort": effort}
+
+
+def joint(moved: Joint, facts: dict[str, Any], offset: exact.Vector, axis: exact.Vector) -> list[str]:
+    """A `<joint>`; `offset` from the parent's frame and `axis`, (3,) in base axes."""
+    limit = limits(moved.name, facts)
     return [
-        f'  <joint name="{joints["names"][i]}" type="revolute">',
-        f'    <parent link="{link_name(i)}"/>',
-        f'    <child link="{link_name(i + 1)}"/>',
+        f'  <joint name="{moved.name}" type="revolute">',
+        f'    <parent link="{link_name(moved.parent)}"/>',
+        f'    <child link="{link_name(moved.child)}"/>',
         f'    <origin xyz="{text(*offset)}" rpy="0 0 0"/>',
         f'    <axis xyz="{text(*axis)}"/>',
         "    <limit " + " ".join(f'{name}="{text(x)}"' for name, x in limit.items()) + "/>",
@@ -127,8 +144,8 @@ def joint(i: int, facts: dict[str, Any], offset: exact.Vector, axis: exact.Vecto
     ]
 
 
-def tool(n: int, offset: exact.Vector, R: exact.Matrix) -> list[str]:
-    """The frame `tool0` of an arm with n joints, massless: a link without `<inertial>` would weigh 1 kg."""
+def tool(parent: str, offset: exact.Vector, R: exact.Matrix) -> list[str]:
+    """The frame `tool0` of an arm's last link, massless: a link without `<inertial>` would weigh 1 kg."""
     return [
         '  <link name="tool0">',
         "    <inertial>",
@@ -138,7 +155,7 @@ def tool(n: int, offset: exact.Vector, R: exact.Matrix) -> list[str]:
         "    </inertial>",
         "  </link>",
         '  <joint name="joint_tool" type="fixed">',
-        f'    <parent link="{link_name(n)}"/>',
+        f'    <parent link="{link_name(parent)}"/>',
         '    <child link="tool0"/>',
         f'    <origin xyz="{text(*offset)}" rpy="{text(*exact.roll_pitch_yaw(R))}"/>',
         "  </joint>",
@@ -146,11 +163,17 @@ def tool(n: int, offset: exact.Vector, R: exact.Matrix) -> list[str]:
 
 
 def urdf(facts: dict[str, Any]) -> str:
-    """The whole URDF of a serial arm as text; `facts` read with `parse_float=Decimal`."""
+    """The whole URDF of an arm as text; `facts` read with `parse_float=Decimal`."""
     with exact.precisely():
-        frames, mass, n = dh_frames(facts["dh"]), masses(facts), len(facts["joints"]["names"])
-        origins = [frames[0][1], *(p for _, p in frames[:-1])]  # of the links' frames: base, 1 .. n
-        steps = [[b[k] - a[k] for k in range(3)] for a, b in pairwise([*origins, frames[n][1]])]
+        frames, (chain, others), n = dh_frames(facts["dh"]), tree(facts), len(facts["joints"]["names"])
+        bulks = {link: bulk(values) for link, values in facts["link"].items()}
+        mass, listed = masses(facts, bulks), facts.get("joint", {})
+        origins, axes = {"base": frames[0][1]}, {}
+        for i, moved in enumerate(chain + others):
+            own = listed.get(moved.name)
+            R, p = frames[min(i, n)]
+            origins[moved.child] = [Decimal(x) for x in own["at"]] if own else p
+            axes[moved.name] = [Decimal(x) for x in own["axis"]] if own else [row[2] for row in R]
         lines = [
             '<?xml version="1.0" encoding="utf-8"?>',
             f"<!-- Written by `python -m urdf.build {facts['name']}` from robot.toml: change that file. -->",
@@ -158,23 +181,31 @@ def urdf(facts: dict[str, Any]) -> str:
         ]
         for color, rgba in facts["colors"].items():
             lines.append(f'  <material name="{color}"><color rgba="{text(*rgba)}"/></material>')
-        for i, origin in enumerate(origins):
-            link = str(i or "base")
-            values = facts["link"][link]
-            lines.append(f'  <link name="{link_name(i)}">')
-            lines += inertial(link, values, mass[link], origin)
+        for link, origin in origins.items():
+            lines.append(f'  <link name="{link_name(link)}">')
+            lines += inertial(link, bulks[link], mass[link], origin)
             for kind in ("visual", "collision"):
-                for shape in values[kind]:
+                for shape in facts["link"][link][kind]:
                     lines += geometry(kind, shape, origin)
             lines.append("  </link>")
-        for i in range(n):
-            lines += joint(i, facts, steps[i], [row[2] for row in frames[i][0]])
-        return "\n".join([*lines, *tool(n, steps[n], frames[n][0]), "</robot>"]) + "\n"
+
+        def between(start: exact.Vector, end: exact.Vector) -> exact.Vector:
+            return [end[k] - start[k] for k in range(3)]
+
+        def step(moved: Joint) -> list[str]:
+            offset = between(origins[moved.parent], origins[moved.child])
+            return joint(moved, facts, offset, axes[moved.name])
+
+        lines += [line for moved in chain for line in step(moved)]
+        last, (R, flange) = chain[-1].child, frames[n]
+        lines += tool(last, between(origins[last], flange), R)
+        lines += [line for moved in others for line in step(moved)]
+        return "\n".join([*lines, "</robot>"]) + "\n"
 
 
-def link_name(i: int) -> str:
-    """The URDF's name of link i, 0 being the base."""
-    return f"link_{i}" if i else "base_link"
+def link_name(link: str) -> str:
+    """The URDF's name of a link."""
+    return "base_link" if link == "base" else f"link_{link}"
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,0 +1,117 @@
+"""Checks tables of a `robot.toml` against their kinds: which keys they have, and what stands under each.
+
+A kind is "text", "texts" (a list of them), "names" (a list of different names), "number" (above 0), "table",
+"shapes" or "solid" (inline tables, see `urdf.facts`), the length of an array of numbers, or a pair (rows,
+columns) for a list of such arrays; `N` counts joints. A key ending in "?" may be left out; "*" is any key.
+"""
+
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+N = -1  # stands for the number of joints
+SHAPES = {
+    "box": {"box": 3, "at": 3, "rpy_deg?": 3},
+    "cylinder": {"cylinder": "number", "from": 3, "to": 3},
+    "sphere": {"sphere": "number", "at": 3},
+}
+SOLIDS = {"box": {"box": 3, "at": 3}, "cylinder": SHAPES["cylinder"]}
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+class FactsError(ValueError):
+    """A `robot.toml` that is missing, malformed, or describes a body that cannot exist; one sentence."""
+
+
+def check_table(table: str, values: Any, kinds: dict[str, Any], joints: int) -> None:
+    """Raise `FactsError` where a key is unknown or missing, or a value not of its kind, length or range."""
+    check_values(table, check_keys(table, values, kinds), kinds, joints)
+
+
+def check_keys(table: str, values: Any, kinds: dict[str, Any]) -> dict[str, Any]:
+    """The table itself; raises `FactsError` where a key is unknown or missing."""
+    where = f"table [{table}]" if table else "the top level"
+    if not isinstance(values, dict):
+        raise FactsError(f"expected a table [{table}], got {values!r}")
+    if "*" in kinds:
+        return values
+    known = [key.rstrip("?") for key in kinds]
+    for key in values:
+        if key not in known:
+            raise FactsError(f"unknown key {key!r} in {where}: known are {', '.join(known)}")
+    for key in kinds:
+        if not key.endswith("?") and key not in values:
+            raise FactsError(f"{where} lacks the key {key!r}")
+    return values
+
+
+def check_values(table: str, values: dict[str, Any], kinds: dict[str, Any], joints: int) -> None:
+    """Raise `FactsError` where a value is not of its kind, its length or its range."""
+    for key, value in values.items():
+        where = f"{table}.{key}" if table else key
+        kind = next(kinds[known] for known in (key, f"{key}?", "*") if known in kinds)
+        if kind == "text":
+            if not isinstance(value, str) or not value.strip():
+                raise FactsError(f"{where}: expected a text, got {value!r}")
+        elif kind == "texts":
+            if not isinstance(value, list) or not value or not all(isinstance(x, str) for x in value):
+                raise FactsError(f"{where}: expected a list of texts, got {value!r}")
+        elif kind == "names":
+            check_names(where, value)
+        elif kind == "number":
+            if not is_number(value) or not value > 0:
+                raise FactsError(f"{where}: expected a number above 0, got {value}")
+        elif kind == "shapes":
+            if not isinstance(value, list):
+                raise FactsError(f"{where}: expected a list of shapes, got {value!r}")
+            for shape in value:
+                check_shape(where, shape, SHAPES, colored=key == "visual")
+        elif kind == "solid":
+            check_shape(where, value, SOLIDS, colored=False)
+        elif isinstance(kind, tuple):
+            rows, columns = (joints if length == N else length for length in kind)
+            if not isinstance(value, list) or len(value) != rows:
+                got = f"{len(value)}" if isinstance(value, list) else f"{value!r}"
+                raise FactsError(f"{where}: expected {rows} rows of {columns} numbers, got {got}")
+            for number, row in enumerate(value, start=1):
+                check_numbers(f"row {number} of {where}", row, columns)
+        elif isinstance(kind, int):
+            check_numbers(where, value, joints if kind == N else kind)
+
+
+def check_names(where: str, value: Any) -> None:
+    """Raise `FactsError` unless `value` is a list of different names."""
+    if not isinstance(value, list) or not value or len(set(map(str, value))) < len(value):
+        raise FactsError(f"{where}: expected a list of different names, got {value!r}")
+    for name in value:
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise FactsError(f"{where}: expected names of letters, digits and _, got {name!r}")
+
+
+def check_numbers(where: str, value: Any, length: int) -> None:
+    """Raise `FactsError` unless `value` is an array of `length` finite numbers."""
+    if not isinstance(value, list) or len(value) != length:
+        got = f"{len(value)}" if isinstance(value, list) else f"{value!r}"
+        raise FactsError(f"{where}: expected {length} numbers, got {got}")
+    for number in value:
+        if not is_number(number):
+            raise FactsError(f"{where}: expected finite numbers, got {number}")
+
+
+def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colored: bool) -> None:
+    """Raise `FactsError` unless `shape` is one of the inline tables of `known`, with a colour if so asked."""
+    kinds = [kind for kind in known if isinstance(shape, dict) and kind in shape]
+    if len(kinds) != 1:
+        raise FactsError(f"{where}: expected one of {', '.join(known)} in a shape, got {shape!r}")
+    keys = {**known[kinds[0]], "color": "text"} if colored else known[kinds[0]]
+    check_table(where, shape, keys, 0)
+    if kinds == ["cylinder"] and shape["from"] == shape["to"]:
+        raise FactsError(f"{where}: a cylinder from {shape['from']} to the same point has no length")
+    if kinds == ["box"] and not all(size > 0 for size in shape["box"]):
+        raise FactsError(f"{where}: expected box sizes above 0, got {shape['box']}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a finite number (TOML's `true` is not, though Python counts it as 1)."""
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,56 @@
+"""Volume, centre of mass and inertia of a link: the CAD's, or those of a homogeneous solid."""
+
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from urdf import exact
+
+
+class Bulk(NamedTuple):
+    """How a link's mass is spread, whatever its mass.
+
+    volume: in [m^3].
+    com: (3,) centre of mass in the base frame at the zero pose, in [m].
+    inertia: (3, 3) inertia about the com for each kg of mass, in base axes, in [m^2].
+    """
+
+    volume: Decimal
+    com: exact.Vector
+    inertia: exact.Matrix
+
+
+def bulk(values: dict[str, Any]) -> Bulk:
+    """The bulk that a table `[link.*]` describes."""
+    if "solid" not in values:
+        return cad(values)
+    solid = values["solid"]
+    return box(solid) if "box" in solid else cylinder(solid)
+
+
+def cad(values: dict[str, Any]) -> Bulk:
+    """The bulk of CAD values: `inertia` xx, yy, zz, xy, xz, yz is that of `mass_1000`."""
+    volume = Decimal(values["volume_mm3"]) * Decimal("1e-9")
+    mass = Decimal(values["mass_1000"]) if "mass_1000" in values else 1000 * volume
+    xx, yy, zz, xy, xz, yz = (Decimal(x) / mass for x in values["inertia"])
+    return Bulk(volume, [Decimal(x) for x in values["com"]], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def box(solid: dict[str, Any]) -> Bulk:
+    """The bulk of a box along the base axes: Ixx = m (ly^2 + lz^2) / 12, and so on."""
+    x, y, z = (Decimal(size) for size in solid["box"])
+    zero = Decimal(0)
+    moments = [(y * y + z * z) / 12, (x * x + z * z) / 12, (x * x + y * y) / 12]
+    inertia = [[moments[i] if i == j else zero for j in range(3)] for i in range(3)]
+    return Bulk(x * y * z, [Decimal(p) for p in solid["at"]], inertia)
+
+
+def cylinder(solid: dict[str, Any]) -> Bulk:
+    """The bulk of a cylinder: m r^2 / 2 about its axis u, m (r^2 / 4 + l^2 / 12) across it."""
+    start, end = ([Decimal(x) for x in solid[key]] for key in ("from", "to"))
+    radius = Decimal(solid["cylinder"])
+    length = sum(((b - a) ** 2 for a, b in zip(start, end, strict=True)), Decimal(0)).sqrt()
+    u = [(b - a) / length for a, b in zip(start, end, strict=True)]
+    along, across = radius**2 / 2, radius**2 / 4 + length**2 / 12
+    inertia = [[across * int(i == j) + (along - across) * u[i] * u[j] for j in range(3)] for i in range(3)]
+    com = [(a + b) / 2 for a, b in zip(start, end, strict=True)]
+    return Bulk(exact.PI * radius**2 * length, com, inertia)
