@@ -1,0 +1,245 @@
+"""Euler angles and axis and angle: both ways, at and near their singularities, and their rates."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from twin.errors import SingularityError
+from twin.euler_angles import (
+    axis_angle_from_matrix,
+    euler_from_matrix,
+    euler_rate_inverse,
+    euler_rate_matrix,
+    euler_rate_matrix_dot,
+    matrix_from_axis_angle,
+    matrix_from_euler,
+)
+
+SEQUENCES = ("zyx", "zyz")
+TURN = 2 * np.pi
+NEAR = (0.0, 1e-300, 1e-17, 1e-15, 1e-13, 1e-12, 1e-8, 1e-7, 1e-4)
+SINGULAR_THETA = {"zyx": (np.pi / 2, -np.pi / 2), "zyz": (0.0, np.pi, -np.pi)}
+
+
+def about(axis, angle):
+    """The matrix of a turn about a coordinate axis, written out: independent of scipy and of the module."""
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array(
+        {
+            "x": [[1, 0, 0], [0, c, -s], [0, s, c]],
+            "y": [[c, 0, s], [0, 1, 0], [-s, 0, c]],
+            "z": [[c, -s, 0], [s, c, 0], [0, 0, 1]],
+        }[axis]
+    )
+
+
+def product(angles, sequence):
+    matrices = [[about(axis, x) for axis, x in zip(sequence, row, strict=True)] for row in angles]
+    return np.array([A @ B @ C for A, B, C in matrices])
+
+
+def random_angles(count=300, seed=0):
+    return np.random.default_rng(seed).uniform(-np.pi, np.pi, (count, 3))
+
+
+def awkward_angles(sequence):
+    """Theta at and beside its singular values, with special values of phi and psi."""
+    special = (0.0, np.pi, -np.pi, np.pi / 2, 1e-8, 0.7, -2.1)
+    thetas = [base + s * d for base in SINGULAR_THETA[sequence] for d in NEAR for s in (1, -1)]
+    return np.array([(p, t, s) for t in thetas for p, s in itertools.product(special, special)])
+
+
+def apart(angles, others):
+    difference = angles - others
+    return np.max(np.abs(difference - TURN * np.rint(difference / TURN)))
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_matrices_are_the_products_of_the_three_turns(sequence):
+    angles = np.concatenate([random_angles(), awkward_angles(sequence)])
+    expected = product(angles, sequence)
+    np.testing.assert_allclose(matrix_from_euler(angles, sequence), expected, rtol=0, atol=2e-15)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_angles_give_the_rotation_back_wherever_it_is(sequence, lower):
+    angles = np.concatenate([random_angles(), awkward_angles(sequence)])
+    R = product(angles, sequence)
+    found = euler_from_matrix(R, sequence, lower=lower)
+    # Within 1e-13 of the singularity phi is put at 0, which costs as much of the rotation.
+    tolerance = np.where(np.isin(np.arange(len(angles)), np.arange(300)), 2e-15, 3e-13)[:, None, None]
+    assert np.all(np.abs(product(found, sequence) - R) <= tolerance)
+    assert np.all(np.abs(found) <= (np.pi, 1.5 * np.pi, np.pi))
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_of_the_two_triplets_one_is_the_given_one(sequence):
+    angles = random_angles()
+    R = product(angles, sequence)
+    upper, lower = (euler_from_matrix(R, sequence, lower=b) for b in (False, True))
+    theta = upper[:, 1]
+    assert (
+        np.all(np.abs(theta) <= np.pi / 2) if sequence == "zyx" else np.all((theta >= 0) & (theta <= np.pi))
+    )
+    other = upper + np.array([np.pi, 0, np.pi])
+    other[:, 1] = np.pi - theta if sequence == "zyx" else -theta
+    assert apart(lower, other) < 1e-12
+    nearest = [min(apart(a, u), apart(a, v)) for a, u, v in zip(angles, upper, lower, strict=True)]
+    assert max(nearest) < 1e-12
+    first = [apart(a, u) < 1e-6 for a, u in zip(angles, upper, strict=True)]
+    assert 50 < sum(first) < 250
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_printed_equations(sequence):
+    """Kawasaki (5) with both signs, and the manual's (3.22)-(3.25), as they stand."""
+    R = product(random_angles(seed=1), sequence)
+    r = {(i, j): R[:, i - 1, j - 1] for i in (1, 2, 3) for j in (1, 2, 3)}
+    for sign, lower in ((1, False), (-1, True)):
+        if sequence == "zyz":
+            theta = np.arctan2(sign * np.hypot(r[1, 3], r[2, 3]), r[3, 3])
+            phi = np.arctan2(sign * r[2, 3], sign * r[1, 3])
+            psi = np.arctan2(sign * r[3, 2], -sign * r[3, 1])
+        else:
+            theta = np.arctan2(-r[3, 1], sign * np.hypot(r[3, 2], r[3, 3]))
+            phi = np.arctan2(sign * r[2, 1], sign * r[1, 1])
+            psi = np.arctan2(sign * r[3, 2], sign * r[3, 3])
+        printed = np.stack([phi, theta, psi], axis=1)
+        assert apart(euler_from_matrix(R, sequence, lower=lower), printed) < 1e-12
+
+
+def test_the_pitch_of_the_upper_signs_is_not_in_0_to_pi():
+    """The manual's text below (3.23) says (0, pi); the equation itself gives (-pi/2, pi/2)."""
+    found = euler_from_matrix(product([(0.4, -0.3, 0.2)], "zyx"), "zyx")
+    np.testing.assert_allclose(found, [(0.4, -0.3, 0.2)], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(euler_from_matrix(np.eye(3), "zyx"), np.zeros(3))  # where r21 = 0
+
+
+def test_published_orientation_of_the_youbot():
+    """Manual, q2ZYXeul([1 2 3 4 5]) from the printed T5, whose four digits allow 2e-4."""
+    R = [[0.6673, -0.7108, 0.2227], [-0.7356, -0.5819, 0.3468], [-0.1169, -0.3952, -0.9111]]
+    np.testing.assert_allclose(euler_from_matrix(R, "zyx"), (-0.8341, 0.1172, -2.7323), rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_at_the_singularity_phi_is_zero_and_psi_takes_the_turn(sequence):
+    for theta in SINGULAR_THETA[sequence]:
+        R = product([(0.9, theta, 0.4)], sequence)
+        upper, lower = (euler_from_matrix(R, sequence, lower=b)[0] for b in (False, True))
+        assert upper[0] == lower[0] == 0.0
+        assert apart(upper, lower) < 1e-15
+        together = theta == -np.pi / 2 if sequence == "zyx" else theta == 0.0
+        expected = 0.4 + 0.9 if together else 0.4 - 0.9
+        assert abs(upper[2] - expected) < 1e-15
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_the_rate_matrix_makes_the_angular_velocity(sequence):
+    angles, rates = random_angles(100), random_angles(100, seed=2)
+    h = 1e-4
+
+    def turn(step):
+        ahead, behind = (Rotation.from_matrix(product(angles + s * step * rates, sequence)) for s in (1, -1))
+        return (ahead * behind.inv()).as_rotvec() / (2 * step)
+
+    omega = (4 * turn(h) - turn(2 * h)) / 3
+    found = np.einsum("kij,kj->ki", euler_rate_matrix(angles, sequence), rates)
+    np.testing.assert_allclose(found, omega, rtol=0, atol=2e-10)  # fourth differences
+    ahead, behind = (euler_rate_matrix(angles + s * 1e-5 * rates, sequence) for s in (1, -1))
+    derivative = (ahead - behind) / 2e-5
+    np.testing.assert_allclose(euler_rate_matrix_dot(angles, rates, sequence), derivative, rtol=0, atol=3e-9)
+
+
+def test_the_rate_matrix_is_the_printed_one():
+    phi, theta, psi = 0.3, -0.8, 1.9
+    c, s, ct, st = np.cos(phi), np.sin(phi), np.cos(theta), np.sin(theta)
+    printed = [[0, -s, c * ct], [0, c, s * ct], [1, 0, -st]]  # manual, eq. (3.32)
+    np.testing.assert_array_equal(euler_rate_matrix((phi, theta, psi), "zyx"), printed)
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_the_inverse_of_the_rate_matrix_and_where_there_is_none(sequence):
+    near = [base + d for base in SINGULAR_THETA[sequence] for d in (1e-11, -1e-8, 1e-4)]
+    angles = np.concatenate([random_angles(200), [(0.7, theta, -2.0) for theta in near]])
+    T, inverse = euler_rate_matrix(angles, sequence), euler_rate_inverse(angles, sequence)
+    a = np.abs(np.linalg.det(T))
+    assert np.all(np.abs(T @ inverse - np.eye(3)) <= 1e-15 / a[:, None, None])
+    expected = np.cos(angles[:, 1]) if sequence == "zyx" else np.sin(angles[:, 1])
+    np.testing.assert_allclose(np.linalg.det(T), -expected, rtol=0, atol=1e-15)
+    assert np.all(np.max(np.abs(inverse), axis=(1, 2)) <= 1.01 / a + 1)
+    for theta in SINGULAR_THETA[sequence]:
+        with pytest.raises(SingularityError, match=f"rates of {sequence} angles .* at theta = "):
+            euler_rate_inverse([(0.1, 0.5, 0.2), (0.1, theta, 0.2)], sequence)
+    with pytest.raises(SingularityError, match="theta = nan deg"):
+        euler_rate_inverse((0.0, np.nan, 0.0), sequence)
+
+
+@pytest.mark.parametrize(
+    "angle", [1e-100, 1e-16, 1e-8, 1e-3, 1.0, np.pi / 2, 3.0, np.pi - 1e-3, np.pi - 1e-8]
+)
+def test_axis_and_angle_come_back(angle):
+    rng = np.random.default_rng(3)
+    axes = rng.normal(size=(300, 3))
+    axes[:100] *= rng.uniform(size=(100, 3)) < 0.6
+    axes = axes[np.any(axes != 0, axis=1)]
+    axes /= np.linalg.norm(axes, axis=1, keepdims=True)
+    R = matrix_from_axis_angle(axes, angle)
+    K = np.swapaxes(np.cross(axes[:, None], np.eye(3)), 1, 2)  # K v = axis x v
+    rodrigues = np.eye(3) + np.sin(angle) * K + 2 * np.sin(angle / 2) ** 2 * (K @ K)
+    np.testing.assert_allclose(R, rodrigues, rtol=0, atol=2e-15)
+    found, found_angle = axis_angle_from_matrix(R)
+    np.testing.assert_allclose(found_angle, angle, rtol=1e-15, atol=0)
+    np.testing.assert_allclose(found, axes, rtol=0, atol=2e-15)
+
+
+def test_half_a_turn_and_none():
+    axis, angle = axis_angle_from_matrix(np.eye(3))
+    np.testing.assert_array_equal(axis, (0, 0, 1))
+    assert angle == 0.0
+    for k, expected in (
+        ((0, -1, 0), (0, 1, 0)),
+        ((-0.6, 0, 0.8), (-0.6, 0, 0.8)),
+        ((0.6, 0, -0.8), (-0.6, 0, 0.8)),
+    ):
+        axis, angle = axis_angle_from_matrix(2 * np.outer(k, k) - np.eye(3))
+        np.testing.assert_allclose(axis, expected, rtol=0, atol=1e-15)
+        assert angle == np.pi
+    assert np.all(np.isnan(axis_angle_from_matrix(np.full((3, 3), np.nan))[0]))
+
+
+def test_batches_of_any_shape():
+    angles = random_angles(12).reshape(2, 3, 2, 3)
+    for sequence in SEQUENCES:
+        R = matrix_from_euler(angles, sequence)
+        assert R.shape == (2, 3, 2, 3, 3)
+        np.testing.assert_array_equal(R[1, 2, 0], matrix_from_euler(angles[1, 2, 0], sequence))
+        assert euler_from_matrix(R, sequence).shape == (2, 3, 2, 3)
+        assert euler_rate_matrix_dot(angles, np.ones(3), sequence).shape == (2, 3, 2, 3, 3)
+        assert euler_rate_inverse(angles, sequence).shape == (2, 3, 2, 3, 3)
+        assert np.all(np.isnan(euler_from_matrix(np.full((3, 3), np.nan), sequence)))
+    axis, angle = axis_angle_from_matrix(R)
+    assert axis.shape == (2, 3, 2, 3)
+    np.testing.assert_allclose(matrix_from_axis_angle(axis, angle), R, rtol=0, atol=2e-15)
+    assert matrix_from_axis_angle((0, 0, 1), np.zeros(5)).shape == (5, 3, 3)
+    assert matrix_from_euler(np.empty((0, 3)), "zyx").shape == (0, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: matrix_from_euler([1, 2], "zyx"), "expected angles of shape (..., 3), got (2,)"),
+        (lambda: matrix_from_euler([1, 2, 3], "xyz"), "unknown sequence of Euler angles 'xyz'"),
+        (lambda: euler_from_matrix(np.eye(4), "zyz"), "expected R of shape (..., 3, 3), got (4, 4)"),
+        (lambda: euler_rate_matrix([1, 2, 3], "ZYX"), "known are 'zyx' and 'zyz'"),
+        (lambda: euler_rate_matrix_dot([1, 2, 3], [1], "zyx"), "expected rates of shape (..., 3), got (1,)"),
+        (lambda: matrix_from_axis_angle((0, 0, 2), 1.0), "expected unit axes (length 1 within 1e-06), got 2"),
+        (lambda: matrix_from_axis_angle((0, 0, np.nan), 1.0), "got nan"),
+    ],
+)
+def test_misuse_is_one_clear_sentence(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
