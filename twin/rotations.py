@@ -86,6 +86,23 @@ def matrix_from_quaternion(quat: ArrayLike) -> NDArray[np.float64]:
     Raises:
         ValueError: quat is not of shape (..., 4), or a norm differs from 1 by more than 1e-6, or is NaN.
     """
+    quat = unit_quaternion(quat)
+    flat = quat.reshape(-1, 4)
+    return Rotation.from_quat(flat[:, [1, 2, 3, 0]]).as_matrix().reshape(*quat.shape[:-1], 3, 3)
+
+
+def unit_quaternion(quat: ArrayLike) -> NDArray[np.float64]:
+    """Return quaternions that are nearly of unit length as such to round-off.
+
+    Args:
+        quat: (..., 4) quaternions.
+
+    Returns:
+        (..., 4) the same over their norms.
+
+    Raises:
+        ValueError: quat is not of shape (..., 4), or a norm differs from 1 by more than 1e-6, or is NaN.
+    """
     quat = float_array(quat, "quat", (4,))
     norm = np.linalg.norm(quat, axis=-1)
     wrong = ~(np.abs(norm - 1.0) <= UNIT_TOLERANCE)
@@ -93,8 +110,7 @@ def matrix_from_quaternion(quat: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(
             f"expected unit quaternions (norm 1 within {UNIT_TOLERANCE:g}), got norm {norm[wrong][0]:.9g}"
         )
-    flat = quat.reshape(-1, 4)
-    return Rotation.from_quat(flat[:, [1, 2, 3, 0]]).as_matrix().reshape(*quat.shape[:-1], 3, 3)
+    return quat / norm[..., None]
 
 
 def continuous_quaternions(quats: ArrayLike) -> NDArray[np.float64]:
