@@ -51,8 +51,8 @@ def dh_frames(dh: dict[str, Any]) -> list[tuple[exact.Matrix, exact.Vector]]:
                 "this builder needs multiples of 90, so that axes are exact"
             )
         (ct, st), (ca, sa) = QUARTER_TURNS[int(theta) % 360], QUARTER_TURNS[int(alpha) % 360]
-        step = exact.rotate(R, [Decimal(a * ct), Decimal(a * st), Decimal(d)])
-        p = [p[k] + step[k] for k in range(3)]
+        move = exact.rotate(R, [Decimal(a * ct), Decimal(a * st), Decimal(d)])
+        p = [p[k] + move[k] for k in range(3)]
         turn = [[ct, -st * ca, st * sa], [st, ct * ca, -ct * sa], [0, sa, ca]]
         R = exact.matmul(R, [[Decimal(x) for x in row] for row in turn])
         frames.append((R, p))
@@ -162,18 +162,39 @@ def tool(parent: str, offset: exact.Vector, R: exact.Matrix) -> list[str]:
     ]
 
 
+def placed(
+    joints: list[Joint], facts: dict[str, Any]
+) -> tuple[dict[str, exact.Vector], dict[str, exact.Vector]]:
+    """Origin of every link's frame and axis of every joint, by name, (3,) in base axes at the zero pose."""
+    frames, listed = dh_frames(facts["dh"]), facts.get("joint", {})
+    origins, axes = {"base": frames[0][1]}, {}
+    for i, moved in enumerate(joints):
+        if moved.name in listed:
+            origins[moved.child], axes[moved.name] = (
+                [Decimal(x) for x in listed[moved.name][key]] for key in ("at", "axis")
+            )
+        else:
+            R, origins[moved.child] = frames[i]
+            axes[moved.name] = [row[2] for row in R]
+    return origins, axes
+
+
+def body(link: str, values: dict[str, Any], spread: Bulk, mass: Decimal, origin: exact.Vector) -> list[str]:
+    """The `<link>` of one link whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
+    lines = [f'  <link name="{link_name(link)}">', *inertial(link, spread, mass, origin)]
+    for kind in ("visual", "collision"):
+        for shape in values[kind]:
+            lines += geometry(kind, shape, origin)
+    return [*lines, "  </link>"]
+
+
 def urdf(facts: dict[str, Any]) -> str:
     """The whole URDF of an arm as text; `facts` read with `parse_float=Decimal`."""
     with exact.precisely():
-        frames, (chain, others), n = dh_frames(facts["dh"]), tree(facts), len(facts["joints"]["names"])
-        bulks = {link: bulk(values) for link, values in facts["link"].items()}
-        mass, listed = masses(facts, bulks), facts.get("joint", {})
-        origins, axes = {"base": frames[0][1]}, {}
-        for i, moved in enumerate(chain + others):
-            own = listed.get(moved.name)
-            R, p = frames[min(i, n)]
-            origins[moved.child] = [Decimal(x) for x in own["at"]] if own else p
-            axes[moved.name] = [Decimal(x) for x in own["axis"]] if own else [row[2] for row in R]
+        chain, others = tree(facts)
+        origins, axes = placed([*chain, *others], facts)
+        bulks = {link: bulk(facts["link"][link]) for link in origins}
+        mass = masses(facts, bulks)
         lines = [
             '<?xml version="1.0" encoding="utf-8"?>',
             f"<!-- Written by `python -m urdf.build {facts['name']}` from robot.toml: change that file. -->",
@@ -182,25 +203,19 @@ def urdf(facts: dict[str, Any]) -> str:
         for color, rgba in facts["colors"].items():
             lines.append(f'  <material name="{color}"><color rgba="{text(*rgba)}"/></material>')
         for link, origin in origins.items():
-            lines.append(f'  <link name="{link_name(link)}">')
-            lines += inertial(link, bulks[link], mass[link], origin)
-            for kind in ("visual", "collision"):
-                for shape in facts["link"][link][kind]:
-                    lines += geometry(kind, shape, origin)
-            lines.append("  </link>")
-
-        def between(start: exact.Vector, end: exact.Vector) -> exact.Vector:
-            return [end[k] - start[k] for k in range(3)]
-
-        def step(moved: Joint) -> list[str]:
-            offset = between(origins[moved.parent], origins[moved.child])
-            return joint(moved, facts, offset, axes[moved.name])
-
-        lines += [line for moved in chain for line in step(moved)]
-        last, (R, flange) = chain[-1].child, frames[n]
-        lines += tool(last, between(origins[last], flange), R)
-        lines += [line for moved in others for line in step(moved)]
+            lines += body(link, facts["link"][link], bulks[link], mass[link], origin)
+        for moved in chain:
+            lines += joint(moved, facts, step(origins[moved.parent], origins[moved.child]), axes[moved.name])
+        last, (R, flange) = chain[-1].child, dh_frames(facts["dh"])[-1]
+        lines += tool(last, step(origins[last], flange), R)
+        for moved in others:
+            lines += joint(moved, facts, step(origins[moved.parent], origins[moved.child]), axes[moved.name])
         return "\n".join([*lines, "</robot>"]) + "\n"
+
+
+def step(start: exact.Vector, end: exact.Vector) -> exact.Vector:
+    """The way from one point to another, (3,)."""
+    return [end[k] - start[k] for k in range(3)]
 
 
 def link_name(link: str) -> str:
