@@ -7,7 +7,8 @@ A scenario is one Python file, in this package or anywhere else, that holds
   option of the command line,
 - ``run(config) -> Log``: does it, without printing and without touching files,
 - ``metrics(log) -> tuple[Metric, ...]``: pure; what came out, and where each limit comes from,
-- optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller.
+- optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller,
+- optionally ``suits(robot) -> bool``: whether it can show anything with a robot; ``validate`` asks.
 """
 
 from __future__ import annotations

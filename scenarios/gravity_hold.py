@@ -34,7 +34,7 @@ class Config(base.Config):
     """Settings of the hold."""
 
     pose: str | None = option(
-        None, "named pose of the robot to hold (default test_3; where the robot names no poses, a bent one)"
+        None, "named pose of the robot to hold (default test_3; where the robot names none, a bent one)"
     )
     duration: float = option(4.0, "how long, in s")
 
@@ -61,12 +61,12 @@ def run(config: Config) -> Log:
 
 
 def held_pose(robot: Robot, name: str | None) -> NDArray:
-    """The pose (n,) of that name, in [rad]; `None` for test_3, or for the pose of a robot that names none.
+    """The pose (n,) of that name, in [rad]; `None` for test_3, or for a pose of a robot without that name.
 
     That one lies `BENT` of the way from the middle of every joint's range to its upper end: in the middle
     many arms stand upright, and weigh on no joint.
     """
-    if name is None and not robot.poses:
+    if name is None and "test_3" not in robot.poses:
         middle, half = middle_and_half(robot)
         return middle + BENT * half
     return named_pose(robot, "test_3" if name is None else name)

@@ -39,3 +39,23 @@ def finite_speed(robot: Robot) -> NDArray:
     """The speed limits (n,), in [rad/s] or [m/s], with `SPEED` where there is none."""
     stand_in = np.array([SPEED[kind] for kind in robot.joint_kinds])
     return np.where(np.isfinite(robot.qd_max), robot.qd_max, stand_in)
+
+
+def random_positions(robot: Robot, rng: np.random.Generator, count: int, share: float = 1.0) -> NDArray:
+    """Positions (count, n), in [rad], uniform over the middle `share` of what the joints' ranges allow.
+
+    Those that bring a passive joint beyond its range are drawn again.
+    """
+    middle, half = middle_and_half(robot)
+    positions = middle + share * half * rng.uniform(-1, 1, (count, robot.n))
+    if robot.passive:
+        while (folded := beyond_passive_range(robot, positions) > 0).any():
+            positions[folded] = middle + share * half * rng.uniform(-1, 1, (int(folded.sum()), robot.n))
+    return positions
+
+
+def beyond_passive_range(robot: Robot, q: NDArray) -> NDArray:
+    """How far (N,) any passive joint is beyond its range at positions (N, n), in [rad]; below 0 inside it."""
+    angles = robot.passive_angles(q)
+    beyond = np.maximum(angles - robot.passive_max, robot.passive_min - angles)
+    return np.max(beyond, axis=1, initial=-np.inf)

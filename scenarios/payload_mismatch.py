@@ -1,13 +1,13 @@
-"""A payload that the controller does not know: 6 kg hang from the flange.
+"""A payload that the controller does not know hangs from the flange.
 
-What it shows: what a wrong model costs. The plant carries the IRB 140's rated payload, a point mass 0.080 m
+What it shows: what a wrong model costs. The plant carries the robot's rated payload, a point mass 0.080 m
 beyond the flange; the controller believes in the bare arm (`--payload-known` tells it the truth, for
 comparison). The arm picks up, carries over and puts down along straight lines with the flange pointing down.
 
-Why down: the gains come from the bare arm's inertia, and about axis 5 that is 4e-4 kg m^2, a 300th of what
-the payload adds. At 20 rad/s axis 5 is a spring of 0.16 N m/rad, and the payload held out sideways weighs
-8.5 N m on it. No feedback law of this bandwidth carries that; hanging straight down, the payload swings
-about axis 5 like a pendulum.
+Why down: the gains come from the bare arm's inertia, and about axis 5 of the IRB 140 that is 4e-4 kg m^2, a
+300th of what the payload of 6 kg adds. At 20 rad/s axis 5 is a spring of 0.16 N m/rad, and the payload held
+out sideways weighs 8.5 N m on it. No feedback law of this bandwidth carries that; hanging straight down, the
+payload swings about axis 5 like a pendulum.
 
 What must hold: the whole run in the engine is the one that the model of the loaded arm foretells under the
 same blind controller, to rounding: the mismatch is exactly the payload. With the payload known, computed
@@ -32,12 +32,13 @@ from scenarios.tracking import (
     validity_metrics,
     with_arrays,
 )
+from twin.errors import RobotError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.log import Log
-    from twin.robot import Robot
+    from twin.robot import Rating, Robot
     from twin.trajectories import Trajectory
 
 
@@ -45,31 +46,32 @@ if TYPE_CHECKING:
 class Config(base.Config):
     """Settings of the payload."""
 
-    payload_mass: float = option(6.0, "mass of the payload, in kg")
+    payload_mass: float | None = option(None, "mass of the payload, in kg (default the robot's rating)")
     payload_distance: float = option(0.080, "how far beyond the flange its centre of mass lies, in m")
     payload_known: bool = option(False, "tell the controller about the payload")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self.payload_mass, "payload mass", "kg")
+        if self.payload_mass is not None:
+            positive(self.payload_mass, "payload mass", "kg")
         positive(self.payload_distance, "payload distance", "m")
 
 
 VARIANTS = (Config(payload_known=True),)
 
-WAYPOINTS = np.array([[0.45, -0.25, 0.25], [0.45, -0.25, 0.45], [0.45, 0.25, 0.45], [0.45, 0.25, 0.25]])
-"""Of the flange, base frame, in [m]: pick, lift, carry, put; within the IRB 140's reach."""
+WAYPOINTS = np.array([[45, -25, 25], [45, -25, 45], [45, 25, 45], [45, 25, 25]]) / 81
+"""Of the flange, base frame, as multiples of the robot's reach: pick, lift, carry, put."""
 DURATIONS = (1.0, 1.5, 1.0)  # s
 DOWN = np.array(
     [[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]]
 )  # flange axes z down, x towards the base
 
 
-def flange_poses() -> NDArray:
-    """The waypoints as poses `T_base_tool`: (4, 4, 4)."""
+def flange_poses(reach: float) -> NDArray:
+    """The waypoints as poses `T_base_tool` (4, 4, 4), for a reach in [m]."""
     T = np.tile(np.eye(4), (len(WAYPOINTS), 1, 1))
     T[:, :3, :3] = DOWN
-    T[:, :3, 3] = WAYPOINTS
+    T[:, :3, 3] = reach * WAYPOINTS
     return T
 
 
@@ -78,7 +80,15 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
     from twin.joint_paths import joint_path
     from twin.tool_paths import through_poses
 
-    return joint_path(robot, through_poses(flange_poses(), durations=DURATIONS), near=np.zeros(robot.n))
+    poses = flange_poses(rating(robot).reach)
+    return joint_path(robot, through_poses(poses, durations=DURATIONS), near=np.zeros(robot.n))
+
+
+def rating(robot: Robot) -> Rating:
+    """The robot's rating; `RobotError` where it has none."""
+    if robot.rating is None:
+        raise RobotError(f"robot {robot.name!r} has no [rating] of payload and reach in a robot.toml")
+    return robot.rating
 
 
 def run(config: Config) -> Log:
@@ -86,7 +96,8 @@ def run(config: Config) -> Log:
     from twin.robot import Payload
 
     bare = config.load_robot()
-    loaded = bare.with_payload(Payload(config.payload_mass, (0.0, 0.0, config.payload_distance)))
+    mass = rating(bare).payload if config.payload_mass is None else config.payload_mass
+    loaded = bare.with_payload(Payload(mass, (0.0, 0.0, config.payload_distance)))
     reference = sampled(config, trajectory(bare, config))
     log = follow(config, reference, loaded, model=loaded if config.payload_known else bare)
     return with_arrays(log, payload_known=np.array(config.payload_known))

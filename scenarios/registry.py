@@ -21,6 +21,7 @@ from twin.errors import TwinError, UnknownNameError
 
 if TYPE_CHECKING:
     from twin.log import Log
+    from twin.robot import Robot
 
 PARTS = ("Config", "run", "metrics")
 
@@ -35,6 +36,7 @@ class Scenario:
     run: Callable[[Any], Log]
     metrics: Callable[[Log], tuple[Metric, ...]]
     variants: tuple[Config, ...] = ()
+    suits: Callable[[Robot], bool] = lambda _: True
     file: str = ""
 
     @property
@@ -109,5 +111,6 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
         module.run,
         module.metrics,
         getattr(module, "VARIANTS", ()),
+        getattr(module, "suits", lambda _: True),
         str(module.__file__),
     )

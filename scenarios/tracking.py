@@ -10,6 +10,7 @@ import numpy as np
 import controllers
 from scenarios import bounds
 from scenarios.base import Config, Metric
+from scenarios.motion_range import beyond_passive_range
 from scenarios.tracking_error import joint_error, largest, tool_distance
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 PREDICTION = 1e-11
 """[rad]: how far the engine's whole run may be from the model's. One step differs by rounding; a loop that
 is stable forgets it, a payload that swings freely adds it up. Seen: 3e-15."""
+
+LOOP_GAP = 1e-12
+"""[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
 
 
 def sampled(config: Config, trajectory: Trajectory) -> Samples:
@@ -107,6 +111,21 @@ def bound_metric(log: Log) -> Metric:
     return Metric("joint error / its bound", float(np.max(largest(joint_error(log)) / bound)), "", 1.0, why)
 
 
+def loop_metrics(log: Log) -> tuple[Metric, ...]:
+    """How far closed loops came open; nothing for an open chain."""
+    if not log.robot.loops:
+        return ()
+    return (
+        Metric(
+            "largest gap of a closed loop",
+            float(np.max(log.loop_gap)),
+            "m",
+            LOOP_GAP,
+            "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
+        ),
+    )
+
+
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
     """Whether the engine did what the model of the plant foretells: the whole run, and step by step."""
     whole = Metric(
@@ -118,7 +137,7 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
     )
     residual = log.model_residual()
     if residual is None:
-        return (whole,)
+        return (whole, *loop_metrics(log))
     step = Metric(
         "engine - model, one step",
         residual,
@@ -126,13 +145,14 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
         bounds.step_residual(log),
         "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
     )
-    return (whole, step)
+    return (whole, step, *loop_metrics(log))
 
 
 def validity_metrics(log: Log) -> tuple[Metric, ...]:
     """Whether the motion was one that a real arm could make."""
     robot = log.robot
     beyond = np.max(np.maximum(log.q_ref - robot.q_max, robot.q_min - log.q_ref))
+    beyond = np.maximum(beyond, np.max(beyond_passive_range(robot, log.q_ref)))
     return (
         Metric(
             "samples at the torque limit",
@@ -146,7 +166,7 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.maximum(beyond, 0.0)),
             "rad",
             0.0,
-            "joint limits of the robot's URDF",
+            "joint limits of the robot's URDF, those of passive joints included",
         ),
         Metric(
             "reference speed / its limit",

@@ -1,0 +1,87 @@
+"""An arm that nothing drives, in the engine and in the model: where it goes, what becomes of its energy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scenarios.base import Metric
+from twin.errors import LimitError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from twin.log import Log
+    from twin.robot import Robot
+
+
+def free_motion(
+    robot: Robot, q: NDArray, qd: NDArray, duration: float, time_step: float
+) -> dict[str, NDArray]:
+    """Let go of the robot in the engine and in `AnalyticPlant`, until the end or until a closed loop folds.
+
+    Args:
+        robot: the robot; the stops of its joints are lifted.
+        q: (n,) where it is let go, in [rad].
+        qd: (n,) how fast, in [rad/s].
+        duration: in [s].
+        time_step: of both, in [s].
+
+    Returns:
+        `free_engine` and `free_model`: (N, 2, n) each, positions and speeds `[q, qd]`; `free_gap`, (N,), how
+        far closed loops came open in the engine, in [m].
+    """
+    from twin.analytic_plant import AnalyticPlant
+    from twin.engine import Simulation
+
+    arrays: dict[str, NDArray] = {}
+    with Simulation(robot, time_step=time_step) as simulation:
+        for name, plant in (("engine", simulation), ("model", AnalyticPlant(robot, time_step))):
+            plant.reset(q, qd)
+            states, gaps = [plant.state()], [0.0]
+            for _ in range(round(duration / time_step)):
+                try:
+                    plant.step(np.zeros(robot.n))
+                except LimitError:
+                    break
+                states.append(plant.state())
+                gaps.append(plant.loop_gap)
+            arrays[f"free_{name}"] = np.array(states)
+            if name == "engine":
+                arrays["free_gap"] = np.array(gaps)
+    return arrays
+
+
+def free_metrics(log: Log) -> tuple[Metric, ...]:
+    """The free motion of a log's arrays: engine and model, and their energy."""
+    from twin.dynamics import energy, gravity_torque
+
+    engine, model = log.arrays["free_engine"], log.arrays["free_model"]
+    steps = min(len(engine), len(model))
+    same_end = 0.0 if len(engine) == len(model) else np.nan  # when a loop folds; no number stands for that
+    engine, model = engine[:steps], model[:steps]
+    energy_engine, energy_model = (energy(log.robot, *np.moveaxis(x, 1, 0)) for x in (engine, model))
+    return (
+        Metric(
+            "free motion, engine - model",
+            float(np.max(np.abs(engine[:, 0] - model[:, 0]))) + same_end,
+            "rad",
+            1e-11,
+            "the rounding of every step, grown along a tumbling motion; seen: 6e-14",
+        ),
+        Metric(
+            "energy, engine - model",
+            float(np.max(np.abs(energy_engine - energy_model))),
+            "J",
+            1e-11 * float(np.max(np.abs(gravity_torque(log.robot, model[:, 0])))),
+            "what 1e-11 rad make under the largest gravity torque on the way",
+        ),
+        Metric(
+            "energy change in free motion",
+            float(np.max(np.abs(energy_engine - energy_engine[0]))),
+            "J",
+            None,
+            "semi-implicit Euler conserves energy to the order of its step only; it is the same in both",
+        ),
+    )

@@ -1,0 +1,137 @@
+"""The parallelogram of an IRB 1400 falls, is held and is driven; then its controller ignores it.
+
+What it shows: an arm whose third motor works through a lever and a parallel rod, with the loop closed in the
+engine and in closed form in the model.
+
+1. *Free fall*: let go at rest in the pose `--start`, the arm falls in the engine and in the model, for
+   `--free-time` or until the parallelogram would fold.
+2. *Held and driven*: the controller holds the arm, swings lower and upper arm against each other at speed,
+   and holds it again.
+3. *What ignoring it costs* (`--model`): the controller believes in the arm without the masses of lever and
+   rod (`no_rod`), or in an open chain, in which q3 is the angle between the arms and the third motor sits in
+   the elbow (`open_chain`: what the parallelogram is commonly taken for).
+
+What must hold: the loop stays closed to 1e-12 m, and engine and model agree on the fall and on the run, with
+whatever model the controller has. With the exact model computed torque tracks to 1e-11 rad.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scenarios import base, bounds
+from scenarios.base import Metric, named_pose, one_of, option, positive
+from scenarios.free_motion import free_metrics, free_motion
+from scenarios.motion_range import finite_speed, middle_and_half
+from scenarios.tracking import (
+    LOOP_GAP,
+    agreement_metrics,
+    error_metrics,
+    follow,
+    sampled,
+    tracking_metrics,
+    validity_metrics,
+    with_arrays,
+)
+from scenarios.tracking_error import joint_error
+from twin.errors import RobotError
+
+if TYPE_CHECKING:
+    from twin.log import Log
+    from twin.robot import Robot
+    from twin.trajectories import Trajectory
+
+MODELS = ("exact", "no_rod", "open_chain")
+
+
+@dataclass(frozen=True)
+class Config(base.Config):
+    """Settings of the fall and of the motion."""
+
+    robot: str = option("irb1400", "name of a robot with a closed loop, or path of its robot.toml")
+    model: str = option("exact", "what the controller believes in", MODELS)
+    start: str = option("zero", "named pose that the arm falls from")
+    free_time: float = option(0.4, "length of the free fall, in s")
+    duration: float = option(3.0, "length of the driven motion, in s")
+    speed_fraction: float = option(0.5, "peak speed of every joint, as a fraction of its limit")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.model, "model", MODELS)
+        positive(self.free_time, "free time", "s")
+        positive(self.duration, "duration", "s")
+        if not 0 < self.speed_fraction <= 1:
+            raise ValueError(f"expected a speed fraction above 0 and up to 1, got {self.speed_fraction}")
+
+
+VARIANTS = (
+    Config(model="no_rod"),
+    Config(model="open_chain"),
+    Config(start="hanging", duration=10.0),
+)
+
+FREQUENCY = 0.6  # Hz, about
+HOLD = 0.5  # s, before and after
+SHARE_OF_RANGE = 0.4  # of the way from the middle to the limit that a joint may swing
+
+
+def suits(robot: Robot) -> bool:
+    """Whether the robot has a closed loop."""
+    return bool(robot.loops)
+
+
+def trajectory(robot: Robot, config: Config) -> Trajectory:
+    """Hold, swing every other joint against its neighbours, hold."""
+    from twin.trajectories import hold, sequence, sines
+
+    middle, half = middle_and_half(robot)
+    speed = finite_speed(robot)
+    frequency = max(1, round(FREQUENCY * config.duration)) / config.duration  # whole swings
+    widest = np.minimum(config.speed_fraction * speed / (2 * np.pi * frequency), SHARE_OF_RANGE * half)
+    swing = widest * (-1.0) ** np.arange(robot.n)
+    still = hold(middle - swing, HOLD)
+    return sequence(still, sines(middle, swing, frequency, config.duration, phase=-np.pi / 2), still)
+
+
+def believed(robot: Robot, model: str) -> Robot:
+    """The robot that the controller believes in."""
+    from twin.open_chain import open_chain, without_loop_links
+
+    return {"exact": lambda r: r, "no_rod": without_loop_links, "open_chain": open_chain}[model](robot)
+
+
+def run(config: Config) -> Log:
+    """Let the arm fall, then drive it."""
+    robot = config.load_robot()
+    if not suits(robot):
+        raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario is about")
+    start = named_pose(robot, config.start)
+    fall = free_motion(robot, start, np.zeros(robot.n), config.free_time, config.time_step)
+    reference = sampled(config, trajectory(robot, config))
+    log = follow(config, reference, robot, model=believed(robot, config.model))
+    return with_arrays(log, exact=np.array(config.model == "exact"), **fall)
+
+
+def metrics(log: Log) -> tuple[Metric, ...]:
+    """The fall, the run, and what the controller's model cost."""
+    fall = (
+        Metric(
+            "largest gap of a closed loop, falling",
+            float(np.max(log.arrays["free_gap"])),
+            "m",
+            LOOP_GAP,
+            "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
+        ),
+        *free_metrics(log),
+    )
+    if not log.arrays["exact"]:
+        run = (*error_metrics(log, knows_the_plant=False), *agreement_metrics(log))
+        return (*fall, *run, *validity_metrics(log))
+    tight = ()
+    if bounds.is_exact(log):
+        error = float(np.max(np.abs(joint_error(log))))
+        tight = (Metric("joint error, exact model", error, "rad", 1e-11, "rounding alone"),)
+    return (*fall, *tight, *tracking_metrics(log))
