@@ -1,0 +1,39 @@
+"""The Ljubljana laboratory's arms by their Denavit-Hartenberg tables, as URDF text: for kinematics."""
+
+import numpy as np
+
+RX90 = {
+    "theta0": [0, 0, 0, 0, 0, 0],
+    "d": [0, 0, 0, 0.45, 0, 0.085],
+    "a": [0, 0.45, 0, 0, 0, 0],
+    "alpha_deg": [-90, 0, 90, -90, 90, 0],
+}
+YOUBOT = {
+    "theta0": [0, -np.pi / 2, 0, np.pi / 2, 0],
+    "d": [0.147, 0, 0, 0, 0.117],
+    "a": [0.033, 0.155, 0.135, 0, 0],
+    "alpha_deg": [-90, 0, 0, 90, 0],
+}
+SOME_BODY = (
+    '<inertial><origin xyz="0 0 0"/><mass value="1"/>'
+    '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'
+)
+NO_BODY = SOME_BODY.replace('"1"', '"0"').replace("0.1", "0")
+
+
+def urdf_of(dh) -> str:
+    """Each row `Rz(theta) Tz(d) Tx(a) Rx(alpha)` is a joint and a fixed frame behind it, at last `tool0`."""
+    n = len(dh["d"])
+    parts = ['<robot name="arm">', f'<link name="frame0">{SOME_BODY}</link>']
+    for i in range(n):
+        link, frame = f"link{i + 1}", "tool0" if i == n - 1 else f"frame{i + 1}"
+        a, d, alpha = dh["a"][i], dh["d"][i], np.deg2rad(dh["alpha_deg"][i])
+        parts += [
+            f'<link name="{link}">{SOME_BODY}</link><link name="{frame}">{NO_BODY}</link>',
+            f'<joint name="joint_{i + 1}" type="revolute"><parent link="frame{i}"/><child link="{link}"/>',
+            f'<origin rpy="0 0 {dh["theta0"][i]!r}"/><axis xyz="0 0 1"/>',
+            '<limit lower="-10" upper="10" velocity="5" effort="100"/></joint>',
+            f'<joint name="row_{i + 1}" type="fixed"><parent link="{link}"/><child link="{frame}"/>',
+            f'<origin xyz="{a!r} 0 {d!r}" rpy="{float(alpha)!r} 0 0"/></joint>',
+        ]
+    return "\n".join([*parts, "</robot>"])
