@@ -7,8 +7,8 @@ import pytest
 from urdf import build
 from urdf.facts import FactsError, read
 
-TOML = build.HERE / "irb140" / "robot.toml"
-URDF = TOML.with_name("irb140.urdf")
+COMMITTED = build.HERE
+ROBOTS = ("irb140", "irb1400")
 
 
 # Each malformed robot.toml: text to replace, its replacement, and what the one sentence must say.
@@ -79,6 +79,11 @@ MALFORMED = {
         '"joint_2", "joint_2"',
         r"joints\.names: expected a list of different names",
     ),
+    "one name": (
+        'names = ["joint_1", "joint_2", "joint_3", "joint_4", "joint_5", "joint_6"]',
+        "names = 6",
+        r"joints\.names: expected a list of different names, got 6",
+    ),
     "markup": ('"joint_2"', "'<joint>'", r"expected names of letters, digits and _, got '<joint>'"),
     "not TOML": ("[dh]", "[dh", r"is not a TOML file"),
     "wrong name": ('name = "irb140"', 'name = "irb1400"', r"expected name = 'irb140', got 'irb1400'"),
@@ -87,35 +92,39 @@ MALFORMED = {
 
 @pytest.fixture
 def house(tmp_path, monkeypatch):
-    """A house of robots with the IRB 140 alone, to be spoilt."""
-    (tmp_path / "irb140").mkdir()
-    (tmp_path / "irb140" / "robot.toml").write_bytes(TOML.read_bytes())
+    """A house of robots to be spoilt."""
+    for robot in ROBOTS:
+        (tmp_path / robot).mkdir()
+        (tmp_path / robot / "robot.toml").write_bytes((build.HERE / robot / "robot.toml").read_bytes())
     monkeypatch.setattr(build, "HERE", tmp_path)
     return tmp_path
 
 
 def test_main_builds_every_robot(house):
     assert build.main([]) == 0
-    assert (house / "irb140" / "irb140.urdf").read_bytes() == URDF.read_bytes()
+    for robot in ROBOTS:
+        urdf = f"{robot}/{robot}.urdf"
+        assert (house / urdf).read_bytes() == (COMMITTED / urdf).read_bytes()
 
 
 @pytest.mark.parametrize("fault", MALFORMED)
 def test_a_malformed_robot_toml_is_refused_in_one_sentence(house, capsys, fault):
     old, new, message = MALFORMED[fault]
-    text = TOML.read_text(encoding="utf-8")
+    path = house / "irb140" / "robot.toml"
+    text = path.read_text(encoding="utf-8")
     assert old in text
-    (house / "irb140" / "robot.toml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
     assert build.main(["irb140"]) == 2
     error = capsys.readouterr().err
     assert re.search(message, error), error
     assert error.startswith("error: ")
     assert error.count("\n") == 1
-    assert not (house / "irb140" / "irb140.urdf").exists()
+    assert not path.with_name("irb140.urdf").exists()
 
 
 def test_an_unknown_robot_is_refused(house, capsys):
     assert build.main(["irb99"]) == 2
-    assert capsys.readouterr().err == "error: unknown robot 'irb99': known are irb140\n"
+    assert capsys.readouterr().err == "error: unknown robot 'irb99': known are irb140, irb1400\n"
 
 
 def test_a_missing_file_is_refused(tmp_path):

@@ -44,6 +44,8 @@ def tree(facts: dict[str, Any]) -> tuple[list[Joint], list[Joint]]:
 
 def check_tree(facts: dict[str, Any]) -> None:
     """Raise `FactsError` unless the joints make one tree of all links, with the DH table's chain in it."""
+    if "joint_tool" in (*facts["joints"]["names"], *facts.get("joint", {})):
+        raise FactsError("joint_tool is the fixed joint of the flange: expected another name")
     for name, values in facts.get("joint", {}).items():
         check_joint(name, values, facts)
     links = chain(facts)
