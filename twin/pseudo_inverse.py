@@ -42,7 +42,7 @@ def singular_values(J: Floats) -> SingularValues:
     return SingularValues(U, values, np.swapaxes(V_transposed, -1, -2), rank)
 
 
-def full_rank_inverse(J: Floats, what: str) -> Floats:
+def full_rank_inverse(J: Floats, what: str, full: int | None = None) -> Floats:
     """Return the inverse of maps of full rank, or what takes its place where they are not square.
 
     Tall ones (m > n) have `(J^T J)^-1 J^T`, the solution of least squares, wide ones `J^T (J J^T)^-1`, that
@@ -51,26 +51,29 @@ def full_rank_inverse(J: Floats, what: str) -> Floats:
     Args:
         J: (..., m, n) maps.
         what: their name, for the message.
+        full: the rank that they should have; min(m, n) by default.
 
     Returns:
         (..., n, m) the pseudo-inverses.
 
     Raises:
-        SingularityError: the rank of one is less than min(m, n).
+        SingularityError: the rank of one is less.
     """
     found = singular_values(J)
-    full = min(J.shape[-2:])
+    full = min(*J.shape[-2:], *([] if full is None else [full]))
     if np.any(found.rank < full):
         worst = tuple(map(int, np.argwhere(found.rank < full)[0]))
         raise SingularityError(
-            f"{what}{_at(worst)} has rank {found.rank[worst]}, not {full}: its least singular value is "
-            f"{found.values[worst][-1]:.3g} beside a largest of {found.values[worst][0]:.3g}"
+            f"{what}{_at(worst)} has rank {found.rank[worst]}, not {full}: singular value {full} is "
+            f"{found.values[worst][full - 1]:.3g} beside a largest of {found.values[worst][0]:.3g}"
         )
-    scaled = found.inputs[..., :full] / found.values[..., None, :]
+    scaled = found.inputs[..., :full] / found.values[..., None, :full]
     return scaled @ np.swapaxes(found.outputs[..., :full], -1, -2)
 
 
-def solution_in_range(J: Floats, b: Floats, what: str, *, least_squares: bool = False) -> Floats:
+def solution_in_range(
+    J: Floats, b: Floats, what: str, *, size: Floats | None = None, least_squares: bool = False
+) -> Floats:
     """Return the solution x of `J x = b` of least norm, if there is one.
 
     There is one if b lies in the range of J, `rank J = rank [J b]`, singular or not.
@@ -79,14 +82,16 @@ def solution_in_range(J: Floats, b: Floats, what: str, *, least_squares: bool = 
         J: (..., m, n) maps.
         b: (..., m) right-hand sides; the leading shapes broadcast.
         what: name of b, for the message.
+        size: (...,) what a miss is measured against; the norm of b by default, which says little of a b that
+            is a small difference of large numbers.
         least_squares: where there is no solution take what comes nearest.
 
     Returns:
         (..., n) solutions.
 
     Raises:
-        SingularityError: b is not in the range of J by more than 1e-10 of its size, with the part that is
-            lost.
+        SingularityError: b is not in the range of J by more than 1e-10 of its size; the part that J
+            misses is named.
 
     Source: Norrlöf 1999, section 2.3.4, the rank test below (2.68).
     """
@@ -96,14 +101,14 @@ def solution_in_range(J: Floats, b: Floats, what: str, *, least_squares: bool = 
     parts = np.einsum("...ji,...j->...i", U[..., :k], b)
     x = np.einsum("...ij,...j->...i", V[..., :k], np.where(kept, parts, 0.0) / np.where(kept, values, 1.0))
     missed = b - np.einsum("...ij,...j->...i", J, x)
-    size, missing = np.linalg.norm(b, axis=-1), np.linalg.norm(missed, axis=-1)
-    beyond = ~(missing <= RANGE_TOLERANCE * size)
+    allowed = RANGE_TOLERANCE * (np.linalg.norm(b, axis=-1) if size is None else size)
+    beyond = ~(np.linalg.norm(missed, axis=-1) <= allowed)
     if np.any(beyond) and not least_squares:
         at = tuple(np.argwhere(beyond)[0])
-        part = ", ".join(f"{x:.3g}" for x in missed[at])
+        part, rank_there = ", ".join(f"{x:.3g}" for x in missed[at]), np.broadcast_to(rank, beyond.shape)[at]
         raise SingularityError(
-            f"{what}{_at(at)} is not possible: the Jacobian, of rank {np.broadcast_to(rank, beyond.shape)[at]}, "
-            f"misses ({part}) of it; ask for what is possible, or with least_squares=True for the nearest"
+            f"{what}{_at(at)} is not possible: the Jacobian, of rank {rank_there}, misses ({part}) of it; "
+            "ask for what is possible, or with least_squares=True for the nearest"
         )
     return x
 
