@@ -1,4 +1,4 @@
-"""The command `irb-twin`: list what there is, run scenarios, validate everything.
+"""The command `irb-twin`: list what there is, run scenarios, validate everything, print formulas.
 
 Exit status: 0 everything holds; 1 a check does not hold or a run did not finish; 2 wrong use, with one
 sentence on standard error.
@@ -17,6 +17,7 @@ import controllers
 from scenarios import options, registry
 from scenarios.options import Parser, WrongUse
 from scenarios.output import apart, writable
+from scenarios.validation import planned
 from twin.errors import TwinError
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ EXAMPLES = """examples:
   irb-twin run pose_path --csv my_path.csv --picture error.png --log run.npz
   irb-twin run pose_path --gui
   irb-twin run ./my_scenario.py --help
+  irb-twin run parallelogram --model exact
   irb-twin validate --junit results.xml
+  irb-twin formulas main_axes
 """
 
 
@@ -69,9 +72,9 @@ def _dispatch(words: list[str]) -> int:
         return 0
     given, extra = parser.parse_known_args(words)
     if given.command is None:
-        raise WrongUse(f"name a command before {' '.join(words)!r}: known are list, run, validate")
+        raise WrongUse(f"name a command before {' '.join(words)!r}: known are {', '.join(COMMANDS)}")
     options.refuse_unknown(extra, given.parser)
-    return {"list": _list, "run": _run, "validate": _validate}[given.command](given, scenarios)
+    return COMMANDS[given.command](given, scenarios)
 
 
 def _leading_names(words: list[str]) -> list[str]:
@@ -127,15 +130,26 @@ def _parser(scenarios: list[Scenario]) -> Parser:
 
     validate = commands.add_parser(
         "validate",
-        help="run every scenario with every controller, without a window, and check every limit",
-        description="Run every scenario with every controller, and the variants that a scenario names.",
+        help="run every scenario with every robot and controller, without a window, and check every limit",
+        description="Run every scenario with every robot that it suits and every controller, and the "
+        "variants that a scenario names.",
     )
     validate.set_defaults(parser=validate)
     validate.add_argument(
-        "--robot", default="irb140", help="name of the robot or path of its file (default irb140)"
+        "--robot", nargs="+", metavar="NAME", help="names of robots or paths of their files (default all)"
     )
     validate.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
     validate.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
+
+    symbolic = commands.add_parser(
+        "formulas",
+        help="print the equations of motion of a small arm, derived symbolically",
+        description="Derive D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau by Euler and Lagrange, and "
+        "print them: of main_axes (the first three axes of the IRB 1400), of two_link (the planar two-link "
+        "arm), or of a URDF with at most three joints.",
+    )
+    symbolic.set_defaults(parser=symbolic)
+    symbolic.add_argument("model", metavar="MODEL", help="main_axes, two_link, or the path of a small URDF")
     return parser
 
 
@@ -143,6 +157,7 @@ def _list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from rich.table import Table
 
     import twin
+    from twin.loading import robot_title
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
@@ -150,7 +165,7 @@ def _list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     table.add_column()
     laws = [(name, (controllers.law(name).__doc__ or "").partition("\n")[0]) for name in controllers.NAMES]
     for heading, rows in (
-        ("robots", [(name, "") for name in twin.robot_names()]),
+        ("robots", [(name, robot_title(name)) for name in twin.robot_names()]),
         ("controllers", laws),
         ("scenarios", list(registry.titles().items())),
     ):
@@ -164,7 +179,7 @@ def _run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     if not scenarios:
         known = ", ".join(registry.titles())
         raise WrongUse(f"name at least one scenario, before any option: known are {known}")
-    planned = [
+    plan = [
         (scenario, config)
         for scenario in scenarios
         for config in options.configs(vars(given), scenario.Config, given.controller)
@@ -182,8 +197,8 @@ def _run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from scenarios.runs import carry_out
 
     runs: list[Run] = []
-    with shown(len(planned)) as begin:
-        for scenario, config in planned:
+    with shown(len(plan)) as begin:
+        for scenario, config in plan:
             step = begin(f"{scenario.name}, {config.controller}")
             runs.append(carry_out(scenario, config, step))
     written = _write(given, runs)  # before anything is printed: a reader may hang up
@@ -221,29 +236,23 @@ def _write(given: argparse.Namespace, runs: list[Run]) -> list[Path]:
 
 
 def _validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    import dataclasses
-
     import twin
 
     if given.junit:
         writable(given.junit, ".xml", "--junit")
     if given.json:
         writable(given.json, ".json", "--json")
-    twin.load(given.robot)  # wrong use if there is none; a run that fails later is a result
+    plan = planned(given.robot or twin.robot_names())  # wrong use if there is none of that name
 
     from scenarios.progress import shown
     from scenarios.report import validation_report
     from scenarios.results_file import write_json, write_junit
     from scenarios.runs import carry_out_regardless
 
-    planned = []
-    for scenario in map(registry.find, registry.titles()):
-        configs = [scenario.Config(controller=name) for name in controllers.NAMES] + list(scenario.variants)
-        planned += [(scenario, dataclasses.replace(config, robot=given.robot)) for config in configs]
     runs = []
-    with shown(len(planned)) as begin:
-        for scenario, config in planned:
-            begin(f"{scenario.name}, {config.controller}")
+    with shown(len(plan)) as begin:
+        for scenario, config in plan:
+            begin(f"{config.robot}, {scenario.name}, {config.controller}")
             runs.append(carry_out_regardless(scenario, config))
     written = []
     for path, write in ((given.junit, write_junit), (given.json, write_json)):
@@ -254,6 +263,13 @@ def _validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     console.print(*validation_report(runs), sep="\n")
     _name(written, console)
     return 0 if all(run.holds for run in runs) else 1
+
+
+def _formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    from twin.symbolic_models import formulas
+
+    print(formulas(given.model))  # noqa: T201
+    return 0
 
 
 def _name(written: list[Path], console: Console) -> None:
@@ -268,3 +284,6 @@ def _console() -> Console:
 
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(width=100) if piped else Console()
+
+
+COMMANDS = {"list": _list, "run": _run, "validate": _validate, "formulas": _formulas}

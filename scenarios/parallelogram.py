@@ -1,4 +1,4 @@
-"""The parallelogram of an IRB 1400 falls, is held and is driven; then its controller ignores it.
+"""A parallelogram falls, is held and is driven; then the controller ignores it.
 
 What it shows: an arm whose third motor works through a lever and a parallel rod, with the loop closed in the
 engine and in closed form in the model.

@@ -166,25 +166,25 @@ def _metric(run: Run, name: str) -> Metric | None:
 def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
     """One line a run, then every check that does not hold, then the total."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("robot", no_wrap=True)
     table.add_column("scenario", no_wrap=True)
     table.add_column("controller, settings")
     table.add_column("largest error", justify="right", no_wrap=True)
     table.add_column("checks", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    previous = ""
+    above = ("", "")
     for run in runs:
-        setting = ", ".join(
-            [run.config.controller, *(f"{k} {value}" for k, value in run.settings.items() if k != "robot")]
-        )
+        settings = (f"{name} {value}" for name, value in run.settings.items() if name != "robot")
         error = "" if run.log is None else f"{figure(float(np.max(largest(joint_error(run.log)))))} rad"
         checks = [metric for metric in run.metrics if metric.limit is not None]
-        kept = sum(metric.holds for metric in checks)
-        name = run.scenario if run.scenario != previous else ""
-        table.add_row(name, setting, error, f"{kept}/{len(checks)}", verdict(run.holds))
-        previous = run.scenario
+        kept = f"{sum(metric.holds for metric in checks)}/{len(checks)}"
+        here = (run.config.robot, run.scenario)
+        names = here if here[0] != above[0] else ("", here[1] if here != above else "")
+        table.add_row(*names, ", ".join([run.config.controller, *settings]), error, kept, verdict(run.holds))
+        above = here
     yield table
     for run in runs:
-        where = f"{run.scenario}, {run.config.controller}"
+        where = f"{run.config.robot}, {run.scenario}, {run.config.controller}"
         for metric in run.metrics:
             if not metric.holds:
                 wanted = "a number" if metric.limit is None else f"<= {figure(metric.limit)}"

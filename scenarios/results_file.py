@@ -70,15 +70,19 @@ def _as_json(run: Run) -> dict[str, Any]:
 
 
 def write_junit(runs: Sequence[Run], path: Path) -> None:
-    """Write a test suite a scenario, a test case a check; a check that does not hold is a failure."""
+    """Write a test suite a robot and scenario, a test case a check; one that does not hold is a failure."""
     from junitparser import Failure, JUnitXml, TestCase, TestSuite
 
     document = JUnitXml("irb-twin validate")
-    for scenario in dict.fromkeys(run.scenario for run in runs):
-        suite = TestSuite(scenario)
-        for run in (run for run in runs if run.scenario == scenario):
-            settings = "".join(f", {name}={value}" for name, value in run.settings.items())
-            where = f"{scenario}.{run.config.controller}{settings}"
+    suites: dict[str, list[Run]] = {}
+    for run in runs:
+        suites.setdefault(f"{run.config.robot}.{run.scenario}", []).append(run)
+    for name, members in suites.items():
+        suite = TestSuite(name)
+        for run in members:
+            own = ((key, value) for key, value in run.settings.items() if key != "robot")
+            settings = "".join(f", {key}={value}" for key, value in own)
+            where = f"{name}.{run.config.controller}{settings}"
             # A figure without a limit is a report, not a check, as long as it is a number.
             checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
             share = run.seconds / max(len(checks), 1)

@@ -249,11 +249,12 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
     """One quick scenario stands in for all; it holds under computed torque alone."""
     monkeypatch.setattr(registry, "titles", lambda: {own: "mine"})
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
-    assert main(["validate", "--junit", str(junit), "--json", str(results)]) == 1
+    words = ["--robot", "irb140", "--junit", str(junit), "--json", str(results)]
+    assert main(["validate", *words]) == 1
     text = capsys.readouterr().out
     assert "4 runs, 4 checks" in text
     assert "3 runs do not hold" in text
-    assert "mine, pd: swing error is" in text
+    assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
     assert root.attrib["tests"] == "4"
     assert root.attrib["failures"] == "3"

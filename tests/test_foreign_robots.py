@@ -99,8 +99,8 @@ def test_limits_that_are_there_are_kept(irb140):
     ("words", "told"),
     [
         (["gravity_hold", "--pose", "home"], "robot 'limitless' has no named poses, hence no 'home'"),
-        (["pose_path"], "robot 'limitless' has no named poses, hence no 'test_3'"),
-        (["payload_mismatch"], "robot 'limitless' has no DH table"),
+        (["pose_path"], "robot 'limitless' has no [tour] of poses"),
+        (["payload_mismatch"], "robot 'limitless' has no [rating] of payload and reach"),
     ],
 )
 def test_what_a_foreign_robot_lacks_is_said(words, told, limitless, capsys):

@@ -153,7 +153,7 @@ def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
     assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
     assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]
     assert cases[1].findall("failure")[0].attrib["message"] == "2 rad, wanted at most 1 rad: < & >"
-    assert cases[1].attrib["classname"] == "swing.pd_gravity"
+    assert cases[1].attrib["classname"] == "irb140.swing.pd_gravity"
 
 
 @pytest.mark.parametrize("count", [1, 4])

@@ -27,6 +27,11 @@ def robot_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in folders if entry.joinpath("robot.toml").is_file()))
 
 
+def robot_title(name: str) -> str:
+    """What the robot of that name is."""
+    return _facts(_home(name))["title"]
+
+
 def load(name_or_path: str | Path) -> Robot:
     """Load a robot.
 
@@ -49,7 +54,22 @@ def load(name_or_path: str | Path) -> Robot:
             f"unknown robot {text!r}: known are {', '.join(robot_names())}, "
             "or the path of a .urdf or a robot.toml"
         )
-    return _from_facts(Path(str(resources.files("urdf"))) / text / "robot.toml")
+    return _from_facts(_home(text))
+
+
+def _home(name: str) -> Path:
+    """The robot.toml of a robot that is known by name."""
+    return Path(str(resources.files("urdf"))) / name / "robot.toml"
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """The contents of a robot.toml; `RobotError` if there is a fault in them."""
+    from urdf.facts import FactsError, read
+
+    try:
+        return read(path)
+    except FactsError as error:
+        raise RobotError(str(error)) from error
 
 
 def _from_urdf(path: Path) -> Robot:
@@ -74,12 +94,7 @@ def _from_urdf(path: Path) -> Robot:
 
 
 def _from_facts(path: Path) -> Robot:
-    from urdf.facts import FactsError, read
-
-    try:
-        facts = read(path)
-    except FactsError as error:
-        raise RobotError(str(error)) from error
+    facts = _facts(path)
     robot = _embedded(path, _from_urdf(path.parent / f"{facts['name']}.urdf"), facts)
     table = facts["dh"]
     robot = replace(
