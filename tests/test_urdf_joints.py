@@ -194,6 +194,15 @@ def test_the_tree_is_the_chain_and_then_the_others_parents_first():
     assert others == [Joint("joint_3", "1", "lever"), Joint("joint_rod", "lever", "rod")]
 
 
+def test_a_link_that_hangs_on_a_circle_is_told_of_the_circle():
+    facts = read(TOML)
+    facts["joint"]["joint_3"]["parent"] = "rod"
+    facts["joint"]["joint_spare"] = {**facts["joint"]["joint_rod"], "parent": "rod", "child": "spare"}
+    facts["link"] = {"spare": facts["link"]["rod"], **facts["link"]}
+    with pytest.raises(FactsError, match=r"^link\.rod, link\.lever hang on each other: expected a way"):
+        check(facts)
+
+
 def test_what_a_plain_chain_may_leave_out():
     """Of an arm that is its DH table and no more, the tables and keys for the rest."""
     facts = read(build.HERE / "irb140" / "robot.toml")
