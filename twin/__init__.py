@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         mass_matrix,
     )
     from twin.inverse import inverse_kinematics
+    from twin.inverse_stages import main_axis_angles, wrist_axis_angles
     from twin.kinematics import (
         dh_angles,
         forward_kinematics,
@@ -38,6 +39,7 @@ _HOME = {
         "mass_matrix",
     ),
     "inverse": ("inverse_kinematics",),
+    "inverse_stages": ("main_axis_angles", "wrist_axis_angles"),
     "kinematics": (
         "dh_angles",
         "forward_kinematics",

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin import spherical_wrist
+from twin.arm_family import arm_constants
 from twin.batch import joint_vectors
 from twin.kernel_cache import compiled
 from twin.kinematics import tool_pose
@@ -68,7 +69,7 @@ def inverse_kinematics(
         ValueError: an array of the wrong shape, a pose that is not rigid within 1e-9 (or NaN), a NaN in near.
         RobotError: the arm has no DH table, or one outside the family above.
     """
-    arm, theta0, inverse_S = spherical_wrist.arm_constants(robot)
+    arm, theta0, inverse_S = arm_constants(robot)
     T = _poses(T_base_tool)
     if T_flange_tool is not None:
         T = T @ np.linalg.inv(tool_pose(T_flange_tool))

@@ -15,7 +15,7 @@ KINDS = (
     ("elbow", 2, "the sine of the angle between lower arm and forearm", ""),
     ("wrist", 4, "the sine of the angle between axes 4 and 6", ""),
 )
-"""Name, joint, quantity and its unit."""
+"""Name, DH axis, quantity and its unit."""
 
 
 def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Floats]:
@@ -65,7 +65,7 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
         samples: N samples of the motion; `qdd` is not used.
 
     Raises:
-        SingularityError: of the earliest sample, the kind, time, joint and distance, and what is needed.
+        SingularityError: of the earliest sample, the kind, time, joints and distance, and what is needed.
     """
     distances, rates = singular_distances(robot, samples.q, samples.qd)
     step = np.diff(samples.t).max(initial=0.0)
@@ -73,12 +73,16 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
     if not near.any():
         return
     k, kind = np.argwhere(near)[0]
-    name, joint, what, unit = KINDS[kind]
+    name, axis, what, unit = KINDS[kind]
     value, covered = abs(distances[k, kind]), abs(rates[k, kind]) * step
     need = f"at least {SINGULAR:g}{unit} is needed"
     if value > SINGULAR:
         need = f"the motion covers {covered:.3g}{unit} in one sample, so it passes through"
+    turning = ", ".join(  # where joints are coupled, several turn one DH axis
+        f"{robot.joint_names[i]} at {np.rad2deg(samples.q[k, i]):.6g} deg"
+        for i in np.flatnonzero(robot.S[axis])
+    )
     raise SingularityError(
         f"sample {k} at t = {samples.t[k]:.6g} s: {name} singularity, {what} is {value:.3g}{unit} "
-        f"({robot.joint_names[joint]} at {np.rad2deg(samples.q[k, joint]):.6g} deg); {need}"
+        f"({turning}); {need}"
     )

@@ -1,29 +1,19 @@
-"""The family of arms with a spherical wrist, and their eight solutions in closed form, compiled.
+"""The eight solutions of an arm with a spherical wrist in closed form, compiled.
 
-The family is every arm whose Denavit-Hartenberg table, A = Rz(theta) Tz(d) Tx(a) Rx(alpha), reads
-
-    alpha = (-90, 0, +-90, +-90, -alpha_4, 0) degrees,  a = (a1, a2, a3, 0, 0, 0),  d = (d1, 0, 0, d4, 0, d6)
-
-with lengths of any sign, a2 and hypot(a3, d4) not zero. The method is that of Norrlöf 1999,
-eqs. (2.27)-(2.50): the wrist centre gives axes 1 to 3, of which 2 and 3 are a planar two-link arm; the
-orientation that is left gives axes 4 to 6. Two formulas differ from the printed ones, so that the pose is met
-to round-off everywhere: theta_3 comes from half-angle products instead of arccos, which loses half the digits
-near full stretch, and theta_6 from the orientation that remains after theta_4 and theta_5, which makes up for
-a theta_4 that is ill-defined close to the wrist singularity.
+For every arm of the family of `twin.arm_family`. The method is that of Norrlöf 1999, eqs. (2.27)-(2.50), in
+his two stages: the wrist centre gives axes 1 to 3 (`main_axes`, his `ikin1`), of which 2 and 3 are a planar
+two-link arm; the orientation that is left gives axes 4 to 6 (`wrist_axes`, his `ikin2`). Two formulas differ
+from the printed ones, so that the pose is met to round-off everywhere: theta_3 comes from half-angle
+products instead of arccos, which loses half the digits near full stretch, and theta_6 from the orientation
+that remains after theta_4 and theta_5, which makes up for a theta_4 that is ill-defined close to the wrist
+singularity.
 """
 
 import math
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from twin.errors import RobotError
 from twin.kernel_cache import compiled
-
-if TYPE_CHECKING:
-    from twin.robot import Robot
 
 REACH_TOLERANCE = 1e-12
 """How far out of reach, relative to the arm's length, still counts as rounding of a fully stretched pose.
@@ -43,59 +33,13 @@ LIMIT_TOLERANCE = 1e-12
 TURN = 2.0 * math.pi
 
 
-@lru_cache(maxsize=16)
-def arm_constants(robot: "Robot") -> tuple[tuple[float, ...], NDArray[np.float64], NDArray[np.float64]]:
-    """Return what the kernel needs of an arm of the family.
-
-    Remembered for the last robots asked for (they are immutable): the checks cost as much as twenty poses.
-
-    Args:
-        robot: any robot.
-
-    Returns:
-        arm: d1, a1, a2, a3, d4, d6 in [m], sin alpha_3, -sin alpha_4.
-        theta0: (6,) DH angles at q = 0, in [rad].
-        inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0, whole numbers.
-
-    Raises:
-        RobotError: the robot has no DH table, or one outside the family; the message names the entry.
-    """
-    dh = robot.dh
-    if dh is None:
-        raise RobotError(f"robot {robot.name!r} has no DH table, which inverse kinematics needs")
-    outside = f"robot {robot.name!r} is outside the family of closed-form inverse kinematics:"
-    if len(dh.d) != 6:
-        raise RobotError(f"{outside} it has {len(dh.d)} DH rows, expected 6")
-    right = math.pi / 2
-    allowed = {
-        "alpha": ((-right,), (0.0,), (-right, right), (-right, right), (-dh.alpha[3],), (0.0,)),
-        "a": (None, None, None, (0.0,), (0.0,), (0.0,)),
-        "d": (None, (0.0,), (0.0,), None, (0.0,), None),
-    }
-    for letter, entries in allowed.items():
-        for axis, (value, choices) in enumerate(zip(getattr(dh, letter), entries, strict=True), start=1):
-            if choices is None or any(abs(value - choice) <= 1e-12 for choice in choices):
-                continue
-            unit, scale = ("degrees", 180.0 / math.pi) if letter == "alpha" else ("m", 1.0)
-            wanted = " or ".join(f"{choice * scale:g}" for choice in choices)
-            raise RobotError(f"{outside} DH {letter}_{axis} is {value * scale:g} {unit}, expected {wanted}")
-    for name, length in (("a_2", abs(dh.a[1])), ("hypot(a_3, d_4)", math.hypot(dh.a[2], dh.d[3]))):
-        if not length > 0:
-            raise RobotError(f"{outside} DH {name} is {length:g} m, expected more than 0")
-    # Then a full turn of any DH angle is full turns of joints, and the other way round.
-    if not (np.all(np.rint(robot.S) == robot.S) and abs(abs(np.linalg.det(robot.S)) - 1.0) <= 1e-9):
-        raise RobotError(f"{outside} S must hold whole numbers and have determinant 1 or -1")
-    arm = dh.d[0], dh.a[0], dh.a[1], dh.a[2], dh.d[3], dh.d[5], np.sign(dh.alpha[2]), -np.sign(dh.alpha[3])
-    return tuple(map(float, arm)), np.array(dh.theta0), np.rint(np.linalg.inv(robot.S))
-
-
 @compiled
 def solve(T, arm, theta0, inverse_S, theta_free, q_near, q_min, q_max, q):
     """Fill in all solutions of a batch of poses.
 
     Args:
         T: (N, 4, 4) flange poses, rigid.
-        arm: from `arm_constants`.
+        arm: from `twin.arm_family.arm_constants`.
         theta0: (6,) DH angles at q = 0, in [rad].
         inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0.
         theta_free: (N, 6) DH angles that axes 1, 2 and 4 take where they are undefined, in [rad].
@@ -133,12 +77,63 @@ def choose_nearest(q, q_near, nearest):
 
 
 @compiled
+def main_axes(p_wrist, arm, theta_free, theta):
+    """Fill in the four solutions of the main axes for a batch of wrist centres.
+
+    Args:
+        p_wrist: (N, 3) wrist centres in the base frame, in [m].
+        arm: from `twin.arm_family.arm_constants`.
+        theta_free: (6,) DH angles that axes 1 and 2 take where they are undefined, in [rad].
+        theta: (N, 4, 3) DH angles in (-pi, pi], the result: rows `2 * rear + elbow`, NaN for none.
+    """
+    for sample in range(len(p_wrist)):
+        _main_axes(p_wrist[sample], arm, theta_free, theta[sample])
+        for row in range(4):
+            for axis in range(3):
+                theta[sample, row, axis] = _principal(theta[sample, row, axis])
+
+
+@compiled
+def wrist_axes(R_36, arm, theta_free, theta, singular):
+    """Fill in both solutions of the wrist for a batch of orientations.
+
+    Args:
+        R_36: (N, 3, 3) orientations of frame 6 in frame 3.
+        arm: from `twin.arm_family.arm_constants`.
+        theta_free: (6,) DH angles; that of axis 4 is taken where it is undefined, in [rad].
+        theta: (N, 2, 3) DH angles in (-pi, pi], the result: row 0 with theta_5 in [0, pi].
+        singular: (N,) whole numbers, the result: 0, or 1 and -1 as `_wrist` returns them.
+    """
+    for sample in range(len(R_36)):
+        R, rows = R_36[sample], theta[sample]
+        U = R[0, 0], R[0, 1], R[0, 2], R[1, 0], R[1, 1], R[1, 2], R[2, 2]
+        singular[sample] = _wrist(U, arm, theta_free[3], rows)
+        for row in range(2):
+            for axis in range(3):
+                rows[row, axis] = _principal(rows[row, axis])
+
+
+@compiled
 def _dh_angles(T, arm, theta_free, theta):
     """Fill theta (8, 6) with the DH angles of the eight solutions, NaN rows for none."""
-    d1, a1, a2, a3, d4, d6, sigma, kappa = arm
-    px = T[0, 3] - d6 * T[0, 2]  # wrist centre, Norrlöf eq. (2.28)
-    py = T[1, 3] - d6 * T[1, 2]
-    height = T[2, 3] - d6 * T[2, 2] - d1
+    d6 = arm[5]
+    # The wrist centre, Norrlöf eq. (2.28).
+    p_wrist = T[0, 3] - d6 * T[0, 2], T[1, 3] - d6 * T[1, 2], T[2, 3] - d6 * T[2, 2]
+    _main_axes(p_wrist, arm, theta_free, theta[::2])
+    for row in range(0, 8, 2):
+        if math.isnan(theta[row, 2]):
+            theta[row : row + 2] = np.nan
+            continue
+        U = _wrist_orientation(T, theta[row, 0], theta[row, 1] + theta[row, 2], arm)
+        _wrist(U, arm, theta_free[3], theta[row : row + 2, 3:])
+        theta[row + 1, :3] = theta[row, :3]
+
+
+@compiled
+def _main_axes(p_wrist, arm, theta_free, theta):
+    """Fill the first three columns of theta (4, >= 3), rows `2 * rear + elbow`, NaN rows for none."""
+    d1, a1, a2, a3, d4, _, sigma, _ = arm
+    px, py, height = p_wrist[0], p_wrist[1], p_wrist[2] - d1
     forearm = math.hypot(a3, d4)
     beta = math.atan2(-sigma * d4, a3)  # direction of the forearm in frame 3, seen in the arm's plane
     length = abs(a2) + forearm
@@ -147,20 +142,14 @@ def _dh_angles(T, arm, theta_free, theta):
     for rear in range(2):
         side = 1.0 - 2.0 * rear
         theta_1 = math.atan2(side * py, side * px) if radius > SINGULAR_TOLERANCE * length else theta_free[0]
-        c1, s1 = math.cos(theta_1), math.sin(theta_1)
         # The arm's plane: x forward from axis 2, y down (axes x and y of DH frame 1).
-        x, y = c1 * px + s1 * py - a1, -height
+        x, y = math.cos(theta_1) * px + math.sin(theta_1) * py - a1, -height
         for elbow in range(2):
-            row = 4 * rear + 2 * elbow
+            row = 2 * rear + elbow
             theta_2, phi = _two_link(x, y, a2, forearm, elbow, theta_free[1])
-            theta_3 = phi - beta
-            _wrist(T, c1, s1, theta_2 + theta_3, sigma, kappa, theta_free[3], theta[row : row + 2])
-            for wrist in range(2):
-                theta[row + wrist, 0] = theta_1
-                theta[row + wrist, 1] = theta_2
-                theta[row + wrist, 2] = theta_3
-            if math.isnan(phi):
-                theta[row : row + 2] = np.nan
+            theta[row, 0] = math.nan if math.isnan(phi) else theta_1
+            theta[row, 1] = theta_2
+            theta[row, 2] = phi - beta
 
 
 @compiled
@@ -191,23 +180,43 @@ def _two_link(x, y, a2, forearm, elbow, theta_2_free):
 
 
 @compiled
-def _wrist(T, c1, s1, theta_23, sigma, kappa, theta_4_free, theta):
-    """Fill axes 4 to 6 of theta (2, 6), from U = R03^T R06 = Rz(theta_4) Ry(kappa theta_5) Rz(theta_6)."""
-    c23, s23 = math.cos(theta_23), math.sin(theta_23)
+def _wrist_orientation(T, theta_1, theta_23, arm):
+    """Return what `_wrist` needs of U = R03^T R06, Norrlöf eq. (2.46): first two rows, and u33."""
+    sigma = arm[6]
+    c1, s1, c23, s23 = math.cos(theta_1), math.sin(theta_1), math.cos(theta_23), math.sin(theta_23)
     # The columns of R06 along x (forward) and z (axis 2) of frame 1; its y axis is down, minus the last row.
     x1, x2, x3 = c1 * T[0, 0] + s1 * T[1, 0], c1 * T[0, 1] + s1 * T[1, 1], c1 * T[0, 2] + s1 * T[1, 2]
     z1, z2, z3 = c1 * T[1, 0] - s1 * T[0, 0], c1 * T[1, 1] - s1 * T[0, 1], c1 * T[1, 2] - s1 * T[0, 2]
     u11, u12, u13 = c23 * x1 - s23 * T[2, 0], c23 * x2 - s23 * T[2, 1], c23 * x3 - s23 * T[2, 2]
-    u21, u22, u23 = sigma * z1, sigma * z2, sigma * z3
-    u33 = sigma * (s23 * x3 + c23 * T[2, 2])
-    sine = math.hypot(u13, u23)
+    return u11, u12, u13, sigma * z1, sigma * z2, sigma * z3, sigma * (s23 * x3 + c23 * T[2, 2])
+
+
+@compiled
+def _wrist(U, arm, theta_4_free, theta):
+    """Fill theta (2, 3) with axes 4 to 6, from U = R36 = Rz(theta_4) Ry(kappa theta_5) Rz(theta_6).
+
+    Returns 0, or at the wrist singularity 1 where only theta_4 + theta_6 is determined (theta_5 = 0) and -1
+    where only theta_4 - theta_6 is (theta_5 = pi).
+    """
+    u11, u12, u13, u21, u22, u23, u33 = U
+    kappa = arm[7]
+    regular = math.hypot(u13, u23) > SINGULAR_TOLERANCE
     for wrist in range(2):
         sign = kappa * (1.0 - 2.0 * wrist)
-        theta_4 = math.atan2(sign * u23, sign * u13) if sine > SINGULAR_TOLERANCE else theta_4_free
+        theta_4 = math.atan2(sign * u23, sign * u13) if regular else theta_4_free
         c4, s4 = math.cos(theta_4), math.sin(theta_4)
-        theta[wrist, 3] = theta_4
-        theta[wrist, 4] = kappa * math.atan2(c4 * u13 + s4 * u23, u33)
-        theta[wrist, 5] = math.atan2(c4 * u21 - s4 * u11, c4 * u22 - s4 * u12)
+        theta[wrist, 0] = theta_4
+        theta[wrist, 1] = kappa * math.atan2(c4 * u13 + s4 * u23, u33)
+        theta[wrist, 2] = math.atan2(c4 * u21 - s4 * u11, c4 * u22 - s4 * u12)
+    if regular:
+        return 0
+    return 1 if u33 > 0.0 else -1
+
+
+@compiled
+def _principal(angle):
+    """Return the representative of an angle modulo 2 pi that lies in (-pi, pi]."""
+    return angle - TURN * np.ceil((angle - math.pi) / TURN)
 
 
 @compiled
@@ -220,7 +229,7 @@ def _joint_angles(angles, theta0, inverse_S, q_near, q_min, q_max):
         q = 0.0
         for column in range(6):
             q += inverse_S[joint, column] * theta[column]
-        q -= TURN * np.ceil((q - math.pi) / TURN)  # principal value, in (-pi, pi]
+        q = _principal(q)
         least = np.ceil((q_min[joint] - LIMIT_TOLERANCE - q) / TURN)
         most = np.floor((q_max[joint] + LIMIT_TOLERANCE - q) / TURN)
         if not least <= most:
