@@ -1,0 +1,145 @@
+"""The ledger as a table for the terminal, as Markdown, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.ledger.items import VERDICTS
+from scenarios.report import figure, verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from scenarios.ledger.rows import Row
+
+FEW = 4
+"""So many numbers are shown in a table; of more, the first ones."""
+
+
+def ledger_report(rows: Sequence[Row]) -> Iterator[RenderableType]:
+    """A table a source, the items that do not hold, and the total."""
+    for source in dict.fromkeys(row.item.source for row in rows):
+        yield Text(f"\n{source}", "bold")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in ("item", "where", "what", "printed", "computed"):
+            table.add_column(name, no_wrap=name == "item")
+        table.add_column("residual", justify="right", no_wrap=True)
+        table.add_column("verdict")
+        for row in (row for row in rows if row.item.source == source):
+            table.add_row(row.item.id, row.item.where, row.item.what, *_values(row), _judged(row))
+        yield table
+    for row in rows:
+        if not row.holds:
+            yield Text(f"{row.item.id}, {row.item.what}: {_fault(row)}", "red")
+    yield total(rows)
+
+
+def total(rows: Sequence[Row]) -> Text:
+    """How many items of each verdict there are, and whether all are confirmed."""
+    counts = {name: sum(row.item.verdict == name for row in rows) for name in VERDICTS}
+    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    broken = sum(not row.holds for row in rows)
+    end = "all confirmed" if not broken else f"{broken} not confirmed"
+    seconds = sum(row.seconds for row in rows)
+    return Text(f"{len(rows)} published items ({told}) in {seconds:.1f} s: {end}", "bold")
+
+
+def write_markdown(rows: Sequence[Row], path: Path) -> None:
+    """Write one table of all items."""
+    lines = [
+        "| source | item | where | what | printed | computed | residual | verdict |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        item = row.item
+        cells = [item.source, item.id, item.where, item.what, *_values(row), _judged(row)]
+        lines.append(
+            "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        )
+    lines += ["", str(total(rows)), ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def write_json(rows: Sequence[Row], path: Path) -> None:
+    """Write every item with its finding; a number that is not finite becomes null."""
+    document = {"holds": all(row.holds for row in rows), "items": [_as_json(row) for row in rows]}
+    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    item, finding = row.item, row.finding
+    return {
+        "id": item.id,
+        "source": item.source,
+        "where": item.where,
+        "what": item.what,
+        "verdict": item.verdict,
+        "holds": row.holds,
+        "printed": item.printed,
+        "right": item.right,
+        "expected": _plain(item.expected),
+        "computed": None if finding is None else _plain(finding.computed),
+        "residual": None if finding is None else _plain(finding.residual),
+        "tolerance": item.tolerance,
+        "printed_residual": None if finding is None else _plain(finding.printed_residual),
+        "text_only": item.text_only,
+        "note": item.note,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and nested lists of them, with null for what is not finite; anything else as text."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int | str | None) else str(value)
+
+
+def _values(row: Row) -> tuple[str, str, str]:
+    """The cells printed, computed, residual."""
+    item, finding = row.item, row.finding
+    printed = item.printed or (_numbers(item.expected) if np.size(item.expected) else "")
+    if finding is None:
+        return printed, item.right or item.text_only, ""
+    computed = item.right if item.verdict in ("misprint", "ambiguous") and item.right else ""
+    computed = computed or _numbers(finding.computed)
+    residual = figure(finding.residual)
+    if finding.printed_residual is not None:
+        residual += f"\n({figure(finding.printed_residual)} as printed)"
+    return printed, computed, residual
+
+
+def _numbers(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    flat = np.ravel(np.asarray(value, dtype=float))
+    shown = " ".join(f"{number:.5g}" for number in flat[:FEW])
+    return shown if len(flat) <= FEW else f"{shown} ... ({len(flat)})"
+
+
+def _judged(row: Row) -> Text:
+    if row.finding is None:
+        return Text(row.item.verdict)
+    return Text.assemble(f"{row.item.verdict} ", verdict(row.holds))
+
+
+def _fault(row: Row) -> str:
+    item, finding = row.item, row.finding
+    if finding is None:
+        return "nothing computes it"
+    if not finding.residual <= item.tolerance:
+        return f"residual {figure(finding.residual)}, wanted at most {figure(item.tolerance)}"
+    printed = "nothing" if finding.printed_residual is None else figure(finding.printed_residual)
+    return f"as printed it misses by {printed}, expected at least {figure(item.least_error)}"
