@@ -237,6 +237,7 @@ def test_in_a_singular_wrist_impossible_motions_are_refused(robot):
         inverse_acceleration(robot, SINGULAR_WRIST, still, both)
     nearest = inverse_velocity(robot, SINGULAR_WRIST, possible + lost, least_squares=True)
     np.testing.assert_allclose(J @ nearest, possible, rtol=0, atol=1e-14)
+    assert abs(nearest[3] - nearest[5]) < 1e-14  # without idle motion
     with pytest.raises(SingularityError, match=r"the analytic Jacobian of sample \[1, 0\] has rank 5, not 6"):
         analytic_jacobian_inverse(robot, [[np.ones(6)], [SINGULAR_WRIST]])
 

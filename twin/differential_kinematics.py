@@ -124,7 +124,7 @@ def analytic_jacobian_inverse(
     allows.
     """
     J_A = analytic_jacobian(robot, q, T_flange_tool, coordinates)
-    return full_rank_inverse(J_A, "the analytic Jacobian", min(6, robot.n))  # 6 also of the 7 of a quaternion
+    return full_rank_inverse(J_A, "the analytic Jacobian")
 
 
 def inverse_velocity(

@@ -42,7 +42,7 @@ def singular_values(J: Floats) -> SingularValues:
     return SingularValues(U, values, np.swapaxes(V_transposed, -1, -2), rank)
 
 
-def full_rank_inverse(J: Floats, what: str, full: int | None = None) -> Floats:
+def full_rank_inverse(J: Floats, what: str, full: int = 6) -> Floats:
     """Return the inverse of maps of full rank, or what takes its place where they are not square.
 
     Tall ones (m > n) have `(J^T J)^-1 J^T`, the solution of least squares, wide ones `J^T (J J^T)^-1`, that
@@ -51,7 +51,7 @@ def full_rank_inverse(J: Floats, what: str, full: int | None = None) -> Floats:
     Args:
         J: (..., m, n) maps.
         what: their name, for the message.
-        full: the rank that they should have; min(m, n) by default.
+        full: the rank that they should have, at most min(m, n): a tool has 6 motions, even of 7 coordinates.
 
     Returns:
         (..., n, m) the pseudo-inverses.
@@ -60,7 +60,7 @@ def full_rank_inverse(J: Floats, what: str, full: int | None = None) -> Floats:
         SingularityError: the rank of one is less.
     """
     found = singular_values(J)
-    full = min(*J.shape[-2:], *([] if full is None else [full]))
+    full = min(*J.shape[-2:], full)
     if np.any(found.rank < full):
         worst = tuple(map(int, np.argwhere(found.rank < full)[0]))
         raise SingularityError(
@@ -69,6 +69,19 @@ def full_rank_inverse(J: Floats, what: str, full: int | None = None) -> Floats:
         )
     scaled = found.inputs[..., :full] / found.values[..., None, :full]
     return scaled @ np.swapaxes(found.outputs[..., :full], -1, -2)
+
+
+def pseudo_inverse_dot(A: Floats, inverse: Floats, A_dot: Floats) -> Floats:
+    """Return the time derivative of the pseudo-inverses (..., n, m) of maps A (..., m, n) of constant rank.
+
+    Source: Golub and Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems whose variables separate", eq. (4.12).
+    """
+    m, n = A.shape[-2:]
+    inverse_T, A_dot_T = np.swapaxes(inverse, -1, -2), np.swapaxes(A_dot, -1, -2)
+    missed, idle = np.eye(m) - A @ inverse, np.eye(n) - inverse @ A
+    of_missed, of_idle = inverse @ inverse_T @ A_dot_T @ missed, idle @ A_dot_T @ inverse_T @ inverse
+    return of_missed + of_idle - inverse @ A_dot @ inverse
 
 
 def solution_in_range(
