@@ -118,21 +118,21 @@ def test_a_wrong_start_decays_exponentially(robot, path, start, kind):
 
 
 def test_the_length_of_a_quaternions_error_decays_to_second_order(robot, path, start):
-    differences = []
-    for off in (0.02, 0.01):
-        law = FeedbackLaw(robot, 10.0, T_TOOL, "quaternion")
-        tracked = track(law, path, start + off, 5e-3, integration="runge-kutta")
-        length = np.linalg.norm(tracked.error[:, 3:], axis=1)
-        expected = length[0] * np.exp(-10.0 * tracked.samples.t)
-        differences.append(np.max(np.abs(length - expected)) / length[0])
-        np.testing.assert_allclose(
-            tracked.error[:, :3],
-            error_decay(tracked.error[0], 10.0, tracked.samples.t)[:, :3],
-            rtol=0,
-            atol=1e-6,
-        )
-    assert differences[0] < 0.02**2
-    assert 3.3 < differences[0] / differences[1] < 4.7
+    law, motion = FeedbackLaw(robot, 10.0, T_TOOL, "quaternion"), path(0.2)
+    q = twin.inverse_kinematics(robot, motion.T_base_tool, T_flange_tool=T_TOOL, near=start)
+    off = []
+    for size in (0.02, 0.01):
+        q_hat = q + size * np.array([1, -1, 1, 1, -1, 1])
+        error, qd = law.error(q_hat, motion.T_base_tool), law.speeds(q_hat, motion)
+        x = coordinates_from_pose(motion.T_base_tool, "quaternion")
+        assert np.sum(x[3:] * tool_coordinates(robot, q_hat, T_TOOL, "quaternion")[3:]) > 0.9
+        xd = coordinate_rates(x, motion.twist, "quaternion")
+        error_rate = xd - analytic_jacobian(robot, q_hat, T_TOOL, "quaternion") @ qd
+        np.testing.assert_allclose(error_rate[:3], -10 * error[:3], rtol=0, atol=1e-12)
+        e, rate = error[3:], error_rate[3:]
+        off.append(abs(e @ rate / (e @ e) + 10.0))
+    assert off[0] < 0.02**2 * 100
+    assert 3.8 < off[0] / off[1] < 4.2
 
 
 def test_euler_steps_are_the_manuals(robot, path, start):
