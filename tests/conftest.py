@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import twin
-from tests import dh_arms
 from tests.random_trees import interpreted
 
 NO_SERVER = "tests marked 'display' are left out: they need Xvfb, which is not installed"
@@ -22,9 +21,14 @@ def robot(irb140):
 
 
 @pytest.fixture(scope="session")
-def irb1400(irb140):
-    """Norrlöf's DH table and coupling on the IRB 140's body: for kinematics only."""
-    return dh_arms.irb1400(irb140)
+def irb1400():
+    return twin.load("irb1400")
+
+
+@pytest.fixture(scope="session", params=["irb140", "irb1400"])
+def arm(request):
+    """Each of the robots, for what holds of them all."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """Arms by their Denavit-Hartenberg tables: plain products as a second oracle, and what tests ask of poses."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from twin.robot import DH
+from scenarios.motion_range import random_positions
 
 TURN = 2 * np.pi
 
@@ -56,25 +54,6 @@ def geometry(robot, q):
 
 
 def random_poses_of(robot, rng, count):
-    q = rng.uniform(robot.q_min, robot.q_max, (count, 6))
+    """Joint angles within the limits, those of passive joints included, and their poses."""
+    q = random_positions(robot, rng, count)
     return q, dh_pose(robot, q)
-
-
-def irb1400(robot):
-    """The arm of Norrlöf 1999, Table 2.1 and eq. (2.25): the other sign convention, a3, and a coupling."""
-    half = np.pi / 2
-    S = np.eye(6)
-    S[2, 1] = -1.0
-    return replace(
-        robot,
-        name="irb1400",
-        S=S,
-        dh=DH(
-            theta0=np.array([0, -half, 0, 0, 0, np.pi]),
-            d=np.array([0.475, 0, 0, 0.72, 0, 0.085]),
-            a=np.array([0.15, 0.6, 0.12, 0, 0, 0]),
-            alpha=np.array([-half, 0, -half, half, -half, 0]),
-        ),
-        q_min=np.deg2rad([-170.0, -70, -65, -150, -115, -300]),
-        q_max=np.deg2rad([170.0, 70, 70, 150, 115, 300]),
-    )

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scenarios.motion_range import beyond_passive_range
 from tests.dh_arms import TURN, distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.inverse import inverse_kinematics
 from twin.kinematics import forward_kinematics
@@ -49,25 +50,6 @@ def test_the_printed_results_of_the_thesis(robot):
     assert [name for name in printed if not found[name, True]] == ["test_2"]
 
 
-def test_the_printed_examples_of_norrlof(irb1400):
-    """Norrlöf 1999, Examples 1 and 2 (ikin1, ikin2), from an input that rounds to the printed ones."""
-    arm = replace(irb1400, S=np.eye(6), dh=irb1400.dh._replace(theta0=np.zeros(6)))  # q is theta there
-    T = np.eye(4)
-    T[:3, :3] = [
-        [-0.00026659691686703457, -0.19832051027769504, 0.9801371863822322],
-        [0.000665630392495703, 0.9801369688886475, 0.19832064732133914],
-        [-0.9999997429310993, 0.0007052807731981886, -0.00012929333491706885],
-    ]
-    T[:3, 3] = np.array([1.0877356, 0.1091376, 0.8235145]) + 0.085 * T[:3, 2]
-    solutions = inverse_kinematics(arm, T, limits=False)
-    main_axes = [[0.1, -1.1567, 0.0297], [0.1, 0.4488, -2.841]]
-    main_axes += [[-3.0416, -3.1359, -0.9189], [-3.0416, -2.6007, -1.8924]]
-    np.testing.assert_allclose(solutions[::2, :3], main_axes, rtol=0, atol=5e-5)
-    np.testing.assert_allclose(
-        solutions[:2, 3:], [[2.9128, 0.454, 0.207], [-0.2288, -0.454, -2.9346]], atol=5e-5
-    )
-
-
 def representatives(robot, row):
     """All angles modulo 2 pi within the limits, joint by joint, by trying every number of turns."""
     turned = row + TURN * np.arange(-3, 4)[:, None]
@@ -75,30 +57,31 @@ def representatives(robot, row):
     return [turned[inside[:, j], j] for j in range(6)]
 
 
-def test_limits_and_representatives_against_trying_every_turn(robot):
+@pytest.mark.parametrize("q_min_deg", [-np.inf, [10.0, -np.inf, -np.inf, 100.0, -np.inf, 200.0]])
+def test_limits_and_representatives_against_trying_every_turn(arm, q_min_deg):
     rng = np.random.default_rng(8)
-    narrow = replace(robot, q_min=np.deg2rad([10.0, -90, -230, 100, -115, 200]), q_max=robot.q_max)
-    for arm in (robot, narrow):
-        _, T = random_poses_of(arm, rng, 150)
-        free = inverse_kinematics(arm, T, limits=False)
-        assert np.all((free > -np.pi) & (free <= np.pi) | np.isnan(free))
-        limited = inverse_kinematics(arm, T)
-        near = rng.uniform(arm.q_min - 1, arm.q_max + 1, (len(T), 6))
-        nearest = inverse_kinematics(arm, T, near=near)
-        assert np.all((limited >= arm.q_min) & (limited <= arm.q_max) | np.isnan(limited))
-        for sample in range(len(T)):
-            candidates = []
-            for row in range(8):
-                allowed = representatives(arm, free[sample, row])
-                if any(len(angles) == 0 for angles in allowed):
-                    assert np.all(np.isnan(limited[sample, row]))
-                    continue
-                principal = [angles[np.argmin(np.abs(angles))] for angles in allowed]
-                np.testing.assert_allclose(limited[sample, row], principal, rtol=0, atol=1e-14)
-                candidates += itertools.product(*allowed)
-            metric = np.sum((np.array(candidates) - near[sample]) ** 2, axis=1)
-            best = candidates[np.argmin(metric)]
-            np.testing.assert_allclose(nearest[sample], best, rtol=0, atol=1e-14)
+    arm = replace(arm, q_min=np.maximum(arm.q_min, np.deg2rad(q_min_deg)))
+    _, T = random_poses_of(arm, rng, 150)
+    free = inverse_kinematics(arm, T, limits=False)
+    assert np.all((free > -np.pi) & (free <= np.pi) | np.isnan(free))
+    limited = inverse_kinematics(arm, T)
+    near = rng.uniform(arm.q_min - 1, arm.q_max + 1, (len(T), 6))
+    nearest = inverse_kinematics(arm, T, near=near)
+    assert np.all((limited >= arm.q_min) & (limited <= arm.q_max) | np.isnan(limited))
+    for sample in range(len(T)):
+        candidates = []
+        for row in range(8):
+            allowed = representatives(arm, free[sample, row])
+            folded = beyond_passive_range(arm, free[sample, row, None]) > 1e-12
+            if folded or any(len(angles) == 0 for angles in allowed):
+                assert np.all(np.isnan(limited[sample, row]))
+                continue
+            principal = [angles[np.argmin(np.abs(angles))] for angles in allowed]
+            np.testing.assert_allclose(limited[sample, row], principal, rtol=0, atol=1e-14)
+            candidates += itertools.product(*allowed)
+        metric = np.sum((np.array(candidates) - near[sample]) ** 2, axis=1)
+        best = candidates[np.argmin(metric)]
+        np.testing.assert_allclose(nearest[sample], best, rtol=0, atol=1e-14)
 
 
 def test_the_principal_value_of_a_half_turn_is_positive(robot):
@@ -108,26 +91,26 @@ def test_the_principal_value_of_a_half_turn_is_positive(robot):
         assert np.all(inverse_kinematics(robot, T, limits=False)[:4, 0] == np.pi)
 
 
-def test_near_brings_back_the_joint_angles_themselves(robot):
-    q, T = random_poses_of(robot, np.random.default_rng(9), 5000)
-    regular = np.min(np.abs(geometry(robot, q)), axis=0) > 1e-3
-    np.testing.assert_allclose(inverse_kinematics(robot, T, near=q)[regular], q[regular], rtol=0, atol=1e-8)
+def test_near_brings_back_the_joint_angles_themselves(arm):
+    q, T = random_poses_of(arm, np.random.default_rng(9), 5000)
+    regular = np.min(np.abs(geometry(arm, q)), axis=0) > 1e-3
+    np.testing.assert_allclose(inverse_kinematics(arm, T, near=q)[regular], q[regular], rtol=0, atol=1e-8)
     far = q + TURN * np.array([3, 0, -2, 5, 0, -7])
-    unlimited = inverse_kinematics(robot, T, near=far, limits=False)
+    unlimited = inverse_kinematics(arm, T, near=far, limits=False)
     np.testing.assert_allclose(unlimited[regular], far[regular], rtol=0, atol=1e-8)
 
 
-def test_an_angle_on_its_limit_counts_as_within(robot):
+def test_an_angle_on_its_limit_counts_as_within(arm):
     rng = np.random.default_rng(10)
-    for joint, limit in itertools.product(range(6), (robot.q_min, robot.q_max)):
-        q = rng.uniform(robot.q_min / 2, robot.q_max / 2, (200, 6))
+    for joint, limit in itertools.product(range(6), (arm.q_min, arm.q_max)):
+        q = rng.uniform(arm.q_min / 2, arm.q_max / 2, (200, 6))
         q[:, joint] = limit[joint]
-        q = q[np.min(np.abs(geometry(robot, q)), axis=0) > 1e-2]
-        T = forward_kinematics(robot, q)
-        nearest = inverse_kinematics(robot, T, near=q)
+        q = q[(beyond_passive_range(arm, q) < 0) & (np.min(np.abs(geometry(arm, q)), axis=0) > 1e-2)]
+        T = forward_kinematics(arm, q)
+        nearest = inverse_kinematics(arm, T, near=q)
         np.testing.assert_allclose(nearest, q, rtol=0, atol=1e-11)
-        assert np.all((nearest >= robot.q_min) & (nearest <= robot.q_max))
-        assert np.max(pose_errors(robot, nearest[:, None], T)) <= 1e-12
+        assert np.all((nearest >= arm.q_min) & (nearest <= arm.q_max))
+        assert np.max(pose_errors(arm, nearest[:, None], T)) <= 1e-12
 
 
 def test_a_free_angle_taken_from_near_obeys_its_limits(robot):

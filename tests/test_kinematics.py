@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import twin
+from tests.dh_arms import dh_pose, random_poses_of
 from tests.peers import Pinocchio, largest_relative_error
+from twin.rotations import pose_vector
 
 # Aliaga 2019, sections 3.1.4.1 and 3.1.2.3: pose [x y z a b c d] of tests 1 and 3, as printed.
 PRINTED_POSES = {
@@ -21,91 +23,74 @@ T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 
 
 
 @pytest.fixture(scope="module")
-def states(robot):
+def states(arm):
     rng = np.random.default_rng(4)
-    shape = (200, robot.n)
-    return rng.uniform(robot.q_min, robot.q_max, shape), rng.uniform(-robot.qd_max, robot.qd_max, shape)
-
-
-def dh_pose(robot, q):
-    """The tool pose by the published table: a second, independent computation."""
-    T = np.eye(4)
-    for theta, d, a, alpha in zip(
-        robot.S @ q + robot.dh.theta0, robot.dh.d, robot.dh.a, robot.dh.alpha, strict=True
-    ):
-        ct, st, ca, sa = np.cos(theta), np.sin(theta), np.cos(alpha), np.sin(alpha)
-        T = T @ np.array(
-            [[ct, -ca * st, sa * st, a * ct], [st, ca * ct, -sa * ct, a * st], [0, sa, ca, d], [0, 0, 0, 1]]
-        )
-    return T
+    q, _ = random_poses_of(arm, rng, 200)
+    return q, rng.uniform(-arm.qd_max, arm.qd_max, q.shape)
 
 
 @pytest.mark.parametrize("test", PRINTED_POSES)
 def test_published_poses(robot, test):
-    from twin.rotations import pose_vector
-
     pose = pose_vector(twin.forward_kinematics(robot, robot.poses[test]))
     assert np.max(np.abs(pose - PRINTED_POSES[test])) <= 1e-15
 
 
-def test_urdf_is_the_published_dh_table(robot, states):
-    expected = np.array([dh_pose(robot, q) for q in states[0]])
-    assert np.max(np.abs(twin.forward_kinematics(robot, states[0]) - expected)) < 2e-15
+def test_urdf_is_the_published_dh_table(arm, states):
+    assert np.max(np.abs(twin.forward_kinematics(arm, states[0]) - dh_pose(arm, states[0]))) < 2e-15
 
 
-def test_against_pinocchio(robot, states):
-    peer = Pinocchio(robot.urdf, robot.joint_names)
+def test_against_pinocchio(arm, states):
+    """The whole tree of the URDF; passive joints follow by the embedding, as their speeds do."""
+    peer = Pinocchio(arm.urdf, arm.tree.names)
     q, qd = states
-    for function, expected, vectors in (
-        (twin.forward_kinematics, peer.forward_kinematics, (q,)),
-        (twin.jacobian, peer.jacobian, (q,)),
-        (twin.jacobian_dot, peer.jacobian_dot, (q, qd)),
-    ):
-        rows = np.array([expected(*sample) for sample in zip(*vectors, strict=True)])
-        assert largest_relative_error(function(robot, *vectors), rows) < 1e-12
+    q_tree, qd_tree = arm.tree_positions(q), qd @ arm.G.T
+    T = np.array([peer.forward_kinematics(sample) for sample in q_tree])
+    J = np.array([peer.jacobian(sample) @ arm.G for sample in q_tree])
+    Jd = np.array([peer.jacobian_dot(*sample) @ arm.G for sample in zip(q_tree, qd_tree, strict=True)])
+    assert largest_relative_error(twin.forward_kinematics(arm, q), T) < 1e-12
+    assert largest_relative_error(twin.jacobian(arm, q), J) < 1e-12
+    assert largest_relative_error(twin.jacobian_dot(arm, q, qd), Jd) < 1e-12
 
 
-def test_jacobian_is_the_derivative_of_the_pose(robot, states):
-    from twin.rotations import pose_vector
-
+def test_jacobian_is_the_derivative_of_the_pose(arm, states):
     q, qd = states
     step = 1e-6
-    ahead, behind = (twin.forward_kinematics(robot, q + s * step * qd, T_TOOL) for s in (1, -1))
-    V = np.einsum("kij,kj->ki", twin.jacobian(robot, q, T_TOOL), qd)
+    ahead, behind = (twin.forward_kinematics(arm, q + s * step * qd, T_TOOL) for s in (1, -1))
+    V = np.einsum("kij,kj->ki", twin.jacobian(arm, q, T_TOOL), qd)
     assert np.max(np.abs((ahead - behind)[:, :3, 3] / (2 * step) - V[:, :3])) < 1e-8
-    R, Rdot = twin.forward_kinematics(robot, q, T_TOOL)[:, :3, :3], (ahead - behind)[:, :3, :3] / (2 * step)
+    R, Rdot = twin.forward_kinematics(arm, q, T_TOOL)[:, :3, :3], (ahead - behind)[:, :3, :3] / (2 * step)
     spin = np.einsum("kij,klj->kil", Rdot, R)  # Rdot R^T = [omega]x
     omega = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
     assert np.max(np.abs(omega - V[:, 3:])) < 1e-8
-    rates = np.einsum("kij,kj->ki", twin.pose_jacobian(robot, q, T_TOOL), qd)
+    rates = np.einsum("kij,kj->ki", twin.pose_jacobian(arm, q, T_TOOL), qd)
     difference = (pose_vector(ahead) - pose_vector(behind)) / (2 * step)
     same_sign = np.abs(difference).max(axis=1) < 1e4  # a >= 0 flips the sign where a passes through 0
     assert same_sign.mean() > 0.9
     assert np.max(np.abs(difference - rates)[same_sign]) < 1e-8
 
 
-def test_jacobian_rate_is_the_derivative_of_the_jacobian(robot, states):
+def test_jacobian_rate_is_the_derivative_of_the_jacobian(arm, states):
     q, qd = states
     step = 1e-6
-    ahead, behind = (twin.jacobian(robot, q + s * step * qd, T_TOOL) for s in (1, -1))
-    assert np.max(np.abs((ahead - behind) / (2 * step) - twin.jacobian_dot(robot, q, qd, T_TOOL))) < 1e-8
+    ahead, behind = (twin.jacobian(arm, q + s * step * qd, T_TOOL) for s in (1, -1))
+    assert np.max(np.abs((ahead - behind) / (2 * step) - twin.jacobian_dot(arm, q, qd, T_TOOL))) < 1e-8
 
 
-def test_pose_jacobian_agrees_with_the_geometric_one(robot, states):
+def test_pose_jacobian_agrees_with_the_geometric_one(arm, states):
     """Quaternion rates and angular velocity carry the same motion: |quat_dot| = |omega| / 2."""
     q, qd = states
-    rates = np.einsum("kij,kj->ki", twin.pose_jacobian(robot, q), qd)
-    V = np.einsum("kij,kj->ki", twin.jacobian(robot, q), qd)
+    rates = np.einsum("kij,kj->ki", twin.pose_jacobian(arm, q), qd)
+    V = np.einsum("kij,kj->ki", twin.jacobian(arm, q), qd)
     np.testing.assert_allclose(rates[:, :3], V[:, :3], atol=1e-14)
     np.testing.assert_allclose(
         np.linalg.norm(rates[:, 3:], axis=1), np.linalg.norm(V[:, 3:], axis=1) / 2, rtol=1e-13
     )
 
 
-def test_tool_composes(robot, states):
+def test_tool_composes(arm, states):
     q = states[0]
-    expected = twin.forward_kinematics(robot, q) @ T_TOOL
-    np.testing.assert_allclose(twin.forward_kinematics(robot, q, T_TOOL), expected, atol=1e-15)
+    expected = twin.forward_kinematics(arm, q) @ T_TOOL
+    np.testing.assert_allclose(twin.forward_kinematics(arm, q, T_TOOL), expected, atol=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
         RobotError: the arm has no DH table, or one outside the family.
 
     Source: Norrlöf 1999, eq. (2.29)-(2.40), his `ikin1`. The second theta_1 is that of (2.38), which the text
-    after (2.29) misprints; a1 and d1 are taken off along the arm, not by R01 as in (2.30); and the quotient in
-    (2.34) is horizontal over vertical distance from axis 2, an arctan2.
+    after (2.29) misprints; a1 and d1 are taken off along the arm, not by R01 as in (2.30); and the quotient
+    in (2.34) is horizontal over vertical distance from axis 2, an arctan2.
     """
     arm, theta0, _ = arm_constants(robot)
     p_wrist = _finite(float_array(p_wrist, "p_wrist", (3,)), "p_wrist")
