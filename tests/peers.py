@@ -57,7 +57,7 @@ class Pinocchio:
 
 
 class PinocchioLoops(Pinocchio):
-    """Pinocchio's own solver for closed loops, by proximal iterations: across its plane a loop is redundant."""
+    """Pinocchio's own solver for closed loops, by proximal iterations: across its plane one is redundant."""
 
     def __init__(self, urdf, names, loops) -> None:
         super().__init__(urdf, names)
@@ -134,7 +134,7 @@ class MuJoCo:
 
 
 class Reduced:
-    """A peer of a robot's whole tree in the pendant's coordinates: `q_tree = G q + g0`, forces by G's transpose."""
+    """A peer of a robot's tree in the pendant's coordinates: `q_tree = G q + g0`, forces by `G^T`."""
 
     def __init__(self, robot, peer) -> None:
         self.robot, self.peer, self.G = robot, peer, robot.G
@@ -177,7 +177,7 @@ class Reduced:
         return self.peer.jacobian_dot(*self._tree(q, qd)) @ self.G
 
     def forward_dynamics(self, q, qd, tau):
-        """By Gauss' principle: of all motions that keep the loops closed, the one nearest to the free tree's."""
+        """By Gauss' principle: of the motions that keep loops closed, the one nearest to the free tree's."""
         q_tree, qd_tree = self._tree(q, qd)
         free = self.peer.forward_dynamics(q_tree, qd_tree, self.on_tree(tau))
         root = np.linalg.cholesky(self.peer.mass_matrix(q_tree)).T

@@ -61,7 +61,7 @@ def random_states(arm, seed=1):
 
 
 def link_state(simulation, link):
-    """Centre of mass, rotation of the inertial frame, velocity and angular velocity, as the engine has them."""
+    """Centre of mass, rotation of the inertial frame, velocity, angular velocity, as the engine has them."""
     index = simulation._joints[simulation.robot.tree.links.index(link)]
     state = simulation._client.getLinkState(
         simulation._body, index, computeLinkVelocity=1, computeForwardKinematics=1
@@ -151,7 +151,7 @@ def test_no_motor_holds_or_turns_a_passive_joint(floating):
 
 @pytest.mark.parametrize("axis", [1, 2])
 def test_both_motors_stand_on_the_column(arm, axis):
-    """Each alone gives all that hangs on the column its angular momentum; one in the elbow would give none."""
+    """Each alone gives all that hangs on the column angular momentum; one in the elbow would give none."""
     torque, dt = 1.0, 1e-6
     tau = torque * np.eye(6)[axis]
     with Simulation(arm.with_gravity(WEIGHTLESS), time_step=dt) as simulation:
@@ -171,7 +171,7 @@ def test_axis_2_alone_keeps_the_direction_of_the_upper_arm(simulation):
     q = np.array([0.4, -0.5, 0.3, 0.2, 0.5, -1.0])
     simulation.reset(q)
     _, R, _, _ = link_state(simulation, "link_3")
-    simulation.reset(q + [0, 0.6, 0, 0, 0, 0], [0, 2.0, 0, 0, 0, 0])
+    simulation.reset(q + 0.6 * np.eye(6)[1], 2.0 * np.eye(6)[1])
     _, R_moved, v, omega = link_state(simulation, "link_3")
     np.testing.assert_allclose(R_moved, R, rtol=0, atol=1e-14)
     np.testing.assert_allclose(omega, 0, rtol=0, atol=1e-14)
@@ -238,7 +238,7 @@ def test_a_small_gap_is_an_error_too(floating):
     open_loop(floating, 1.5e-9)  # 0.6 m away that is 0.9e-9 m
     floating.step(ZERO)
     open_loop(floating, 1.8e-9)
-    with pytest.raises(LoopError, match="link_rod and link_3 are 1.0[67]e-09 m apart"):
+    with pytest.raises(LoopError, match=r"link_rod and link_3 are 1\.0[67]e-09 m apart"):
         floating.step(ZERO)
 
 
@@ -258,11 +258,10 @@ def test_a_folded_start_is_refused(plant, side):
 def test_a_step_over_the_fold_is_an_error(plant):
     """The step is made, and then told of."""
     plant.reset([0, -0.64, 0.64, 0, 0, 0], [0, -2.0, 2.0, 0, 0, 0])
-    for _ in range(5):
+    for _ in range(7):
         plant.step(ZERO)
     with pytest.raises(LimitError, match=FOLD):
-        for _ in range(5):
-            plant.step(ZERO)
+        plant.step(ZERO)
     q, _ = plant.state()
     assert np.deg2rad(75) < q[2] - q[1] < np.deg2rad(75.3)
 

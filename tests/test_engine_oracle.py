@@ -63,7 +63,7 @@ def test_a_thousand_random_states(arm):
 
 
 def test_torques_of_even_accelerations(arm):
-    """Torques of the drives are mostly the wrist's acceleration, which hides the others' errors; these do not.
+    """Torques of the drives mostly accelerate the wrist, which hides the others' errors; these do not.
 
     A loop is solved until its impulses are right to 3e-14 N s: 1e-12 rad/s in the speed of a light lever.
     """

@@ -1,4 +1,4 @@
-"""The IRB 1400's dynamics, its loop closed: the open tree reduced by G, two solvers for loops, its own laws."""
+"""The IRB 1400's dynamics, its loop closed: against its tree reduced by G, and two solvers for loops."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def states(arm):
-    """Random positions within the limits, those between the joints included; velocities, accelerations, torques."""
+    """Random positions within all limits, velocities, accelerations, torques."""
     rng = np.random.default_rng(1)
     q = random_positions(arm, rng, STATES)
     qd, qdd, tau = rng.uniform(-1, 1, (3, STATES, arm.n))
@@ -90,7 +90,7 @@ def test_the_energy_is_that_of_the_tree(arm, states, pinocchio):
 
 
 def forces(arm, states):
-    """Torques of the drives, whose accelerations are the wrist's above all, and those of even accelerations."""
+    """Torques of the drives, which accelerate the wrist above all, and those of even accelerations."""
     q, qd, qdd, tau = states
     return (tau, 1e-12), (twin.inverse_dynamics(arm, q, qd, qdd), 1e-11)  # M's condition is 3e6
 
@@ -152,7 +152,7 @@ def test_mujoco_s_soft_loop_and_the_rigid_one_that_it_tends_to(arm, states):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_embedding_of_any_tree(tmp_path, seed):
-    """Weights of all sizes, an offset, joints that follow several others or none, against the same reduction."""
+    """Weights of all sizes, an offset, joints that follow several others: against the same reduction."""
     rng = np.random.default_rng(seed)
     joints = int(rng.integers(4, 8))
     urdf = tmp_path / "tree.urdf"
@@ -214,7 +214,7 @@ def test_axis_2_alone_keeps_the_direction_of_the_upper_arm(arm, states):
 
 
 def test_gravity_on_one_arm_does_not_ask_where_the_other_is(arm, states):
-    """The upper arm and the lever keep their direction when axis 2 moves, the lower arm and the rod theirs."""
+    """Upper arm and lever keep their direction when axis 2 moves, lower arm and rod when axis 3 does."""
     q = states[0][:50]
     g = twin.gravity_torque(arm, q)
     for axis, other in ((1, 2), (2, 1)):
@@ -226,7 +226,7 @@ def test_gravity_on_one_arm_does_not_ask_where_the_other_is(arm, states):
 
 
 def test_a_wrench_at_the_tool_acts_through_the_loop(arm, states):
-    """`J^T F` in the pendant's coordinates, against the wrench in Pinocchio's recursion as a force on its link."""
+    """`J^T F` in the pendant's coordinates, against the wrench as a force on its link in Pinocchio."""
     rng = np.random.default_rng(5)
     peer = Pinocchio(arm.urdf, arm.tree.names)
     q, qd, qdd, _ = (s[:50] for s in states)
