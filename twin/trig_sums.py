@@ -63,6 +63,6 @@ def _as_waves(polynomial: Any, angles: list[Any], others: list[Any]) -> Any:
             continue  # of the pair k, -k, whose coefficients are conjugate, the first
         angle = sum((count * symbol for count, symbol in zip(k, angles, strict=True)), sp.Integer(0))
         twice = 2 if any(k) else 1
-        wave = sp.Rational(coefficient.x) * sp.cos(angle) - sp.Rational(coefficient.y) * sp.sin(angle)
+        wave = sp.QQ.to_sympy(coefficient.x) * sp.cos(angle) - sp.QQ.to_sympy(coefficient.y) * sp.sin(angle)
         terms.append(twice * wave * sp.Mul(*(s**p for s, p in zip(others, powers[n:], strict=True))))
     return sp.Add(*(sp.expand(term) for term in terms))
