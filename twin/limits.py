@@ -110,9 +110,9 @@ def _folded(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
 def _combination(robot: "Robot", joint: int) -> str:
     """Return what a passive joint's angle is made of: "q3 - q2"."""
     text = ""
-    for weight, i in sorted(((w, i + 1) for i, w in enumerate(robot.G[joint].tolist()) if w), reverse=True):
-        factor = "" if abs(weight) == 1 else f"{abs(weight):g} "
-        text += f" {'-' if weight < 0 else '+'} {factor}q{i}"
+    for negated, i in sorted((-weight, i + 1) for i, weight in enumerate(robot.G[joint].tolist()) if weight):
+        factor = "" if abs(negated) == 1 else f"{abs(negated):g} "
+        text += f" {'-' if negated > 0 else '+'} {factor}q{i}"
     return text.removeprefix(" + ").strip()
 
 

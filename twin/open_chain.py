@@ -11,7 +11,7 @@ import numpy as np
 
 from twin.errors import RobotError
 from twin.robot import Robot
-from twin.tree import frozen
+from twin.tree import Tree, frozen
 
 
 def without_loop_links(robot: Robot) -> Robot:
@@ -19,11 +19,16 @@ def without_loop_links(robot: Robot) -> Robot:
 
     Of the IRB 1400, that is the arm without lever and parallel rod, its third motor still on the column.
     """
-    tree = robot.tree
+    bare = None if robot.bare is None else _carriers_alone(robot.bare)
+    return replace(robot, tree=_carriers_alone(robot.tree), bare=bare)
+
+
+def _carriers_alone(tree: Tree) -> Tree:
+    """The tree in which no link has a mass but those on the way to the flange."""
     carriers = tree.carriers(tree.flange_joint)
     inertias = tree.inertias.copy()
     inertias[[joint for joint in range(tree.n) if joint not in carriers]] = 0.0
-    return replace(robot, tree=replace(tree, inertias=frozen(inertias)))
+    return replace(tree, inertias=frozen(inertias))
 
 
 def open_chain(robot: Robot) -> Robot:
