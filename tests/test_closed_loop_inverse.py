@@ -117,11 +117,11 @@ def test_a_wrong_start_decays_exponentially(robot, path, start, kind):
     np.testing.assert_allclose(expected, [error_decay(error[0], K, time) for time in t], rtol=0, atol=1e-15)
 
 
-def test_the_length_of_a_quaternions_error_decays_to_second_order(robot, path, start):
+def test_the_length_of_a_quaternions_error_decays_but_for_higher_orders(robot, path, start):
+    """Exactly, with unit x and x_hat: `e . e_dot = (e . xd) |e|^2 / 2 - K (|e|^2 - |e|^4 / 4)`."""
     law, motion = FeedbackLaw(robot, 10.0, T_TOOL, "quaternion"), path(0.2)
     q = twin.inverse_kinematics(robot, motion.T_base_tool, T_flange_tool=T_TOOL, near=start)
-    off = []
-    for size in (0.02, 0.01):
+    for size in (0.2, 0.02):
         q_hat = q + size * np.array([1, -1, 1, 1, -1, 1])
         error, qd = law.error(q_hat, motion.T_base_tool), law.speeds(q_hat, motion)
         x = coordinates_from_pose(motion.T_base_tool, "quaternion")
@@ -129,10 +129,9 @@ def test_the_length_of_a_quaternions_error_decays_to_second_order(robot, path, s
         xd = coordinate_rates(x, motion.twist, "quaternion")
         error_rate = xd - analytic_jacobian(robot, q_hat, T_TOOL, "quaternion") @ qd
         np.testing.assert_allclose(error_rate[:3], -10 * error[:3], rtol=0, atol=1e-12)
-        e, rate = error[3:], error_rate[3:]
-        off.append(abs(e @ rate / (e @ e) + 10.0))
-    assert off[0] < 0.02**2 * 100
-    assert 3.8 < off[0] / off[1] < 4.2
+        e, square = error[3:], np.sum(error[3:] ** 2)
+        expected = 0.5 * (e @ xd[3:]) * square - 10.0 * (square - 0.25 * square**2)
+        np.testing.assert_allclose(e @ error_rate[3:], expected, rtol=1e-12)
 
 
 def test_euler_steps_are_the_manuals(robot, path, start):

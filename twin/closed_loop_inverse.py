@@ -3,14 +3,13 @@
 With x the coordinates of the wanted pose and `x_hat = k(q_hat)` those of the pose that the joint angles give,
 the joints move at
 
-    q_hat_dot = J_A(q_hat)^-1 (xd + K e),    e = x - x_hat                  Ljubljana lab manual, eq.
-    (3.43), (3.45)
+    q_hat_dot = J_A(q_hat)^-1 (xd + K e),    e = x - x_hat          Ljubljana lab manual, (3.43), (3.45)
 
 so that `e_dot + K e = 0` (3.46): with K positive definite any error dies away as `exp(-K t) e(0)`, that of a
 wrong start as well as the drift of the integration.  This holds exactly for Euler angles and six joints or
 more, away from singularities.  The error of a quaternion is at right angles to it and turns as it does:
-with one gain for all its length dies away so, to second order.  An arm of fewer joints does what comes
-nearest, and what it cannot do stays in the error.
+with one gain for all its length dies away so, but for higher orders of it.  An arm of fewer joints does
+what comes nearest, and what it cannot do stays in the error.
 """
 
 from dataclasses import dataclass
