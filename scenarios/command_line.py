@@ -6,7 +6,6 @@ sentence on standard error.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -14,17 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import controllers
-from scenarios import options, registry
+from scenarios import commands, options, registry
 from scenarios.options import Parser, WrongUse
-from scenarios.output import apart, writable
-from scenarios.validation import planned
 from twin.errors import TwinError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scenarios.registry import Scenario
-    from scenarios.runs import Run
 
 EXAMPLES = """examples:
   irb-twin list
@@ -90,13 +84,13 @@ def _parser(scenarios: list[Scenario]) -> Parser:
         description="A digital twin of ABB arms: run controllers on a physics engine and see what holds.",
         epilog=EXAMPLES,
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
-    listing = commands.add_parser("list", help="show the robots, controllers and scenarios that there are")
+    listing = parsers.add_parser("list", help="show the robots, controllers and scenarios that there are")
     listing.set_defaults(parser=listing)
 
     about = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
-    run = commands.add_parser(
+    run = parsers.add_parser(
         "run",
         help="run scenarios and show how well they went",
         usage="irb-twin run SCENARIO [SCENARIO ...] [options]",
@@ -128,7 +122,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
     options.add(run, {scenario.name: scenario.Config for scenario in scenarios})
 
-    validate = commands.add_parser(
+    validate = parsers.add_parser(
         "validate",
         help="run every scenario with every robot and controller, without a window, and check every limit",
         description="Run every scenario with every robot that it suits and every controller, and the "
@@ -141,7 +135,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     validate.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
     validate.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
 
-    symbolic = commands.add_parser(
+    symbolic = parsers.add_parser(
         "formulas",
         help="print the equations of motion of a small arm, derived symbolically",
         description="Derive D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau by Euler and Lagrange, and "
@@ -153,137 +147,9 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     return parser
 
 
-def _list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    from rich.table import Table
-
-    import twin
-    from twin.loading import robot_title
-
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    laws = [(name, (controllers.law(name).__doc__ or "").partition("\n")[0]) for name in controllers.NAMES]
-    for heading, rows in (
-        ("robots", [(name, robot_title(name)) for name in twin.robot_names()]),
-        ("controllers", laws),
-        ("scenarios", list(registry.titles().items())),
-    ):
-        for place, (name, title) in enumerate(rows):
-            table.add_row(f"[bold]{heading}[/]" if place == 0 else "", name, title)
-    _console().print(table)
-    return 0
-
-
-def _run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    if not scenarios:
-        known = ", ".join(registry.titles())
-        raise WrongUse(f"name at least one scenario, before any option: known are {known}")
-    plan = [
-        (scenario, config)
-        for scenario in scenarios
-        for config in options.configs(vars(given), scenario.Config, given.controller)
-    ]
-    for path, suffix, option in (
-        (given.log, ".npz", "--log"),
-        (given.picture, ".png", "--picture"),
-        (given.json, ".json", "--json"),
-    ):
-        if path is not None:
-            writable(path, suffix, option)
-
-    from scenarios.progress import shown
-    from scenarios.report import scenario_report, total
-    from scenarios.runs import carry_out
-
-    runs: list[Run] = []
-    with shown(len(plan)) as begin:
-        for scenario, config in plan:
-            step = begin(f"{scenario.name}, {config.controller}")
-            runs.append(carry_out(scenario, config, step))
-    written = _write(given, runs)  # before anything is printed: a reader may hang up
-    console = _console()
-    for scenario in scenarios:
-        done = [run for run in runs if run.scenario == scenario.name]
-        console.print(*scenario_report(scenario.title, done, console.width), sep="\n")
-    console.print(total(runs))
-    _name(written, console)
-    return 0 if all(run.holds for run in runs) else 1
-
-
-def _write(given: argparse.Namespace, runs: list[Run]) -> list[Path]:
-    """Write the files that were asked for, and name them."""
-    logged = [(run, run.log) for run in runs if run.log is not None]
-    names = list(dict.fromkeys(run.scenario for run, _ in logged))
-    written = []
-    if given.log:
-        for run, log in logged:
-            words = () if len(runs) == 1 else (run.scenario, run.config.controller)
-            written.append(apart(given.log, *words))
-            log.save(written[-1])
-    if given.picture:
-        from scenarios.picture import draw
-
-        for name in names:
-            written.append(given.picture if len(names) == 1 else apart(given.picture, name))
-            draw([run for run, _ in logged if run.scenario == name], written[-1])
-    if given.json:
-        from scenarios.results_file import write_json
-
-        write_json(runs, given.json)
-        written.append(given.json)
-    return written
-
-
-def _validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    import twin
-
-    if given.junit:
-        writable(given.junit, ".xml", "--junit")
-    if given.json:
-        writable(given.json, ".json", "--json")
-    plan = planned(given.robot or twin.robot_names())  # wrong use if there is none of that name
-
-    from scenarios.progress import shown
-    from scenarios.report import validation_report
-    from scenarios.results_file import write_json, write_junit
-    from scenarios.runs import carry_out_regardless
-
-    runs = []
-    with shown(len(plan)) as begin:
-        for scenario, config in plan:
-            begin(f"{config.robot}, {scenario.name}, {config.controller}")
-            runs.append(carry_out_regardless(scenario, config))
-    written = []
-    for path, write in ((given.junit, write_junit), (given.json, write_json)):
-        if path:
-            write(runs, path)
-            written.append(path)
-    console = _console()
-    console.print(*validation_report(runs), sep="\n")
-    _name(written, console)
-    return 0 if all(run.holds for run in runs) else 1
-
-
-def _formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    from twin.symbolic_models import formulas
-
-    print(formulas(given.model))  # noqa: T201
-    return 0
-
-
-def _name(written: list[Path], console: Console) -> None:
-    """Name the files that were written."""
-    for path in written:
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
-
-
-def _console() -> Console:
-    """Standard output; 100 columns where it is not a terminal, unless COLUMNS says otherwise."""
-    from rich.console import Console
-
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=100) if piped else Console()
-
-
-COMMANDS = {"list": _list, "run": _run, "validate": _validate, "formulas": _formulas}
+COMMANDS = {
+    "list": commands.show_list,
+    "run": commands.run,
+    "validate": commands.validate,
+    "formulas": commands.show_formulas,
+}
