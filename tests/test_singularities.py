@@ -13,21 +13,23 @@ Q = RNG.uniform(ROBOT.q_min, ROBOT.q_max, (200, 6))
 QD = RNG.uniform(-ROBOT.qd_max, ROBOT.qd_max, (200, 6))
 
 
-def test_the_determinant_of_the_jacobian_is_their_product():
-    distances = singular_distances(ROBOT, Q, QD)[0]
-    constant = 0.36 * 0.38  # lower arm times forearm
+LENGTHS = {"irb140": 0.36 * 0.38, "irb1400": 0.6 * np.hypot(0.12, 0.72)}  # lower arm times forearm
+
+
+def test_the_determinant_of_the_jacobian_is_their_product(arm):
+    distances = singular_distances(arm, Q, QD)[0]
     np.testing.assert_allclose(
-        np.abs(np.linalg.det(twin.jacobian(ROBOT, Q))),
-        constant * np.abs(np.prod(distances, axis=1)),
+        np.abs(np.linalg.det(twin.jacobian(arm, Q))),
+        LENGTHS[arm.name] * np.abs(np.prod(distances, axis=1)),
         rtol=1e-12,
         atol=1e-15,
     )
 
 
-def test_rates_are_the_derivatives():
+def test_rates_are_the_derivatives(arm):
     h = 1e-4
-    before, after = (singular_distances(ROBOT, Q + sign * h * QD, QD)[0] for sign in (-1, 1))
-    rates = singular_distances(ROBOT, Q, QD)[1]
+    before, after = (singular_distances(arm, Q + sign * h * QD, QD)[0] for sign in (-1, 1))
+    rates = singular_distances(arm, Q, QD)[1]
     np.testing.assert_allclose(rates, (after - before) / (2 * h), rtol=0, atol=3e-6)
 
 
@@ -54,6 +56,17 @@ def test_a_singularity_is_named(kind):
     q, message = np.array([MET[kind][0]]), MET[kind][1]
     with pytest.raises(SingularityError, match=rf"t = 0 s: {kind} singularity, {message}.*; at least 0\.001"):
         check_singularities(ROBOT, Samples(np.zeros(1), q, 0 * q, 0 * q))
+
+
+def test_where_joints_are_coupled_all_that_turn_the_axis_are_named(irb1400):
+    """Its elbow stretches at q3 - q2 = -80.54 degrees, which its limits do not reach."""
+    stretched = np.rad2deg(-np.arctan2(0.72, 0.12))
+    q = np.deg2rad([[0.0, 70.0, 70.0 + stretched, 0.0, 30.0, 0.0]])
+    with pytest.raises(
+        SingularityError,
+        match=r"elbow singularity, .* \(joint_2 at 70 deg, joint_3 at -10\.5377 deg\); at least",
+    ):
+        check_singularities(irb1400, Samples(np.zeros(1), q, 0 * q, 0 * q))
 
 
 def test_a_passage_between_samples_is_noticed():

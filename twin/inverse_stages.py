@@ -26,10 +26,11 @@ def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
     - 2: wrist centre behind axis 1, elbow up;
     - 3: behind, elbow down.
 
-    Up is above the line from axis 2 to the wrist centre, where the wrist centre is on the side on which the
-    arm looks for it. A row is NaN where the wrist centre is out of its reach; joint limits are not asked. An
-    angle that is undefined, theta_1 with the wrist centre on axis 1 or theta_2 with it on axis 2, is that of
-    q = 0.
+    Elbow up is a positive angle in (2.33), where a2 is the length of the lower arm: axis 3 is then above the
+    line from axis 2 to the wrist centre, unless the latter is horizontally between axes 1 and 2.
+
+    A row is NaN where the wrist centre is out of its reach; joint limits are not asked. An angle that is
+    undefined, theta_1 with the wrist centre on axis 1 or theta_2 with it on axis 2, is that of q = 0.
 
     Args:
         robot: an arm of the family of `inverse_kinematics`.
