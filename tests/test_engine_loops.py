@@ -266,6 +266,26 @@ def test_a_step_over_the_fold_is_an_error(plant):
     assert np.deg2rad(75) < q[2] - q[1] < np.deg2rad(75.3)
 
 
+def test_at_the_end_of_the_range_the_driven_joints_decide(arm):
+    """As in the model, so that both fold in the same step; the rod may be beyond by what the gap allows."""
+    edge = np.deg2rad(75)
+    for elbow, rod, folds in (
+        (edge, -edge, False),
+        (edge, -edge - 1.5e-9, False),
+        (-edge, edge + 1.5e-9, False),
+        (edge + 2e-9, -edge - 0.5e-9, True),
+        (-edge - 2e-9, edge + 0.5e-9, True),
+        (edge + 0.1, -edge - 0.1, True),
+    ):
+        q_tree = arm.tree_positions(np.array([0, 0, elbow, 0, 0, 0]))
+        q_tree[arm.tree.names.index("joint_rod")] = rod
+        if folds:
+            with pytest.raises(LimitError, match=FOLD):
+                engine_loops.checked_gap(arm, q_tree)
+        else:
+            assert engine_loops.checked_gap(arm, q_tree) < 1e-9
+
+
 def test_a_run_that_folds_ends_with_its_log(plant, arm):
     """A controller that loses the upper arm: the message tells link, distance and time."""
 

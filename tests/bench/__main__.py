@@ -2,7 +2,8 @@
 
 Every pair gets the same input and its results are compared before anything is timed.  A row shows the median
 time of one call of each, the ratio of the medians (below 1: ours is faster) and the range of the ratio over
-the repeated, interleaved rounds.  Compilation and warm-up are not timed.
+the repeated, interleaved rounds.  Compilation and warm-up are not timed.  The last row compares two of ours,
+a step of the engine with a closed loop and one without; there the goal is a ratio of 4.
 """
 
 import argparse
@@ -32,7 +33,7 @@ BATCH = 100_000
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: median microseconds of a call (or a sample), and the spread of the ratio."""
+    """One comparison: median microseconds of a call (or a sample), the spread of the ratio, its goal."""
 
     what: str
     against: str
@@ -41,6 +42,7 @@ class Row:
     ratio: float
     lowest: float
     highest: float
+    goal: float = 1.0
 
 
 def seconds(call: Callable[[], object], calls: int) -> float:
@@ -50,7 +52,9 @@ def seconds(call: Callable[[], object], calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def compare(what, against, ours, theirs, *, rounds, calls=1, ours_per_call=1, theirs_per_call=1) -> Row:
+def compare(
+    what, against, ours, theirs, *, rounds, calls=1, ours_per_call=1, theirs_per_call=1, goal=1.0
+) -> Row:
     """Time two calls in turn, `rounds` times each, after one warm-up; `per_call` is samples in a call."""
     ours(), theirs()
     pairs = [
@@ -59,9 +63,9 @@ def compare(what, against, ours, theirs, *, rounds, calls=1, ours_per_call=1, th
     ]
     ratios = [a / b for a, b in pairs]
     a, b = (statistics.median(column) * 1e6 for column in zip(*pairs, strict=True))
-    row = Row(what, against, a, b, a / b, min(ratios), max(ratios))
+    row = Row(what, against, a, b, a / b, min(ratios), max(ratios), goal)
     print(
-        f"{row.what:38} {row.against:20} {row.ours_us:9.3f} {row.theirs_us:9.3f} "
+        f"{row.what:43} {row.against:20} {row.ours_us:9.3f} {row.theirs_us:9.3f} "
         f"{row.ratio:7.2f}   {row.lowest:.2f}-{row.highest:.2f}",
         flush=True,
     )
@@ -150,15 +154,46 @@ def loop_row(robot, rounds) -> Row:
         )  # fmt: skip
 
 
+def replay(simulation, steps):
+    """A function that repeats a motion under computed torque with the torques that it took, and no more."""
+    robot = simulation.robot
+    path = sines(robot.poses["zero"], np.full(robot.n, 0.2), np.full(robot.n, 0.5), steps * 1e-3)
+    reference = recursion_consistent(path, 1e-3)
+    log = run_closed_loop(simulation, controllers.make("computed_torque", robot), reference)
+
+    def run():
+        simulation.reset(log.q[0], log.qd[0])
+        for tau in log.tau[:steps]:
+            simulation.step(tau)
+
+    run()
+    same(simulation.state()[0], log.q[-1], 1e-11)
+    return run
+
+
+def engine_row(robot, other, rounds, steps=1000) -> Row:
+    """A step of the engine with the closed loop of a robot, against one of a robot without."""
+    with Simulation(robot) as looped, Simulation(other) as plain:
+        return compare(
+            f"engine step of the {robot.name}, its loop closed", f"of the {other.name}",
+            replay(looped, steps), replay(plain, steps),
+            rounds=rounds, ours_per_call=steps, theirs_per_call=steps, goal=4.0,
+        )  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default 9)")
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     robot = twin.load("irb140")
-    print(f"{'what':38} {'against':20} {'ours/us':>9} {'theirs/us':>9} {'ratio':>7}   range")
-    rows = [*model_rows(robot, options.rounds), loop_row(robot, options.rounds)]
-    slower = [row.what for row in rows if row.ratio > 1]
+    print(f"{'what':43} {'against':20} {'ours/us':>9} {'theirs/us':>9} {'ratio':>7}   range")
+    rows = [
+        *model_rows(robot, options.rounds),
+        loop_row(robot, options.rounds),
+        engine_row(twin.load("irb1400"), robot, options.rounds),
+    ]
+    slower = [row.what for row in rows if row.ratio > row.goal]
     print(f"\nWe lose at: {'; '.join(slower)}." if slower else "\nWe lose at nothing that was measured.")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
