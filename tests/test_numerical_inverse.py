@@ -93,6 +93,24 @@ def test_arms_without_a_closed_form(load, table):
     assert within(robot, found)
 
 
+def test_solutions_with_joints_at_their_limits_are_found_from_nearby(load):
+    """Where a joint on its limit were not held there, a fifth of these would not be."""
+    robot = load(urdf_of(SEVEN).replace('lower="-10" upper="10"', 'lower="-1.5" upper="1.5"'))
+    rng = np.random.default_rng(10)
+    q = rng.uniform(-1.5, 1.5, (40, 7))
+    q = np.where(rng.uniform(size=q.shape) < 0.4, np.where(rng.uniform(size=q.shape) < 0.5, -1.5, 1.5), q)
+    reached = 0
+    for T, start in zip(twin.forward_kinematics(robot, q), q + rng.normal(size=q.shape) * 0.2, strict=True):
+        try:
+            found = numerical_inverse_kinematics(robot, T, near=start, restarts=0)
+        except UnreachableError:
+            continue
+        assert within(robot, found)
+        assert missed(robot, found, T) < 1e-12
+        reached += 1
+    assert reached >= 38
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_trees_with_prismatic_joints(load, seed):
     rng = np.random.default_rng(seed)

@@ -27,7 +27,7 @@ STEPS = 200
 """The most steps from one start; ten are common, some dozens at full stretch, where convergence is linear."""
 
 RIGID_TOLERANCE = 1e-9
-"""How far a given rotation may be from orthogonal; it is made so to round-off."""
+"""How far a given pose may be from rigid; its solutions meet the nearest rotation to round-off."""
 
 
 def numerical_inverse_kinematics(
@@ -162,25 +162,20 @@ def _random_start(rng: np.random.Generator, low: Floats, high: Floats) -> Floats
 
 
 def _poses(T_base_tool: ArrayLike) -> Floats:
-    """Return poses (..., 4, 4), their rotations orthogonal to round-off."""
-    T = np.array(float_array(T_base_tool, "T_base_tool", (4, 4)))
+    """Return the checked poses (..., 4, 4)."""
+    T = float_array(T_base_tool, "T_base_tool", (4, 4))
     if not np.all(np.isfinite(T)):
         raise ValueError("expected T_base_tool to be finite")
     R = T[..., :3, :3].reshape(-1, 3, 3)
     if not np.all(np.linalg.det(R) > 0.0):
         raise ValueError("expected T_base_tool to be rigid: its rotation is not right-handed")
-    U, _, V = np.linalg.svd(R)
-    nearest = (U @ V).reshape(*T.shape[:-2], 3, 3)
-    deviation = max(
-        np.max(np.abs(nearest - T[..., :3, :3]), initial=0.0),
-        np.max(np.abs(T[..., 3, :] - (0, 0, 0, 1)), initial=0.0),
-    )
+    deviation = np.max(np.abs(R @ np.swapaxes(R, 1, 2) - np.eye(3)), initial=0.0)
+    deviation = max(deviation, np.max(np.abs(T[..., 3, :] - (0.0, 0.0, 0.0, 1.0)), initial=0.0))
     if not deviation <= RIGID_TOLERANCE:
         raise ValueError(
             f"expected T_base_tool to be rigid within {RIGID_TOLERANCE:g} (a rotation, last row 0 0 0 1), "
             f"got a deviation of {deviation:.3g}"
         )
-    T[..., :3, :3], T[..., 3, :] = nearest, (0.0, 0.0, 0.0, 1.0)
     return T
 
 
