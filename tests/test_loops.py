@@ -96,6 +96,18 @@ def test_clearance_is_the_distance_between_the_long_sides(arm, rng):
     assert loops.clearance(arm, loop, np.deg2rad([10, -40, 50, 0, 0, 0])) < 1e-16
 
 
+def test_clearance_of_any_loop(arm, rng):
+    """Of the second link's joint from the line through the first link's joint and the shared point."""
+    peer = Pinocchio(arm.urdf, arm.tree.names)
+    loop = Loop("odd", arm.loops[0].joints, frozen(rng.normal(size=(2, 3))))
+    for q in random_positions(arm, rng, 10):
+        rod, housing = (peer.forward_kinematics(arm.G @ q, link) for link in ("link_rod", "link_3"))
+        along = rod[:3, :3] @ loop.points[0] / np.linalg.norm(loop.points[0])
+        across = housing[:3, 3] - rod[:3, 3]
+        expected = np.linalg.norm(across - across.dot(along) * along)
+        assert loops.clearance(arm, loop, q) == pytest.approx(expected, rel=1e-12)
+
+
 def turned(elbow_deg, lower_deg=10.0):
     """A position with that angle between the arms."""
     return np.deg2rad([30.0, lower_deg, lower_deg + elbow_deg, 20.0, 10.0, 5.0])

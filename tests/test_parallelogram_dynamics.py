@@ -178,6 +178,10 @@ def test_any_embedding_of_any_tree(tmp_path, seed):
     )
     peer = Reduced(robot, Pinocchio(urdf, tree.tree.names))
     q, qd, qdd, tau = rng.normal(size=(4, 5, n))
+    q_tree = np.array([G @ sample + robot.g0 for sample in q])
+    np.testing.assert_allclose(robot.tree_positions(q), q_tree, rtol=0, atol=1e-14)
+    assert set(robot.passive) == set(range(joints)) - set(driven.tolist())
+    np.testing.assert_allclose(robot.passive_angles(q), q_tree[:, list(robot.passive)], rtol=0, atol=1e-14)
     for function, vectors, tolerance in (
         (twin.inverse_dynamics, (q, qd, qdd), 1e-12),
         (twin.mass_matrix, (q,), 1e-12),
@@ -193,6 +197,18 @@ def test_any_embedding_of_any_tree(tmp_path, seed):
         assert error < tolerance, (function.__name__, error)
     energy = rows(peer.energy, q, qd)[:, None]
     assert largest_relative_error(twin.energy(robot, q, qd)[:, None], energy) < 1e-12
+
+
+def test_another_embedding_has_kernels_of_its_own(arm):
+    """They are kept by what they are made of: G and its offset are folded into them."""
+    G, g0 = arm.G.copy(), arm.g0.copy()
+    G[2, 1], g0[2] = 1.0, 0.1
+    others = [replace(arm, G=frozen(G)), replace(arm, g0=frozen(g0)), replace(arm, loops=())]
+    assert replace(arm, payload=BODY).kernels is arm.kernels
+    assert len({id(robot.kernels) for robot in (arm, *others)}) == 4
+    q = np.full(6, 0.2)
+    expected = Pinocchio(arm.urdf, arm.tree.names).forward_kinematics(arm.G @ q + g0)
+    np.testing.assert_allclose(twin.forward_kinematics(others[1], q), expected, rtol=0, atol=1e-14)
 
 
 # ---- what a parallelogram does -------------------------------------------------------------------
