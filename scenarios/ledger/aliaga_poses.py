@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 
 import twin
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
 from scenarios.motion_range import random_positions
+from twin.dh_frames import dh_poses, dh_transforms
 from twin.euler_angles import matrix_from_axis_angle
 from twin.quaternions import quaternion_from_polar
-from twin.robot import Robot
+from twin.robot import DH, Robot
 from twin.rotations import matrix_from_quaternion, pose_matrix, pose_vector, quaternion_from_matrix
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
@@ -29,14 +28,6 @@ def dh_matrix(theta, d, a, alpha) -> np.ndarray:
     ]
     stacked = np.stack(np.broadcast_arrays(*entries), axis=-1)
     return stacked.reshape(*stacked.shape[:-1], 4, 4)
-
-
-def dh_chain(robot: Robot, q: np.ndarray) -> list[np.ndarray]:
-    """The matrices (..., 4, 4) from each frame of a robot's table to the next, at joint angles (..., n)."""
-    dh = robot.dh
-    assert dh is not None
-    theta = q @ robot.S.T + dh.theta0
-    return list(np.moveaxis(dh_matrix(theta, dh.d, dh.a, dh.alpha), -3, 0))
 
 
 def configurations(robot: Robot) -> np.ndarray:
@@ -70,7 +61,7 @@ def quaternions() -> np.ndarray:
 
 @computes("T-2.3")
 def dh_row(item: Item) -> Finding:
-    """The four elementary transforms of (2.1), turned by the library's own rotation about an axis."""
+    """The four moves of (2.1), turned by the library's rotation about an axis; and the library's rows."""
     theta, alpha, d, a = rng().uniform(-4, 4, (4, SAMPLES))
     corners = np.arange(-4, 5) * np.pi / 2
     theta, alpha = np.append(theta, corners), np.append(alpha, corners[::-1])
@@ -87,17 +78,21 @@ def dh_row(item: Item) -> Finding:
         return T
 
     product = turned(Z, theta) @ shifted(Z, d) @ shifted(X, a) @ turned(X, alpha)
-    return Finding(f"{len(theta)} rows", largest(dh_matrix(theta, d, a, alpha) - product))
+    printed = dh_matrix(theta, d, a, alpha)
+    library = dh_transforms(DH(0 * theta, d, a, alpha), theta)
+    return Finding(f"{len(theta)} rows", largest(printed - product, library - printed))
 
 
 @computes("T-2.4")
 def dh_product(item: Item) -> Finding:
-    """The product of the printed matrices against forward kinematics over the URDF, of both robots."""
+    """The last frame of the table against forward kinematics over the URDF, of both robots."""
     differences, count = [], 0
     for name in ("irb140", "irb1400"):
         robot = twin.load(name)
         q = configurations(robot)
-        differences.append(reduce(np.matmul, dh_chain(robot, q)) - twin.forward_kinematics(robot, q))
+        assert robot.dh is not None
+        last = dh_poses(robot.dh, twin.dh_angles(robot, q))[..., -1, :, :]
+        differences.append(last - twin.forward_kinematics(robot, q))
         count += len(q)
     return Finding(f"{count} poses of two robots", largest(*differences))
 

@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 
 import twin
-from scenarios.ledger.aliaga_poses import configurations, dh_chain
+from scenarios.ledger.aliaga_poses import configurations, dh_matrix
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import Finding, computes, largest, rng
 from twin.differential_kinematics import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
@@ -24,12 +24,15 @@ def derivatives(
     """First and second derivative (..., 7) of the pose vector (2.15) at t = 0 of `q + qd t + qdd t^2 / 2`.
 
     They are coefficients of its Taylor series, which the Fourier transform of its values on a circle of
-    complex times gives to round-off; no Jacobian is involved.  The quaternion is taken of the turn since
-    t = 0, which is small.
+    complex times gives to round-off; no Jacobian is involved.  (2.3) takes complex angles, the library's
+    kinematics does not.  The quaternion is taken of the turn since t = 0, which is small.
     """
     t = RADIUS * np.exp(2j * np.pi * np.arange(POINTS) / POINTS)[:, None]
     path = q[..., None, :] + qd[..., None, :] * t + qdd[..., None, :] * t**2 / 2
-    T = reduce(np.matmul, dh_chain(robot, path))
+    dh = robot.dh
+    assert dh is not None
+    rows = dh_matrix(path @ robot.S.T + dh.theta0, dh.d, dh.a, dh.alpha)
+    T = reduce(np.matmul, np.moveaxis(rows, -3, 0))
     start = twin.forward_kinematics(robot, q)[..., :3, :3]
     turn = np.swapaxes(start, -1, -2)[..., None, :, :] @ T[..., :3, :3]
     four_aa = 1 + np.trace(turn, axis1=-2, axis2=-1)
