@@ -68,7 +68,7 @@ def manipulability_measure(
     Returns:
         (...,) for revolute joints in [m^3] (all and linear) or [1] (angular).
 
-    Source: Yoshikawa 1985, "Manipulability of robotic mechanisms", eq. (8).
+    Source: Yoshikawa 1985, "Manipulability of robotic mechanisms".
     """
     J = _rows(robot, q, T_flange_tool, part)
     if J.shape[-2] > J.shape[-1]:

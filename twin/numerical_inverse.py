@@ -3,8 +3,7 @@
 Least squares by Levenberg and Marquardt: with e the error of the pose, position in lengths of the arm and
 orientation as a rotation vector, each step solves
 
-    (J^T J + damping I) dq = J^T e,    damping = |e|^2 / 2                                     Sugihara
-    2011, eq. (14)
+    (J^T J + damping I) dq = J^T e,    damping = |e|^2 / 2
 
 The damping keeps steps finite in singular configurations and fades on the way to the solution, so that the
 last steps are Newton's and end at round-off.  Joints are held within their limits: one that a step would

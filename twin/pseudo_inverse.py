@@ -75,7 +75,7 @@ def pseudo_inverse_dot(A: Floats, inverse: Floats, A_dot: Floats) -> Floats:
     """Return the time derivative of the pseudo-inverses (..., n, m) of maps A (..., m, n) of constant rank.
 
     Source: Golub and Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least squares
-    problems whose variables separate", eq. (4.12).
+    problems whose variables separate".
     """
     m, n = A.shape[-2:]
     inverse_T, A_dot_T = np.swapaxes(inverse, -1, -2), np.swapaxes(A_dot, -1, -2)
