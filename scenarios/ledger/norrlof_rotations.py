@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.ledger.items import Item
-from scenarios.ledger.norrlof_samples import rotations
-from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
+from scenarios.ledger.norrlof_samples import rotations, worst
+from scenarios.ledger.rows import SAMPLES, Finding, computes, rng
 from twin.euler_angles import matrix_from_axis_angle, matrix_from_euler
 from twin.quaternions import (
     quaternion_by_largest_axis,
@@ -28,6 +28,7 @@ def quaternions(item: Item) -> Floats:
 
 
 def matrices() -> Floats:
+    """The matrices (N, 3, 3) of `rotations`."""
     return matrix_from_quaternion(rotations())
 
 
@@ -43,14 +44,14 @@ def printed_matrix(quat: Floats) -> Floats:
 
 
 def skew_part(R: Floats) -> Floats:
-    """k' of (2.17)."""
+    """The vector k' of (2.17)."""
     return np.stack(
         [R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], axis=-1
     )
 
 
 def symmetric_part(R: Floats) -> Floats:
-    """k'' of (2.18) and (2.19), corrected, and likewise where y or z is the largest component."""
+    """The vector k'' of (2.18) and (2.19), corrected, and likewise where y or z is the largest component."""
     diagonal = np.diagonal(R, axis1=-2, axis2=-1)
     products = R + np.swapaxes(R, -1, -2) + (1 - np.sum(diagonal, axis=-1))[..., None, None] * np.eye(3)
     return np.take_along_axis(products, np.argmax(diagonal, axis=-1)[..., None, None], axis=-2)[..., 0, :]
@@ -58,54 +59,59 @@ def symmetric_part(R: Floats) -> Floats:
 
 @computes("N-2.4")
 def products_of_units(item: Item) -> Finding:
+    """Bilinear in the products of the units, as (2.3) makes it, against the library's product."""
     i, j, k = UNITS
     table = np.array([[ONE, i, j, k], [i, -ONE, k, -j], [j, -k, -ONE, i], [k, j, -i, -ONE]])  # (2.4)
     p, q = rng().normal(size=(2, SAMPLES, 4))
     distributed = np.einsum("na,nb,abc->nc", p, q, table)
     units = quaternion_product(np.eye(4)[:, None], np.eye(4)) - table
     return Finding(
-        f"{SAMPLES} products and those of the units", largest(quaternion_product(p, q) - distributed, units)
+        f"{SAMPLES} products and those of the units", worst(quaternion_product(p, q) - distributed, units)
     )
 
 
 @computes("N-2.8")
 def norm(item: Item) -> Finding:
+    """The root of q times its conjugate, and of the sum of squares, against the library's norm."""
     q = quaternions(item)
     square = quaternion_product(q, quaternion_conjugate(q))
     by_parts = np.sqrt(q[:, 0] ** 2 + np.sum(q[:, 1:] ** 2, axis=1))
     return Finding(
         quaternion_norm(q[0]),
-        largest(quaternion_norm(q) - np.sqrt(square[:, 0]), quaternion_norm(q) - by_parts, square[:, 1:]),
+        worst(quaternion_norm(q) - np.sqrt(square[:, 0]), quaternion_norm(q) - by_parts, square[:, 1:]),
     )
 
 
 @computes("N-2.9")
 def inverse(item: Item) -> Finding:
+    """Each inverse times q, from both sides."""
     q = quaternions(item)
     printed = quaternion_conjugate(q) / quaternion_norm(q)[:, None]
     right = quaternion_inverse(q)
     return Finding(
         right[0],
-        largest(quaternion_product(q, right) - ONE, quaternion_product(right, q) - ONE),
-        largest(quaternion_product(q, printed) - ONE),
+        worst(quaternion_product(q, right) - ONE, quaternion_product(right, q) - ONE),
+        worst(quaternion_product(q, printed) - ONE),
     )
 
 
 @computes("N-2.10")
 def polar_form(item: Item) -> Finding:
+    """To the polar form and back."""
     q = np.concatenate([quaternions(item), rotations(), -rotations()])
     r, k, phi = quaternion_polar(q)
     with np.errstate(divide="ignore"):
         printed = np.arctan(np.linalg.norm(q[:, 1:], axis=1) / q[:, 0])
     return Finding(
         phi[0],
-        largest(quaternion_from_polar(r, k, phi) - q),
-        largest(quaternion_from_polar(r, k, printed) - q),
+        worst(quaternion_from_polar(r, k, phi) - q),
+        worst(quaternion_from_polar(r, k, printed) - q),
     )
 
 
 @computes("N-2.14")
 def rotation_by_quaternion(item: Item) -> Finding:
+    """A vector turned in three ways, and the matrix (2.15) against the library's."""
     quat = rotations()
     _, k, half = quaternion_polar(quat)
     a = rng().normal(size=(len(quat), 3))
@@ -114,17 +120,18 @@ def rotation_by_quaternion(item: Item) -> Finding:
     by_matrix = np.einsum("nij,nj->ni", printed_matrix(quat), a)
     return Finding(
         f"{len(quat)} rotations",
-        largest(b - by_axis, b - by_matrix, matrix_from_quaternion(quat) - printed_matrix(quat)),
+        worst(b - by_axis, b - by_matrix, matrix_from_quaternion(quat) - printed_matrix(quat)),
     )
 
 
 @computes("N-2.15x")
 def rotation_about_x(item: Item) -> Finding:
+    """The library's matrix of a turn about x against both that are printed."""
     theta = np.concatenate([rng().uniform(-np.pi, np.pi, SAMPLES), [0, 1e-8, np.pi - 1e-8, np.pi, -np.pi]])
     c, s, zero = np.cos(theta / 2), np.sin(theta / 2), np.zeros_like(theta)
     R = matrix_from_quaternion(np.stack([c, s, zero, zero], axis=1))
     by_half = _about_x(1 - 2 * s**2, 2 * c * s)
-    return Finding(f"{len(theta)} angles", largest(R - by_half, R - _about_x(np.cos(theta), np.sin(theta))))
+    return Finding(f"{len(theta)} angles", worst(R - by_half, R - _about_x(np.cos(theta), np.sin(theta))))
 
 
 def _about_x(c: Floats, s: Floats) -> Floats:
@@ -134,41 +141,44 @@ def _about_x(c: Floats, s: Floats) -> Floats:
 
 @computes("N-2.16")
 def scalar_part(item: Item) -> Finding:
+    """The library's scalar part in (2.16), squared."""
     R = matrices()
     s = quaternion_by_largest_axis(R)[:, 0]
-    return Finding(f"{len(R)} rotations", largest(np.trace(R, axis1=1, axis2=2) + 1 - 4 * s**2))
+    return Finding(f"{len(R)} rotations", worst(np.trace(R, axis1=1, axis2=2) + 1 - 4 * s**2))
 
 
 @computes("N-2.17")
 def axis_from_skew_part(item: Item) -> Finding:
+    """The library's quaternion in (2.17)."""
     R = matrices()
     quat = quaternion_by_largest_axis(R)
-    return Finding(f"{len(R)} rotations", largest(skew_part(R) - 4 * quat[:, :1] * quat[:, 1:]))
+    return Finding(f"{len(R)} rotations", worst(skew_part(R) - 4 * quat[:, :1] * quat[:, 1:]))
 
 
 @computes("N-2.18")
 def axis_from_diagonal(item: Item) -> Finding:
+    """The library's quaternion in (2.18) and its two companions."""
     R = matrices()
     r11, r22, r33 = np.diagonal(R, axis1=1, axis2=2).T
     x, y, z = quaternion_by_largest_axis(R)[:, 1:].T
     return Finding(
         f"{len(R)} rotations",
-        largest(
-            r11 - r22 - r33 + 1 - 4 * x**2, r22 - r11 - r33 + 1 - 4 * y**2, r33 - r11 - r22 + 1 - 4 * z**2
-        ),
+        worst(r11 - r22 - r33 + 1 - 4 * x**2, r22 - r11 - r33 + 1 - 4 * y**2, r33 - r11 - r22 + 1 - 4 * z**2),
     )
 
 
 @computes("N-2.19")
 def axis_from_symmetric_part(item: Item) -> Finding:
+    """The library's quaternion in the last line of (2.19)."""
     R = matrix_from_quaternion(np.concatenate([[item.inputs["q"]], rotations()]))
     x, _, z = quaternion_by_largest_axis(R)[:, 1:].T
     right, printed = R[:, 2, 0] + R[:, 0, 2], R[:, 1, 2] + R[:, 0, 2]
-    return Finding(right[0], largest(right - 4 * x * z), largest(printed - 4 * x * z))
+    return Finding(right[0], worst(right - 4 * x * z), worst(printed - 4 * x * z))
 
 
 @computes("N-2.20")
 def sum_of_both(item: Item) -> Finding:
+    """Half turns, of which k' is 0, by the library; and k''' where sign(0) is 0."""
     n = rotations()[:, 1:]
     n = n[np.linalg.norm(n, axis=1) > 0.1]
     n /= np.linalg.norm(n, axis=1, keepdims=True)
@@ -179,20 +189,22 @@ def sum_of_both(item: Item) -> Finding:
     right = quaternion_by_largest_axis(R)
     return Finding(
         f"{len(R)} half turns",
-        largest(matrix_from_quaternion(right) - R),
-        largest(np.linalg.norm(without_zero, axis=1) / np.linalg.norm(symmetric_part(R), axis=1) - 1),
+        worst(matrix_from_quaternion(right) - R),
+        worst(np.linalg.norm(without_zero, axis=1) / np.linalg.norm(symmetric_part(R), axis=1) - 1),
     )
 
 
 @computes("N-2.21")
 def length_of_vector_part(item: Item) -> Finding:
+    """The library's quaternion in (2.21)."""
     R = matrices()
     quat = quaternion_by_largest_axis(R)
-    return Finding(f"{len(R)} rotations", largest(np.sum(quat[:, 1:] ** 2, axis=1) - (1 - quat[:, 0] ** 2)))
+    return Finding(f"{len(R)} rotations", worst(np.sum(quat[:, 1:] ** 2, axis=1) - (1 - quat[:, 0] ** 2)))
 
 
 @computes("N-2.22")
 def quaternion_of_matrix(item: Item) -> Finding:
+    """The matrix of the quaternion of a matrix, by the library and by (2.22)."""
     R = np.concatenate([[item.inputs["R"]], matrices()])
     right = quaternion_by_largest_axis(R)
     some = R[: SAMPLES + 1]  # the awkward ones apart: where there is no turn, k'' has no direction
@@ -200,11 +212,12 @@ def quaternion_of_matrix(item: Item) -> Finding:
     k = symmetric_part(some)
     k *= (np.sqrt(1 - s**2) / np.linalg.norm(k, axis=1))[:, None]
     printed = matrix_from_quaternion(np.column_stack([s, k]))
-    return Finding(right[0], largest(matrix_from_quaternion(right) - R), largest(printed - some))
+    return Finding(right[0], worst(matrix_from_quaternion(right) - R), worst(printed - some))
 
 
 @computes("N-euler")
 def order_of_euler_angles(item: Item) -> Finding:
+    """The turns one after the other, as the text tells them, against ZYZ in both orders."""
     alpha, beta, gamma = rng().uniform(-np.pi, np.pi, (3, SAMPLES))
     alpha[:6] = [0, 1e-8, np.pi, np.pi - 1e-8, -np.pi, np.pi / 2]
     frame = np.tile(np.eye(3), (SAMPLES, 1, 1))
@@ -212,11 +225,12 @@ def order_of_euler_angles(item: Item) -> Finding:
         frame = matrix_from_axis_angle(frame[:, :, axis], angle) @ frame
     read = matrix_from_euler(np.column_stack([beta, alpha, gamma]), "zyz")
     named = matrix_from_euler(np.column_stack([alpha, beta, gamma]), "zyz")
-    return Finding(f"{SAMPLES} triplets", largest(read - frame), largest(named - frame))
+    return Finding(f"{SAMPLES} triplets", worst(read - frame), worst(named - frame))
 
 
 @computes("N-R01")
 def whose_orientation(item: Item) -> Finding:
+    """Axes of one frame in the other, turned by quaternions, against the columns of R."""
     quat = rotations()
     R, d = matrix_from_quaternion(quat), rng().normal(size=(len(quat), 1, 3))
     p_0 = R @ np.eye(3) + d.swapaxes(1, 2)  # (2.1) of the points one unit along the axes of frame 1
@@ -227,6 +241,6 @@ def whose_orientation(item: Item) -> Finding:
     determinants = np.linalg.det([*R, stretch]) - 1  # 0 of both, but only rotations are orthogonal
     return Finding(
         "columns of R: axes of frame 1 in frame 0",
-        largest(found - axes_of_1_in_0, R.swapaxes(1, 2) @ R - np.eye(3), determinants),
-        min(largest(found - axes_of_0_in_1), largest(stretch.T @ stretch - np.eye(3))),
+        worst(found - axes_of_1_in_0, R.swapaxes(1, 2) @ R - np.eye(3), determinants),
+        min(worst(found - axes_of_0_in_1), worst(stretch.T @ stretch - np.eye(3))),
     )

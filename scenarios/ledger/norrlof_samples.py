@@ -1,5 +1,6 @@
 """What the rows of Norrlöf's kinematics are tried on: random samples, and the awkward cases beside them."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from twin.robot import DH, Robot
 NEAR = (0.0, 1e-8, -1e-8)
 
 
+@lru_cache(maxsize=1)
 def irb1400() -> tuple[Robot, DH]:
     """The robot of the report and its Denavit-Hartenberg table."""
     robot = load("irb1400")
@@ -21,7 +23,7 @@ def irb1400() -> tuple[Robot, DH]:
 
 
 def rotations() -> NDArray[np.float64]:
-    """Unit quaternions (N, 4): random ones, and turns by 0, pi and 1e-8 beside them about axes of all kinds."""
+    """Unit quaternions (N, 4): random, and turns by 0, by pi and 1e-8 beside them, about many axes."""
     random = rng()
     free = random.normal(size=(SAMPLES, 4))
     axes = np.concatenate([np.eye(3), -np.eye(3), random.normal(size=(20, 3)), random.normal(size=(20, 3))])
@@ -56,6 +58,11 @@ def modulo_turn(difference: Any) -> NDArray[np.float64]:
     """Differences of angles, brought into [-pi, pi] by full turns."""
     difference = np.asarray(difference, dtype=float)
     return difference - 2 * np.pi * np.round(difference / (2 * np.pi))
+
+
+def worst(*differences: Any) -> float:
+    """The largest magnitude in arrays, NaN if any is: `largest` passes over those, as lost or out of reach."""
+    return max(float(np.max(np.abs(np.asarray(d, dtype=float)))) for d in differences)
 
 
 def wrist_centres(theta: NDArray[np.float64]) -> NDArray[np.float64]:
