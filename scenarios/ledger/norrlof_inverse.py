@@ -81,7 +81,7 @@ def example_1_exactly(item: Item) -> Finding:
     p = np.array(item.inputs["p_wrist"])
     found = against_printed(item, main_axis_angles(robot, p))
     met = wrist_centres(np.column_stack([found.computed, np.zeros((4, 3))])) - p
-    return Finding(found.computed, max(found.residual, worst(p - item.inputs["printed_p_wrist"], met)))
+    return Finding(found.computed, worst(found.residual, p - item.inputs["printed_p_wrist"], met))
 
 
 @computes("N-ikin2")
@@ -101,7 +101,7 @@ def example_2_exactly(item: Item) -> Finding:
     theta = np.append(main_axis_angles(robot, item.inputs["p_wrist"])[0], np.zeros(3))
     angles, s = wrist_axis_angles(robot, dh_poses(dh, theta)[2, :3, :3].T @ R)
     found = against_printed(item, np.column_stack([angles, s]))
-    return Finding(found.computed, max(found.residual, worst(R - item.inputs["printed_R"])))
+    return Finding(found.computed, worst(found.residual, R - item.inputs["printed_R"]))
 
 
 @computes("N-2.29")

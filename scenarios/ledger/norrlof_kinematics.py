@@ -52,7 +52,7 @@ def zero_pose(item: Item) -> Finding:
     printed = DH(*(np.array(item.inputs[column]) for column in ("theta0", "d", "a", "alpha")))
     flange = against_printed(item, forward_kinematics(robot, np.zeros(6)))
     table = worst(dh_poses(printed, printed.theta0)[-1] - item.expected, np.array(dh) - np.array(printed))
-    return Finding(flange.computed, max(flange.residual, table))
+    return Finding(flange.computed, worst(flange.residual, table))
 
 
 @computes("N-tr2q")

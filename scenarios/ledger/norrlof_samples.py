@@ -61,8 +61,8 @@ def modulo_turn(difference: Any) -> NDArray[np.float64]:
 
 
 def worst(*differences: Any) -> float:
-    """The largest magnitude in arrays, NaN if any is: `largest` passes over those, as lost or out of reach."""
-    return max(float(np.max(np.abs(np.asarray(d, dtype=float)))) for d in differences)
+    """The largest magnitude in arrays, NaN if any is; `largest` takes those for lost or out of reach."""
+    return float(np.max([np.max(np.abs(np.asarray(d, dtype=float))) for d in differences]))
 
 
 def wrist_centres(theta: NDArray[np.float64]) -> NDArray[np.float64]:
