@@ -7,16 +7,16 @@ forms; the torques that it must give are those of the library's own recursion, w
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 import twin
-from scenarios.ledger.aliaga_poses import configurations, dh_chain, dh_matrix
+from scenarios.ledger.aliaga_poses import configurations
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
 from twin import recursion
+from twin.dh_frames import dh_poses, dh_transforms
 from twin.robot import DH, GRAVITY, Payload
 from twin.tree import Tree, inertial_parameters, transformed_parameters
 
@@ -42,12 +42,11 @@ class Chain(NamedTuple):
 
 def chain_of(tree: Tree, dh: DH) -> Chain:
     """The bodies of an unbranched tree in the frames of its table, which are known at the zero position."""
-    at_zero = recursion.world_frames(tree, recursion.placements(tree, [0.0] * tree.n, math))
-    T_dh, bodies = np.eye(4), []
-    for i in range(tree.n):
+    links = recursion.world_frames(tree, recursion.placements(tree, [0.0] * tree.n, math))
+    bodies = []
+    for i, T_dh in enumerate(dh_poses(dh, dh.theta0)):
         T_link = np.eye(4)
-        T_link[:3, :3], T_link[:3, 3] = at_zero.R[i], at_zero.o[i]
-        T_dh = T_dh @ dh_matrix(dh.theta0[i], dh.d[i], dh.a[i], dh.alpha[i])
+        T_link[:3, :3], T_link[:3, 3] = links.R[i], links.o[i]
         m, *rest = transformed_parameters(tree.inertias[i], np.linalg.inv(T_dh) @ T_link)
         s, (xx, yy, zz, xy, xz, yz) = np.array(rest[:3]) / m, rest[3:]
         about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -62,7 +61,7 @@ def newton_euler(
     """N-E 3 to N-E 10: torques (N, n); `printed` names the equation that is taken as it is printed."""
     dh, m, s, I = chain  # noqa: E741
     n = len(m)
-    R = np.moveaxis(dh_matrix(q + dh.theta0, dh.d, dh.a, dh.alpha)[..., :3, :3], 1, 0)
+    R = np.moveaxis(dh_transforms(dh, q + dh.theta0)[..., :3, :3], 1, 0)
     p = np.stack([dh.a, dh.d * np.sin(dh.alpha), dh.d * np.cos(dh.alpha)], axis=-1)  # lost in N-E 2
     zero = np.zeros((len(q), 3))
     w, wd, vd = zero, zero, zero + base_acceleration
@@ -106,28 +105,29 @@ def states() -> tuple[twin.Robot, np.ndarray, np.ndarray, np.ndarray]:
     return robot, q, qd, qdd
 
 
-def random_arm(generator: np.random.Generator) -> tuple[Tree, DH]:
-    """Six revolute joints by a table of any twists and offsets; each link's frame lies at its joint."""
+def random_arm(generator: np.random.Generator) -> tuple[Tree, Chain]:
+    """An arm of six revolute joints with any twists, lengths and bodies, and its chain."""
     d, a, alpha = generator.normal(size=(3, 6)) * np.array([[0.3], [0.3], [2.0]])
-    steps = dh_matrix(0.0, d, a, alpha)
-    bodies = []
-    for _ in range(6):
-        points = 0.1 * generator.normal(size=(5, 3))
-        inertia = np.trace(points.T @ points) * np.eye(3) - points.T @ points
-        bodies.append(inertial_parameters(generator.uniform(1, 20), 0.2 * generator.normal(size=3), inertia))
+    points = 0.1 * generator.normal(size=(6, 5, 3))  # of unit mass each, that the tensors are made of
+    squares = np.einsum("bpi,bpj->bij", points, points)
+    I = np.trace(squares, axis1=1, axis2=2)[:, None, None] * np.eye(3) - squares  # noqa: E741
+    m, s = generator.uniform(1, 20, 6), 0.2 * generator.normal(size=(6, 3))
+    chain = Chain(DH(np.zeros(6), d, a, alpha), m, s, I)
+    ends = dh_transforms(chain.dh, np.zeros(6))  # of the links, whose frames lie at their joints
+    bodies = [inertial_parameters(*body) for body in zip(m, s, I, strict=True)]
     names = tuple(f"joint_{i + 1}" for i in range(6))
     tree = Tree(
         names=names,
         links=names,
         kinds=("revolute",) * 6,
         parents=tuple(range(-1, 5)),
-        T_parent_joint=np.concatenate([np.eye(4)[None], steps[:-1]]),
+        T_parent_joint=np.concatenate([np.eye(4)[None], ends[:-1]]),
         axes=np.tile(Z0, (6, 1)),
-        inertias=np.array(bodies),
+        inertias=np.array([transformed_parameters(b, T) for b, T in zip(bodies, ends, strict=True)]),
         flange_joint=5,
-        T_joint_flange=steps[-1],
+        T_joint_flange=ends[-1],
     )
-    return tree, DH(np.zeros(6), d, a, alpha)
+    return tree, chain
 
 
 def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
@@ -139,13 +139,12 @@ def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
     errors = [_relative(tau, right)]
     generator = rng()
     for _ in range(ARMS):
-        tree, dh = random_arm(generator)
+        tree, chain = random_arm(generator)
         q, qd, qdd = generator.uniform(-3, 3, (3, 1, 6))
-        at = recursion.placements(tree, q[0].tolist(), math)
-        right = recursion.newton_euler(
-            tree, at, qd[0].tolist(), qdd[0].tolist(), tree.inertias.tolist(), tuple(GRAVITY_VECTOR.tolist())
-        )
-        tau = newton_euler(chain_of(tree, dh), q, qd, qdd, base_acceleration, printed)
+        at = recursion.placements(tree, q[0].tolist(), math)  # uncompiled: each arm is met once
+        moving = (qd[0].tolist(), qdd[0].tolist(), tree.inertias.tolist())
+        right = recursion.newton_euler(tree, at, *moving, tuple(GRAVITY_VECTOR.tolist()))
+        tau = newton_euler(chain, q, qd, qdd, base_acceleration, printed)
         errors.append(_relative(tau, np.array([right])))
     return max(errors)
 
@@ -177,21 +176,23 @@ def gravity_sign(item: Item) -> Finding:
 
 @computes("T-NE2p")
 def frame_origins(item: Item) -> Finding:
-    """The origins of the IRB 140's frames as (2.3) has them, in the axes of the frames that they belong to.
+    """The origin of each frame as the row before it has it, turned into the frame, in all configurations.
 
-    Turned to base axes and added up, they must lead to the flange that the library finds.
+    Of the IRB 140, and of a table with any twists.
     """
     robot = twin.load("irb140")
-    q = configurations(robot)
-    steps = dh_chain(robot, q)
-    p = np.stack([np.einsum("nji,nj->ni", A[..., :3, :3], A[..., :3, 3]) for A in steps], axis=1)
-    dh = robot.dh
-    assert dh is not None
-    formula = np.stack([dh.a, dh.d * np.sin(dh.alpha), dh.d * np.cos(dh.alpha)], axis=-1)
-    frames = [reduce(np.matmul, steps[: i + 1]) for i in range(len(steps))]
-    flange = sum(np.einsum("nij,j->ni", T[..., :3, :3], row) for T, row in zip(frames, formula, strict=True))
-    of_flange = flange - twin.forward_kinematics(robot, q)[..., :3, 3]
-    return Finding(formula, largest(formula - np.array(item.expected), p - formula, of_flange))
+    assert robot.dh is not None
+    _, chain = random_arm(rng())
+    differences = []
+    for dh in (robot.dh, chain.dh):
+        A = dh_transforms(dh, configurations(robot) + dh.theta0)
+        found = np.einsum("nkji,nkj->nki", A[..., :3, :3], A[..., :3, 3])
+        differences.append(
+            found - np.stack([dh.a, dh.d * np.sin(dh.alpha), dh.d * np.cos(dh.alpha)], axis=-1)
+        )
+        if dh is robot.dh:
+            differences.append(found - np.array(item.expected))
+    return Finding(item.right, largest(*differences))
 
 
 @computes("T-2.21")
