@@ -61,6 +61,22 @@ def test_the_nearest_solution_does_not_fold_either(irb1400, without_fold):
     np.testing.assert_allclose(loose[regular], q[regular], rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("joint", ["joint_elbow", "joint_rod"])
+@pytest.mark.parametrize("end", ["passive_min", "passive_max"])
+def test_either_end_of_either_passive_joint_counts(irb1400, without_fold, joint, end):
+    """Elbow and rod turn against each other, the one's lower end is the other's upper: here each by itself."""
+    passive = [irb1400.tree.names[i] for i in irb1400.passive].index(joint)
+    ends = np.array(getattr(without_fold, end))
+    ends[passive] = 0.2
+    _, T = random_poses_of(irb1400, np.random.default_rng(22), 500)
+    every = twin.inverse_kinematics(without_fold, T)
+    angle = without_fold.passive_angles(every)[..., passive]
+    every[angle < 0.2 if end == "passive_min" else angle > 0.2] = np.nan
+    solutions = twin.inverse_kinematics(replace(without_fold, **{end: ends}), T)
+    np.testing.assert_array_equal(solutions, every)
+    assert not np.all(np.isnan(solutions))
+
+
 @pytest.mark.parametrize("side", [-1, 1])
 def test_the_limit_itself_is_within_and_a_thousandth_of_a_degree_more_is_not(irb1400, side):
     q = np.array([0.3, side * -0.7, 0.0, 0.5, 0.8, -0.4])

@@ -61,11 +61,11 @@ def test_the_elbow_is_up_in_rows_0_and_2(arm):
 
 
 def test_undefined_angles_are_those_of_the_zero_pose(robot):
-    shifted = replace(robot, dh=robot.dh._replace(theta0=np.array([0.3, 0, 0, -0.4, 0, 0])))
+    shifted = replace(robot, dh=robot.dh._replace(theta0=np.array([0.3, 0, 0, 3.5, 0, 0])))
     theta = twin.main_axis_angles(shifted, [0.0, 0.0, 0.9])
     assert np.all(theta[:, 0] == 0.3)
     wrist, s = twin.wrist_axis_angles(shifted, np.eye(3))
-    np.testing.assert_allclose(wrist, [[-0.4, 0, 0.4]] * 2, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(wrist, [[3.5 - TURN, 0, TURN - 3.5]] * 2, rtol=0, atol=2e-15)
     assert s.tolist() == [1, 1]
     folded = replace(
         robot, dh=robot.dh._replace(a=np.array([0.07, -0.38, 0, 0, 0, 0]), theta0=np.full(6, 0.2))
