@@ -64,7 +64,7 @@ def test_the_nearest_solution_does_not_fold_either(irb1400, without_fold):
 @pytest.mark.parametrize("joint", ["joint_elbow", "joint_rod"])
 @pytest.mark.parametrize("end", ["passive_min", "passive_max"])
 def test_either_end_of_either_passive_joint_counts(irb1400, without_fold, joint, end):
-    """Elbow and rod turn against each other, the one's lower end is the other's upper: here each by itself."""
+    """Elbow and rod turn against each other, one's lower end is the other's upper: here each by itself."""
     passive = [irb1400.tree.names[i] for i in irb1400.passive].index(joint)
     ends = np.array(getattr(without_fold, end))
     ends[passive] = 0.2
