@@ -46,7 +46,7 @@ class ComputedTorque:
         robot = self.robot
         qdd = reference.qdd + self.Kv * (reference.qd - state.qd) + self.Kp * (reference.q - state.q)
         tau = np.empty(robot.n)
-        robot.kernels.inverse_dynamics(state.q, state.qd, qdd, robot.tree.inertias, robot.gravity, tau)
+        robot.kernels.inverse_dynamics(state.q, state.qd, qdd, robot.inertias, robot.gravity, tau)
         return tau
 
     def reset(self) -> None:

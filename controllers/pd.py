@@ -56,5 +56,5 @@ class PDGravity(PD):
         """Demanded torques (n,) in [N m]."""
         robot = self.robot
         weight = np.empty(robot.n)
-        robot.kernels.gravity_torque(state.q, robot.tree.inertias, robot.gravity, weight)
+        robot.kernels.gravity_torque(state.q, robot.inertias, robot.gravity, weight)
         return super().__call__(state, reference) + weight

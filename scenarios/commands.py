@@ -38,6 +38,7 @@ def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     laws = [(name, (controllers.law(name).__doc__ or "").partition("\n")[0]) for name in controllers.NAMES]
     for heading, rows in (
         ("robots", [(name, robot_title(name)) for name in twin.robot_names()]),
+        ("laboratory", [(name, robot_title(name)) for name in twin.laboratory_names()]),
         ("controllers", laws),
         ("scenarios", list(registry.titles().items())),
     ):

@@ -12,9 +12,10 @@ from scipy.spatial.transform import Rotation
 
 from tests.small_robots import agrees, arm, inertial, one_step_error
 from twin.engine import Simulation
-from twin.engine_urdf import engine_urdf, rpy_from_matrix
+from twin.engine_urdf import engine_urdf
 from twin.kinematics import forward_kinematics, jacobian
 from twin.robot import Payload
+from twin.urdf_writer import rpy_from_matrix
 
 
 def test_inertia_is_the_file_s_not_the_collision_shape_s(load, rng):

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from twin.dh_robots import LinkBody, dh_robot
     from twin.dynamics import (
         coriolis_matrix,
         energy,
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
         joint_angles,
         pose_jacobian,
     )
-    from twin.loading import load, robot_names
+    from twin.loading import laboratory_names, load, robot_names
     from twin.robot import DH, Payload, Robot
 
 _HOME = {
+    "dh_robots": ("LinkBody", "dh_robot"),
     "dynamics": (
         "coriolis_matrix",
         "energy",
@@ -48,7 +50,7 @@ _HOME = {
         "joint_angles",
         "pose_jacobian",
     ),
-    "loading": ("load", "robot_names"),
+    "loading": ("laboratory_names", "load", "robot_names"),
     "robot": ("DH", "Payload", "Robot"),
 }
 # No name may be that of a submodule: importing the submodule would replace it.

@@ -43,6 +43,8 @@ def arm_constants(robot: "Robot") -> tuple[tuple[float, ...], NDArray[np.float64
     outside = f"robot {robot.name!r} is outside the family of closed-form inverse kinematics:"
     if len(dh.d) != 6:
         raise RobotError(f"{outside} it has {len(dh.d)} DH rows, expected 6")
+    if "prismatic" in robot.joint_kinds:
+        raise RobotError(f"{outside} joint {robot.joint_kinds.index('prismatic') + 1} is prismatic")
     right = math.pi / 2
     allowed = {
         "alpha": ((-right,), (0.0,), (-right, right), (-right, right), (-dh.alpha[3],), (0.0,)),

@@ -40,7 +40,7 @@ def inverse_dynamics(
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
-    inertial = (robot.tree.inertias, robot.gravity)
+    inertial = (robot.inertias, robot.gravity)
     tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), inertial, (robot.n,))
     return tau - _wrench_torque(robot, q, wrench, T_flange_tool)
 
@@ -56,7 +56,7 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
         (..., n, n), symmetric and positive definite, in [kg m^2].
     """
     (q,) = joint_vectors(robot, q=q)
-    return evaluate(robot.kernels.mass_matrix_batch, (q,), (robot.tree.inertias,), (robot.n, robot.n))
+    return evaluate(robot.kernels.mass_matrix_batch, (q,), (robot.inertias,), (robot.n, robot.n))
 
 
 def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
@@ -73,7 +73,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
-    return evaluate(robot.kernels.coriolis_matrix_batch, (q, qd), (robot.tree.inertias,), (robot.n, robot.n))
+    return evaluate(robot.kernels.coriolis_matrix_batch, (q, qd), (robot.inertias,), (robot.n, robot.n))
 
 
 def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
@@ -87,7 +87,7 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
         (..., n), in [N m].
     """
     (q,) = joint_vectors(robot, q=q)
-    inertial = (robot.tree.inertias, robot.gravity)
+    inertial = (robot.inertias, robot.gravity)
     return evaluate(robot.kernels.gravity_torque_batch, (q,), inertial, (robot.n,))
 
 
@@ -114,7 +114,7 @@ def forward_dynamics(
     """
     q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
     load = tau + _wrench_torque(robot, q, wrench, T_flange_tool)
-    inertial = (robot.tree.inertias, robot.gravity)
+    inertial = (robot.inertias, robot.gravity)
     return evaluate(robot.kernels.forward_dynamics_batch, (q, qd, load), inertial, (robot.n,))
 
 
@@ -130,7 +130,7 @@ def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         (...,), in [J].
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
-    inertial = (robot.tree.inertias, robot.gravity)
+    inertial = (robot.inertias, robot.gravity)
     potential = evaluate(robot.kernels.potential_energy_batch, (q,), inertial, (1,))[..., 0]
     return potential + 0.5 * np.einsum("...i,...ij,...j", qd, mass_matrix(robot, q), qd)
 

@@ -135,7 +135,9 @@ class Simulation(AbstractContextManager):
                 flags = pybullet.URDF_USE_INERTIA_FROM_FILE
                 return self._client.loadURDF(str(path), useFixedBase=True, flags=flags)
             except pybullet.error as error:
-                raise RobotError(f"{self.robot.urdf}: PyBullet cannot load it ({error})") from error
+                raise RobotError(
+                    f"{self.robot.urdf or self.robot.name}: PyBullet cannot load it ({error})"
+                ) from error
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
         """Put the robot somewhere.

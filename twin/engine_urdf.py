@@ -2,7 +2,8 @@
 
 PyBullet reads most URDFs nearly right.  What it reads exactly is a tensor in principal axes that a body can
 have to the last bit, an `<inertial>` on every link, unit joint axes, and links in order from the base.  A
-foreign file is brought into that form here; one that has it keeps every number as it stands.
+foreign file is brought into that form here; one that has it keeps every number as it stands.  A robot that is
+known by a DH table has no file: its tree is written down (`twin/urdf_writer.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from twin.robot import Payload, Robot
 from twin.tree import possible_moments
+from twin.urdf_writer import inertial, numbers_text, urdf_of_tree
 
 TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
@@ -27,8 +29,20 @@ def engine_urdf(robot: Robot) -> str:
 
     Returns:
         The text of the file.  Mesh files are named by absolute paths, so it may be stored anywhere.
+
+    Raises:
+        RobotError: the masses of its links are not known.
     """
-    root = ET.parse(robot.urdf).getroot()
+    root = ET.fromstring(urdf_of_tree(robot)) if robot.urdf is None else _exact(robot.urdf)
+    if robot.payload is not None:
+        _add_payload(root, robot, robot.payload)
+    _put_parents_first(root)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _exact(urdf: Path) -> ET.Element:
+    """The document of a URDF file in the form that PyBullet reads exactly, but for the order of its links."""
+    root = ET.parse(urdf).getroot()
     children = {_attribute(joint, "child", "link") for joint in root.findall("joint")}
     for link in root.findall("link"):
         _make_exact(link, is_base=link.get("name") not in children)
@@ -38,11 +52,8 @@ def engine_urdf(robot: Robot) -> str:
             joint.remove(element)
         _make_unit(joint.find("axis"))
     for mesh in root.iter("mesh"):
-        mesh.set("filename", _found(mesh.get("filename", ""), robot.urdf.absolute().parent))
-    if robot.payload is not None:
-        _add_payload(root, robot, robot.payload)
-    _put_parents_first(root)
-    return ET.tostring(root, encoding="unicode")
+        mesh.set("filename", found(mesh.get("filename", ""), urdf.absolute().parent))
+    return root
 
 
 def _attribute(element: ET.Element, tag: str, name: str) -> str:
@@ -52,29 +63,29 @@ def _attribute(element: ET.Element, tag: str, name: str) -> str:
 
 def _make_exact(link: ET.Element, is_base: bool) -> None:
     """Give a link an inertial element that PyBullet takes over without a change."""
-    inertial = link.find("inertial")
-    if inertial is None:
+    stated = link.find("inertial")
+    if stated is None:
         # PyBullet would make it 1 kg with inertia 1; a frame weighs nothing.
-        link.insert(0, _inertial(0.0, np.zeros(3), np.eye(3), np.zeros(3)))
+        link.insert(0, inertial(0.0, np.zeros(3), np.eye(3), np.zeros(3)))
         return
-    tensor_element, origin = inertial.find("inertia"), inertial.find("origin")
+    tensor_element, origin = stated.find("inertia"), stated.find("origin")
     if tensor_element is None:
         return
     numbers = {name: float(tensor_element.get(name, 0)) for name in TENSOR}
     tensor = _tensor(*numbers.values())
     com = _numbers(origin, "xyz")
     R = Rotation.from_euler("xyz", _numbers(origin, "rpy")).as_matrix()
-    mass = float(_attribute(inertial, "mass", "value"))
+    mass = float(_attribute(stated, "mass", "value"))
     if is_base:
         # It never moves, so its tensor enters nothing; but turned axes make PyBullet's Jacobian wrong.
         if np.any(_numbers(origin, "rpy") != 0):
             turned = R @ tensor @ R.T
-            link.remove(inertial)
-            link.insert(0, _inertial(mass, com, np.eye(3), np.diag(turned)))
+            link.remove(stated)
+            link.insert(0, inertial(mass, com, np.eye(3), np.diag(turned)))
         return
     if mass == 0 and np.any(tensor != 0):
-        link.remove(inertial)
-        link.insert(0, _inertial(0.0, np.zeros(3), np.eye(3), np.zeros(3)))
+        link.remove(stated)
+        link.insert(0, inertial(0.0, np.zeros(3), np.eye(3), np.zeros(3)))
         return
     diagonal = not any(numbers[name] for name in ("ixy", "ixz", "iyz"))
     moments, axes = (np.diag(tensor), np.eye(3)) if diagonal else np.linalg.eigh(tensor)
@@ -83,8 +94,8 @@ def _make_exact(link: ET.Element, is_base: bool) -> None:
         return
     # PyBullet itself diagonalises to 1e-8 only.
     axes = axes * np.sign(np.linalg.det(axes))
-    link.remove(inertial)
-    link.insert(0, _inertial(mass, com, R @ axes, possible))
+    link.remove(stated)
+    link.insert(0, inertial(mass, com, R @ axes, possible))
 
 
 def _add_payload(root: ET.Element, robot: Robot, payload: Payload) -> None:
@@ -100,21 +111,11 @@ def _add_payload(root: ET.Element, robot: Robot, payload: Payload) -> None:
     axes = T[:3, :3] @ (axes * np.sign(np.linalg.det(axes)))
     com = T[:3, :3] @ np.asarray(payload.com) + T[:3, 3]
     link = ET.SubElement(root, "link", name=name)
-    link.append(_inertial(payload.mass, com, axes, possible_moments(moments)))
+    link.append(inertial(payload.mass, com, axes, possible_moments(moments)))
     joint = ET.SubElement(root, "joint", name=name, type="fixed")
     ET.SubElement(joint, "parent", link=_attribute(carrier, "child", "link"))
     ET.SubElement(joint, "child", link=name)
     ET.SubElement(joint, "origin", xyz="0 0 0", rpy="0 0 0")
-
-
-def _inertial(mass: float, com: np.ndarray, axes: np.ndarray, moments: np.ndarray) -> ET.Element:
-    """An `<inertial>` with principal moments (3,) along the columns of the rotation `axes` (3, 3)."""
-    element = ET.Element("inertial")
-    ET.SubElement(element, "origin", xyz=_text(com), rpy=_text(rpy_from_matrix(axes)))
-    ET.SubElement(element, "mass", value=_text([mass]))
-    xx, yy, zz = _text(moments).split()
-    ET.SubElement(element, "inertia", ixx=xx, ixy="0", ixz="0", iyy=yy, iyz="0", izz=zz)
-    return element
 
 
 def _make_unit(axis: ET.Element | None) -> None:
@@ -124,7 +125,7 @@ def _make_unit(axis: ET.Element | None) -> None:
     vector = _numbers(axis, "xyz")
     unit = vector / np.linalg.norm(vector)
     if np.any(unit != vector):
-        axis.set("xyz", _text(unit))
+        axis.set("xyz", numbers_text(unit))
 
 
 def _put_parents_first(root: ET.Element) -> None:
@@ -142,7 +143,7 @@ def _put_parents_first(root: ET.Element) -> None:
     root.extend(sorted(joints, key=lambda joint: depth(_attribute(joint, "child", "link"))))
 
 
-def _found(filename: str, folder: Path) -> str:
+def found(filename: str, folder: Path) -> str:
     """The absolute path of a mesh file, looked for beside the URDF and in the folders above it."""
     relative = filename.partition("://")[2] or filename
     for base in (folder, *folder.parents):
@@ -158,23 +159,5 @@ def _numbers(element: ET.Element | None, name: str) -> np.ndarray:
     return np.zeros(3) if text is None else np.array([float(word) for word in text.split()])
 
 
-def _text(numbers: np.ndarray | list[float]) -> str:
-    """Numbers as text that reads back to the same bits."""
-    return " ".join(repr(float(number)) for number in numbers)
-
-
 def _tensor(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float) -> np.ndarray:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-
-
-def rpy_from_matrix(R: np.ndarray) -> np.ndarray:
-    """Roll, pitch, yaw (3,) of a rotation, exact at a pitch of a right angle too.
-
-    The URDF's order, `R = Rz(yaw) Ry(pitch) Rx(roll)`.  Roll is read after yaw has been turned back, so that
-    the two stay consistent where each is ill-defined.
-    """
-    yaw = np.arctan2(R[1, 0], R[0, 0])
-    c, s = np.cos(yaw), np.sin(yaw)
-    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
-    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
-    return np.array([roll, pitch, yaw])

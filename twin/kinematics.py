@@ -98,7 +98,8 @@ def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = 
 def dh_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
     """Denavit-Hartenberg angles of joint angles: `theta = S q + theta0`.
 
-    Where the joints are not coupled, S is the identity; the parallelogram of an IRB 1400 is in its S.
+    Where the joints are not coupled, S is the identity; the parallelogram of an IRB 1400 is in its S.  The
+    angle of a prismatic joint is constant.
 
     Args:
         robot: one with a DH table.
@@ -127,15 +128,18 @@ def joint_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
         (..., n) joint angles as the pendant shows them, in [rad].
 
     Raises:
-        RobotError: the robot has no DH table.
+        RobotError: the robot has no DH table, or a prismatic joint, whose position is in no angle.
     """
     (theta,) = joint_vectors(robot, theta=theta)
+    if "prismatic" in robot.joint_kinds:
+        joint = robot.joint_names[robot.joint_kinds.index("prismatic")]
+        raise RobotError(f"joint {joint!r} of robot {robot.name!r} is prismatic: it has no DH angle")
     return np.linalg.solve(robot.S, (theta - _dh(robot).theta0)[..., None])[..., 0]
 
 
 def _dh(robot: Robot) -> DH:
     if robot.dh is None:
-        raise RobotError(f"robot {robot.name!r} has no DH table; only a robot.toml can give one")
+        raise RobotError(f"robot {robot.name!r} has no DH table; only a robot.toml or a dh.toml can give one")
     return robot.dh
 
 

@@ -1,4 +1,4 @@
-"""Loads robots: by name, from a URDF, or from a `robot.toml` with its URDF beside it."""
+"""Loads robots: by name, from a URDF, from a `robot.toml` with its URDF beside it, from a DH table alone."""
 
 from __future__ import annotations
 
@@ -14,17 +14,27 @@ import numpy as np
 
 from twin import loops, recursion
 from twin.errors import LimitError, RobotError, UnknownNameError
+from twin.moved_mass import require_moved_mass
 from twin.robot import DH, PublishedPose, Rating, Robot
-from twin.tree import Loop, Tree, frozen
+from twin.tree import Loop, frozen
 
 CLOSED = 1e-9
 """How far apart, in [m], the two points of a closed loop may be where the robot moves."""
 
 
 def robot_names() -> tuple[str, ...]:
-    """The robots that `load` knows by name."""
+    """The arms that `load` knows by name: those with a URDF and a `robot.toml`."""
+    return _folders_with("robot.toml")
+
+
+def laboratory_names() -> tuple[str, ...]:
+    """The robots that `load` knows by name too, by a DH table alone: those with a `dh.toml`."""
+    return _folders_with("dh.toml")
+
+
+def _folders_with(file: str) -> tuple[str, ...]:
     folders = (entry for entry in resources.files("urdf").iterdir() if entry.is_dir())
-    return tuple(sorted(entry.name for entry in folders if entry.joinpath("robot.toml").is_file()))
+    return tuple(sorted(entry.name for entry in folders if entry.joinpath(file).is_file()))
 
 
 def robot_title(name: str) -> str:
@@ -36,8 +46,8 @@ def load(name_or_path: str | Path) -> Robot:
     """Load a robot.
 
     Args:
-        name_or_path: a name from `robot_names()`; a `.urdf` file; or a `robot.toml`, which has its URDF
-            beside it under the name that it gives.
+        name_or_path: a name from `robot_names()` or `laboratory_names()`; a `.urdf` file; a `robot.toml`,
+            which has its URDF beside it under the name that it gives; or a file whose name ends in `dh.toml`.
 
     Raises:
         UnknownNameError: there is no robot of that name.
@@ -48,26 +58,34 @@ def load(name_or_path: str | Path) -> Robot:
     if path.suffix == ".urdf":
         return _from_urdf(path)
     if path.suffix == ".toml":
-        return _from_facts(path)
-    if text not in robot_names():
+        return _from_toml(path)
+    known = (*robot_names(), *laboratory_names())
+    if text not in known:
         raise UnknownNameError(
-            f"unknown robot {text!r}: known are {', '.join(robot_names())}, "
-            "or the path of a .urdf or a robot.toml"
+            f"unknown robot {text!r}: known are {', '.join(known)}, "
+            "or the path of a .urdf, a robot.toml or a dh.toml"
         )
-    return _from_facts(_home(text))
+    return _from_toml(_home(text))
 
 
 def _home(name: str) -> Path:
-    """The robot.toml of a robot that is known by name."""
-    return Path(str(resources.files("urdf"))) / name / "robot.toml"
+    """The file of a robot that is known by name."""
+    file = "robot.toml" if name in robot_names() else "dh.toml"
+    return Path(str(resources.files("urdf"))) / name / file
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a TOML file is that of a robot known by its DH table alone."""
+    return path.name.endswith("dh.toml")
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """The contents of a robot.toml; `RobotError` if there is a fault in them."""
-    from urdf.facts import FactsError, read
+    """The contents of a robot.toml or a dh.toml; `RobotError` if there is a fault in them."""
+    from urdf import dh_facts, facts
+    from urdf.schema import FactsError
 
     try:
-        return read(path)
+        return (dh_facts if _is_table(path) else facts).read(path)
     except FactsError as error:
         raise RobotError(str(error)) from error
 
@@ -76,7 +94,7 @@ def _from_urdf(path: Path) -> Robot:
     from twin.urdf_file import read_urdf
 
     name, tree, *limits = read_urdf(path)
-    _require_inertia(path, tree)
+    require_moved_mass(str(path), tree)
     identity, zeros, none = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n)), frozen(np.zeros(0))
     driven = tuple(range(tree.n))
     return Robot(
@@ -90,12 +108,18 @@ def _from_urdf(path: Path) -> Robot:
         driven=driven,
         passive_min=none,
         passive_max=none,
+        file=path,
     )
 
 
-def _from_facts(path: Path) -> Robot:
+def _from_toml(path: Path) -> Robot:
     facts = _facts(path)
-    robot = _embedded(path, _from_urdf(path.parent / f"{facts['name']}.urdf"), facts)
+    if _is_table(path):
+        from twin.dh_robots import robot_of_table
+
+        return robot_of_table(path, facts)
+    urdf = path.parent / f"{facts['name']}.urdf"
+    robot = _embedded(path, _from_urdf(urdf), facts)
     table = facts["dh"]
     robot = replace(
         robot,
@@ -116,6 +140,7 @@ def _from_facts(path: Path) -> Robot:
         ),
         tour=tuple(facts["tour"]["poses"]) if "tour" in facts else (),
         rating=Rating(facts["rating"]["payload"], facts["rating"]["reach"]) if "rating" in facts else None,
+        file=path,
     )
     _require_closed_loops(path, robot)
     _require_agreement(path, robot)
@@ -133,12 +158,12 @@ def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
     for name in (*names, *rows):
         if name not in tree.names:
             raise RobotError(
-                f"{path}: {robot.urdf.name} has no moving joint {name!r}, only {', '.join(tree.names)}"
+                f"{path}: {facts['name']}.urdf has no moving joint {name!r}, only {', '.join(tree.names)}"
             )
     for name in tree.names:
         if name not in names and name not in rows:
             raise RobotError(
-                f"{path}: joint {name!r} of {robot.urdf.name} is neither in joints.names nor has a table "
+                f"{path}: joint {name!r} of {facts['name']}.urdf is neither in joints.names nor has a table "
                 f"[joint.{name}] with its row q"
             )
     driven = tuple(tree.names.index(name) for name in names)
@@ -173,26 +198,6 @@ def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
     return Loop(name, (joints[0], joints[1]), frozen(points))
 
 
-def _require_inertia(path: Path, tree: Tree) -> None:
-    """Raise `RobotError` where joints move no mass of their own, which leaves accelerations undefined."""
-    somewhere = [0.1 * (i + 1) for i in range(tree.n)]  # in no special position
-    at = recursion.placements(tree, somewhere, math)
-    still, inertias = [0.0] * tree.n, tree.inertias.tolist()
-    units = np.eye(tree.n).tolist()
-    M = np.array([recursion.newton_euler(tree, at, still, unit, inertias, recursion.ZERO) for unit in units])
-    for name, moment in zip(tree.names, np.diag(M), strict=True):
-        if not moment > 0:
-            raise RobotError(f"{path}: joint {name!r} moves no mass; give a link beyond it an <inertial>")
-    scale = np.sqrt(np.diag(M))
-    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
-    if not values[0] > 1e-12:
-        first, second = (tree.names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
-        raise RobotError(
-            f"{path}: joints {first!r} and {second!r} move the same mass in the same way; "
-            "give the link between them an <inertial>"
-        )
-
-
 def _require_closed_loops(path: Path, robot: Robot) -> None:
     """Raise `RobotError` where a loop, closed at the zero pose, opens when the robot moves."""
     q = np.deg2rad(np.round(20 * np.sin(1.0 + np.arange(robot.n))))  # in no special position
@@ -203,7 +208,7 @@ def _require_closed_loops(path: Path, robot: Robot) -> None:
             raise RobotError(
                 f"{path}: loop {loop.name!r} does not stay closed: at q = {np.rad2deg(q).round().tolist()} "
                 f"degrees {first} and {second} are {distance:.3g} m apart where they meet at the zero pose, "
-                f"expected less than {CLOSED:g} m; a row q of a passive joint, or {robot.urdf.name}, is wrong"
+                f"expected less than {CLOSED:g} m; a row q of a passive joint, or {robot.name}.urdf, is wrong"
             )
 
 
@@ -236,6 +241,6 @@ def _require_agreement(path: Path, robot: Robot) -> None:
     apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))
     if not apart < 1e-9:
         raise RobotError(
-            f"{path}: its DH table and {robot.urdf.name} differ by {apart:.3g} in the pose of the flange; "
+            f"{path}: its DH table and {robot.name}.urdf differ by {apart:.3g} in the pose of the flange; "
             "write the URDF anew with python -m urdf.build"
         )

@@ -14,9 +14,9 @@ from numpy.lib.npyio import NpzFile
 
 from twin.dynamics import forward_dynamics
 from twin.errors import TwinError
+from twin.kept_robot import found_again, kept
 from twin.kinematics import forward_kinematics
-from twin.loading import load, robot_names
-from twin.robot import Payload, Robot
+from twin.robot import Robot
 from twin.rotations import continuous_quaternions, pose_vector
 
 
@@ -93,10 +93,7 @@ class Log:
         Of the robot it keeps where it came from, its gravity and its payload. A robot that was altered in
         another way, say by `dataclasses.replace(robot, tau_max=...)`, comes back as its file has it.
         """
-        content: dict[str, Any] = {"robot": _source(self.robot), "gravity": self.robot.gravity}
-        payload = self.robot.payload
-        if payload is not None:
-            content |= {f"payload_{item.name}": getattr(payload, item.name) for item in fields(payload)}
+        content = kept(self.robot)
         content |= {name: getattr(self, name) for name in RECORDED}
         content |= {OWN + name: array for name, array in self.arrays.items()}
         with open(path, "wb") as file:  # given a name, NumPy might append to it
@@ -117,15 +114,11 @@ class Log:
             with content as archive:
                 arrays: dict[str, Any] = dict(archive)
             recorded = {name: arrays[name] for name in RECORDED}
-            source, gravity = str(arrays["robot"]), arrays["gravity"]
+            robot = found_again(arrays)
         except OSError as error:
             raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error
         except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise TwinError(f"{path} is not a log of this program ({error})") from error
-        robot = load(source).with_gravity(gravity)
-        if "payload_mass" in arrays:
-            payload = Payload(float(arrays["payload_mass"]), arrays["payload_com"], arrays["payload_inertia"])
-            robot = robot.with_payload(payload)
         for name, kind in SCALARS.items():
             recorded[name] = kind(recorded[name])
         own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
@@ -152,11 +145,3 @@ def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     return a == b
-
-
-def _source(robot: Robot) -> str:
-    """What `load` takes to find the robot again: its name if that will do, else its file."""
-    if robot.name in robot_names() and load(robot.name).urdf == robot.urdf:
-        return robot.name
-    facts = robot.urdf.with_name("robot.toml")
-    return str((facts if robot.dh is not None and facts.is_file() else robot.urdf).absolute())

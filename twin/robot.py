@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.errors import UnknownNameError
+from twin.errors import RobotError, UnknownNameError
 from twin.tree import Loop, Tree, frozen, inertial_parameters, transformed_parameters
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
@@ -25,7 +25,8 @@ MOUNTINGS = {
 class DH(NamedTuple):
     """Standard Denavit-Hartenberg rows `Rz(theta) Tz(d) Tx(a) Rx(alpha)`: (n,) arrays, in [rad, m, m, rad].
 
-    The angle of a row is `theta = S q + theta0`.
+    The angle of a row is `theta = S q + theta0`; where a joint is prismatic, its row of S is 0, and `d + q`
+    takes the place of d.
     """
 
     theta0: np.ndarray
@@ -88,9 +89,9 @@ class Robot:
 
     Attributes:
         name: its name in `urdf/`, or the URDF's.
-        urdf: the file that it was loaded from.
+        urdf: its URDF, `None` for a robot known by its DH table alone.
         tree: the moving joints of the URDF, payload included.
-        q_min, q_max: (n,) joint range, in [rad].
+        q_min, q_max: (n,) joint range, in [rad] (of a prismatic joint in [m], and so on).
         qd_max: (n,) speed limits, in [rad/s].
         tau_max: (n,) torque limits of the drives, in [N m].
         S: (n, n) coupling of the DH angles, `theta = S q + dh.theta0`.
@@ -106,10 +107,12 @@ class Robot:
         rating: payload and reach of the data sheet, `None` where unknown.
         payload: what the flange carries.
         bare: the tree without the payload, `None` where there is none.
+        file: what it was loaded from (a URDF, a `robot.toml`, a `dh.toml`), `None` if made in a program.
+        has_inertia: whether the masses of its links are known; without them it has no dynamics.
     """
 
     name: str
-    urdf: Path
+    urdf: Path | None
     tree: Tree
     q_min: np.ndarray
     q_max: np.ndarray
@@ -130,6 +133,8 @@ class Robot:
     rating: Rating | None = None
     payload: Payload | None = None
     bare: Tree | None = None
+    file: Path | None = None
+    has_inertia: bool = True
 
     @property
     def n(self) -> int:
@@ -145,6 +150,20 @@ class Robot:
     def joint_kinds(self) -> tuple[str, ...]:
         """`"revolute"` or `"prismatic"`, one for each of those joints."""
         return tuple(self.tree.kinds[i] for i in self.driven)
+
+    @property
+    def inertias(self) -> np.ndarray:
+        """The inertial parameters (n_tree, 10) of the links, payload included, of a robot that has them."""
+        if not self.has_inertia:
+            self.require_inertia()
+        return self.tree.inertias
+
+    def require_inertia(self) -> None:
+        """Raise `RobotError` where the masses of the links are not known: then there are no dynamics."""
+        if not self.has_inertia:
+            raise RobotError(
+                f"robot {self.name!r} has no dynamics: its DH table is known, its links' masses are not"
+            )
 
     @cached_property
     def passive(self) -> tuple[int, ...]:

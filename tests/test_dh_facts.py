@@ -1,0 +1,131 @@
+"""A malformed dh.toml is refused in one sentence that names the file, the key and what is valid."""
+
+import re
+
+import pytest
+
+import twin
+from twin.errors import RobotError
+from urdf import dh_facts
+
+TEXT = """
+name = "arm"
+title = "An arm"
+source = "ours"
+
+[dh]
+theta0_deg = [0, 90]
+d = [0.1, 0.2]
+a = [0.3, 0]
+alpha_deg = [-90, 0]
+kinds = ["revolute", "prismatic"]
+source = "ours"
+
+[joints]
+names = ["turn", "slide"]
+q_min = [-1, 0]
+q_max = [1, 0.5]
+qd_max = [2, 1]
+effort = [10, 20]
+source = "ours"
+
+[links]
+source = "ours"
+
+[link.1]
+mass = 2.0
+inertia = [0.1, 0.1, 0.1, 0, 0, 0]
+
+[link.2]
+mass = 1.0
+com = [0, 0, -0.1]
+"""
+MALFORMED = {
+    "unknown key": (
+        'title = "An arm"',
+        "wheels = 4",
+        r"unknown key 'wheels' in the top level: known are name",
+    ),
+    "no title": ('title = "An arm"\n', "", r"the top level lacks the key 'title'"),
+    "no table": ("[dh]", "[hd]", r"unknown key 'hd' in the top level"),
+    "bad name": (
+        'name = "arm"',
+        'name = "my arm"',
+        r"expected a name of letters, digits and _, got 'my arm'",
+    ),
+    "short row": ("a = [0.3, 0]", "a = [0.3]", r"dh\.a: expected 2 numbers, got 1"),
+    "no rows": ("d = [0.1, 0.2]", "d = []", r"dh\.d: expected a list of numbers, one a row, got \[\]"),
+    "no list": ("d = [0.1, 0.2]", "d = 0.1", r"dh\.d: expected a list of numbers, one a row, got 0\.1"),
+    "not a number": ("a = [0.3, 0]", "a = [nan, 0]", r"dh\.a: expected finite numbers, got nan"),
+    "a screw": ('"prismatic"', '"screw"', r"dh\.kinds: expected revolute or prismatic, got 'screw'"),
+    "one kind": (
+        '["revolute", "prismatic"]',
+        '["revolute"]',
+        r"dh\.kinds: expected 2 kinds, one a row, got 1",
+    ),
+    "one name": ('["turn", "slide"]', '["turn"]', r"joints\.names: expected 2 names, one a row, got 1"),
+    "twins": ('["turn", "slide"]', '["turn", "turn"]', r"joints\.names: expected a list of different names"),
+    "half a range": ("q_min = [-1, 0]\n", "", r"expected q_min and q_max together"),
+    "range upside down": (
+        "q_max = [1, 0.5]",
+        "q_max = [1, -0.5]",
+        r"slide: expected q_min < q_max, got 0 and -0\.5",
+    ),
+    "no speed": ("qd_max = [2, 1]", "qd_max = [0, 1]", r"turn: expected qd_max above 0, got 0"),
+    "a link too many": ("[link.2]", "[link.3]", r"there is no link\.3: expected link\.1 to link\.2"),
+    "no mass": ("mass = 2.0\n", "", r"table \[link\.1\] lacks the key 'mass'"),
+    "negative mass": ("mass = 2.0", "mass = -2.0", r"link\.1\.mass: expected a number above 0, got -2\.0"),
+    "no such body": ("[0.1, 0.1, 0.1, 0", "[0.1, 0.1, 0.3, 0", r"link 1 of robot 'arm' .* no body can have"),
+    "links without a source": ('[links]\nsource = "ours"\n', "", r"together with \[links\] and its source"),
+    "massless end": ("[link.2]\nmass = 1.0\ncom = [0, 0, -0.1]\n", "", r"joint 'slide' moves no mass"),
+    "not TOML": ("[dh]", "[dh", r"is not a TOML file"),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "my_dh.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    return file
+
+
+def test_a_table_of_one_s_own(path):
+    robot = twin.load(path)
+    assert (robot.name, robot.joint_names, robot.file, robot.urdf) == ("arm", ("turn", "slide"), path, None)
+    assert robot.joint_kinds == ("revolute", "prismatic")
+    assert [*robot.q_min, *robot.q_max] == [-1, 0, 1, 0.5]
+    assert [*robot.qd_max, *robot.tau_max] == [2, 1, 10, 20]
+    assert robot.has_inertia
+
+
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_a_malformed_table_is_refused_in_one_sentence(path, fault):
+    old, new, message = MALFORMED[fault]
+    assert old in TEXT
+    path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(RobotError) as refused:
+        twin.load(path)
+    assert re.search(message, str(refused.value)), refused.value
+    assert str(refused.value).startswith(str(path))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(RobotError, match=r"cannot read .*dh\.toml: No such file"):
+        twin.load(tmp_path / "dh.toml")
+
+
+def test_a_body_that_cannot_exist_needs_a_reason(path):
+    why = 'source = "ours"\nunphysical = "printed so"\n\n[dh]'
+    text = TEXT.replace('source = "ours"\n\n[dh]', why).replace("mass = 2.0\n", "")
+    path.write_text(text, encoding="utf-8")
+    robot = twin.load(path)
+    assert robot.tree.inertias[0, 0] == 0
+    assert robot.tree.inertias[0, 4] > 0
+
+
+@pytest.mark.parametrize("name", twin.laboratory_names())
+def test_committed_tables_are_named_as_their_folders(name):
+    file = twin.load(name).file
+    assert file is not None
+    assert dh_facts.read(file)["name"] == file.parent.name == name

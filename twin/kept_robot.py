@@ -1,0 +1,83 @@
+"""What a log keeps of a robot, and how it finds the robot again.
+
+Where the robot came from will do: its name, else its file.  One that was made of a DH table in a program has
+neither, so its table, masses and limits are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from twin.dh_robots import dh_robot
+from twin.errors import TwinError
+from twin.loading import laboratory_names, load, robot_names
+from twin.robot import DH, Payload, Robot
+from twin.tree import frozen
+
+LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
+
+
+def kept(robot: Robot) -> dict[str, Any]:
+    """What `found_again` needs to know of a robot, its mounting and payload included, by name.
+
+    Raises:
+        TwinError: the robot comes neither from a file nor from a DH table.
+    """
+    content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity}
+    if robot.file is None:
+        content |= _table(robot)
+    if robot.payload is not None:
+        content |= {f"payload_{item.name}": getattr(robot.payload, item.name) for item in fields(Payload)}
+    return content
+
+
+def found_again(content: Mapping[str, Any]) -> Robot:
+    """The robot that `kept` said this of.
+
+    Raises:
+        UnknownNameError, RobotError: it is not there any more.
+        KeyError: something is missing.
+    """
+    robot = _made_again(content) if "dh_d" in content else load(str(content["robot"]))
+    robot = robot.with_gravity(content["gravity"])
+    if "payload_mass" not in content:
+        return robot
+    return robot.with_payload(
+        Payload(float(content["payload_mass"]), content["payload_com"], content["payload_inertia"])
+    )
+
+
+def _source(robot: Robot) -> str:
+    """What `load` takes to find the robot: its name if that will do, else its file, if it has one."""
+    known = (*robot_names(), *laboratory_names())
+    if robot.file is None or (robot.name in known and load(robot.name).file == robot.file):
+        return robot.name
+    return str(robot.file.absolute())
+
+
+def _table(robot: Robot) -> dict[str, Any]:
+    """The DH table of a robot without a file, and what goes with it."""
+    if robot.dh is None:
+        raise TwinError(f"no log can keep robot {robot.name!r}: it has neither a file nor a DH table")
+    bare = robot.tree if robot.bare is None else robot.bare
+    content = {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    content |= {name: getattr(robot, name) for name in LIMITS}
+    content |= {"dh_kinds": np.array(bare.kinds), "joint_names": np.array(bare.names)}
+    return content | ({"inertias": bare.inertias} if robot.has_inertia else {})
+
+
+def _made_again(content: Mapping[str, Any]) -> Robot:
+    robot = dh_robot(
+        str(content["robot"]),
+        DH(*(content[f"dh_{letter}"] for letter in DH._fields)),
+        kinds=content["dh_kinds"].tolist(),
+        joint_names=content["joint_names"].tolist(),
+        **{name: content[name] for name in LIMITS},
+    )
+    if "inertias" not in content:
+        return robot
+    return replace(robot, tree=replace(robot.tree, inertias=frozen(content["inertias"])), has_inertia=True)

@@ -1,0 +1,133 @@
+"""Writes URDF: single elements, and the whole file of a robot that has none.
+
+Numbers are written so that they read back to the same bits, tensors in principal axes: PyBullet itself
+diagonalises to 1e-8 only.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+
+from twin.robot import Robot
+from twin.tree import Tree, possible_moments
+
+BASE = "base_link"
+SLENDER = 0.04
+"""Thickness of the sticks that stand for the links of a robot without shapes, as a part of the longest."""
+
+
+def urdf_of_tree(robot: Robot) -> str:
+    """Write the URDF of a robot, without its payload, from its tree.
+
+    A link looks like sticks from its joint to what it carries; the flange is the link `tool0`.
+
+    Args:
+        robot: any; its limits are written where they are finite.
+
+    Raises:
+        RobotError: the masses of its links are not known.
+    """
+    robot.require_inertia()
+    tree = robot.tree if robot.bare is None else robot.bare
+    root = ET.Element("robot", name=robot.name)
+    carried: dict[int, list[np.ndarray]] = {i: [] for i in range(-1, tree.n)}
+    for i in range(tree.n):
+        carried[tree.parents[i]].append(tree.T_parent_joint[i][:3, 3])
+    carried[tree.flange_joint].append(tree.T_joint_flange[:3, 3])
+    thick = SLENDER * max(float(np.linalg.norm(end)) for ends in carried.values() for end in ends)
+    for i in range(-1, tree.n):
+        link = ET.SubElement(root, "link", name=_link_name(tree, i))
+        link.append(_body(tree.inertias[i]) if i >= 0 else _frame())
+        for end in carried[i]:
+            if np.linalg.norm(end) > thick:
+                link.append(_stick(end, thick))
+    for i in range(tree.n):
+        root.append(_joint(robot, tree, i))
+    ET.SubElement(root, "link", name="tool0").append(_frame())
+    flange = ET.SubElement(root, "joint", name="joint_tool", type="fixed")
+    _join(flange, _link_name(tree, tree.flange_joint), "tool0", tree.T_joint_flange)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _link_name(tree: Tree, i: int) -> str:
+    return BASE if i < 0 else tree.links[i]
+
+
+def _body(parameters: np.ndarray) -> ET.Element:
+    """The `<inertial>` of (10,) inertial parameters about the link's origin."""
+    mass, h = float(parameters[0]), parameters[1:4]
+    xx, yy, zz, xy, xz, yz = parameters[4:]
+    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    com = h / mass if mass > 0 else np.zeros(3)
+    moments, axes = np.linalg.eigh(tensor - mass * (np.dot(com, com) * np.eye(3) - np.outer(com, com)))
+    return inertial(mass, com, axes * np.sign(np.linalg.det(axes)), possible_moments(moments))
+
+
+def _frame() -> ET.Element:
+    """The `<inertial>` of a link that weighs nothing; without one, PyBullet would make it 1 kg."""
+    return inertial(0.0, np.zeros(3), np.eye(3), np.zeros(3))
+
+
+def _joint(robot: Robot, tree: Tree, i: int) -> ET.Element:
+    limit = {}
+    if i in robot.driven:
+        q = robot.driven.index(i)
+        values = zip(
+            ("lower", "upper", "velocity", "effort"),
+            (robot.q_min[q], robot.q_max[q], robot.qd_max[q], robot.tau_max[q]),
+            strict=True,
+        )
+        limit = {name: numbers_text([value]) for name, value in values if np.isfinite(value)}
+    ranged = tree.kinds[i] == "prismatic" or {"lower", "upper"} <= limit.keys()
+    joint = ET.Element("joint", name=tree.names[i], type=tree.kinds[i] if ranged else "continuous")
+    _join(joint, _link_name(tree, tree.parents[i]), tree.links[i], tree.T_parent_joint[i])
+    ET.SubElement(joint, "axis", xyz=numbers_text(tree.axes[i]))
+    ET.SubElement(joint, "limit", limit)
+    return joint
+
+
+def _join(joint: ET.Element, parent: str, child: str, T: np.ndarray) -> None:
+    ET.SubElement(joint, "parent", link=parent)
+    ET.SubElement(joint, "child", link=child)
+    ET.SubElement(joint, "origin", xyz=numbers_text(T[:3, 3]), rpy=numbers_text(rpy_from_matrix(T[:3, :3])))
+
+
+def _stick(end: np.ndarray, thick: float) -> ET.Element:
+    """A `<visual>`: a cylinder from the link's origin to the point `end` (3,)."""
+    visual = ET.Element("visual")
+    pitch, yaw = np.arctan2(np.hypot(end[0], end[1]), end[2]), np.arctan2(end[1], end[0])
+    ET.SubElement(visual, "origin", xyz=numbers_text(end / 2), rpy=numbers_text([0.0, pitch, yaw]))
+    geometry = ET.SubElement(visual, "geometry")
+    length = float(np.linalg.norm(end))
+    ET.SubElement(geometry, "cylinder", radius=repr(thick / 2), length=repr(length))
+    return visual
+
+
+def inertial(mass: float, com: np.ndarray, axes: np.ndarray, moments: np.ndarray) -> ET.Element:
+    """An `<inertial>` with principal moments (3,) along the columns of the rotation `axes` (3, 3)."""
+    element = ET.Element("inertial")
+    ET.SubElement(element, "origin", xyz=numbers_text(com), rpy=numbers_text(rpy_from_matrix(axes)))
+    ET.SubElement(element, "mass", value=numbers_text([mass]))
+    xx, yy, zz = numbers_text(moments).split()
+    ET.SubElement(element, "inertia", ixx=xx, ixy="0", ixz="0", iyy=yy, iyz="0", izz=zz)
+    return element
+
+
+def numbers_text(numbers: np.ndarray | list[float]) -> str:
+    """Numbers as text that reads back to the same bits."""
+    return " ".join(repr(float(number)) for number in numbers)
+
+
+def rpy_from_matrix(R: np.ndarray) -> np.ndarray:
+    """Roll, pitch, yaw (3,) of a rotation, exact at a pitch of a right angle too.
+
+    The URDF's order, `R = Rz(yaw) Ry(pitch) Rx(roll)`.  Roll is read after yaw has been turned back, so that
+    the two stay consistent where each is ill-defined.
+    """
+    yaw = np.arctan2(R[1, 0], R[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    pitch = np.arctan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return np.array([roll, pitch, yaw])

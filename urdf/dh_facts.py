@@ -1,0 +1,123 @@
+"""Reads a `dh.toml`, the facts of a robot known by its Denavit-Hartenberg table alone.
+
+Row i of the table is `Rz(theta) Tz(d) Tx(a) Rx(alpha)`. Joint i turns about z of frame i - 1, by `theta = q
++ theta0`, or where it is "prismatic" slides along it: `d + q` takes the place of d. SI units unless a key's
+name ends in another; the limits of a prismatic joint are in m, m/s and N. Arrays have an element a row.
+
+    [joints]        may be left out, and each key in it: names of the joints, and limits
+    [link.<i>]      may be left out: what link i weighs, in DH frame i, which moves with it: centre of mass
+                    from that frame's origin, tensor (xx, yy, zz, xy, xz, yz) about the centre of mass.
+                    A link without a table weighs nothing; without any the robot has kinematics only
+    unphysical      why some link may be a body that cannot exist, such as one with inertia and no mass
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from urdf.schema import NAME, FactsError, N, check_keys, check_table, check_values
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# table -> key -> kind, as in urdf.facts
+TABLES: dict[str, dict[str, Any]] = {
+    "": {"name": "text", "title": "text", "source": "text", "unphysical?": "text"},
+    "dh": {"theta0_deg": N, "d": N, "a": N, "alpha_deg": N, "kinds?": "texts", "source": "text"},
+    "joints?": {
+        "names?": "names",
+        "q_min?": N,
+        "q_max?": N,
+        "qd_max?": N,
+        "effort?": N,
+        "source": "text",
+    },
+    "links?": {"source": "text"},
+    "link.*?": {"mass?": "number", "com?": 3, "inertia?": 6},
+}
+KINDS = ("revolute", "prismatic")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The checked contents of a `dh.toml`.
+
+    Raises:
+        FactsError: with the file, the table, the key and what is valid.
+    """
+    try:
+        facts = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FactsError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:  # malformed TOML, or bytes that are not UTF-8
+        raise FactsError(f"{path} is not a TOML file: {error}") from error
+    try:
+        check(facts)
+    except FactsError as error:
+        raise FactsError(f"{path}: {error}") from error
+    return facts
+
+
+def check(facts: dict[str, Any]) -> None:
+    """Raise `FactsError` unless every table has its keys, every value its kind, and all fit together."""
+    groups = {pattern.replace(".*", ""): "table" for pattern in TABLES if pattern}
+    check_keys("", facts, {**TABLES[""], **groups})
+    check_values("", {key: facts[key] for key in facts if not isinstance(facts[key], dict)}, TABLES[""], 0)
+    if not NAME.fullmatch(facts["name"]):
+        raise FactsError(f"expected a name of letters, digits and _, got {facts['name']!r}")
+    check_keys("dh", facts["dh"], TABLES["dh"])
+    rows = facts["dh"]["d"]
+    if not isinstance(rows, list) or not rows:
+        raise FactsError(f"dh.d: expected a list of numbers, one a row, got {rows!r}")
+    check_table("dh", facts["dh"], TABLES["dh"], len(rows))
+    check_kinds(facts["dh"].get("kinds"), len(rows))
+    if "joints" in facts:
+        check_table("joints", facts["joints"], TABLES["joints?"], len(rows))
+        check_joints(facts["joints"], len(rows))
+    check_links(facts, len(rows))
+
+
+def check_kinds(kinds: Any, rows: int) -> None:
+    """Raise `FactsError` unless every row's joint is of a kind that there is."""
+    if kinds is None:
+        return
+    if len(kinds) != rows:
+        raise FactsError(f"dh.kinds: expected {rows} kinds, one a row, got {len(kinds)}")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise FactsError(f"dh.kinds: expected {' or '.join(KINDS)}, got {kind!r}")
+
+
+def check_joints(joints: dict[str, Any], rows: int) -> None:
+    """Raise `FactsError` where names are too few, a range is empty, or a speed or effort not above 0."""
+    names = joints.get("names", [f"joint_{i + 1}" for i in range(rows)])
+    if len(names) != rows:
+        raise FactsError(f"joints.names: expected {rows} names, one a row, got {len(names)}")
+    if ("q_min" in joints) != ("q_max" in joints):
+        raise FactsError("table [joints]: expected q_min and q_max together, got one of them")
+    for i, name in enumerate(names):
+        if "q_min" in joints and not joints["q_min"][i] < joints["q_max"][i]:
+            raise FactsError(
+                f"{name}: expected q_min < q_max, got {joints['q_min'][i]} and {joints['q_max'][i]}"
+            )
+        for key in ("qd_max", "effort"):
+            if key in joints and not joints[key][i] > 0:
+                raise FactsError(f"{name}: expected {key} above 0, got {joints[key][i]}")
+
+
+def check_links(facts: dict[str, Any], rows: int) -> None:
+    """Raise `FactsError` where a link is none of the table's, has no mass, or no source."""
+    links = check_keys("link", facts.get("link", {}), {"*": "table"})
+    if bool(links) != ("links" in facts):
+        raise FactsError("expected tables [link.<i>] together with [links] and its source, got one of them")
+    for link, values in links.items():
+        if link not in {str(i + 1) for i in range(rows)}:
+            raise FactsError(f"there is no link.{link}: expected link.1 to link.{rows}")
+        check_table(f"link.{link}", values, TABLES["link.*?"], rows)
+        if "mass" not in values and "unphysical" not in facts:
+            raise FactsError(
+                f"table [link.{link}] lacks the key 'mass', which only an 'unphysical' file may leave out"
+            )
+    if "links" in facts:
+        check_table("links", facts["links"], TABLES["links?"], rows)
