@@ -17,8 +17,9 @@ from scenarios.ledger.items import Item
 from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
 from twin import recursion
 from twin.dh_frames import dh_poses, dh_transforms
+from twin.dh_robots import LinkBody, dh_robot
 from twin.robot import DH, GRAVITY, Payload
-from twin.tree import Tree, inertial_parameters, transformed_parameters
+from twin.tree import Tree, transformed_parameters
 
 Z0 = np.array([0.0, 0.0, 1.0])
 GRAVITY_VECTOR = -GRAVITY * Z0
@@ -105,7 +106,7 @@ def states() -> tuple[twin.Robot, np.ndarray, np.ndarray, np.ndarray]:
     return robot, q, qd, qdd
 
 
-def random_arm(generator: np.random.Generator) -> tuple[Tree, Chain]:
+def random_arm(generator: np.random.Generator) -> tuple[twin.Robot, Chain]:
     """An arm of six revolute joints with any twists, lengths and bodies, and its chain."""
     d, a, alpha = generator.normal(size=(3, 6)) * np.array([[0.3], [0.3], [2.0]])
     points = 0.1 * generator.normal(size=(6, 5, 3))  # of unit mass each, that the tensors are made of
@@ -113,21 +114,8 @@ def random_arm(generator: np.random.Generator) -> tuple[Tree, Chain]:
     I = np.trace(squares, axis1=1, axis2=2)[:, None, None] * np.eye(3) - squares  # noqa: E741
     m, s = generator.uniform(1, 20, 6), 0.2 * generator.normal(size=(6, 3))
     chain = Chain(DH(np.zeros(6), d, a, alpha), m, s, I)
-    ends = dh_transforms(chain.dh, np.zeros(6))  # of the links, whose frames lie at their joints
-    bodies = [inertial_parameters(*body) for body in zip(m, s, I, strict=True)]
-    names = tuple(f"joint_{i + 1}" for i in range(6))
-    tree = Tree(
-        names=names,
-        links=names,
-        kinds=("revolute",) * 6,
-        parents=tuple(range(-1, 5)),
-        T_parent_joint=np.concatenate([np.eye(4)[None], ends[:-1]]),
-        axes=np.tile(Z0, (6, 1)),
-        inertias=np.array([transformed_parameters(b, T) for b, T in zip(bodies, ends, strict=True)]),
-        flange_joint=5,
-        T_joint_flange=ends[-1],
-    )
-    return tree, chain
+    bodies = [LinkBody(*body) for body in zip(m, s, I, strict=True)]
+    return dh_robot("random", chain.dh, bodies=bodies), chain
 
 
 def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
@@ -139,11 +127,11 @@ def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
     errors = [_relative(tau, right)]
     generator = rng()
     for _ in range(ARMS):
-        tree, chain = random_arm(generator)
+        arm, chain = random_arm(generator)
         q, qd, qdd = generator.uniform(-3, 3, (3, 1, 6))
-        at = recursion.placements(tree, q[0].tolist(), math)  # uncompiled: each arm is met once
-        moving = (qd[0].tolist(), qdd[0].tolist(), tree.inertias.tolist())
-        right = recursion.newton_euler(tree, at, *moving, tuple(GRAVITY_VECTOR.tolist()))
+        at = recursion.placements(arm.tree, q[0].tolist(), math)  # uncompiled: each arm is met once
+        moving = (qd[0].tolist(), qdd[0].tolist(), arm.tree.inertias.tolist())
+        right = recursion.newton_euler(arm.tree, at, *moving, tuple(arm.gravity.tolist()))
         tau = newton_euler(chain, q, qd, qdd, base_acceleration, printed)
         errors.append(_relative(tau, np.array([right])))
     return max(errors)
