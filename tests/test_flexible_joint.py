@@ -9,6 +9,7 @@ from twin.flexible_joint import (
     FlexibleJoint,
     angle_model,
     energy,
+    energy_matrix,
     frequency_response,
     poles,
     spring_torque,
@@ -58,12 +59,15 @@ def test_both_models_obey_the_equations(joint, rng):
 def test_spring_makes_no_power(joint, rng):
     x, u = rng.normal(size=(100, 4)), rng.normal(size=100)
     xd = moved(angle_model(joint), x, u)
-    h = 1e-3  # the energy is quadratic: its central difference along a line is exact
-    rate = (energy(joint, x + h * xd) - energy(joint, x - h * xd)) / (2 * h)
+    H = energy_matrix(joint)
+    np.testing.assert_allclose(np.einsum("ki,ij,kj->k", x, H, x) / 2, energy(joint, x), rtol=1e-10)
+    rate = np.einsum("ki,ij,kj->k", x, H, xd)
     stretching = joint.r * x[:, 1] - x[:, 3]
     power = u * x[:, 1] - joint.fm * x[:, 1] ** 2 - joint.fa * x[:, 3] ** 2 - joint.d * stretching**2
-    scale = np.max(np.abs(spring_torque(joint, x)[:, None] * x))
-    np.testing.assert_allclose(rate, power, atol=1e-10 * scale)
+    flowing = np.einsum("ki,ij,kj->k", *(np.abs(a) for a in (x, H, xd)))
+    np.testing.assert_allclose(rate, power, atol=1e-14 * np.max(flowing))
+    held = [0.2, 0, 0.7, 0]  # what stretches the spring is what it stores
+    assert energy(joint, held) == pytest.approx(spring_torque(joint, held) ** 2 / (2 * joint.k), rel=1e-14)
 
 
 def test_reported_symbols_are_those_of_the_printed_matrix():

@@ -126,6 +126,15 @@ def frequency_response(model: StateSpace, omega: ArrayLike) -> np.ndarray:
     return (model.C @ x)[..., 0, 0]
 
 
+def energy_matrix(joint: FlexibleJoint) -> Floats:
+    """H (4, 4) of the energy `x^T H x / 2` at `x = [qm, qm', qa, qa']`: it changes by `x^T H x'`."""
+    r, k = joint.r, joint.k
+    return np.array(
+        [[k * r * r, 0, -k * r, 0], [0, joint.Jm, 0, 0], [-k * r, 0, k, 0], [0, 0, 0, joint.Ja]],
+        dtype=np.float64,
+    )
+
+
 def energy(joint: FlexibleJoint, x: ArrayLike) -> np.ndarray:
     """Kinetic energy of both masses and what the spring stores.
 
