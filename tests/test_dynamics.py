@@ -6,6 +6,7 @@ import pytest
 import twin
 from tests.peers import MuJoCo, Pinocchio, largest_relative_error
 from tests.random_trees import interpreted, random_urdf
+from twin.uncompiled import uncompiled
 
 STATES = 1000
 
@@ -251,3 +252,26 @@ def test_random_trees_against_pinocchio(tmp_path):
             assert error < 1e-12, (k, function.__name__, error)
         qdd_peer = rows(peer.forward_dynamics, q, qd, tau)
         assert largest_relative_error(twin.forward_dynamics(robot, q, qd, tau), qdd_peer) < 1e-11
+
+
+def test_two_hundred_random_trees_against_pinocchio(tmp_path):
+    """Of 2 to 12 joints, at 3 states each; to compile their kernels would take an hour."""
+    rng, path = np.random.default_rng(4), tmp_path / "tree.urdf"
+    branched = sliding = 0
+    for k in range(200):
+        path.write_text(random_urdf(rng, joints=int(rng.integers(2, 13))))
+        robot = uncompiled(twin.load(path))
+        peer = Pinocchio(path, robot.joint_names)
+        q, qd, qdd, tau = rng.normal(size=(4, 3, robot.n))
+        for function, expected, vectors in (
+            (twin.inverse_dynamics, peer.inverse_dynamics, (q, qd, qdd)),
+            (twin.mass_matrix, peer.mass_matrix, (q,)),
+            (twin.forward_dynamics, peer.forward_dynamics, (q, qd, tau)),
+            (twin.gravity_torque, peer.gravity_torque, (q,)),
+        ):
+            error = largest_relative_error(function(robot, *vectors), rows(expected, *vectors))
+            assert error < 1e-11, (k, function.__name__, error)
+        branched += len(set(robot.tree.parents)) < robot.n
+        sliding += "prismatic" in robot.tree.kinds
+    assert branched > 100
+    assert sliding > 100

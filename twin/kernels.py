@@ -37,10 +37,13 @@ class Kernel(NamedTuple):
 
 
 class Symbols:
-    """What a kernel is traced from: the arguments as symbols, and the recursions run on them."""
+    """What a kernel is traced from: the arguments as symbols, and the recursions run on them.
 
-    def __init__(self, tree: Tree, G: np.ndarray, g0: np.ndarray) -> None:
-        self.trace = Trace()
+    `trace` gives the symbols; what gives numbers in their place runs the kernel (`twin/uncompiled.py`).
+    """
+
+    def __init__(self, tree: Tree, G: np.ndarray, g0: np.ndarray, trace: Any = None) -> None:
+        self.trace = Trace() if trace is None else trace
         self.tree, self.G, self.g0 = tree, G, g0
         self.n = G.shape[1]
         self.q = self.trace.inputs("q", self.n)

@@ -1,0 +1,71 @@
+"""The kernels without compiling or tracing: slow to run, but there at once, for a robot that is met once.
+
+They run the definitions of `twin/kernels.py` on the numbers themselves, where `kernels.source` runs them on
+symbols.  A call takes a millisecond or so; compiling takes seconds, or a minute for a robot of many joints.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from twin import kernels
+from twin.robot import Robot
+
+
+def uncompiled(robot: Robot) -> Robot:
+    """The same robot with kernels that are run, not compiled; what is made from it compiles again."""
+    robot = replace(robot)
+    functions: dict[str, Any] = {"np": np, "sqrt": math.sqrt}
+    for title, kernel in kernels.KERNELS.items():
+        functions[title] = _run_on_numbers(robot, kernel)
+    exec(kernels.FOOTER.replace("@njit(cache=True)", ""), functions)
+    signatures = {title: (k.samples, k.shared) for title, k in kernels.KERNELS.items()} | kernels.COMPOSED
+    for title, (samples, _) in signatures.items():
+        functions[f"{title}_batch"] = _over_rows(functions[title], len(samples))
+    robot.__dict__["kernels"] = SimpleNamespace(**functions)  # where cached_property looks first
+    return robot
+
+
+class _Numbers:
+    """Stands in for a `Trace`: the inputs are their values, and an operation is done at once."""
+
+    cos, sin, scalar = staticmethod(math.cos), staticmethod(math.sin), staticmethod(float)
+
+    def __init__(self, values: dict[str, np.ndarray]) -> None:
+        self._values = values
+
+    def inputs(self, name: str, count: int) -> list[float]:
+        """The elements of an array argument; zeros for one that this kernel does not have."""
+        return self._values[name].tolist() if name in self._values else [0.0] * count
+
+    def table(self, name: str, rows: int, columns: int) -> list[list[float]]:
+        """The rows of a two-dimensional array argument."""
+        return self._values[name].tolist() if name in self._values else [[0.0] * columns] * rows
+
+
+def _run_on_numbers(robot: Robot, kernel: kernels.Kernel) -> Callable[..., None]:
+    names = (*kernel.samples, *kernel.shared)
+
+    def run(*arguments: np.ndarray) -> None:
+        *values, out = arguments
+        on = kernels.Symbols(robot.tree, robot.G, robot.g0, _Numbers(dict(zip(names, values, strict=True))))
+        for target, value in kernel.trace(on):
+            out[tuple(int(index) for index in re.findall(r"\d+", target))] = value
+
+    return run
+
+
+def _over_rows(function: Callable[..., None], samples: int) -> Callable[..., None]:
+    def run(*arguments: np.ndarray) -> None:
+        *values, out = arguments
+        for k in range(len(out)):
+            function(*(rows[k] for rows in values[:samples]), *values[samples:], out[k])
+
+    return run
