@@ -3,6 +3,8 @@
 `tests/test_engine_oracle.py` compares the motion itself with the model.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,8 +19,10 @@ from twin.closed_loop import run_closed_loop
 from twin.dynamics import forward_dynamics, gravity_torque
 from twin.engine import Simulation
 from twin.errors import DivergenceError, LimitError, LoopError
+from twin.kinematics import forward_kinematics, jacobian
 from twin.sampling import sample
 from twin.trajectories import hold
+from twin.tree import frozen
 
 STATES = 100
 ZERO = np.zeros(6)
@@ -178,6 +182,17 @@ def test_axis_2_alone_keeps_the_direction_of_the_upper_arm(simulation):
     np.testing.assert_allclose(np.linalg.norm(v), 2.0 * 0.600, rtol=1e-13)
 
 
+def test_a_passive_joint_with_an_offset(arm, rng):
+    """Is put where `G q + g0` has it; the loop, which would be open, is left out."""
+    robot = replace(arm, g0=frozen([0, 0, 0.2, 0, 0, 0, 0, -0.3]), loops=())
+    q = rng.uniform(-0.5, 0.5, 6)
+    with Simulation(robot) as simulation:
+        simulation.reset(q)
+        np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(robot, q), atol=1e-14)
+        np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-14)
+    assert np.max(np.abs(forward_kinematics(robot, q) - forward_kinematics(arm, q))) > 0.1
+
+
 # ---- the gap -------------------------------------------------------------------------------------
 
 
@@ -277,13 +292,23 @@ def test_at_the_end_of_the_range_the_driven_joints_decide(arm):
         (-edge - 2e-9, edge + 0.5e-9, True),
         (edge + 0.1, -edge - 0.1, True),
     ):
-        q_tree = arm.tree_positions(np.array([0, 0, elbow, 0, 0, 0]))
+        q_tree = arm.tree_positions(np.array([0, -0.3, elbow - 0.3, 0, 0, 0]))
         q_tree[arm.tree.names.index("joint_rod")] = rod
         if folds:
             with pytest.raises(LimitError, match=FOLD):
                 engine_loops.checked_gap(arm, q_tree)
         else:
             assert engine_loops.checked_gap(arm, q_tree) < 1e-9
+
+
+def test_each_end_of_each_range_is_watched(arm):
+    """The elbow's, where the rod's would allow more."""
+    wide = replace(arm, passive_min=frozen([-1.0, -9.0]), passive_max=frozen([1.0, 9.0]))
+    for side in (-1, 1):
+        q_tree = arm.tree_positions(np.array([0, 0, side * (1 + 2e-9), 0, 0, 0]))
+        q_tree[arm.tree.names.index("joint_elbow")] = side * (1 - 0.5e-9)
+        with pytest.raises(LimitError, match=r"joint_elbow \(q3 - q2\) would be at"):
+            engine_loops.checked_gap(wide, q_tree)
 
 
 def test_a_run_that_folds_ends_with_its_log(plant, arm):

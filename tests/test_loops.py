@@ -115,9 +115,10 @@ def turned(elbow_deg, lower_deg=10.0):
 
 @pytest.mark.parametrize("side", [-1, 1])
 def test_the_range_between_the_arms_is_75_degrees_either_way(arm, side):
-    inside, outside = (turned(side * angle, -side * 30.0) for angle in (75 - 1e-6, 75 + 1e-6))
+    inside, rounded, outside = (turned(side * (75 + more), -side * 30.0) for more in (-1e-6, 4e-8, 1e-6))
     for check in (check_folding, check_position):
         check(arm, inside)
+        check(arm, rounded)
         with pytest.raises(LimitError, match=r"joint_elbow \(q3 - q2\) would be at -?75 deg"):
             check(arm, outside)
 
@@ -181,6 +182,12 @@ def test_a_passive_joint_is_told_as_what_it_is_made_of(arm, row, told):
 def test_a_passive_joint_in_no_loop_is_told_without_one(arm):
     with pytest.raises(LimitError, match=r"to 75 deg \(1\.309 rad\)$"):
         check_folding(replace(arm, loops=()), turned(76))
+
+
+def test_of_several_loops_the_passive_joint_s_own_is_told(arm):
+    other = Loop("other", (0, 1), frozen(np.ones((2, 3))))
+    with pytest.raises(LimitError, match=r"link_rod would be 0\.0411 m from folding parallelogram flat$"):
+        check_folding(replace(arm, loops=(other, *arm.loops)), turned(76))
 
 
 def test_the_rod_alone_beyond_its_range(arm):

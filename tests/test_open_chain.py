@@ -9,7 +9,7 @@ from tests.peers import Pinocchio, Reduced, largest_relative_error
 from tests.random_trees import random_urdf
 from tests.test_engine_oracle import BODY
 from twin.errors import LimitError, RobotError
-from twin.limits import check_position
+from twin.limits import check_folding, check_position
 from twin.open_chain import open_chain, without_loop_links
 
 LOOP_LINKS = ("link_lever", "link_rod")
@@ -86,6 +86,8 @@ def test_the_open_chain_has_no_limit_between_its_arms(arm):
     check_position(open_chain(arm), apart)
     with pytest.raises(LimitError, match="joint_elbow"):
         check_position(without_loop_links(arm), apart)
+    for side in (-1, 1):
+        check_folding(open_chain(arm), side * np.deg2rad([0, 0, 80, 0, 0, 0]))
 
 
 def test_the_true_robot_is_left_alone(arm, rng):
