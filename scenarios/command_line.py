@@ -29,6 +29,7 @@ EXAMPLES = """examples:
   irb-twin run ./my_scenario.py --help
   irb-twin run parallelogram --model exact
   irb-twin validate --junit results.xml
+  irb-twin published --source Norrlöf
   irb-twin formulas main_axes
 """
 
@@ -126,7 +127,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
         "validate",
         help="run every scenario with every robot and controller, without a window, and check every limit",
         description="Run every scenario with every robot that it suits and every controller, and the "
-        "variants that a scenario names.",
+        "variants that a scenario names; then compute every published item (unless --robot is given).",
     )
     validate.set_defaults(parser=validate)
     validate.add_argument(
@@ -134,6 +135,20 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     )
     validate.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
     validate.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
+
+    published = parsers.add_parser(
+        "published",
+        help="compute every number and equation that the sources print, and show the misprints",
+        description="Compute the published items by the library, live. A misprint holds if the right form "
+        "does and the printed one visibly does not. Exit status 1 if an item is not confirmed.",
+    )
+    published.set_defaults(parser=published)
+    published.add_argument(
+        "--source", metavar="NAME", help="one source only, as Aliaga (its name or a part of it)"
+    )
+    published.add_argument("--id", nargs="+", metavar="ID", help="some items only, in full: N-2.9 T-FK1")
+    published.add_argument("--json", type=Path, metavar="FILE.json", help="write every item with all digits")
+    published.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table as Markdown")
 
     symbolic = parsers.add_parser(
         "formulas",
@@ -151,5 +166,6 @@ COMMANDS = {
     "list": commands.show_list,
     "run": commands.run,
     "validate": commands.validate,
+    "published": commands.published,
     "formulas": commands.show_formulas,
 }

@@ -110,7 +110,7 @@ def _write(given: argparse.Namespace, runs: list[Run]) -> list[Path]:
 
 
 def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    """`validate`: every scenario with every robot, every limit checked."""
+    """`validate`: every scenario with every robot, and the ledger; every limit checked."""
     import twin
 
     if given.junit:
@@ -119,25 +119,66 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         writable(given.json, ".json", "--json")
     plan = planned(given.robot or twin.robot_names())  # wrong use if there is none of that name
 
+    from scenarios.ledger.items import items
+    from scenarios.ledger.report import faults
+    from scenarios.ledger.report import total as ledger_total
+    from scenarios.ledger.rows import rows
     from scenarios.progress import shown
     from scenarios.report import validation_report
     from scenarios.results_file import write_json, write_junit
     from scenarios.runs import carry_out_regardless
 
     runs = []
-    with shown(len(plan)) as begin:
+    ledger = [] if given.robot else items()  # the ledger is about no robot in particular
+    with shown(len(plan) + len(ledger)) as begin:
         for scenario, config in plan:
             begin(f"{config.robot}, {scenario.name}, {config.controller}")
             runs.append(carry_out_regardless(scenario, config))
+        published = []
+        for item in ledger:
+            begin(f"{item.id}, {item.what}")
+            published += rows([item])
     written = []
     for path, write in ((given.junit, write_junit), (given.json, write_json)):
         if path:
-            write(runs, path)
+            write(runs, path, published)
             written.append(path)
     console = _console()
     console.print(*validation_report(runs), sep="\n")
+    if published:
+        console.print(*faults(published), ledger_total(published), sep="\n")
     _name(written, console)
-    return 0 if all(run.holds for run in runs) else 1
+    return 0 if all(run.holds for run in runs) and all(row.holds for row in published) else 1
+
+
+def published(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    """`published`: every published number and equation, computed now."""
+    from scenarios.ledger import report
+    from scenarios.ledger.items import chosen
+    from scenarios.ledger.rows import rows
+    from scenarios.progress import shown
+
+    wanted = chosen(given.source, given.id)
+    for path, suffix, option in (
+        (given.json, ".json", "--json"),
+        (given.markdown, ".md", "--markdown"),
+    ):
+        if path is not None:
+            writable(path, suffix, option)
+    found = []
+    with shown(len(wanted)) as begin:
+        for item in wanted:
+            begin(f"{item.id}, {item.what}")
+            found += rows([item])
+    written = []
+    for path, write in ((given.json, report.write_json), (given.markdown, report.write_markdown)):
+        if path is not None:
+            write(found, path)
+            written.append(path)
+    console = _console()
+    console.print(*report.ledger_report(found, details=len(found) <= report.DETAILED), sep="\n")
+    _name(written, console)
+    return 0 if all(row.holds for row in found) else 1
 
 
 def show_formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:

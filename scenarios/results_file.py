@@ -12,15 +12,21 @@ from scenarios.options import fields
 from scenarios.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
 
 if TYPE_CHECKING:
+    from scenarios.ledger.rows import Row
     from scenarios.runs import Run
 
 
-def write_json(runs: Sequence[Run], path: Path) -> None:
-    """Write settings, errors, torques and checks of every run.
+def write_json(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) -> None:
+    """Write settings, errors, torques and checks of every run, and the published items if there are any.
 
     A number that is not finite is written as null: JSON has no word for it.
     """
-    document = {"holds": all(run.holds for run in runs), "runs": [_as_json(run) for run in runs]}
+    holds = all(run.holds for run in runs) and all(row.holds for row in published)
+    document: dict[str, Any] = {"holds": holds, "runs": [_as_json(run) for run in runs]}
+    if published:
+        from scenarios.ledger.report import as_json
+
+        document["published"] = [as_json(row) for row in published]
     text = json.dumps(document, indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 
@@ -69,8 +75,11 @@ def _as_json(run: Run) -> dict[str, Any]:
     return result
 
 
-def write_junit(runs: Sequence[Run], path: Path) -> None:
-    """Write a test suite a robot and scenario, a test case a check; one that does not hold is a failure."""
+def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) -> None:
+    """Write a test suite a robot and scenario, a test case a check; one that does not hold is a failure.
+
+    The published items, if there are any, are a suite of their own.
+    """
     from junitparser import Failure, JUnitXml, TestCase, TestSuite
 
     document = JUnitXml("irb-twin validate")
@@ -96,6 +105,16 @@ def write_junit(runs: Sequence[Run], path: Path) -> None:
                 case = TestCase("finishes", where, run.seconds)
                 case.result = [Failure(run.error)]
                 suite.add_testcase(case)
+        document.add_testsuite(suite)
+    if published:
+        from scenarios.ledger.report import fault
+
+        suite = TestSuite("published")
+        for row in published:
+            case = TestCase(row.item.id, f"published.{row.item.source}", row.seconds)
+            if not row.holds:
+                case.result = [Failure(fault(row))]
+            suite.add_testcase(case)
         document.add_testsuite(suite)
     document.update_statistics()
     document.write(str(path), pretty=True)

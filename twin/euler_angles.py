@@ -82,7 +82,8 @@ def euler_from_matrix(R: ArrayLike, sequence: Sequence, *, lower: bool = False) 
     if sequence == "zyx":
         theta, psi = np.arctan2(-u[..., 2], a), np.arctan2(-z, y)
     else:
-        theta, psi = np.arctan2(a, u[..., 2]), np.arctan2(x, y)
+        theta, psi = np.arctan2(sign * a, u[..., 2]), np.arctan2(x, y)
+        theta = sign * np.where(theta < -np.pi / 2, theta + 2 * np.pi, theta)  # a may round to below 0
     return np.stack([phi, theta, psi], axis=-1)
 
 

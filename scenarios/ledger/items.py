@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from twin.errors import TwinError
+from twin.errors import TwinError, UnknownNameError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -18,6 +20,19 @@ else:
 VERDICTS = ("reproduced", "misprint", "ambiguous", "lost")
 """An item holds as printed; is printed wrong, and has a right form; can be read in several ways, of which one
 works; or did not survive in the text, and has a value that we recovered or derived, if any."""
+
+
+FILES = (
+    "norrlof_rotations",
+    "norrlof_kinematics",
+    "norrlof_jacobians",
+    "norrlof_dynamics",
+    "norrlof_lecture",
+    "aliaga",
+    "ljubljana",
+    "kawasaki",
+)
+"""How the names of the files begin, in the order in which they are read."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +79,8 @@ def items() -> tuple[Item, ...]:
         TwinError: an item is incomplete, or two have the same id.
     """
     found: list[Item] = []
-    for file in sorted(Path(__file__).parent.glob("*.toml")):
+    folder = Path(__file__).parent
+    for file in (file for name in FILES for file in sorted(folder.glob(f"{name}*.toml"))):
         document = tomllib.loads(file.read_text(encoding="utf-8"))
         found += [_item(file.name, document["source"], entry) for entry in document["item"]]
     names = [item.id for item in found]
@@ -72,6 +88,29 @@ def items() -> tuple[Item, ...]:
         if names.count(name) > 1:
             raise TwinError(f"the ledger has two items {name!r}")
     return tuple(found)
+
+
+def chosen(source: str | None, names: Sequence[str] | None) -> tuple[Item, ...]:
+    """Some items of the ledger.
+
+    Args:
+        source: a source, or a part of its name in any case; `None` for all.
+        names: ids; `None` for all.
+
+    Raises:
+        UnknownNameError: there is no such source or item.
+    """
+    known = items()
+    if source is not None:
+        known = tuple(item for item in known if source.casefold() in item.source.casefold())
+        if not known:
+            raise UnknownNameError(f"unknown source {source!r}: known are {', '.join(sources())}")
+    for name in names or ():
+        if name not in (item.id for item in known):
+            near = difflib.get_close_matches(name, [item.id for item in known], 3)
+            hint = f", near to it are {', '.join(near)}" if near else ""
+            raise UnknownNameError(f"unknown item {name!r} of the ledger{hint}: irb-twin published lists all")
+    return tuple(item for item in known if names is None or item.id in names)
 
 
 def sources() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from scenarios.ledger.items import Item
-from scenarios.ledger.norrlof_samples import configurations, irb1400, modulo_turn, worst, wrist_centres
+from scenarios.ledger.norrlof_samples import configurations, irb1400, modulo_turn, wrist_centres
 from scenarios.ledger.rows import Finding, against_printed, computes, largest
 from twin.dh_frames import dh_poses
 from twin.euler_angles import matrix_from_axis_angle
@@ -67,6 +67,11 @@ def by_the_report(p: Floats) -> Floats:
     return np.stack([theta_1, FACING * t2 - np.pi / 2, theta_3], axis=-1)
 
 
+def reached(*differences: np.ndarray) -> float:
+    """The largest magnitude over the solutions that there are; NaN rows are out of the arm's reach."""
+    return float(np.max([np.nanmax(np.abs(difference)) for difference in differences]))
+
+
 @computes("N-ikin1")
 def example_1(item: Item) -> Finding:
     """All four solutions."""
@@ -81,7 +86,7 @@ def example_1_exactly(item: Item) -> Finding:
     p = np.array(item.inputs["p_wrist"])
     found = against_printed(item, main_axis_angles(robot, p))
     met = wrist_centres(np.column_stack([found.computed, np.zeros((4, 3))])) - p
-    return Finding(found.computed, worst(found.residual, p - item.inputs["printed_p_wrist"], met))
+    return Finding(found.computed, largest(found.residual, p - item.inputs["printed_p_wrist"], met))
 
 
 @computes("N-ikin2")
@@ -101,7 +106,7 @@ def example_2_exactly(item: Item) -> Finding:
     theta = np.append(main_axis_angles(robot, item.inputs["p_wrist"])[0], np.zeros(3))
     angles, s = wrist_axis_angles(robot, dh_poses(dh, theta)[2, :3, :3].T @ R)
     found = against_printed(item, np.column_stack([angles, s]))
-    return Finding(found.computed, worst(found.residual, R - item.inputs["printed_R"]))
+    return Finding(found.computed, largest(found.residual, R - item.inputs["printed_R"]))
 
 
 @computes("N-2.29")
@@ -110,7 +115,7 @@ def axis_1(item: Item) -> Finding:
     arm, _, _ = arms()
     error = modulo_turn(arm.theta[:, :2, 0] - np.arctan2(arm.p[:, 1], arm.p[:, 0])[:, None])
     return Finding(
-        f"{len(arm.p)} wrist centres", largest(error * np.hypot(arm.p[:, 0], arm.p[:, 1])[:, None])
+        f"{len(arm.p)} wrist centres", reached(error * np.hypot(arm.p[:, 0], arm.p[:, 1])[:, None])
     )
 
 
@@ -123,8 +128,8 @@ def axis_1_turned_round(item: Item) -> Finding:
     right, printed = np.arctan2(y, x) + np.pi, np.arctan2(x, y) + np.pi
     return Finding(
         f"{len(arm.p)} wrist centres",
-        largest(modulo_turn(behind - right) * radius, modulo_turn(behind - np.arctan2(-y, -x)) * radius),
-        largest(modulo_turn(behind - printed) * radius),
+        reached(modulo_turn(behind - right) * radius, modulo_turn(behind - np.arctan2(-y, -x)) * radius),
+        reached(modulo_turn(behind - printed) * radius),
     )
 
 
@@ -137,7 +142,7 @@ def wrist_centre_from_axis_2(item: Item) -> Finding:
     wanted = p - frame_1[:, :3, 3]
     right = p - matrix_from_axis_angle([0.0, 0.0, 1.0], theta[:, 0]) @ offset
     printed = p - frame_1[:, :3, :3] @ offset
-    return Finding(f"{len(p)} wrist centres", largest(right - wanted), largest(printed - wanted))
+    return Finding(f"{len(p)} wrist centres", reached(right - wanted), reached(printed - wanted))
 
 
 @computes("N-2.31")
@@ -148,7 +153,7 @@ def elbow(item: Item) -> Finding:
     D = (c_squared - a2**2 - b3**2) / (2 * a2 * b3)
     law = (a2**2 + b3**2 - c_squared) / (2 * a2 * b3) - np.cos(np.pi - arm.t3)
     signs = np.sin(arm.t3[:, ::2]) + np.sin(arm.t3[:, 1::2])
-    return Finding(f"{len(arm.p)} wrist centres", largest(np.cos(arm.t3) - D, law, signs))
+    return Finding(f"{len(arm.p)} wrist centres", reached(np.cos(arm.t3) - D, law, signs))
 
 
 @computes("N-2.34")
@@ -160,8 +165,8 @@ def axis_2(item: Item) -> Finding:
     with np.errstate(divide="ignore", invalid="ignore"):  # on axis 1
         of_base = np.arctan(arm.p[:, :1] / arm.p[:, 1:2]) - np.arctan(across / along)
         of_plane = np.arctan(arm.r / arm.z) - np.arctan(across / along)
-    literal = min(largest(modulo_turn(arm.t2 - of_base)), largest(modulo_turn(arm.t2 - of_plane)))
-    return Finding(f"{len(arm.p)} wrist centres", largest(modulo_turn(arm.t2 - right)), literal)
+    literal = min(reached(modulo_turn(arm.t2 - of_base)), reached(modulo_turn(arm.t2 - of_plane)))
+    return Finding(f"{len(arm.p)} wrist centres", reached(modulo_turn(arm.t2 - right)), literal)
 
 
 def against_the_report(rows: slice) -> Finding:
@@ -174,7 +179,7 @@ def against_the_report(rows: slice) -> Finding:
     met = wrist_centres(np.where(lost[..., None], 0.0, wrist)) - arm.p[:, None]
     # arccos near 1 or -1 keeps as many digits of theta_3, and so of theta_2, as the elbow's sine leaves.
     apart = modulo_turn(theta - arm.theta[:, rows])[..., 1:] * np.sin(arm.t3[:, rows, None])
-    return Finding(f"{np.sum(~lost)} solutions", largest(np.where(lost[..., None], 0.0, met), apart, reach))
+    return Finding(f"{np.sum(~lost)} solutions", reached(np.where(lost[..., None], 0.0, met), apart, reach))
 
 
 @computes("N-2.36")
@@ -205,7 +210,7 @@ def axes_5_and_6(item: Item) -> Finding:
     theta_6 = np.arctan2(-SIGN * u32, SIGN * u31)
     return Finding(
         f"{len(U)} orientations",
-        worst(
+        largest(
             np.cos(theta[..., 1]) - u33,
             modulo_turn(theta[:, 0, 1] + theta[:, 1, 1]),
             modulo_turn(theta[..., 2] - theta_6) * np.sin(theta[..., 1]),
@@ -222,8 +227,8 @@ def axis_4(item: Item) -> Finding:
     right, printed = np.arctan2(-SIGN * u23, -SIGN * u13), np.arctan2(-SIGN * u23, -SIGN * u11)
     return Finding(
         f"{len(U)} orientations",
-        worst(modulo_turn(theta[..., 0] - right) * size),
-        worst(modulo_turn(theta[..., 0] - printed) * size),
+        largest(modulo_turn(theta[..., 0] - right) * size),
+        largest(modulo_turn(theta[..., 0] - printed) * size),
     )
 
 
@@ -238,6 +243,6 @@ def singular_wrist(item: Item) -> Finding:
     right, printed = np.arctan2(s * U[:, 1, 0], s * U[:, 0, 0]), np.arccos(np.clip(s * U[:, 0, 0], -1, 1))
     return Finding(
         f"{len(U)} singular wrists",
-        worst(modulo_turn(together - right), s - np.sign(np.cos(theta[:, 1]))),
-        worst(modulo_turn(together - printed)),
+        largest(modulo_turn(together - right), s - np.sign(np.cos(theta[:, 1]))),
+        largest(modulo_turn(together - printed)),
     )

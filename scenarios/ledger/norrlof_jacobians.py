@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.ledger.items import Item
-from scenarios.ledger.norrlof_samples import configurations, irb1400, worst
-from scenarios.ledger.rows import Finding, against_printed, computes, rng
+from scenarios.ledger.norrlof_samples import configurations, irb1400
+from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
 from twin import recursion
 from twin.dh_frames import dh_poses
 from twin.dh_robots import dh_robot
@@ -77,7 +77,7 @@ def whole_jacobian(item: Item) -> Finding:
     _, dh = irb1400()
     found = against_printed(item, zero_pose_jacobian())
     by_loop = by_columns(dh_poses(dh, dh.theta0))
-    return Finding(found.computed, worst(found.residual, by_loop - item.expected))
+    return Finding(found.computed, largest(found.residual, by_loop - item.expected))
 
 
 @computes("N-2.51")
@@ -89,7 +89,7 @@ def columns(item: Item) -> Finding:
     J = jacobian(robot, q)
     derivative = np.array([differentiated(robot, one) for one in q])
     return Finding(
-        f"{len(q)} configurations", worst(by_columns(dh_poses(dh, theta)) @ robot.S - J, derivative - J)
+        f"{len(q)} configurations", largest(by_columns(dh_poses(dh, theta)) @ robot.S - J, derivative - J)
     )
 
 
@@ -108,7 +108,7 @@ def prismatic_columns(item: Item) -> Finding:
         slid = dh._replace(d=dh.d + np.where(robot.S.diagonal() == 0, q, 0))
         z = np.concatenate([np.eye(4)[None], dh_poses(slid, robot.S @ q + dh.theta0)])[prismatic, :3, 2]
         errors += [J - differentiated(robot, q), J[:, prismatic] - np.column_stack([z, 0 * z]).T]
-    return Finding("30 arms", worst(*errors))
+    return Finding("30 arms", largest(*errors))
 
 
 @computes("N-2.67")
@@ -125,7 +125,7 @@ def inverse_motion(item: Item) -> Finding:
     wrong, singular = rank_test(robot)
     return Finding(
         f"{len(q)} motions, {singular} singular configurations",
-        worst(derivative - A, velocity_met, acceleration_met, wrong),
+        largest(derivative - A, velocity_met, acceleration_met, wrong),
     )
 
 

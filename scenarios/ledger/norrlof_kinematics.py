@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.ledger.items import Item
-from scenarios.ledger.norrlof_samples import configurations, irb1400, rotations, worst, wrist_centres
-from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, rng
+from scenarios.ledger.norrlof_samples import configurations, irb1400, rotations, wrist_centres
+from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
 from twin.dh_frames import dh_poses, dh_transforms
 from twin.inverse_stages import main_axis_angles
 from twin.kinematics import dh_angles, forward_kinematics, joint_angles
@@ -42,7 +42,7 @@ def elementary_transforms(item: Item) -> Finding:
         @ matrix([[1, 0, 0, 0], [0, ca, -sa, 0], [0, sa, ca, 0], [0, 0, 0, 1]])
     )
     A = dh_transforms(DH(0 * theta, d, a, alpha), theta)
-    return Finding(f"{SAMPLES} rows", worst(A - printed))
+    return Finding(f"{SAMPLES} rows", largest(A - printed))
 
 
 @computes("N-T2.1")
@@ -51,8 +51,8 @@ def zero_pose(item: Item) -> Finding:
     robot, dh = irb1400()
     printed = DH(*(np.array(item.inputs[column]) for column in ("theta0", "d", "a", "alpha")))
     flange = against_printed(item, forward_kinematics(robot, np.zeros(6)))
-    table = worst(dh_poses(printed, printed.theta0)[-1] - item.expected, np.array(dh) - np.array(printed))
-    return Finding(flange.computed, worst(flange.residual, table))
+    table = largest(dh_poses(printed, printed.theta0)[-1] - item.expected, np.array(dh) - np.array(printed))
+    return Finding(flange.computed, largest(flange.residual, table))
 
 
 @computes("N-tr2q")
@@ -74,7 +74,7 @@ def coupling(item: Item) -> Finding:
     height = dh_poses(dh, [theta, dh_angles(robot, moved)])[:, :, 2, 2, 0]  # of x3, along z0
     return Finding(
         f"{SAMPLES} joint angles",
-        worst(theta - printed, joint_angles(robot, theta) - q, height[1] - height[0]),
+        largest(theta - printed, joint_angles(robot, theta) - q, height[1] - height[0]),
     )
 
 
@@ -88,7 +88,7 @@ def wrist_centre(item: Item) -> Finding:
     other_wrist = np.column_stack([theta[:, :3], theta[::-1, 3:]])
     return Finding(
         f"{len(theta)} poses",
-        worst(
+        largest(
             wrist_centres(theta) - printed,
             wrist_centres(other_wrist) - printed,
             dh_poses(dh, theta)[:, 4, :3, 3] - printed,
@@ -108,7 +108,7 @@ def orientation_of_frame_3(item: Item) -> Finding:
         @ matrix([[c3, 0, -s3], [s3, 0, c3], [0, -1, 0]])
     )
     printed = matrix([[c1 * c23, s1, -c1 * s23], [s1 * c23, -c1, -s1 * s23], [-s23, 0, -c23]])
-    return Finding(f"{len(theta)} configurations", worst(R_03 - printed, R_03 - factors))
+    return Finding(f"{len(theta)} configurations", largest(R_03 - printed, R_03 - factors))
 
 
 @computes("N-2.44")
@@ -123,7 +123,7 @@ def orientation_of_the_wrist(item: Item) -> Finding:
             [s5 * c6, -s5 * s6, c5],
         ]
     )
-    return Finding(f"{len(theta)} configurations", worst(R_03.swapaxes(1, 2) @ R_06 - printed))
+    return Finding(f"{len(theta)} configurations", largest(R_03.swapaxes(1, 2) @ R_06 - printed))
 
 
 @computes("N-2.46")
@@ -141,7 +141,7 @@ def orientation_left_to_the_wrist(item: Item) -> Finding:
             [-c23 * r3 - c1 * s23 * r1 - s1 * s23 * r2 for r1, r2, r3 in columns],
         ]
     )
-    return Finding(f"{len(theta)} orientations", worst(R_03.swapaxes(1, 2) @ R_06 - printed))
+    return Finding(f"{len(theta)} orientations", largest(R_03.swapaxes(1, 2) @ R_06 - printed))
 
 
 @computes("N-R03")

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.ledger.items import Item
-from scenarios.ledger.norrlof_samples import rotations, worst
-from scenarios.ledger.rows import SAMPLES, Finding, computes, rng
+from scenarios.ledger.norrlof_samples import rotations
+from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
 from twin.euler_angles import matrix_from_axis_angle, matrix_from_euler
 from twin.quaternions import (
     quaternion_by_largest_axis,
@@ -66,7 +66,7 @@ def products_of_units(item: Item) -> Finding:
     distributed = np.einsum("na,nb,abc->nc", p, q, table)
     units = quaternion_product(np.eye(4)[:, None], np.eye(4)) - table
     return Finding(
-        f"{SAMPLES} products and those of the units", worst(quaternion_product(p, q) - distributed, units)
+        f"{SAMPLES} products and those of the units", largest(quaternion_product(p, q) - distributed, units)
     )
 
 
@@ -78,7 +78,7 @@ def norm(item: Item) -> Finding:
     by_parts = np.sqrt(q[:, 0] ** 2 + np.sum(q[:, 1:] ** 2, axis=1))
     return Finding(
         quaternion_norm(q[0]),
-        worst(quaternion_norm(q) - np.sqrt(square[:, 0]), quaternion_norm(q) - by_parts, square[:, 1:]),
+        largest(quaternion_norm(q) - np.sqrt(square[:, 0]), quaternion_norm(q) - by_parts, square[:, 1:]),
     )
 
 
@@ -90,8 +90,8 @@ def inverse(item: Item) -> Finding:
     right = quaternion_inverse(q)
     return Finding(
         right[0],
-        worst(quaternion_product(q, right) - ONE, quaternion_product(right, q) - ONE),
-        worst(quaternion_product(q, printed) - ONE),
+        largest(quaternion_product(q, right) - ONE, quaternion_product(right, q) - ONE),
+        largest(quaternion_product(q, printed) - ONE),
     )
 
 
@@ -104,8 +104,8 @@ def polar_form(item: Item) -> Finding:
         printed = np.arctan(np.linalg.norm(q[:, 1:], axis=1) / q[:, 0])
     return Finding(
         phi[0],
-        worst(quaternion_from_polar(r, k, phi) - q),
-        worst(quaternion_from_polar(r, k, printed) - q),
+        largest(quaternion_from_polar(r, k, phi) - q),
+        largest(quaternion_from_polar(r, k, printed) - q),
     )
 
 
@@ -120,7 +120,7 @@ def rotation_by_quaternion(item: Item) -> Finding:
     by_matrix = np.einsum("nij,nj->ni", printed_matrix(quat), a)
     return Finding(
         f"{len(quat)} rotations",
-        worst(b - by_axis, b - by_matrix, matrix_from_quaternion(quat) - printed_matrix(quat)),
+        largest(b - by_axis, b - by_matrix, matrix_from_quaternion(quat) - printed_matrix(quat)),
     )
 
 
@@ -131,7 +131,7 @@ def rotation_about_x(item: Item) -> Finding:
     c, s, zero = np.cos(theta / 2), np.sin(theta / 2), np.zeros_like(theta)
     R = matrix_from_quaternion(np.stack([c, s, zero, zero], axis=1))
     by_half = _about_x(1 - 2 * s**2, 2 * c * s)
-    return Finding(f"{len(theta)} angles", worst(R - by_half, R - _about_x(np.cos(theta), np.sin(theta))))
+    return Finding(f"{len(theta)} angles", largest(R - by_half, R - _about_x(np.cos(theta), np.sin(theta))))
 
 
 def _about_x(c: Floats, s: Floats) -> Floats:
@@ -144,7 +144,7 @@ def scalar_part(item: Item) -> Finding:
     """The library's scalar part in (2.16), squared."""
     R = matrices()
     s = quaternion_by_largest_axis(R)[:, 0]
-    return Finding(f"{len(R)} rotations", worst(np.trace(R, axis1=1, axis2=2) + 1 - 4 * s**2))
+    return Finding(f"{len(R)} rotations", largest(np.trace(R, axis1=1, axis2=2) + 1 - 4 * s**2))
 
 
 @computes("N-2.17")
@@ -152,7 +152,7 @@ def axis_from_skew_part(item: Item) -> Finding:
     """The library's quaternion in (2.17)."""
     R = matrices()
     quat = quaternion_by_largest_axis(R)
-    return Finding(f"{len(R)} rotations", worst(skew_part(R) - 4 * quat[:, :1] * quat[:, 1:]))
+    return Finding(f"{len(R)} rotations", largest(skew_part(R) - 4 * quat[:, :1] * quat[:, 1:]))
 
 
 @computes("N-2.18")
@@ -163,7 +163,9 @@ def axis_from_diagonal(item: Item) -> Finding:
     x, y, z = quaternion_by_largest_axis(R)[:, 1:].T
     return Finding(
         f"{len(R)} rotations",
-        worst(r11 - r22 - r33 + 1 - 4 * x**2, r22 - r11 - r33 + 1 - 4 * y**2, r33 - r11 - r22 + 1 - 4 * z**2),
+        largest(
+            r11 - r22 - r33 + 1 - 4 * x**2, r22 - r11 - r33 + 1 - 4 * y**2, r33 - r11 - r22 + 1 - 4 * z**2
+        ),
     )
 
 
@@ -173,7 +175,7 @@ def axis_from_symmetric_part(item: Item) -> Finding:
     R = matrix_from_quaternion(np.concatenate([[item.inputs["q"]], rotations()]))
     x, _, z = quaternion_by_largest_axis(R)[:, 1:].T
     right, printed = R[:, 2, 0] + R[:, 0, 2], R[:, 1, 2] + R[:, 0, 2]
-    return Finding(right[0], worst(right - 4 * x * z), worst(printed - 4 * x * z))
+    return Finding(right[0], largest(right - 4 * x * z), largest(printed - 4 * x * z))
 
 
 @computes("N-2.20")
@@ -189,8 +191,8 @@ def sum_of_both(item: Item) -> Finding:
     right = quaternion_by_largest_axis(R)
     return Finding(
         f"{len(R)} half turns",
-        worst(matrix_from_quaternion(right) - R),
-        worst(np.linalg.norm(without_zero, axis=1) / np.linalg.norm(symmetric_part(R), axis=1) - 1),
+        largest(matrix_from_quaternion(right) - R),
+        largest(np.linalg.norm(without_zero, axis=1) / np.linalg.norm(symmetric_part(R), axis=1) - 1),
     )
 
 
@@ -199,7 +201,7 @@ def length_of_vector_part(item: Item) -> Finding:
     """The library's quaternion in (2.21)."""
     R = matrices()
     quat = quaternion_by_largest_axis(R)
-    return Finding(f"{len(R)} rotations", worst(np.sum(quat[:, 1:] ** 2, axis=1) - (1 - quat[:, 0] ** 2)))
+    return Finding(f"{len(R)} rotations", largest(np.sum(quat[:, 1:] ** 2, axis=1) - (1 - quat[:, 0] ** 2)))
 
 
 @computes("N-2.22")
@@ -212,7 +214,7 @@ def quaternion_of_matrix(item: Item) -> Finding:
     k = symmetric_part(some)
     k *= (np.sqrt(1 - s**2) / np.linalg.norm(k, axis=1))[:, None]
     printed = matrix_from_quaternion(np.column_stack([s, k]))
-    return Finding(right[0], worst(matrix_from_quaternion(right) - R), worst(printed - some))
+    return Finding(right[0], largest(matrix_from_quaternion(right) - R), largest(printed - some))
 
 
 @computes("N-euler")
@@ -225,7 +227,7 @@ def order_of_euler_angles(item: Item) -> Finding:
         frame = matrix_from_axis_angle(frame[:, :, axis], angle) @ frame
     read = matrix_from_euler(np.column_stack([beta, alpha, gamma]), "zyz")
     named = matrix_from_euler(np.column_stack([alpha, beta, gamma]), "zyz")
-    return Finding(f"{SAMPLES} triplets", worst(read - frame), worst(named - frame))
+    return Finding(f"{SAMPLES} triplets", largest(read - frame), largest(named - frame))
 
 
 @computes("N-R01")
@@ -241,6 +243,6 @@ def whose_orientation(item: Item) -> Finding:
     determinants = np.linalg.det([*R, stretch]) - 1  # 0 of both, but only rotations are orthogonal
     return Finding(
         "columns of R: axes of frame 1 in frame 0",
-        worst(found - axes_of_1_in_0, R.swapaxes(1, 2) @ R - np.eye(3), determinants),
-        min(worst(found - axes_of_0_in_1), worst(stretch.T @ stretch - np.eye(3))),
+        largest(found - axes_of_1_in_0, R.swapaxes(1, 2) @ R - np.eye(3), determinants),
+        min(largest(found - axes_of_0_in_1), largest(stretch.T @ stretch - np.eye(3))),
     )

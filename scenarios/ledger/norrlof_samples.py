@@ -60,11 +60,6 @@ def modulo_turn(difference: Any) -> NDArray[np.float64]:
     return difference - 2 * np.pi * np.round(difference / (2 * np.pi))
 
 
-def worst(*differences: Any) -> float:
-    """The largest magnitude in arrays, NaN if any is; `largest` takes those for lost or out of reach."""
-    return float(np.max([np.max(np.abs(np.asarray(d, dtype=float))) for d in differences]))
-
-
 def wrist_centres(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Where frames 4 and 5 of the IRB 1400 have their origin: (..., 3), in the base frame, in [m]."""
     return dh_poses(irb1400()[1], theta)[..., 3, :3, 3]

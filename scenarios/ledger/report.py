@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,22 +26,63 @@ FEW = 4
 """So many numbers are shown in a table; of more, the first ones."""
 
 
-def ledger_report(rows: Sequence[Row]) -> Iterator[RenderableType]:
-    """A table a source, the items that do not hold, and the total."""
+WIDEST = 48
+"""A formula longer than that is cut in the table; `--id` and the files have the whole."""
+
+DETAILED = 5
+"""Up to so many items are shown in full."""
+
+
+def ledger_report(rows: Sequence[Row], details: bool = False) -> Iterator[RenderableType]:
+    """A table a source, with `details` every item in full, the items that do not hold, and the total."""
     for source in dict.fromkeys(row.item.source for row in rows):
         yield Text(f"\n{source}", "bold")
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("item", "where", "what", "printed", "computed"):
-            table.add_column(name, no_wrap=name == "item")
-        table.add_column("residual", justify="right", no_wrap=True)
-        table.add_column("verdict")
+        table.add_column("item, where")
+        for name in ("what", "printed", "computed"):
+            table.add_column(name, min_width=17)
+        table.add_column("residual\n(as printed)", justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
         for row in (row for row in rows if row.item.source == source):
-            table.add_row(row.item.id, row.item.where, row.item.what, *_values(row), _judged(row))
+            printed, computed, residual, wrong = _values(row)
+            cells = (f"{row.item.id}\n{row.item.where}", row.item.what, _short(printed), _short(computed))
+            table.add_row(*map(Text, cells), residual + f"\n({wrong})" * bool(wrong), _judged(row))
         yield table
+    if details:
+        for row in rows:
+            yield from _in_full(row)
+    yield from faults(rows)
+    yield total(rows)
+
+
+def _in_full(row: Row) -> Iterator[RenderableType]:
+    """Everything that is known of one item."""
+    item, finding = row.item, row.finding
+    yield Text(f"{item.id}: {item.what}; {item.source}, {item.where}", "bold")
+    computed = None if finding is None else finding.computed
+    if isinstance(computed, np.ndarray):
+        computed = np.array2string(computed, precision=12, suppress_small=True)
+    for name, value in (
+        ("printed", item.printed),
+        ("printed number", item.expected if np.size(item.expected) else ""),
+        ("right", item.right),
+        ("inputs", item.inputs or ""),
+        ("computed", computed),
+        ("tolerance", "" if finding is None else figure(item.tolerance)),
+        ("as printed it must miss by", figure(item.least_error) if item.least_error else ""),
+        ("nothing to compute", item.text_only),
+        ("note", item.note),
+    ):
+        if value is not None and str(value):
+            yield Text(f"  {name}: {value}")
+    yield Text("")
+
+
+def faults(rows: Sequence[Row]) -> Iterator[Text]:
+    """One sentence for each item that is not confirmed."""
     for row in rows:
         if not row.holds:
-            yield Text(f"{row.item.id}, {row.item.what}: {_fault(row)}", "red")
-    yield total(rows)
+            yield Text(f"{row.item.id}, {row.item.what}: {fault(row)}", "red")
 
 
 def total(rows: Sequence[Row]) -> Text:
@@ -56,8 +98,8 @@ def total(rows: Sequence[Row]) -> Text:
 def write_markdown(rows: Sequence[Row], path: Path) -> None:
     """Write one table of all items."""
     lines = [
-        "| source | item | where | what | printed | computed | residual | verdict |",
-        "|---|---|---|---|---|---|---|---|",
+        "| source | item | where | what | printed | computed | residual | as printed | verdict |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         item = row.item
@@ -71,11 +113,12 @@ def write_markdown(rows: Sequence[Row], path: Path) -> None:
 
 def write_json(rows: Sequence[Row], path: Path) -> None:
     """Write every item with its finding; a number that is not finite becomes null."""
-    document = {"holds": all(row.holds for row in rows), "items": [_as_json(row) for row in rows]}
+    document = {"holds": all(row.holds for row in rows), "items": [as_json(row) for row in rows]}
     path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def as_json(row: Row) -> dict[str, Any]:
+    """An item with its finding, for JSON; a number that is not finite becomes null."""
     item, finding = row.item, row.finding
     return {
         "id": item.id,
@@ -93,6 +136,7 @@ def _as_json(row: Row) -> dict[str, Any]:
         "printed_residual": None if finding is None else _plain(finding.printed_residual),
         "text_only": item.text_only,
         "note": item.note,
+        "error": row.error,
     }
 
 
@@ -107,18 +151,19 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | str | None) else str(value)
 
 
-def _values(row: Row) -> tuple[str, str, str]:
-    """The cells printed, computed, residual."""
+def _values(row: Row) -> tuple[str, str, str, str]:
+    """The cells printed, computed, residual, and residual of the printed form."""
     item, finding = row.item, row.finding
     printed = item.printed or (_numbers(item.expected) if np.size(item.expected) else "")
     if finding is None:
-        return printed, item.right or item.text_only, ""
-    computed = item.right if item.verdict in ("misprint", "ambiguous") and item.right else ""
-    computed = computed or _numbers(finding.computed)
-    residual = figure(finding.residual)
-    if finding.printed_residual is not None:
-        residual += f"\n({figure(finding.printed_residual)} as printed)"
-    return printed, computed, residual
+        return printed, item.right or item.text_only, "", ""
+    computed = "" if item.verdict == "reproduced" else item.right
+    wrong = "" if finding.printed_residual is None else figure(finding.printed_residual)
+    return printed, computed or _numbers(finding.computed), figure(finding.residual), wrong
+
+
+def _short(text: str) -> str:
+    return textwrap.shorten(text, WIDEST, placeholder=" ...")
 
 
 def _numbers(value: Any) -> str:
@@ -130,15 +175,16 @@ def _numbers(value: Any) -> str:
 
 
 def _judged(row: Row) -> Text:
-    if row.finding is None:
+    if row.item.text_only:
         return Text(row.item.verdict)
-    return Text.assemble(f"{row.item.verdict} ", verdict(row.holds))
+    return Text.assemble(f"{row.item.verdict}\n", verdict(row.holds))
 
 
-def _fault(row: Row) -> str:
+def fault(row: Row) -> str:
+    """Why an item is not confirmed."""
     item, finding = row.item, row.finding
     if finding is None:
-        return "nothing computes it"
+        return row.error
     if not finding.residual <= item.tolerance:
         return f"residual {figure(finding.residual)}, wanted at most {figure(item.tolerance)}"
     printed = "nothing" if finding.printed_residual is None else figure(finding.printed_residual)

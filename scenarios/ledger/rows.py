@@ -49,18 +49,22 @@ class Finding:
 
 @dataclass(frozen=True)
 class Row:
-    """An item and what came of it; `finding` is `None` where there is nothing to compute."""
+    """An item and what came of it; `finding` is `None` where there is nothing to compute.
+
+    `error` says why an item could not be computed that should have been.
+    """
 
     item: Item
     finding: Finding | None
     seconds: float = 0.0
+    error: str = ""
 
     @property
     def holds(self) -> bool:
         """Whether the verdict is confirmed: the right form holds; of a misprint, the printed one fails."""
         item, finding = self.item, self.finding
         if finding is None:
-            return bool(item.text_only)
+            return bool(item.text_only) and not self.error
         right = finding.residual <= item.tolerance
         if item.verdict != "misprint":
             return bool(right)
@@ -102,12 +106,14 @@ def rows(chosen: Iterable[Item] | None = None) -> Iterator[Row]:
             yield Row(item, None)
             continue
         if item.id not in known:
-            raise TwinError(
-                f"no function computes the item {item.id!r} of the ledger, and it is not text only"
-            )
-        start = time.perf_counter()
-        finding = known[item.id](item)
-        yield Row(item, finding, time.perf_counter() - start)
+            yield Row(item, None, error="no function computes it, and it is not text only")
+            continue
+        start, finding, error = time.perf_counter(), None, ""
+        try:
+            finding = known[item.id](item)
+        except Exception as fault:  # whatever goes wrong in one row: the others still count
+            error = f"{type(fault).__name__}: {fault}"
+        yield Row(item, finding, time.perf_counter() - start, error)
 
 
 def rng() -> np.random.Generator:
@@ -116,15 +122,15 @@ def rng() -> np.random.Generator:
 
 
 def largest(*differences: Any) -> float:
-    """The largest magnitude in arrays; entries that are NaN in all of them were lost in the source."""
-    return max(float(np.nanmax(np.abs(np.asarray(d, dtype=float)))) for d in differences)
+    """The largest magnitude in arrays; NaN if there is one."""
+    return float(np.max([np.max(np.abs(np.asarray(d, dtype=float)), initial=0.0) for d in differences]))
 
 
 def against_printed(item: Item, computed: Any) -> Finding:
-    """The finding of a printed number: the largest difference from it, lost entries (NaN) aside."""
+    """The finding of a printed number: the largest difference from it, entries that were lost (NaN) aside."""
     value, printed = np.asarray(computed, dtype=float), np.asarray(item.expected, dtype=float)
     if value.shape != printed.shape or not np.all(np.isfinite(value)):
         raise TwinError(
             f"item {item.id!r}: expected finite numbers of shape {printed.shape}, got {value.tolist()}"
         )
-    return Finding(value, largest(value - printed))
+    return Finding(value, largest(np.where(np.isnan(printed), 0.0, value - printed)))

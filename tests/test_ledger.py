@@ -1,0 +1,173 @@
+"""The ledger of published items: that it is whole, that every item is confirmed, and that it can say no."""
+
+import dataclasses
+import json
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from scenarios.command_line import main
+from scenarios.ledger import items as ledger_items
+from scenarios.ledger import rows as ledger_rows
+from scenarios.ledger.items import Item, items
+from scenarios.ledger.rows import Finding, Row, against_printed, computations, largest, rows
+from twin.errors import TwinError
+
+COUNTS = {
+    "Norrlöf 1999": {"reproduced": 46, "misprint": 21, "ambiguous": 5, "lost": 2},
+    "Norrlöf, lecture 3": {"reproduced": 6, "misprint": 6, "lost": 1},
+    "Aliaga 2019": {"reproduced": 14, "misprint": 6, "ambiguous": 1, "lost": 5},
+    "Ljubljana manual": {"reproduced": 19, "misprint": 8, "ambiguous": 2, "lost": 6},
+    "Kawasaki": {"reproduced": 6, "lost": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def computed():
+    start = time.perf_counter()
+    return list(rows()), time.perf_counter() - start
+
+
+def test_every_published_item_is_there():
+    found = {source: Counter() for source in COUNTS}
+    for item in items():
+        found[item.source][item.verdict] += 1
+    assert found == COUNTS
+    assert len(items()) == 155
+
+
+def test_every_item_is_computed_or_says_why_not():
+    known = computations()
+    for item in items():
+        assert bool(item.text_only) != (item.id in known), item.id
+    assert set(known) <= {item.id for item in items()}
+    misprints = [item for item in items() if item.verdict == "misprint"]
+    assert sum(not item.text_only for item in misprints) >= 30
+
+
+def test_every_item_is_confirmed(computed):
+    found, seconds = computed
+    assert not [f"{row.item.id}: {row.finding} {row.error}" for row in found if not row.holds]
+    assert seconds < 60  # twenty on a quiet machine
+
+
+def test_every_misprint_visibly_fails(computed):
+    for row in computed[0]:
+        if row.item.verdict == "misprint" and row.finding is not None:
+            assert row.finding.printed_residual > 1e3 * row.item.tolerance, row.item.id
+            assert row.finding.printed_residual > 1e-3, row.item.id
+
+
+def test_equations_hold_to_1e_9_or_say_why_not(computed):
+    for row in computed[0]:
+        if row.finding is not None and not np.size(row.item.expected):
+            assert row.item.tolerance <= 1e-9 or row.item.note, row.item.id
+
+
+def made_up(**changes):
+    item = Item("X-1", "nobody", "(1)", "a number", "reproduced", tolerance=0.1, expected=[1.0, float("nan")])
+    return dataclasses.replace(item, **changes)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "finding", "holds"),
+    [
+        ("reproduced", Finding(0, 0.1), True),
+        ("reproduced", Finding(0, np.nextafter(0.1, 1)), False),
+        ("reproduced", Finding(0, np.nan), False),
+        ("misprint", Finding(0, 0.0, 2.0), True),
+        ("misprint", Finding(0, 0.0, 1.9), False),
+        ("misprint", Finding(0, 0.0, np.nan), False),
+        ("misprint", Finding(0, 0.0), False),
+        ("misprint", Finding(0, 0.2, 3.0), False),
+        ("lost", None, False),
+    ],
+)
+def test_a_verdict_is_confirmed_only_by_figures(verdict, finding, holds):
+    assert Row(made_up(verdict=verdict, least_error=2.0), finding).holds is holds
+
+
+def test_text_only_holds_unless_it_failed():
+    item = made_up(verdict="lost", text_only="a figure that is not in the text")
+    assert Row(item, None).holds
+    assert not Row(item, None, error="ValueError").holds
+
+
+def test_lost_entries_are_passed_over_and_computed_ones_must_be_numbers():
+    assert against_printed(made_up(), [1.05, 7.0]).residual == pytest.approx(0.05)
+    with pytest.raises(TwinError, match="'X-1': expected finite numbers of shape"):
+        against_printed(made_up(), [1.0, np.nan])
+    with pytest.raises(TwinError, match=r"shape \(2,\)"):
+        against_printed(made_up(), [1.0])
+    assert np.isnan(largest([0.0], [np.nan], [5.0]))
+
+
+def test_a_row_that_raises_fails_and_the_others_go_on(monkeypatch):
+    def broken(item):
+        raise ValueError("no such pose")
+
+    monkeypatch.setitem(computations(), "N-2.9", broken)
+    found = list(rows([item for item in items() if item.id in ("N-2.8", "N-2.9")]))
+    assert [row.holds for row in found] == [True, False]
+    assert found[1].error == "ValueError: no such pose"
+
+
+def test_two_functions_for_one_item_are_refused():
+    with pytest.raises(TwinError, match="two functions compute the item 'N-2.9'"):
+        ledger_rows.computes("N-2.9")(lambda item: Finding(0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"what": "w", "where": "(1)", "verdict": "reproduced"}, "lacks 'id'"),
+        ({"id": "X", "what": "w", "where": "(1)", "verdict": "true"}, "has the verdict 'true', known are"),
+        ({"id": "X", "what": "w", "where": "(1)", "verdict": "lost", "x": 1}, "unknown key 'x', known are"),
+        (
+            {"id": "X", "what": "w", "where": "(1)", "verdict": "misprint", "printed": "a"},
+            "or its right form",
+        ),
+        (
+            {"id": "X", "what": "w", "where": "1", "verdict": "misprint", "printed": "a", "right": "b"},
+            "needs least_error above its tolerance",
+        ),
+    ],
+)
+def test_an_incomplete_item_is_refused(entry, told):
+    with pytest.raises(TwinError, match=told):
+        ledger_items._item("x.toml", "nobody", entry)
+
+
+def test_the_command_line_shows_chosen_items_and_writes_files(tmp_path, capsys):
+    out, table = tmp_path / "a.json", tmp_path / "a.md"
+    words = ["published", "--id", "N-2.9", "T-FK1", "--json", str(out), "--markdown", str(table)]
+    assert main(words) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "conj(q) / |q|^2" in text
+    assert "2 published items (1 reproduced, 1 misprint)" in text
+    document = json.loads(out.read_text(encoding="utf-8"))
+    assert document["holds"] is True
+    assert [entry["id"] for entry in document["items"]] == ["N-2.9", "T-FK1"]
+    assert len(document["items"][1]["computed"]) == 7
+    assert table.read_text(encoding="utf-8").count("\n| ") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--id", "T-FK4"], "unknown item 'T-FK4' of the ledger, near to it are"),
+        (["--source", "Craig"], "unknown source 'Craig': known are Norrlöf 1999"),
+        (["--json", "a.txt"], "--json"),
+    ],
+)
+def test_wrong_use_is_told(words, told, capsys):
+    assert main(["published", *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_an_item_that_fails_fails_the_command(monkeypatch, capsys):
+    monkeypatch.setitem(computations(), "N-2.9", lambda item: Finding(0.0, 1.0, 5.0))
+    assert main(["published", "--id", "N-2.9"]) == 1
+    assert "residual 1, wanted at most 1e-12" in " ".join(capsys.readouterr().out.split())
