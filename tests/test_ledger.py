@@ -115,7 +115,7 @@ def test_a_row_that_raises_fails_and_the_others_go_on(monkeypatch):
 
 
 def test_two_functions_for_one_item_are_refused():
-    with pytest.raises(TwinError, match="two functions compute the item 'N-2.9'"):
+    with pytest.raises(TwinError, match=r"two functions compute the item 'N-2\.9'"):
         ledger_rows.computes("N-2.9")(lambda item: Finding(0, 0.0))
 
 

@@ -40,7 +40,7 @@ def ledger_report(rows: Sequence[Row], details: bool = False) -> Iterator[Render
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("item, where")
         for name in ("what", "printed", "computed"):
-            table.add_column(name, min_width=17)
+            table.add_column(name, min_width=15)
         table.add_column("residual\n(as printed)", justify="right", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
         for row in (row for row in rows if row.item.source == source):
