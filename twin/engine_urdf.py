@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from twin.robot import Payload, Robot
 from twin.tree import possible_moments
+from twin.urdf_document import read_document
 from twin.urdf_writer import inertial, numbers_text, urdf_of_tree
 
 TENSOR = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -42,7 +43,7 @@ def engine_urdf(robot: Robot) -> str:
 
 def _exact(urdf: Path) -> ET.Element:
     """The document of a URDF file in the form that PyBullet reads exactly, but for the order of its links."""
-    root = ET.parse(urdf).getroot()
+    root = read_document(urdf)
     children = {_attribute(joint, "child", "link") for joint in root.findall("joint")}
     for link in root.findall("link"):
         _make_exact(link, is_base=link.get("name") not in children)

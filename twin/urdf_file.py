@@ -6,7 +6,11 @@ simulates, and gives a link without `<inertial>` 1 kg, so everything is checked 
 
 from __future__ import annotations
 
+import io
 import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +18,9 @@ import numpy as np
 
 from twin.errors import RobotError
 from twin.tree import Tree, frozen, inertial_parameters, possible_moments, transformed_parameters
+from twin.urdf_document import read_document
 
+KEPT = {"link": ("inertial",), "joint": ("parent", "child", "origin", "axis", "limit", "mimic")}
 MOVING = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
 SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
 
@@ -39,18 +45,14 @@ def read_urdf(path: Path) -> UrdfModel:
     Raises:
         RobotError: the file is missing or malformed, or a joint or link in it cannot exist.
     """
-    document = _parsed(path)
-    _check_joints(path)
+    root = read_document(path)
+    document = parsed(path, root)
+    _check_joints(path, root)
     joints_of: dict[str, list[Any]] = {}
     for joint in document.joints:
-        if joint.joint_type not in SUPPORTED:
-            raise RobotError(
-                f"{path}: joint {joint.name!r} is of type {joint.joint_type!r}, "
-                f"supported are {', '.join(SUPPORTED)}"
-            )
         joints_of.setdefault(joint.parent, []).append(joint)
     moved = {joint.child for joint in document.joints if joint.joint_type != "fixed"}
-    stated = {link.get("name") for link in _elements(path, "link") if link.find("inertial") is not None}
+    stated = {link.get("name") for link in root.iterfind("link") if link.find("inertial") is not None}
 
     moving: list[Any] = []
     parents: list[int] = []
@@ -94,19 +96,60 @@ def read_urdf(path: Path) -> UrdfModel:
     return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T))
 
 
-def _parsed(path: Path) -> Any:
-    """The document as urchin reads it."""
+def faults(path: Path) -> list[str]:
+    """What `read_urdf` refuses in single links and joints of a URDF, all of it: a sentence each.
+
+    Raises:
+        RobotError: as `read_urdf`, where the document as a whole is at fault.
+    """
+    root = read_document(path)
+    document = parsed(path, root)
+    _check_joints(path, root)
+    moved = {joint.child for joint in document.joints if joint.joint_type != "fixed"}
+    stated = {link.get("name") for link in root.iterfind("link") if link.find("inertial") is not None}
+    checks: list[Callable[[], object]] = [
+        lambda link=link: _body(path, link, link.name in moved)
+        for link in document.links
+        if link.name in stated
+    ]
+    for joint in document.joints:
+        checks.append(lambda joint=joint: _origin(path, joint))
+        if joint.joint_type != "fixed":
+            checks += [lambda joint=joint: _axis(path, joint), lambda joint=joint: _limits(path, joint)]
+    found = []
+    for check in checks:
+        try:
+            check()
+        except RobotError as error:
+            found.append(str(error).removeprefix(f"{path}: "))
+    return found
+
+
+class _File(io.BytesIO):
+    """Text that urchin takes for a file."""
+
+    name = ""
+
+
+def parsed(path: Path, root: ET.Element) -> Any:
+    """The document as urchin reads it: its links without shapes, which move nothing.
+
+    Raises:
+        RobotError: an element is missing, a name names nothing, or a joint is of a kind that is not known.
+    """
     import urchin
 
-    if not path.is_file():
-        raise RobotError(f"no such robot file: {path}")
-    root = _elements(path, "")
-    if root.tag != "robot":
-        raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
+    for joint in root.iterfind("joint"):
+        if joint.get("type") not in SUPPORTED:
+            raise RobotError(
+                f"{path}: joint {joint.get('name')!r} is of type {joint.get('type')!r}, "
+                f"supported are {', '.join(SUPPORTED)}"
+            )
+    text = _File(ET.tostring(_what_moves(root)))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return urchin.URDF.load(str(path), lazy_load_meshes=True)
+            return urchin.URDF.load(text, lazy_load_meshes=True)
     except KeyError as error:
         raise RobotError(f"{path}: an element or attribute {error} is missing or names nothing") from error
     except Exception as error:  # urchin lets through whatever its parts raise
@@ -114,22 +157,25 @@ def _parsed(path: Path) -> Any:
         raise RobotError(f"{path} cannot be read as a URDF: {reason}") from error
 
 
-def _elements(path: Path, tag: str) -> Any:
-    """The document's root, or its children of that tag."""
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
+def _what_moves(root: ET.Element) -> ET.Element:
+    """The document without what says nothing of the motion, and with the limits that may be left out."""
+    kept = ET.Element("robot", root.attrib)
+    for owner in root:
+        if owner.tag in KEPT:
+            copy = ET.SubElement(kept, owner.tag, owner.attrib)
+            copy.extend(deepcopy(element) for element in owner if element.tag in KEPT[owner.tag])
+    for limit in kept.iter("limit"):
+        for name in ("effort", "velocity"):
+            limit.set(name, limit.get(name, "0"))  # which counts as absent
+    return kept
 
-    try:
-        root = etree.parse(str(path)).getroot()
-    except (etree.XMLSyntaxError, OSError) as error:
-        raise RobotError(f"{path} is not well-formed XML: {error}") from error
-    return root.findall(tag) if tag else root
 
-
-def _check_joints(path: Path) -> None:
+def _check_joints(path: Path, root: ET.Element) -> None:
     """Raise `RobotError` for what urchin passes over: a link with two parents, an axis of length 0."""
     carried: dict[str, str] = {}
-    for joint in _elements(path, "joint"):
-        name, child, axis = joint.get("name"), joint.find("child").get("link"), joint.find("axis")
+    for joint in root.iterfind("joint"):
+        name, axis = joint.get("name", ""), joint.find("axis")
+        child = joint.find("child").get("link", "")  # type: ignore[union-attr]  # urchin has asked for it
         if child in carried:
             raise RobotError(
                 f"{path}: link {child!r} is the child of joints {carried[child]!r} and {name!r}, expected one"

@@ -1,0 +1,112 @@
+"""A URDF in circulation: faults that do not matter are passed over, others told in one sentence."""
+
+import pytest
+
+import twin
+from tests.small_robots import one_step_error
+from twin.engine import Simulation
+from twin.errors import RobotError
+from twin.urdf_document import read_document
+from twin.urdf_file import faults
+
+TEXT = """<robot name="arm">
+<link name="base"/>
+<link name="one">
+  <inertial><origin xyz="0.1 0 0"/><mass value="2"/>
+  <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual>
+</link>
+<joint name="turn" type="revolute">
+  <parent link="base"/><child link="one"/><origin xyz="0 0 0.1" rpy="0 0 0"/><axis xyz="0 1 0"/>
+  <limit lower="-1" upper="1" velocity="3" effort="5"/>
+</joint>
+</robot>"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "arm.urdf"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<?xml version="0.0" ?>\n{TEXT}',
+        f'\n<!-- of mine -->\n<?xml version="1.0"?>\n{TEXT}',
+        f"{TEXT}\n\0",
+        TEXT.replace(
+            "</robot>", "<transmission><mechanicalReduction>r</mechanicalReduction></transmission></robot>"
+        ),
+        TEXT.replace('<box size="0.1 0.1 0.1"/>', '<plane normal="0 0 1"/>'),
+        TEXT.replace('velocity="3" effort="5"', ""),
+        TEXT.replace("<limit", "<safety_controller/><dynamics/><limit"),
+        TEXT.replace("<visual>", '<contact><lateral_friction value="much"/></contact><visual>'),
+    ],
+)
+def test_what_does_not_matter_is_passed_over_by_the_engine_too(path, text, rng):
+    path.write_text(text, encoding="utf-8")
+    robot = twin.load(path)
+    assert (robot.q_min[0], robot.q_max[0]) == (-1, 1)
+    with Simulation(robot) as simulation:
+        assert one_step_error(simulation, rng, states=2) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("</link>\n<joint", "<joint", "is not well-formed XML: mismatched tag: line 11"),
+        ('<robot name="arm">', "<sdf>", "is not well-formed XML"),
+        (
+            'xyz="0 0 0.1"',
+            'xyz="0, 0, 0.1"',
+            r"joint 'turn' has <origin xyz='0, 0, 0.1'>, expected 3 numbers",
+        ),
+        ('rpy="0 0 0"', 'rpy="0 0"', r"joint 'turn' has <origin rpy='0 0'>, expected 3 numbers"),
+        ('value="2"', 'value="2 kg"', r"link 'one' has <mass value='2 kg'>, expected a number"),
+        ('ixx="0.1"', 'ixx=""', r"link 'one' has <inertia ixx=''>, expected a number"),
+        ('lower="-1"', 'lower="-1."-', "is not well-formed XML"),
+        ('lower="-1"', 'lower="-1.5."', r"joint 'turn' has <limit lower='-1.5.'>, expected a number"),
+        ('<parent link="base"/>', "", r"element or attribute .*parent.* is missing|cannot be read as a URDF"),
+        (
+            '"revolute"',
+            '"spherical"',
+            "joint 'turn' is of type 'spherical', supported are revolute, continuous",
+        ),
+    ],
+)
+def test_what_matters_is_told_in_a_sentence(path, old, new, message):
+    assert old in TEXT
+    path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(RobotError, match=message):
+        twin.load(path)
+
+
+def test_another_format_is_named(path):
+    path.write_text('<sdf version="1.6"/>', encoding="utf-8")
+    with pytest.raises(RobotError, match="is not a URDF: its root element is <sdf>, expected <robot>"):
+        read_document(path)
+
+
+def test_bytes_that_are_no_text(path):
+    path.write_bytes(b"\xff\xfe<robot" + bytes(range(256)))
+    with pytest.raises(RobotError, match="is not well-formed XML"):
+        read_document(path)
+    path.write_bytes(b'<?xml version="1.0" encoding="klingon"?><robot/>')
+    with pytest.raises(RobotError, match="is not well-formed XML"):
+        read_document(path)
+
+
+def test_all_faults_are_found_at_once(path):
+    path.write_text(
+        TEXT.replace('value="2"', 'value="-2"')
+        .replace('lower="-1"', 'lower="2"')
+        .replace("0 0 0.1", "0 0 nan"),
+        encoding="utf-8",
+    )
+    assert faults(path) == [
+        "link 'one' has mass -2 kg, expected a finite number of at least 0",
+        "joint 'turn' has an origin that is not finite",
+        "joint 'turn' has the range 2 to 1, expected lower <= upper",
+    ]
+    path.write_text(TEXT, encoding="utf-8")
+    assert faults(path) == []
