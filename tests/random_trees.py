@@ -1,5 +1,6 @@
 """Random robots as URDF text: random axes, origins, rotated inertias, branches, prismatic joints."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -58,6 +59,6 @@ def interpreted(robot):
     """The robot with the same generated source, run by Python: nothing to compile for a robot met once."""
     module = SimpleNamespace()
     text = kernels.source(robot.tree, robot.G, robot.g0, robot.loops)
-    exec(text.replace("@njit(cache=True)", ""), module.__dict__)
+    exec(re.sub(r"@njit\(.*\)\n", "", text), module.__dict__)
     robot.__dict__["kernels"] = module
     return robot

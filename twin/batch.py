@@ -8,6 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.robot import Robot
+from twin.threads import in_chunks
+
+WORTH_A_THREAD = 5000
+"""Samples: a thread costs some 50 us to start, and as many samples take a millisecond."""
 
 
 def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
@@ -59,7 +63,10 @@ def evaluate(
     shared: Sequence[np.ndarray],
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """Run a batch kernel over samples `(..., n)`, broadcast to one shape; the result is `(..., *shape)`."""
+    """Run a batch kernel over samples `(..., n)`, broadcast to one shape; the result is `(..., *shape)`.
+
+    Many samples are shared between the cores, see `twin/threads.py`.
+    """
     leading = samples[0].shape[:-1]
     if any(s.shape[:-1] != leading for s in samples):
         leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
@@ -67,5 +74,5 @@ def evaluate(
     # Writable like `out`: numba would compile the kernel again for arrays that are not.
     rows = [(s if s.flags.carray else np.array(s, order="C")).reshape(-1, s.shape[-1]) for s in samples]
     out = np.empty((rows[0].shape[0], *shape))
-    kernel(*rows, *shared, out)
+    in_chunks(lambda part: kernel(*(r[part] for r in rows), *shared, out[part]), len(out), WORTH_A_THREAD)
     return out.reshape(*leading, *shape)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.batch import evaluate, joint_vectors
+from twin.one_sample import UNFIT
 from twin.robot import Robot
 
 
@@ -39,6 +40,14 @@ def inverse_dynamics(
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1 and wrench is None:
+        one = robot.one
+        tau = np.empty(one.n)
+        try:
+            if one.inverse_dynamics(q, qd, qdd, one.inertias, one.gravity, tau):
+                return tau
+        except UNFIT:
+            pass
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
     inertial = (robot.inertias, robot.gravity)
     tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), inertial, (robot.n,))
@@ -55,6 +64,14 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n, n), symmetric and positive definite, in [kg m^2].
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1:
+        one = robot.one
+        M = np.empty((one.n, one.n))
+        try:
+            if one.mass_matrix(q, one.inertias, M):
+                return M
+        except UNFIT:
+            pass
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.mass_matrix_batch, (q,), (robot.inertias,), (robot.n, robot.n))
 
@@ -72,6 +89,14 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1:
+        one = robot.one
+        C = np.empty((one.n, one.n))
+        try:
+            if one.coriolis_matrix(q, qd, one.inertias, C):
+                return C
+        except UNFIT:
+            pass
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return evaluate(robot.kernels.coriolis_matrix_batch, (q, qd), (robot.inertias,), (robot.n, robot.n))
 
@@ -86,6 +111,14 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n), in [N m].
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1:
+        one = robot.one
+        g = np.empty(one.n)
+        try:
+            if one.gravity_torque(q, one.inertias, one.gravity, g):
+                return g
+        except UNFIT:
+            pass
     (q,) = joint_vectors(robot, q=q)
     inertial = (robot.inertias, robot.gravity)
     return evaluate(robot.kernels.gravity_torque_batch, (q,), inertial, (robot.n,))
@@ -112,6 +145,14 @@ def forward_dynamics(
     Returns:
         (..., n) `qdd`, in [rad/s^2].
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1 and wrench is None:
+        one = robot.one
+        qdd = np.empty(one.n)
+        try:
+            if one.forward_dynamics(q, qd, tau, one.inertias, one.gravity, qdd):
+                return qdd
+        except UNFIT:
+            pass
     q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
     load = tau + _wrench_torque(robot, q, wrench, T_flange_tool)
     inertial = (robot.inertias, robot.gravity)

@@ -210,8 +210,8 @@ def coriolis_matrix(q, qd, inertias, out):
 '''
 
 COMPOSED = {
-    "forward_dynamics": (("q", "qd", "tau"), INERTIAL),
-    "coriolis_matrix": (("q", "qd"), ("inertias",)),
+    "forward_dynamics": (("q", "qd", "tau"), INERTIAL, "(n,)"),
+    "coriolis_matrix": (("q", "qd"), ("inertias",), "(n, n)"),
 }
 
 
@@ -234,15 +234,34 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
         gaps = [value for loop in loops for value in recursion.loop_gap(loop, frames)]
         parts.append(_function("loop_gaps", ("q",), f"({len(gaps)},), q that of the tree", _vector(gaps)))
     parts.append(FOOTER)
-    signatures = {title: (k.samples, k.shared) for title, k in KERNELS.items()} | COMPOSED
+    signatures = {title: (k.samples, k.shared) for title, k in KERNELS.items()}
+    signatures |= {title: (samples, shared) for title, (samples, shared, _) in COMPOSED.items()}
     for title, (samples, shared) in signatures.items():
-        rows = ", ".join((*(f"{s}[k]" for s in samples), *shared, "out[k]"))
-        parts.append(
-            f"\n\n@njit(cache=True)\ndef {title}_batch({', '.join((*samples, *shared, 'out'))}):\n"
-            f'    """`{title}` of every row."""\n'
-            f"    for k in range(out.shape[0]):\n        {title}({rows})\n"
-        )
+        parts.append(_for_many(title, samples, shared))
+        parts.append(_for_one(title, samples, shared, G.shape[1]))
     return "".join(parts)
+
+
+def _for_many(title: str, samples: tuple[str, ...], shared: tuple[str, ...]) -> str:
+    rows = ", ".join((*(f"{s}[k]" for s in samples), *shared, "out[k]"))
+    return (
+        f"\n\n@njit(cache=True, nogil=True)\ndef {title}_batch({', '.join((*samples, *shared, 'out'))}):\n"
+        f'    """`{title}` of every row."""\n'
+        f"    for k in range(out.shape[0]):\n        {title}({rows})\n"
+    )
+
+
+def _for_one(title: str, samples: tuple[str, ...], shared: tuple[str, ...], n: int) -> str:
+    arguments = ", ".join((*samples, *shared, "out"))
+    return (
+        f"\n\n@njit(cache=True)\ndef {title}_one({arguments}):\n"
+        f'    """`{title}` if its vectors have {n} finite entries; else false, and nothing is done."""\n'
+        f"    if {' or '.join(f'{s}.shape != ({n},)' for s in samples)}:\n        return False\n"
+        f"    total = 0.0\n    for i in range({n}):\n"
+        f"        total += {' + '.join(f'{s}[i]' for s in samples)}\n"
+        f"    if not total - total == 0.0:  # infinite or not a number\n        return False\n"
+        f"    {title}({arguments})\n    return True\n"
+    )
 
 
 def _function(title: str, arguments: tuple[str, ...], out: str, results: Results) -> str:
@@ -255,7 +274,7 @@ def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ..
     """The module of compiled kernels for a robot's geometry, from the cache where it is there.
 
     Each function `f(..., out)` fills `out`; `f_batch` does it for every row.  Arguments are C-contiguous
-    float64 arrays and are not checked.
+    float64 arrays and are not checked, except by `f_one`, see `twin/one_sample.py`.
     """
     key = hashlib.sha256()
     for part in (tree.T_parent_joint, tree.axes, tree.T_joint_flange, G, g0):

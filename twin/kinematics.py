@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 
 from twin.batch import evaluate, joint_vectors
 from twin.errors import RobotError
+from twin.one_sample import FLANGE, UNFIT
 from twin.robot import DH, Robot
 from twin.rotations import quaternion_from_matrix, quaternion_rate
 from twin.tree import frozen
-
-FLANGE = frozen(np.eye(4))
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
@@ -31,6 +30,14 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
 
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1 and T_flange_tool is None:
+        one = robot.one
+        T = np.empty((4, 4))
+        try:
+            if one.tool_pose(q, FLANGE, T):
+                return T
+        except UNFIT:
+            pass
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))
 
@@ -48,6 +55,14 @@ def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None)
 
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1 and T_flange_tool is None:
+        one = robot.one
+        J = np.empty((6, one.n))
+        try:
+            if one.jacobian(q, FLANGE, J):
+                return J
+        except UNFIT:
+            pass
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.jacobian_batch, (q,), (tool_pose(T_flange_tool),), (6, robot.n))
 
@@ -68,6 +83,14 @@ def jacobian_dot(
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
+    if isinstance(q, np.ndarray) and q.ndim == 1 and T_flange_tool is None:
+        one = robot.one
+        J_dot = np.empty((6, one.n))
+        try:
+            if one.jacobian_rate(q, qd, FLANGE, J_dot):
+                return J_dot
+        except UNFIT:
+            pass
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return evaluate(robot.kernels.jacobian_rate_batch, (q, qd), (tool_pose(T_flange_tool),), (6, robot.n))
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from twin.errors import RobotError, UnknownNameError
 from twin.tree import Loop, Tree, frozen, inertial_parameters, transformed_parameters
+
+if TYPE_CHECKING:
+    from twin.one_sample import OneSample
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
 MOUNTINGS = {
@@ -185,6 +188,13 @@ class Robot:
         from twin.kernels import kernels_for
 
         return kernels_for(self.tree, self.G, self.g0, self.loops)
+
+    @cached_property
+    def one(self) -> OneSample:
+        """Those functions for one sample, with the checks that a public function must make."""
+        from twin.one_sample import OneSample
+
+        return OneSample(self)
 
     def with_payload(self, payload: Payload | None) -> Robot:
         """The same robot with that payload, or with none, in place of what it carries."""

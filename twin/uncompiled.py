@@ -26,9 +26,11 @@ def uncompiled(robot: Robot) -> Robot:
     for title, kernel in kernels.KERNELS.items():
         functions[title] = _run_on_numbers(robot, kernel)
     exec(kernels.FOOTER.replace("@njit(cache=True)", ""), functions)
-    signatures = {title: (k.samples, k.shared) for title, k in kernels.KERNELS.items()} | kernels.COMPOSED
-    for title, (samples, _) in signatures.items():
-        functions[f"{title}_batch"] = _over_rows(functions[title], len(samples))
+    samples = {title: kernel.samples for title, kernel in kernels.KERNELS.items()}
+    samples |= {title: composed[0] for title, composed in kernels.COMPOSED.items()}
+    for title, names in samples.items():
+        functions[f"{title}_batch"] = _over_rows(functions[title], len(names))
+        functions[f"{title}_one"] = lambda *_: False
     robot.__dict__["kernels"] = SimpleNamespace(**functions)  # where cached_property looks first
     return robot
 
