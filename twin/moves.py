@@ -1,4 +1,4 @@
-"""Point-to-point joint moves from rest to rest, synchronised: quintic and trapezoidal.
+"""Point-to-point joint moves from rest to rest, synchronised; the quintic one, and what all share.
 
 All joints follow one time law `s(t)` from 0 to 1, `q = q0 + (q1 - q0) s`, so they start and end together on a
 straight line in joint space. Before the start and after the end a move holds.
@@ -43,41 +43,6 @@ class Quintic:
         return self.q0 + dq * s, dq / T * ds, dq / T * (dds / T)
 
 
-@dataclass(frozen=True, eq=False)
-class Trapezoid:
-    """A move from rest to rest with constant acceleration, cruise and braking; make it with `trapezoid`.
-
-    At the corners, where the acceleration jumps, the value to the right of the corner is given.
-    """
-
-    q0: Floats
-    q1: Floats
-    duration: float
-    acceleration_time: float
-
-    def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
-        """Return (q, qd, qdd) at the times t."""
-        t = np.asarray(t, dtype=np.float64)[..., None]
-        T, ramp = self.duration, self.acceleration_time
-        dq = self.q1 - self.q0
-        if not T > 0.0:
-            still = np.zeros_like(dq * t)
-            return self.q1 + still, still, still.copy()
-        cruise = 1.0 / (T - ramp)
-        acceleration = cruise / ramp
-        before, after = np.clip(t, 0.0, T), np.clip(T - t, 0.0, T)
-        phases = [t < ramp, t < T - ramp]
-        s = np.select(
-            phases,
-            [0.5 * acceleration * before**2, cruise * (before - 0.5 * ramp)],
-            1.0 - 0.5 * acceleration * after**2,
-        )
-        ds = np.select(phases, [acceleration * before, np.full_like(t, cruise)], acceleration * after)
-        moving = (t >= 0.0) & (t < T)
-        dds = np.where(moving, np.select(phases, [acceleration, 0.0], -acceleration), 0.0)
-        return self.q0 + dq * s, dq * ds, dq * dds
-
-
 def quintic(
     q0: ArrayLike, q1: ArrayLike, duration: float | None = None, *, qd_max: ArrayLike | None = None
 ) -> Quintic:
@@ -96,7 +61,7 @@ def quintic(
         ValueError: arrays of different lengths or not finite, neither duration nor qd_max, or a move that
             is to take no time.
     """
-    q0, q1 = _move(q0, q1)
+    q0, q1 = both_ends(q0, q1)
     peak = 15.0 / 8.0 * np.abs(q1 - q0)
     limit = None if qd_max is None else limit_vector(qd_max, "qd_max", len(q0))
     if duration is None:
@@ -109,46 +74,7 @@ def quintic(
     return Quintic(q0, q1, duration)
 
 
-def trapezoid(
-    q0: ArrayLike, q1: ArrayLike, qd_max: ArrayLike, qdd_max: ArrayLike, duration: float | None = None
-) -> Trapezoid:
-    """Return a trapezoidal move, as short as the limits allow or slower, cruising at a lower speed.
-
-    With v and a the speed and acceleration limits of the law s(t), the least of `limit / |q1 - q0|` over
-    the joints, it takes `1/v + v/a`; a move too short to reach v accelerates half of its time, `2/sqrt(a)`
-    in all.
-
-    Args:
-        q0: (n,) start, in [rad].
-        q1: (n,) end, in [rad].
-        qd_max: (n,) or one for all, in [rad/s].
-        qdd_max: (n,) or one for all, in [rad/s^2]; also the acceleration when a duration is given.
-        duration: in [s]; None for the shortest.
-
-    Raises:
-        LimitError: the given duration needs more than qd_max or qdd_max.
-        ValueError: arrays of different lengths or not finite, or a move that is to take no time.
-    """
-    q0, q1 = _move(q0, q1)
-    qd_limit, qdd_limit = limit_vector(qd_max, "qd_max", len(q0)), limit_vector(qdd_max, "qdd_max", len(q0))
-    distance = np.abs(q1 - q0)
-    if not np.any(distance > 0.0):
-        duration = 0.0 if duration is None else duration_of(duration, moving=False)
-        return Trapezoid(q0, q1, duration, 0.5 * duration)
-    a = 1.0 / float(np.max(distance / qdd_limit))
-    v = min(1.0 / float(np.max(distance / qd_limit)), float(np.sqrt(a)))
-    shortest = 1.0 / v + v / a
-    if duration is None:
-        return Trapezoid(q0, q1, shortest, v / a)
-    duration = duration_of(duration, moving=True)
-    check_peak(4.0 * distance / duration**2, qdd_limit, "rad/s^2", lambda _: 0.0, shortest)
-    # The root of v (T - v/a) = 1 below the peak of its left side, in the form that does not cancel.
-    v = 2.0 / (duration + np.sqrt(max(duration**2 - 4.0 / a, 0.0)))
-    check_peak(distance * v, qd_limit, "rad/s", lambda _: v / a, shortest)
-    return Trapezoid(q0, q1, duration, duration - 1.0 / v)
-
-
-def _move(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:
+def both_ends(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:
     """Return both ends of a move as vectors of one length."""
     q0 = finite_vector(q0, "q0")
     q1 = finite_vector(q1, "q1")

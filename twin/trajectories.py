@@ -13,9 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import ROUND_OFF, Floats, check_peak
-from twin.moves import Quintic, duration_of, finite_vector, limit_vector, quintic, trapezoid
+from twin.moves import Quintic, duration_of, finite_vector, limit_vector, quintic
+from twin.trapezoids import cruising_trapezoid, timed_trapezoid, trapezoid
 
-__all__ = ["Trajectory", "hold", "quintic", "sequence", "sines", "trapezoid"]
+__all__ = [
+    "Trajectory",
+    "cruising_trapezoid",
+    "hold",
+    "quintic",
+    "sequence",
+    "sines",
+    "timed_trapezoid",
+    "trapezoid",
+]
 
 Motion: TypeAlias = tuple[Floats, Floats, Floats]
 
