@@ -3,7 +3,7 @@
 A tool path has a `duration` in [s] and is called with a time, a number or an array of any shape:
 `T_base_tool, twist, twist_rate = path(t)`. It is at rest at both ends, without acceleration there, and holds
 its ends outside. Two kinds: through a few poses with a stop in each (`through_poses`), and along a timed
-recording (`through_recording`).
+recording (`through_recording`); `twin.straight_lines` has a third, whose acceleration jumps.
 """
 
 from dataclasses import dataclass
@@ -79,23 +79,34 @@ class PosePath:
         return float(self.times[-1])
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
-        """Return the tool's motion at the times t (...), in [s].
-
-        With s(t) the quintic time law of a segment, `p = p0 + (p1 - p0) s` and `R = exp(turn s) R0`: the
-        axis is constant, so `omega = turn ds/dt` and its derivative needs no other term.
-        """
+        """Return the tool's motion at the times t (...), in [s], by the quintic time law in each segment."""
         t = np.asarray(t, dtype=np.float64)
         k = np.searchsorted(self.times[1:-1], t, side="right")
         duration = np.diff(self.times)[k]
         T = np.where(duration > 0.0, duration, 1.0)  # no time: a segment that goes nowhere
         s, ds, dds = quintic_law((t - self.times[k]) / T)
-        reach = np.concatenate([np.diff(self.T[:, :3, 3], axis=0), self.turns], axis=1)[k]
-        turned = Rotation.from_rotvec((self.turns[k] * s[..., None]).reshape(-1, 3)).as_matrix()
+        way = np.concatenate([np.diff(self.T[:, :3, 3], axis=0), self.turns], axis=1)[k]
+        return line_motion(self.T[k], way, s, ds / T, dds / T**2)
 
-        pose = self.T[k].copy()
-        pose[..., :3, :3] = turned.reshape(*t.shape, 3, 3) @ self.T[k, :3, :3]
-        pose[..., :3, 3] += reach[..., :3] * s[..., None]
-        return ToolMotion(pose, reach * (ds / T)[..., None], reach * (dds / T**2)[..., None])
+
+def line_motion(T_start: Floats, way: Floats, s: Floats, ds: Floats, dds: Floats) -> ToolMotion:
+    """Return the motion along a straight line with a turn about a fixed axis, both by one time law s(t).
+
+    With `p = p0 + d s` and `R = exp(turn s) R0` the axis is constant, so that `omega = turn ds/dt` and its
+    derivative needs no other term.
+
+    Args:
+        T_start: (..., 4, 4) pose at s = 0.
+        way: (..., 6) displacement d in [m] and rotation vector `turn` in [rad] to s = 1, in base axes.
+        s: (...) the time law.
+        ds: (...) its time derivative, in [1/s].
+        dds: (...) its second time derivative, in [1/s^2].
+    """
+    turned = Rotation.from_rotvec((way[..., 3:] * s[..., None]).reshape(-1, 3)).as_matrix()
+    pose = np.array(np.broadcast_to(T_start, (*s.shape, 4, 4)))
+    pose[..., :3, :3] = turned.reshape(*s.shape, 3, 3) @ T_start[..., :3, :3]
+    pose[..., :3, 3] += way[..., :3] * s[..., None]
+    return ToolMotion(pose, way * ds[..., None], way * dds[..., None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +194,7 @@ def through_poses(
     Raises:
         ValueError: poses of wrong shape or not rigid, or a duration or a speed that is not positive.
     """
-    T = _rigid(poses)
+    T = rigid_poses(poses)
     if len(T) < 2:
         raise ValueError(f"expected at least 2 poses, got {len(T)}")
     R = Rotation.from_matrix(T[:, :3, :3])
@@ -247,7 +258,7 @@ def _rotation_spline(u: Floats, rotations: Rotation) -> RotationSpline:
     )
 
 
-def _rigid(poses: ArrayLike) -> Floats:
+def rigid_poses(poses: ArrayLike) -> Floats:
     """Return (K, 4, 4) poses from matrices or pose vectors, orthogonal to round-off."""
     poses = np.array(poses, dtype=np.float64)
     if poses.ndim == 2 and poses.shape[1] == 7:
