@@ -1,5 +1,7 @@
 """The models that ignore a loop, against Pinocchio on the tree without lever and rod."""
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -8,6 +10,7 @@ import twin
 from tests.peers import Pinocchio, Reduced, largest_relative_error
 from tests.random_trees import random_urdf
 from tests.test_engine_oracle import BODY
+from twin.dh_frames import dh_poses
 from twin.errors import LimitError, RobotError
 from twin.limits import check_folding, check_position
 from twin.open_chain import open_chain, without_loop_links
@@ -81,6 +84,18 @@ def test_the_open_chain_is_the_six_joints_up_to_the_flange(arm, light, rng):
     agrees(robot, peer, rng)
 
 
+def test_the_dh_angles_of_the_open_chain_are_its_own(arm, rng):
+    """Uncoupled: forward kinematics by the table, and the closed-form inverse, meet the tree."""
+    robot = open_chain(arm)
+    np.testing.assert_array_equal(robot.S, np.eye(6))
+    q = rng.uniform(-1, 1, (50, 6))
+    T = twin.forward_kinematics(robot, q)
+    np.testing.assert_allclose(dh_poses(robot.dh, twin.dh_angles(robot, q))[:, -1], T, rtol=0, atol=1e-14)
+    found = twin.inverse_kinematics(robot, T, near=q, limits=False)
+    np.testing.assert_allclose(found, q, rtol=0, atol=1e-9)  # some poses are near singular ones
+    np.testing.assert_allclose(twin.forward_kinematics(robot, found), T, rtol=0, atol=1e-14)
+
+
 def test_the_open_chain_has_no_limit_between_its_arms(arm):
     apart = np.deg2rad([0, -70, 70, 0, 0, 0])
     check_position(open_chain(arm), apart)
@@ -126,3 +141,10 @@ def test_a_branched_tree_is_no_chain(tmp_path):
         RobotError, match=rf"robot 'random' has {carriers} joints on the way to its flange, not 6"
     ):
         open_chain(tree)
+
+
+def test_motors_that_do_not_move_the_chain_independently_make_no_chain(arm):
+    G = arm.G.copy()
+    G[arm.tree.names.index("joint_elbow")] = [0, 1, 0, 0, 0, 0]
+    with pytest.raises(RobotError, match="moves the joints .* in fewer ways than it has motors"):
+        open_chain(replace(arm, G=G))

@@ -34,10 +34,12 @@ def _carriers_alone(tree: Tree) -> Tree:
 def open_chain(robot: Robot) -> Robot:
     """The robot as an open chain: no loop, and every joint angle taken from one link of the arm to the next.
 
-    Of the IRB 1400, `q3` is then the angle between the arms, and its third motor sits in the elbow.
+    Of the IRB 1400, `q3` is then the angle between the arms, and its third motor sits in the elbow.  Ranges
+    and named poses keep their numbers, and mean those angles.
 
     Raises:
-        RobotError: the joints of the chain from the base to the flange are not as many as the pendant's.
+        RobotError: the joints of the chain from the base to the flange are not as many as the pendant's, or
+            not independent.
     """
     tree = robot.tree
     carriers = tree.carriers(tree.flange_joint)
@@ -47,7 +49,18 @@ def open_chain(robot: Robot) -> Robot:
         )
     G = np.zeros_like(robot.G)
     G[list(carriers)] = np.eye(robot.n)
+    # The DH angles are those of the same posture, whose q was `inv(carried) q_chain`.
+    carried = robot.G[list(carriers)]
+    if not np.linalg.matrix_rank(carried) == robot.n:
+        raise RobotError(
+            f"robot {robot.name!r} moves the joints on the way to its flange in fewer ways than it has motors"
+        )
     endless = frozen(np.full(len(robot.passive), np.inf))
     return replace(
-        without_loop_links(robot), G=frozen(G), passive_min=frozen(-endless), passive_max=endless, loops=()
+        without_loop_links(robot),
+        S=frozen(np.linalg.solve(carried.T, robot.S.T).T),
+        G=frozen(G),
+        passive_min=frozen(-endless),
+        passive_max=endless,
+        loops=(),
     )
