@@ -48,22 +48,27 @@ def add(parser: argparse.ArgumentParser, configs: dict[str, type[Config]]) -> No
     common = parser.add_argument_group("settings of every scenario")
     for name, item in shared.items():
         if name != "controller":  # the command line takes several and runs them side by side
-            _add(common, Config, item)
+            _add(common, Config, item, configs)
     seen = set(shared)
     for scenario, config in configs.items():
         own = [item for name, item in fields(config).items() if name not in seen]
         if own:
             group = parser.add_argument_group(f"settings of {scenario}")
             for item in own:
-                _add(group, config, item)
+                _add(group, config, item, configs)
                 seen.add(item.name)
 
 
-def _add(group: argparse._ArgumentGroup, config: type[Config], item: dataclasses.Field) -> None:
+def _add(
+    group: argparse._ArgumentGroup,
+    config: type[Config],
+    item: dataclasses.Field,
+    configs: dict[str, type[Config]],
+) -> None:
     kind = typing.get_type_hints(config)[item.name]
     help = item.metadata["help"].replace("%", "%%")
     if item.default is not None and kind is not bool:
-        help += f" (default {item.default})"
+        help += f" (default {_default(item, configs)})"
     if kind is bool:
         group.add_argument(
             flag(item.name), action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=help
@@ -78,6 +83,18 @@ def _add(group: argparse._ArgumentGroup, config: type[Config], item: dataclasses
         help=help,
         metavar="|".join(item.metadata["choices"]) or kind.__name__.upper(),
     )
+
+
+def _default(item: dataclasses.Field, configs: dict[str, type[Config]]) -> str:
+    """The default of a field in every scenario that has it: once if they agree, else scenario by scenario."""
+    defaults = {
+        scenario: known[item.name].default
+        for scenario, config in configs.items()
+        if item.name in (known := fields(config))
+    }
+    if len(set(defaults.values())) <= 1:
+        return str(next(iter(defaults.values()), item.default))
+    return ", ".join(f"{default} in {scenario}" for scenario, default in defaults.items())
 
 
 def configs(given: dict[str, Any], config: type[Config], controllers: list[str]) -> list[Config]:

@@ -84,6 +84,25 @@ def test_help_of_a_scenario_says_what_it_shows_and_offers_its_settings(capsys):
     assert "--free-time" not in text
 
 
+@pytest.mark.parametrize(
+    ("scenarios", "told"),
+    [
+        ([], "toml or URDF (default irb140)"),
+        (["pose_path"], "toml or URDF (default irb140)"),
+        (["parallelogram"], "toml or URDF (default irb1400)"),
+        (
+            ["pose_path", "parallelogram"],
+            "toml or URDF (default irb140 in pose_path, irb1400 in parallelogram)",
+        ),
+        (["gravity_hold", "parallelogram"], "in s (default 4.0 in gravity_hold, 3.0 in parallelogram)"),
+        (["model_agreement", "parallelogram"], "in s (default 1.0 in model_agreement, 0.4 in parallelogram)"),
+    ],
+)
+def test_help_tells_the_defaults_of_the_scenarios_that_are_named(scenarios, told, capsys):
+    assert main(["run", *scenarios, "--help"]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
 def test_list_names_everything_with_a_line_each(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out

@@ -146,5 +146,5 @@ def test_a_branched_tree_is_no_chain(tmp_path):
 def test_motors_that_do_not_move_the_chain_independently_make_no_chain(arm):
     G = arm.G.copy()
     G[arm.tree.names.index("joint_elbow")] = [0, 1, 0, 0, 0, 0]
-    with pytest.raises(RobotError, match="moves the joints .* in fewer ways than it has motors"):
+    with pytest.raises(RobotError, match=r"moves the joints .* in fewer ways than it has motors"):
         open_chain(replace(arm, G=G))
