@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios.base import Metric
+from scenarios.base import Metric, positive
 from twin.errors import LimitError
 
 if TYPE_CHECKING:
@@ -16,8 +16,21 @@ if TYPE_CHECKING:
     from twin.robot import Robot
 
 
+def check_free_time(free_time: float, time_step: float) -> None:
+    """Check a setting: the free motion, in [s], lasts for a step, in [s], at least.
+
+    Raises:
+        ValueError: it does not, or is not finite.
+    """
+    positive(free_time, "free time", "s")
+    if not free_time >= time_step:
+        raise ValueError(
+            f"expected a free time of at least one time step, {time_step:g} s, got {free_time:g} s"
+        )
+
+
 def free_motion(
-    robot: Robot, q: NDArray, qd: NDArray, duration: float, time_step: float
+    robot: Robot, q: NDArray, qd: NDArray, duration: float, time_step: float, gui: bool = False
 ) -> dict[str, NDArray]:
     """Let go of the robot in the engine and in `AnalyticPlant`, until the end or until a closed loop folds.
 
@@ -27,6 +40,7 @@ def free_motion(
         qd: (n,) how fast, in [rad/s].
         duration: in [s].
         time_step: of both, in [s].
+        gui: show the engine's in a window.
 
     Returns:
         `free_engine` and `free_model`: (N, 2, n) each, positions and speeds `[q, qd]`; `free_gap`, (N,), how
@@ -36,7 +50,7 @@ def free_motion(
     from twin.engine import Simulation
 
     arrays: dict[str, NDArray] = {}
-    with Simulation(robot, time_step=time_step) as simulation:
+    with Simulation(robot, time_step=time_step, gui=gui) as simulation:
         for name, plant in (("engine", simulation), ("model", AnalyticPlant(robot, time_step))):
             plant.reset(q, qd)
             states, gaps = [plant.state()], [0.0]
@@ -54,7 +68,7 @@ def free_motion(
 
 
 def free_metrics(log: Log) -> tuple[Metric, ...]:
-    """The free motion of a log's arrays: engine and model, and their energy."""
+    """The free motion of a log's arrays: how long it was, engine and model, and their energy."""
     from twin.dynamics import energy, gravity_torque
 
     engine, model = log.arrays["free_engine"], log.arrays["free_model"]
@@ -63,6 +77,13 @@ def free_metrics(log: Log) -> tuple[Metric, ...]:
     engine, model = engine[:steps], model[:steps]
     energy_engine, energy_model = (energy(log.robot, *np.moveaxis(x, 1, 0)) for x in (engine, model))
     return (
+        Metric(
+            "length of the free motion",
+            (steps - 1) * log.time_step,
+            "s",
+            None,
+            "as asked for, or until a closed loop would fold",
+        ),
         Metric(
             "free motion, engine - model",
             float(np.max(np.abs(engine[:, 0] - model[:, 0]))) + same_end,

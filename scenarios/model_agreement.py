@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios import base
-from scenarios.base import Metric, option, positive
-from scenarios.free_motion import free_metrics, free_motion
+from scenarios.base import Metric, option
+from scenarios.free_motion import check_free_time, free_metrics, free_motion
 from scenarios.motion_range import finite_speed, random_positions
 from scenarios.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import LimitError
@@ -50,12 +50,7 @@ class Config(base.Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self.free_time, "free time", "s")
-        if not self.free_time >= self.time_step:
-            raise ValueError(
-                f"expected a free time of at least one time step, {self.time_step:g} s, "
-                f"got {self.free_time:g} s"
-            )
+        check_free_time(self.free_time, self.time_step)
         for name in ("states", "moves"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
@@ -98,7 +93,7 @@ def released(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str
     """The free motion from a random state."""
     q = random_positions(robot, rng, 1, share=0.5)[0]
     qd = RELEASE_SPEED * finite_speed(robot) * rng.uniform(-1, 1, robot.n)
-    return free_motion(robot, q, qd, config.free_time, config.time_step)
+    return free_motion(robot, q, qd, config.free_time, config.time_step, config.gui)
 
 
 def random_moves(config: Config, robot: Robot, rng: np.random.Generator) -> Trajectory:

@@ -24,7 +24,7 @@ import numpy as np
 
 from scenarios import base, bounds
 from scenarios.base import Metric, named_pose, one_of, option, positive
-from scenarios.free_motion import free_metrics, free_motion
+from scenarios.free_motion import check_free_time, free_metrics, free_motion
 from scenarios.motion_range import finite_speed, middle_and_half
 from scenarios.tracking import (
     LOOP_GAP,
@@ -60,7 +60,7 @@ class Config(base.Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of(self.model, "model", MODELS)
-        positive(self.free_time, "free time", "s")
+        check_free_time(self.free_time, self.time_step)
         positive(self.duration, "duration", "s")
         if not 0 < self.speed_fraction <= 1:
             raise ValueError(f"expected a speed fraction above 0 and up to 1, got {self.speed_fraction}")
@@ -109,7 +109,7 @@ def run(config: Config) -> Log:
     if not suits(robot):
         raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario is about")
     start = named_pose(robot, config.start)
-    fall = free_motion(robot, start, np.zeros(robot.n), config.free_time, config.time_step)
+    fall = free_motion(robot, start, np.zeros(robot.n), config.free_time, config.time_step, config.gui)
     reference = sampled(config, trajectory(robot, config))
     log = follow(config, reference, robot, model=believed(robot, config.model))
     return with_arrays(log, exact=np.array(config.model == "exact"), **fall)

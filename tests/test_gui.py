@@ -123,6 +123,48 @@ def test_the_path_is_drawn_where_it_lies(display):
     )
 
 
+def test_a_path_beyond_the_window_comes_into_view(display):
+    """Of the IRB 1400, from below the base to above the stretched arm; the camera keeps its direction."""
+    passes(
+        """
+        from twin.view import _on_screen
+        path = np.linspace([1.0, 0.3, -0.4], [0.4, -0.5, 2.4], 50)
+        with Simulation(twin.load("irb1400"), gui=True, real_time=False) as simulation:
+            client, body = simulation._client, simulation._body
+            links = [client.getLinkState(body, link)[0] for link in range(client.getNumJoints(body))]
+            before = client.getDebugVisualizerCamera()
+            simulation.draw_path(path[20:30])
+            assert client.getDebugVisualizerCamera() == before, "it was in view"
+            assert np.abs(_on_screen(before[2], before[3], path)).max() > 1
+            simulation.draw_path(path)
+            after = client.getDebugVisualizerCamera()
+            assert np.abs(_on_screen(after[2], after[3], [*path, *links])).max() < 0.95
+            assert after[8:10] == before[8:10]
+        """,
+        display,
+    )
+
+
+def test_the_fall_of_a_scenario_is_shown_too(display):
+    """In a window of its own, before the driven motion."""
+    printed = passes(
+        """
+        from scenarios import parallelogram
+        shown = []
+        step = Simulation.step
+        Simulation.step = lambda self, *given: (step(self, *given), shown.append(self._window is not None))
+        log = parallelogram.run(parallelogram.Config(gui=True, free_time=0.05, duration=0.05))
+        falling = len(log.arrays["free_engine"]) - 1
+        assert falling == 50
+        assert len(shown) == falling + len(log.t) - 1
+        assert all(shown)
+        print("done")
+        """,
+        display,
+    )
+    assert printed.splitlines()[-1] == "done"
+
+
 def test_one_window_after_another(display):
     passes(
         """

@@ -252,7 +252,7 @@ class Simulation(AbstractContextManager):
         path = view.path_points(points)
         if self._window is not None:
             with self._explained():
-                view.mark_points(self._client, path, color)
+                view.mark_points(self._client, self._body, path, color)
 
     def _inertial_frame(self, link: int) -> np.ndarray:
         """The pose (4, 4) of a link's inertial frame in its joint's frame."""

@@ -14,13 +14,18 @@ from numpy.typing import ArrayLike
 
 YAW_DEG, PITCH_DEG = 50.0, -20.0
 WINDOW_NEARER = 0.42  # its angle of view is wider than a picture's
+MARGIN = 0.05  # of half the window, which a path leaves free at its edges
 
 
-def framing(client: Any, body: int) -> tuple[list[float], float]:
-    """A point to look at and a distance to look from, in [m], that show the whole robot as it stands."""
+def framing(client: Any, body: int, path: Sequence = ()) -> tuple[list[float], float]:
+    """A point to look at and a distance to look from, in [m], that show the whole robot as it stands.
+
+    So they do the points of a `path`, (3,) each, base frame, in [m].
+    """
     links = range(client.getNumJoints(body))
     points = [client.getLinkState(body, link, computeForwardKinematics=1)[0] for link in links]
-    low, high = np.min([np.zeros(3), *points], axis=0), np.max([np.zeros(3), *points], axis=0)
+    points = [np.zeros(3), *points, *path]
+    low, high = np.min(points, axis=0), np.max(points, axis=0)
     return (0.5 * (low + high)).tolist(), max(0.2, 2.0 * float(np.linalg.norm(high - low)))
 
 
@@ -53,10 +58,14 @@ def path_points(points: ArrayLike) -> np.ndarray:
     return path
 
 
-def mark_points(client: Any, points: np.ndarray, color: Sequence[float]) -> None:
-    """Mark points (N, 3) in the window, some thousand of them at most."""
+def mark_points(client: Any, body: int, points: np.ndarray, color: Sequence[float]) -> None:
+    """Mark points (N, 3) in the window, some thousand of them at most, and step back if it is too small."""
     shown = points[:: 1 + len(points) // 1000].tolist()
     client.addUserDebugPoints(shown, [list(color)] * len(shown), pointSize=2)
+    _, _, view, projection, *_, yaw_deg, pitch_deg, _, _ = client.getDebugVisualizerCamera()
+    if np.max(np.abs(_on_screen(view, projection, points)), initial=0.0) > 1.0 - MARGIN:
+        target, distance = framing(client, body, shown)
+        client.resetDebugVisualizerCamera(WINDOW_NEARER * distance, yaw_deg, pitch_deg, target)
 
 
 def matrices(
@@ -108,9 +117,14 @@ def picture(client: Any, body: int, width: int, height: int, **camera: Any) -> n
 
 def pixels(client: Any, body: int, points: ArrayLike, width: int, height: int, **camera: Any) -> np.ndarray:
     """Where points (..., 3) appear in `picture` of the same camera: (..., 2) column and row, from 0."""
-    view, projection = (np.reshape(m, (4, 4)).T for m in matrices(client, body, width, height, **camera))
-    homogeneous = np.insert(np.asarray(points, dtype=np.float64), 3, 1.0, axis=-1)
-    clip = homogeneous @ (projection @ view).T
-    x, y = clip[..., 0] / clip[..., 3], clip[..., 1] / clip[..., 3]  # -1 to 1, y upwards
+    view, projection = matrices(client, body, width, height, **camera)
+    x, y = np.moveaxis(_on_screen(view, projection, points), -1, 0)
     # The renderer samples a pixel at its lower left corner.
     return np.stack([(x + 1) * width / 2, (1 - y) * height / 2 - 1], axis=-1)
+
+
+def _on_screen(view: Sequence[float], projection: Sequence[float], points: ArrayLike) -> np.ndarray:
+    """Where points (..., 3) appear: (..., 2) from -1 at the left and the bottom to 1; matrices of OpenGL."""
+    homogeneous = np.insert(np.asarray(points, dtype=np.float64), 3, 1.0, axis=-1)
+    clip = homogeneous @ np.reshape(view, (4, 4)) @ np.reshape(projection, (4, 4))
+    return clip[..., :2] / clip[..., 3:]
