@@ -31,6 +31,7 @@ EXAMPLES = """examples:
   irb-twin validate --junit results.xml
   irb-twin published --source Norrlöf
   irb-twin formulas main_axes
+  irb-twin check-model my_robot.urdf
 """
 
 
@@ -159,6 +160,16 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     )
     symbolic.set_defaults(parser=symbolic)
     symbolic.add_argument("model", metavar="MODEL", help="main_axes, two_link, or the path of a small URDF")
+
+    model = parsers.add_parser(
+        "check-model",
+        help="tell what the twin makes of a robot file, and whether PyBullet agrees with the model on it",
+        description="Show the joints and links of a robot file, say what is suspicious in it, and compare "
+        "PyBullet with the analytic model on it from random states. Exit status 1: something is wrong.",
+    )
+    model.set_defaults(parser=model)
+    model.add_argument("file", type=Path, metavar="FILE", help="a .urdf, a robot.toml or a dh.toml")
+    model.add_argument("--json", type=Path, metavar="FILE.json", help="write all of it")
     return parser
 
 
@@ -168,4 +179,5 @@ COMMANDS = {
     "validate": commands.validate,
     "published": commands.published,
     "formulas": commands.show_formulas,
+    "check-model": commands.check_model,
 }

@@ -189,6 +189,22 @@ def show_formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     return 0
 
 
+def check_model(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    """`check-model`: a robot file looked over."""
+    if given.json:
+        writable(given.json, ".json", "--json")
+
+    from scenarios.check_model import Report
+
+    report = Report(given.file)
+    if given.json:
+        report.write_json(given.json)
+    console = _console()
+    console.print(*report.tables(), sep="\n", highlight=False)
+    _name([given.json] if given.json else [], console)
+    return 0 if report.holds else 1
+
+
 def _name(written: list[Path], console: Console) -> None:
     """Name the files that were written."""
     for path in written:

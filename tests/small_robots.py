@@ -52,6 +52,29 @@ ROTOR = f"""
     <limit lower="-1" upper="1" effort="100" velocity="3"/></joint>
 </robot>"""
 
+# Nothing is wrong with it: shapes that its masses and moments fit, limits on every joint.
+SOUND = """<robot name="arm">
+<link name="base"><visual><geometry><box size="0.2 0.2 0.1"/></geometry></visual></link>
+<link name="one">
+  <inertial><origin xyz="0.15 0 0"/><mass value="3"/>
+  <inertia ixx="0.004" iyy="0.03" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial>
+  <collision><origin xyz="0.15 0 0"/><geometry><box size="0.3 0.1 0.1"/></geometry></collision>
+</link>
+<link name="two">
+  <inertial><origin xyz="0 0 0.1" rpy="0.1 0 0"/><mass value="1"/>
+  <inertia ixx="0.004" iyy="0.004" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><origin xyz="0 0 0.1"/><geometry><cylinder radius="0.05" length="0.2"/></geometry></visual>
+</link>
+<joint name="turn" type="revolute">
+  <parent link="base"/><child link="one"/><origin xyz="0 0 0.1"/><axis xyz="0 1 0"/>
+  <limit lower="-1" upper="1" velocity="3" effort="5"/>
+</joint>
+<joint name="slide" type="prismatic">
+  <parent link="one"/><child link="two"/><origin xyz="0.3 0 0"/><axis xyz="0 0 1"/>
+  <limit lower="0" upper="0.2" velocity="0.5" effort="50"/>
+</joint>
+</robot>"""
+
 
 def one_step_error(simulation, rng, states=10):
     """The largest relative error of the acceleration of one step, over random states."""

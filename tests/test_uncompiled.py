@@ -26,6 +26,11 @@ def test_every_function_of_either_arm(arm, rng):
         assert largest_relative_error(found, function(arm, *arguments)) < 1e-14, function.__name__
         sample = (a[1] if a.ndim == 2 and a is not T_TOOL else a for a in arguments)
         np.testing.assert_array_equal(found[1], function(robot, *sample))
+    if arm.loops:
+        gaps = np.empty((2, 3 * len(arm.loops)))
+        for each, out in zip((robot, arm), gaps, strict=True):
+            each.kernels.loop_gaps(np.arange(8.0), out)
+        np.testing.assert_allclose(*gaps, atol=1e-15)
     np.testing.assert_allclose(twin.energy(robot, q, qd), twin.energy(arm, q, qd), rtol=1e-14)
 
 

@@ -1,5 +1,6 @@
 """A URDF in circulation: faults that do not matter are passed over, others told in one sentence."""
 
+import numpy as np
 import pytest
 
 import twin
@@ -78,6 +79,25 @@ def test_what_matters_is_told_in_a_sentence(path, old, new, message):
     assert old in TEXT
     path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(RobotError, match=message):
+        twin.load(path)
+
+
+def test_a_limit_that_is_left_out_is_none(path):
+    path.write_text(TEXT.replace(' effort="5"', ""), encoding="utf-8")
+    robot = twin.load(path)
+    assert (robot.qd_max[0], robot.tau_max[0]) == (3, np.inf)
+
+
+def test_rounding_about_nothing_is_no_inertia(path):
+    noise = (
+        '<link name="dot"><inertial><mass value="1e-9"/>'
+        '<inertia ixx="-1e-20" iyy="1e-20" izz="1e-20" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="glue" type="fixed"><parent link="one"/><child link="dot"/></joint></robot>'
+    )
+    path.write_text(TEXT.replace("</robot>", noise), encoding="utf-8")
+    assert twin.load(path).n == 1
+    path.write_text(TEXT.replace("</robot>", noise.replace("-1e-20", "-1e-8")), encoding="utf-8")
+    with pytest.raises(RobotError, match="link 'dot' has a principal moment of inertia of -1e-08"):
         twin.load(path)
 
 

@@ -51,7 +51,8 @@ def _exact(urdf: Path) -> ET.Element:
         # Damping, friction, springs: a model that has none must not meet them in the plant.
         for element in joint.findall("dynamics"):
             joint.remove(element)
-        _make_unit(joint.find("axis"))
+        if joint.get("type") != "fixed":  # whose axis may be of length 0
+            _make_unit(joint.find("axis"))
     for mesh in root.iter("mesh"):
         mesh.set("filename", found(mesh.get("filename", ""), urdf.absolute().parent))
     return root

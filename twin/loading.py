@@ -39,7 +39,7 @@ def _folders_with(file: str) -> tuple[str, ...]:
 
 def robot_title(name: str) -> str:
     """What the robot of that name is."""
-    return _facts(_home(name))["title"]
+    return robot_facts(_home(name))["title"]
 
 
 def load(name_or_path: str | Path) -> Robot:
@@ -79,7 +79,7 @@ def _is_table(path: Path) -> bool:
     return path.name.endswith("dh.toml")
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def robot_facts(path: Path) -> dict[str, Any]:
     """The contents of a robot.toml or a dh.toml; `RobotError` if there is a fault in them."""
     from urdf import dh_facts, facts
     from urdf.schema import FactsError
@@ -113,7 +113,7 @@ def _from_urdf(path: Path) -> Robot:
 
 
 def _from_toml(path: Path) -> Robot:
-    facts = _facts(path)
+    facts = robot_facts(path)
     if _is_table(path):
         from twin.dh_robots import robot_of_table
 

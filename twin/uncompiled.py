@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from twin import kernels
+from twin import kernels, loops
 from twin.robot import Robot
 
 
@@ -31,6 +31,8 @@ def uncompiled(robot: Robot) -> Robot:
     for title, names in samples.items():
         functions[f"{title}_batch"] = _over_rows(functions[title], len(names))
         functions[f"{title}_one"] = lambda *_: False
+    if robot.loops:
+        functions["loop_gaps"] = _loop_gaps(robot)
     robot.__dict__["kernels"] = SimpleNamespace(**functions)  # where cached_property looks first
     return robot
 
@@ -60,6 +62,13 @@ def _run_on_numbers(robot: Robot, kernel: kernels.Kernel) -> Callable[..., None]
         on = kernels.Symbols(robot.tree, robot.G, robot.g0, _Numbers(dict(zip(names, values, strict=True))))
         for target, value in kernel.trace(on):
             out[tuple(int(index) for index in re.findall(r"\d+", target))] = value
+
+    return run
+
+
+def _loop_gaps(robot: Robot) -> Callable[..., None]:
+    def run(q_tree: np.ndarray, out: np.ndarray) -> None:
+        out[:] = loops.gaps(robot, q_tree).ravel()
 
     return run
 

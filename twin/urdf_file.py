@@ -20,8 +20,10 @@ from twin.errors import RobotError
 from twin.tree import Tree, frozen, inertial_parameters, possible_moments, transformed_parameters
 from twin.urdf_document import read_document
 
-KEPT = {"link": ("inertial",), "joint": ("parent", "child", "origin", "axis", "limit", "mimic")}
+KEPT = {"link": ("inertial",), "joint": ("parent", "child", "origin", "axis", "limit")}
 MOVING = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+NOISE = 1e-15
+"""Moments of inertia that are nothing, in [kg m^2]: such stand in files for links that are frames."""
 SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
 
 
@@ -139,6 +141,8 @@ def parsed(path: Path, root: ET.Element) -> Any:
     """
     import urchin
 
+    if root.find("link") is None:
+        raise RobotError(f"{path} has no <link>, expected at least a base")
     for joint in root.iterfind("joint"):
         if joint.get("type") not in SUPPORTED:
             raise RobotError(
@@ -201,7 +205,7 @@ def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
     if not np.all(np.isfinite(tensor)) or not np.all(np.isfinite(T)):
         raise RobotError(f"{where} has an inertial element that is not finite")
     moments, axes = np.linalg.eigh(tensor)
-    slack = 1e-6 * moments[2]  # what rounding to six printed digits can do
+    slack = 1e-6 * abs(moments[2]) + NOISE  # what rounding to six printed digits can do
     if mass == 0 and not moved:
         return np.zeros(10)
     if mass == 0 and np.any(tensor != 0):
