@@ -11,6 +11,7 @@ import twin
 from scenarios import bounds, registry
 from scenarios.base import Config, Metric
 from scenarios.command_line import main
+from scenarios.motion_range import beyond_passive_range, random_positions
 from scenarios.tracking import agreement_metrics, follow, sampled
 from scenarios.tracking_error import joint_error
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
@@ -209,12 +210,31 @@ def test_ignoring_the_parallelogram_costs_centimetres():
 
 
 def test_a_robot_without_a_loop_has_no_parallelogram_to_show():
+@pytest.mark.parametrize(("free_time", "expected"), [(0.1, 0.1), (5.0, 0.531)])
+def test_the_fall_ends_where_the_parallelogram_would_fold_and_says_so(free_time, expected):
+    scenario = registry.find("parallelogram")
+    config = scenario.Config(start="hanging", free_time=free_time, duration=0.1)
+    log = scenario.run(config)
+    length = next(m for m in scenario.metrics(log) if m.name == "length of the free motion")
+    assert length.value == pytest.approx(expected, rel=1e-12)
+    q, qd = log.arrays["free_engine"][-1]
+    now, soon = beyond_passive_range(log.robot, np.array([q, q + 2 * config.time_step * qd]))
+    assert now <= 0
+    assert (soon > 0) == (free_time > 1)
+
+
     scenario = registry.find("parallelogram")
     with pytest.raises(RobotError, match="robot 'irb140' has no closed loop"):
         scenario.run(scenario.Config(robot="irb140"))
 
 
 @pytest.mark.parametrize(
+def test_a_range_between_joints_that_the_ranges_of_the_joints_do_not_allow_is_told():
+    robot = dataclasses.replace(twin.load("irb1400"), passive_min=np.deg2rad([150.0, -180.0]))
+    with pytest.raises(RobotError, match=r"robot 'irb1400': no positions .* the ranges of its joints"):
+        random_positions(robot, np.random.default_rng(0), 3)
+
+
     ("name", "settings", "error", "told"),
     [
         ("joint_tracking", {"controller": "lqr"}, UnknownNameError, "unknown controller 'lqr'"),
@@ -225,6 +245,10 @@ def test_a_robot_without_a_loop_has_no_parallelogram_to_show():
         ("model_agreement", {"seed": -1}, ValueError, "seed"),
         ("model_agreement", {"free_time": 1e-4}, ValueError, "at least one time step, 0.001 s, got 0.0001 s"),
         ("pose_path", {"csv": "nowhere.csv"}, RecordingError, "nowhere.csv"),
+        ("parallelogram", {"free_time": 1e-4}, ValueError, "at least one time step, 0.001 s, got 0.0001 s"),
+        ("parallelogram", {"free_time": np.nan}, ValueError, "finite free time in s, got nan"),
+        ("parallelogram", {"model": "closed"}, UnknownNameError, "known are exact, no_rod, open_chain"),
+        ("parallelogram", {"speed_fraction": 1.1}, ValueError, "above 0 and up to 1, got 1.1"),
     ],
 )
 def test_a_bad_setting_is_refused_when_it_is_made(name, settings, error, told):
