@@ -209,7 +209,6 @@ def test_ignoring_the_parallelogram_costs_centimetres():
     assert error["open_chain"] > 0.05
 
 
-def test_a_robot_without_a_loop_has_no_parallelogram_to_show():
 @pytest.mark.parametrize(("free_time", "expected"), [(0.1, 0.1), (5.0, 0.531)])
 def test_the_fall_ends_where_the_parallelogram_would_fold_and_says_so(free_time, expected):
     scenario = registry.find("parallelogram")
@@ -223,18 +222,19 @@ def test_the_fall_ends_where_the_parallelogram_would_fold_and_says_so(free_time,
     assert (soon > 0) == (free_time > 1)
 
 
+def test_a_robot_without_a_loop_has_no_parallelogram_to_show():
     scenario = registry.find("parallelogram")
     with pytest.raises(RobotError, match="robot 'irb140' has no closed loop"):
         scenario.run(scenario.Config(robot="irb140"))
 
 
-@pytest.mark.parametrize(
 def test_a_range_between_joints_that_the_ranges_of_the_joints_do_not_allow_is_told():
     robot = dataclasses.replace(twin.load("irb1400"), passive_min=np.deg2rad([150.0, -180.0]))
     with pytest.raises(RobotError, match=r"robot 'irb1400': no positions .* the ranges of its joints"):
         random_positions(robot, np.random.default_rng(0), 3)
 
 
+@pytest.mark.parametrize(
     ("name", "settings", "error", "told"),
     [
         ("joint_tracking", {"controller": "lqr"}, UnknownNameError, "unknown controller 'lqr'"),
@@ -244,11 +244,11 @@ def test_a_range_between_joints_that_the_ranges_of_the_joints_do_not_allow_is_to
         ("model_agreement", {"states": 0}, ValueError, "states"),
         ("model_agreement", {"seed": -1}, ValueError, "seed"),
         ("model_agreement", {"free_time": 1e-4}, ValueError, "at least one time step, 0.001 s, got 0.0001 s"),
-        ("pose_path", {"csv": "nowhere.csv"}, RecordingError, "nowhere.csv"),
         ("parallelogram", {"free_time": 1e-4}, ValueError, "at least one time step, 0.001 s, got 0.0001 s"),
         ("parallelogram", {"free_time": np.nan}, ValueError, "finite free time in s, got nan"),
         ("parallelogram", {"model": "closed"}, UnknownNameError, "known are exact, no_rod, open_chain"),
         ("parallelogram", {"speed_fraction": 1.1}, ValueError, "above 0 and up to 1, got 1.1"),
+        ("pose_path", {"csv": "nowhere.csv"}, RecordingError, "nowhere.csv"),
     ],
 )
 def test_a_bad_setting_is_refused_when_it_is_made(name, settings, error, told):
