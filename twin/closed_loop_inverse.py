@@ -223,13 +223,27 @@ def track(
     return TrackedPath(samples, law.error(q, motion.T_base_tool))
 
 
-def _require_decay(K: Floats, period: float, integration: Integration) -> None:
-    """Raise `ValueError` where the polynomial that stands for exp(-K dt) in one step lets an error grow."""
-    step, term = np.eye(len(K)), np.eye(len(K))
+def step_decay(gain: Floats, period: float, integration: Integration) -> Floats:
+    """Return what one step of the integration makes of an error, for a path that stands still.
+
+    Args:
+        gain: K (m, m), in [1/s].
+        period: T, in [s].
+        integration: "euler", with `1 - K T`, or "runge-kutta", with the series of exp(-K T) up to T^4.
+
+    Returns:
+        (m, m).
+    """
+    step, term = np.eye(len(gain)), np.eye(len(gain))
     for order in range(1, ORDERS[integration] + 1):
-        term = term @ K * (-period / order)
+        term = term @ gain * (-period / order)
         step = step + term
-    factor = np.max(np.abs(np.linalg.eigvals(step)))
+    return step
+
+
+def _require_decay(K: Floats, period: float, integration: Integration) -> None:
+    """Raise `ValueError` where one step of the integration lets an error grow."""
+    factor = np.max(np.abs(np.linalg.eigvals(step_decay(K, period, integration))))
     if not factor < 1.0:
         raise ValueError(
             f"the gain is too high for steps of {period:g} s: with {integration} integration each step would "
