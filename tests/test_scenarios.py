@@ -25,6 +25,7 @@ CASES = [(*pair, controller) for pair in SUITED for controller in controllers.NA
 SHORT = {
     "gravity_hold": {"duration": 0.2},
     "joint_tracking": {"duration": 0.2},
+    "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},
     "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
     "parallelogram": {"free_time": 0.05, "duration": 0.2},
     "payload_mismatch": {},

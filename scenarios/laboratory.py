@@ -1,0 +1,169 @@
+"""The laboratory's scheme: a line, inverse kinematics by feedback, PD and forward dynamics.
+
+What it shows: the last exercise of the robotics laboratory in Ljubljana (manual, section 6, Figure 6.4), with
+an ABB arm for the youBot. The tool is to go along a straight line between two axes of the base frame, to the
+right and down, with trapezoidal speed. The joint angles come from the inverse analytic Jacobian with feedback
+of the error, `qd = J_A^-1 (xd + K e)`, in Euler steps of the control period (eq. 3.41, 3.45): no inverse
+kinematics in closed form is needed, and the line may begin beside the tool. PD, or another law, makes the
+arm's dynamics follow these angles. The run begins in motion, at the speed that the feedback asks for: a step
+of speed is more than any drive gives.
+
+What must hold: the error e at the start dies away as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T,
+and what the steps add to it stays under the bound of `twin.integration_drift`. The controller follows the
+joint angles within the bound of `scenarios.bounds`, computed torque to 1e-10 rad, and the engine does what
+the model foretells. (`--reference continuous` integrates by Runge-Kutta: there the law itself is wanted.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import controllers
+from scenarios import base
+from scenarios.base import Metric, option, positive
+from scenarios.gravity_hold import held_pose
+from scenarios.tracking import follow, tracking_metrics, with_arrays
+from twin.errors import RobotError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from twin.closed_loop_inverse import Integration, TrackedPath
+    from twin.log import Log
+    from twin.robot import Robot
+    from twin.sampling import Samples
+    from twin.straight_lines import StraightLine
+
+
+@dataclass(frozen=True)
+class Config(base.Config):
+    """Settings of the line and of the inverse kinematics."""
+
+    controller: str = option("pd", "control law", controllers.NAMES)
+    gain: float = option(10.0, "K of the inverse kinematics, in 1/s")
+    speed: float = option(0.25, "cruising speed of the tool along each of the two axes, in m/s")
+    acceleration: float = option(0.5, "acceleration of the tool along each of the two axes, in m/s^2")
+    distance: float = option(0.2, "how far the tool goes to the right, and as far down, in m")
+    start_error: float = option(0.005, "how far in front of the tool the line begins, in m")
+    pose: str | None = option(
+        None, "named pose that the arm starts in (default test_3; where the robot names none, a bent one)"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self.gain, "gain", "1/s")
+        positive(self.speed, "tool speed", "m/s")
+        positive(self.acceleration, "tool acceleration", "m/s^2")
+        positive(self.distance, "distance", "m")
+        positive(self.start_error, "start error", "m")
+
+    @property
+    def integration(self) -> Integration:
+        """How the inverse kinematics is integrated."""
+        return "euler" if self.reference == "consistent" else "runge-kutta"
+
+
+VARIANTS = (
+    Config(controller="computed_torque", reference="continuous"),
+    Config(controller="computed_torque", steps_per_period=2),
+    Config(controller="computed_torque", gain=50.0, start_error=0.002),
+)
+
+ALONG = np.array([0.0, -1.0, -1.0])
+BESIDE = np.array([1.0, 0.0, 0.0])
+ROUNDING = 1e-12  # m and rad, of the error of a pose
+DECAYED = 1e-3
+"""Of the error at the start: when no more than this is left, it is the drift that is looked at."""
+
+
+def suits(robot: Robot) -> bool:
+    """Whether the robot has the six joints that the tool's six coordinates need, and masses."""
+    return robot.n == 6 and robot.has_inertia
+
+
+def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
+    """The line, which begins beside the tool of an arm at q_start (6,), in [rad]."""
+    from twin.kinematics import forward_kinematics
+    from twin.straight_lines import straight_line
+
+    T = np.tile(forward_kinematics(robot, q_start), (2, 1, 1))
+    T[:, :3, 3] += config.start_error * BESIDE
+    T[1, :3, 3] += config.distance * ALONG
+    return straight_line(T[0], T[1], speed=config.speed, acceleration=config.acceleration)
+
+
+def reference(tracked: TrackedPath, config: Config) -> Samples:
+    """The joint motion for the controller, in the form that the settings ask for."""
+    from twin.sampling import consistent_from_positions
+
+    samples, T = tracked.samples, config.period
+    if config.reference == "continuous":
+        return samples
+    before, after = samples.q[0] - T * samples.qd[0], samples.q[-1] + T * samples.qd[-1]
+    return consistent_from_positions(samples.q, T, before=before, after=after)
+
+
+def run(config: Config) -> Log:
+    """Follow the line."""
+    from twin.closed_loop_inverse import FeedbackLaw, track
+    from twin.integration_drift import decayed_error, drift_bound
+    from twin.limits import check_limits
+
+    robot = config.load_robot()
+    if not suits(robot):
+        raise RobotError(
+            f"robot {robot.name!r} has {robot.n} joints{'' if robot.has_inertia else ' and no masses'}: the "
+            "line with an orientation takes six, and the dynamics take masses"
+        )
+    q_start, T, integration = held_pose(robot, config.pose), config.period, config.integration
+    path = tool_path(robot, q_start, config)
+    law = FeedbackLaw(robot, config.gain)
+    tracked = track(law, path, q_start, T, integration=integration)
+    samples = reference(tracked, config)
+    check_limits(robot, samples)
+    return with_arrays(
+        follow(config, samples, robot),
+        line_error=tracked.error,
+        decayed_error=decayed_error(law, tracked.error[0], len(samples.t), T, integration),
+        drift_bound=drift_bound(law, tracked.samples, path(samples.t), T, integration),
+    )
+
+
+def metrics(log: Log) -> tuple[Metric, ...]:
+    """How the inverse kinematics kept to the line, then how the arm kept to the inverse kinematics."""
+    return (*inverse_metrics(log), *tracking_metrics(log))
+
+
+def inverse_metrics(log: Log) -> tuple[Metric, ...]:
+    """The error of the inverse kinematics against its decay and its drift, and the tool's whole error."""
+    error, decayed, bound = (log.arrays[name] for name in ("line_error", "decayed_error", "drift_bound"))
+    left = "(1 - K T)^k" if log.arrays["consistent"] else "exp(-K t)"
+    added = Metric(
+        "inverse kinematics: error off its decay / bound",
+        float(np.max(np.abs(error - decayed) / (bound + ROUNDING))),
+        "",
+        1.0,
+        f"{left} of the first error is left, and the steps add up to T max|xdd - J_A_dot qd| / (2 K)",
+    )
+    whole = Metric(
+        "largest distance of the tool from its place on the line",
+        float(np.max(np.linalg.norm(log.pose_ref[:, :3] + error[:, :3] - log.pose[:, :3], axis=1))),
+        "m",
+        None,
+        "of the flange's centre: what the inverse kinematics and what the controller leave",
+    )
+    start = np.linalg.norm(decayed[0, :3])
+    late = np.linalg.norm(decayed[:, :3], axis=1) <= DECAYED * start
+    if not late.any():
+        return (added, whole)
+    drift = Metric(
+        "inverse kinematics: largest drift from the line",
+        float(np.max(np.linalg.norm(error[late, :3], axis=1))),
+        "m",
+        float(np.linalg.norm(bound[:3]) + DECAYED * start),
+        f"that bound, and the {DECAYED:g} of the first error that may be left by then",
+    )
+    return (added, drift, whole)
