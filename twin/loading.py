@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from twin import loops, recursion
-from twin.errors import LimitError, RobotError, UnknownNameError
+from twin import consistency, recursion
+from twin.errors import RobotError, UnknownNameError
 from twin.moved_mass import require_moved_mass
 from twin.robot import DH, PublishedPose, Rating, Robot
 from twin.tree import Loop, frozen
-
-CLOSED = 1e-9
-"""How far apart, in [m], the two points of a closed loop may be where the robot moves."""
 
 
 def robot_names() -> tuple[str, ...]:
@@ -142,8 +139,7 @@ def _from_toml(path: Path) -> Robot:
         rating=Rating(facts["rating"]["payload"], facts["rating"]["reach"]) if "rating" in facts else None,
         file=path,
     )
-    _require_closed_loops(path, robot)
-    _require_agreement(path, robot)
+    consistency.check(path, robot, facts)
     return robot
 
 
@@ -196,51 +192,3 @@ def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
         joints.append(joint)
         points.append(np.array(frames.R[joint]).T @ (np.array(point) - np.array(frames.o[joint])))
     return Loop(name, (joints[0], joints[1]), frozen(points))
-
-
-def _require_closed_loops(path: Path, robot: Robot) -> None:
-    """Raise `RobotError` where a loop, closed at the zero pose, opens when the robot moves."""
-    q = np.deg2rad(np.round(20 * np.sin(1.0 + np.arange(robot.n))))  # in no special position
-    for loop, gap in zip(robot.loops, loops.gaps(robot, robot.tree_positions(q)), strict=True):
-        distance = float(np.linalg.norm(gap))
-        if not distance < CLOSED:
-            first, second = (robot.tree.links[joint] for joint in loop.joints)
-            raise RobotError(
-                f"{path}: loop {loop.name!r} does not stay closed: at q = {np.rad2deg(q).round().tolist()} "
-                f"degrees {first} and {second} are {distance:.3g} m apart where they meet at the zero pose, "
-                f"expected less than {CLOSED:g} m; a row q of a passive joint, or {robot.name}.urdf, is wrong"
-            )
-
-
-def _require_agreement(path: Path, robot: Robot) -> None:
-    """Raise `RobotError` where a robot.toml contradicts itself or the URDF beside it."""
-    from twin.limits import check_position
-
-    dh = robot.dh
-    assert dh is not None
-    for name, q in robot.poses.items():
-        try:
-            check_position(robot, q)
-        except LimitError as error:
-            raise RobotError(f"{path}: pose {name!r}: {error}") from error
-    for name in robot.tour:
-        if name not in robot.poses:
-            raise RobotError(f"{path}: tour names the pose {name!r}, known are {', '.join(robot.poses)}")
-    q = np.linspace(0.1, 0.6, robot.n)  # in no special position
-    T_dh = np.eye(4)
-    for theta, d, a, alpha in zip(robot.S @ q + dh.theta0, dh.d, dh.a, dh.alpha, strict=True):
-        ct, st, ca, sa = math.cos(theta), math.sin(theta), math.cos(alpha), math.sin(alpha)
-        T_dh = T_dh @ [
-            [ct, -ca * st, sa * st, a * ct],
-            [st, ca * ct, -sa * ct, a * st],
-            [0, sa, ca, d],
-            [0, 0, 0, 1],
-        ]
-    at = recursion.placements(robot.tree, robot.tree_positions(q).tolist(), math)
-    R, p = recursion.tool_frame(robot.tree, recursion.world_frames(robot.tree, at), np.eye(4).tolist())
-    apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))
-    if not apart < 1e-9:
-        raise RobotError(
-            f"{path}: its DH table and {robot.name}.urdf differ by {apart:.3g} in the pose of the flange; "
-            "write the URDF anew with python -m urdf.build"
-        )

@@ -32,6 +32,29 @@ def gaps(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
     return np.array([recursion.loop_gap(loop, frames) for loop in robot.loops]).reshape(-1, 3)
 
 
+def gap_rates(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
+    """How fast each joint of the tree opens the loops: derivatives of `gaps`.
+
+    Args:
+        robot: with m loops.
+        q_tree: (n_tree,) positions of all joints of the tree, in [rad].
+
+    Returns:
+        (3 m, n_tree) in [m/rad] (of a prismatic joint in [1]); times `robot.G` it is 0 where loops stay
+        closed.
+    """
+    frames = _frames(robot, q_tree)
+    rates = np.zeros((len(robot.loops), 3, robot.tree.n))
+    for rate, loop in zip(rates, robot.loops, strict=True):
+        for side, sign in enumerate((1.0, -1.0)):
+            point = np.array(recursion.shared_point(loop, frames, side))
+            for joint in robot.tree.carriers(loop.joints[side]):
+                z = np.array(frames.z[joint])
+                revolute = robot.tree.kinds[joint] == "revolute"
+                rate[:, joint] += sign * (np.cross(z, point - frames.o[joint]) if revolute else z)
+    return rates.reshape(-1, robot.tree.n)
+
+
 def clearance(robot: Robot, loop: Loop, q: np.ndarray) -> float:
     """How far a loop is from folding flat, in [m]: 0 where the links that close it fall into line.
 
