@@ -103,6 +103,29 @@ def test_only_the_joint_that_is_free_is_named(arm, links, free):
         consistency._check_passive_joints(arm.file, robot)
 
 
+@pytest.mark.parametrize("joint", [0, 1])
+@pytest.mark.parametrize("end", ["passive_min", "passive_max"])
+def test_a_range_that_goes_through_the_fold(arm, joint, end):
+    """At 90 degrees; a simulation that passes it looks plausible and is worthless."""
+    sign = -1 if end == "passive_min" else 1
+    for degrees in (90, 91, 170):
+        limit = getattr(arm, end).copy()
+        limit[joint] = sign * np.deg2rad(degrees)
+        name = ("joint_elbow", "joint_rod")[joint]
+        with pytest.raises(
+            RobotError, match=rf"parallelogram folds flat before {name} is at {sign * degrees}"
+        ):
+            consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+    limit[joint] = sign * np.deg2rad(89.99)
+    consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+
+
+def test_a_passive_joint_that_never_moves_folds_nothing(arm):
+    G = arm.G.copy()
+    G[list(arm.passive)] = 0
+    consistency._check_folds(arm.file, replace(arm, G=G))
+
+
 @pytest.mark.parametrize("sliding", [(), (1, 3, 6)])
 def test_rates_are_the_derivatives_of_the_gaps(arm, rng, sliding):
     """Of any loops, by central differences; of joints that slide, too."""

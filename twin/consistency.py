@@ -25,6 +25,9 @@ CLOSED = 1e-9
 HELD = 1e-6
 """What a passive joint must open its loops by at least when the driven ones stand still, in [m/rad]."""
 
+FLAT = 1e-6
+"""A loop at the end of a passive range is this far from flat at least, relative to the zero pose."""
+
 AGREE = 1e-9
 """How far apart the two files may have the pose of the flange, in [m] and [1]."""
 
@@ -45,6 +48,7 @@ def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
     _check_limits(path, robot, facts)
     _check_closed_loops(path, robot)
     _check_passive_joints(path, robot)
+    _check_folds(path, robot)
     _check_poses(path, robot)
     _check_flange(path, robot)
 
@@ -112,6 +116,30 @@ def _check_passive_joints(path: Path, robot: Robot) -> None:
             f"{path}: no motor turns {' and '.join(names)} and no closed loop holds "
             f"{'it' if len(names) == 1 else 'them'}: expected a table [loop.<name>] that does"
         )
+
+
+def _check_folds(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where loops fold flat on the way from the zero pose to the end of a passive range.
+
+    There the rates of their gaps turn singular, and the determinant that they make with those of the zero
+    pose changes its sign.
+    """
+    if not robot.passive:
+        return
+    passive = list(robot.passive)
+    at_zero = loops.gap_rates(robot, robot.g0)[:, passive]
+    for joint, *ends in zip(passive, robot.passive_min, robot.passive_max, strict=True):
+        row = robot.G[joint]
+        for end in ends if row.any() else ():  # a joint that never moves has no way
+            q = row * (end - robot.g0[joint]) / (row @ row)  # the shortest way there
+            rates = loops.gap_rates(robot, robot.tree_positions(q))[:, passive]
+            if not np.linalg.det(at_zero.T @ rates) > FLAT * np.linalg.det(at_zero.T @ at_zero):
+                names = " and ".join(loop.name for loop in robot.loops)
+                raise RobotError(
+                    f"{path}: {names} folds flat before {robot.tree.names[joint]} is at "
+                    f"{np.rad2deg(end):.6g} degrees, which its range_deg allows: expected a range that ends "
+                    "well before the fold"
+                )
 
 
 def _check_poses(path: Path, robot: Robot) -> None:
