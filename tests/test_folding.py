@@ -14,6 +14,7 @@ from scenarios.motion_range import beyond_passive_range
 from tests.dh_arms import distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import LimitError
 from twin.joint_paths import joint_path
+from twin.limits import check_folding
 from twin.rotations import matrix_from_quaternion
 from twin.tool_paths import through_poses
 
@@ -127,6 +128,18 @@ def test_a_path_through_the_fold_between_two_good_poses_is_refused(irb1400):
         joint_path(irb1400, through_poses(T[[0, 2]]), near=ends[0])
     path = joint_path(irb1400, through_poses(T), near=ends[0])
     assert np.max(np.abs(path.checked.q[:, 2] - path.checked.q[:, 1])) < FOLD
+
+
+@pytest.mark.parametrize(
+    ("elbow_deg", "told"),
+    [(-80, "0.0295 m from"), (-100, "0.0295 m past"), (89, "0.00297 m from"), (91, "0.00297 m past")],
+)
+@pytest.mark.parametrize("column", [0.0, 2.5])
+def test_before_the_fold_and_past_it(irb1400, elbow_deg, told, column):
+    """Wherever the column has turned the loop's plane."""
+    q = np.array([column, 0.2, 0.2 + np.deg2rad(elbow_deg), 0.0, 0.0, 0.0])
+    with pytest.raises(LimitError, match=rf": link_rod would be {told} folding parallelogram flat"):
+        check_folding(irb1400, q)
 
 
 def test_a_start_in_the_fold_is_named(irb1400):

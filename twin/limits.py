@@ -117,13 +117,14 @@ def _combination(robot: "Robot", joint: int) -> str:
 
 
 def _fold(robot: "Robot", joint: int, q: Floats) -> str:
-    """Return how near to flat the loop of a passive joint would be, as a part of a sentence."""
-    from twin.loops import clearance
+    """Return how far from flat the loop of a passive joint would be, as a part of a sentence."""
+    from twin.loops import clearance, is_past_fold
 
     for loop in robot.loops:
         if joint in loop.joints:
             link = robot.tree.links[loop.joints[0]]
-            return f": {link} would be {clearance(robot, loop, q):.3g} m from folding {loop.name} flat"
+            where = "past" if is_past_fold(robot, loop, q) else "from"
+            return f": {link} would be {clearance(robot, loop, q):.3g} m {where} folding {loop.name} flat"
     return ""
 
 

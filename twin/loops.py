@@ -66,10 +66,26 @@ def clearance(robot: Robot, loop: Loop, q: np.ndarray) -> float:
         loop: one of `robot.loops`.
         q: (n,) joint positions, in [rad].
     """
+    return float(np.linalg.norm(_across(robot, loop, q)))
+
+
+def is_past_fold(robot: Robot, loop: Loop, q: np.ndarray) -> bool:
+    """Whether a loop is beyond the place where it folds flat, as seen from the zero pose.
+
+    Args:
+        robot: the loop's.
+        loop: one of `robot.loops`.
+        q: (n,) joint positions, in [rad].
+    """
+    return bool(_across(robot, loop, q) @ _across(robot, loop, np.zeros(robot.n)) < 0)
+
+
+def _across(robot: Robot, loop: Loop, q: np.ndarray) -> np.ndarray:
+    """A vector (3,) as long as the clearance, in [m], along the loop's axis; in the first link's frame."""
     frames = _frames(robot, robot.tree_positions(q))
     first, second = (np.array(frames.o[joint]) for joint in loop.joints)
     along = np.array(recursion.shared_point(loop, frames, 0)) - first
-    return float(np.linalg.norm(np.cross(second - first, along)) / np.linalg.norm(along))
+    return np.cross(second - first, along) @ frames.R[loop.joints[0]] / np.linalg.norm(along)
 
 
 def _frames(robot: Robot, q_tree: np.ndarray) -> recursion.WorldFrames:
