@@ -53,6 +53,12 @@ def test_limits_are_those_of_the_driven_joints(arm):
     assert len(set(arm.tau_max)) == 6
 
 
+def test_a_robot_is_shown_in_one_line(arm):
+    joints = "joint_1, joint_2, joint_3, joint_4, joint_5, joint_6"
+    assert repr(arm) == f"<Robot irb1400: {joints}>"
+    assert repr(arm.with_payload(twin.Payload(5))) == f"<Robot irb1400: {joints}, with 5 kg>"
+
+
 def test_a_loop_that_does_not_close_at_the_zero_pose(altered):
     with refused(
         r"robot\.toml: loop\.parallelogram is not closed at the zero pose: the point of link\.rod is "

@@ -139,6 +139,10 @@ class Robot:
     file: Path | None = None
     has_inertia: bool = True
 
+    def __repr__(self) -> str:
+        load = "" if self.payload is None else f", with {self.payload.mass:g} kg"
+        return f"<Robot {self.name}: {', '.join(self.joint_names)}{load}>"
+
     @property
     def n(self) -> int:
         """Number of joints that the pendant shows."""
