@@ -130,7 +130,11 @@ def test_robot_toml_with_an_unknown_key_or_a_short_row(tmp_path):
     ("old", "new", "message"),
     [
         ("d = [0.352", "d = [0.452", r"DH table and irb140\.urdf differ by 0\.1 in the pose of the flange"),
-        ("q_deg = [28.79", "q_deg = [288", r"pose 'test_1': joint_1 would be at 288 deg .*its range is -180 deg"),
+        (
+            "q_deg = [28.79",
+            "q_deg = [288",
+            r"pose 'test_1': joint_1 would be at 288 deg .*its range is -180 deg",
+        ),
     ],
 )
 def test_robot_toml_that_contradicts_its_urdf(tmp_path, old, new, message):
