@@ -11,7 +11,8 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
     [joint.<name>]  a joint between other links, or one that no motor drives ("passive"): the links' keys in
                     [link.*], a point `at` on its axis, and the axis; a passive joint's angle is the
                     row `q` times the pendant's angles, and stays within `range_deg`
-    [loop.<name>]   two links that share a point `at`, given as a point of the one and of the other
+    [loop.<name>]   two links that share a point `at`, given as a point of the one and of the other; every
+                    passive joint needs a loop that holds it, and a range that ends before the loop folds flat
 
 A link's mass properties are those of the CAD (`mass_1000`, its mass at 1000 kg/m^3, follows from the volume
 where it is left out), or those of a homogeneous `solid`. Points are in the base frame at the zero pose, and
