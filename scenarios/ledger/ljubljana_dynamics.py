@@ -16,6 +16,7 @@ from scenarios.ledger.ljubljana_arms import Floats, arm, configurations, table
 from scenarios.ledger.ljubljana_newton_euler import LabArm, lab_torques, robot_of
 from scenarios.ledger.norrlof_jacobians import times
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
+from twin.dh_frames import dh_transforms
 from twin.dynamics import forward_dynamics, inverse_dynamics, mass_matrix
 from twin.robot import DH, Robot
 from twin.uncompiled import uncompiled
@@ -116,18 +117,21 @@ def origin_of_centres(item: Item) -> Finding:
 
 @computes("B-NEconv")
 def first_offset(item: Item) -> Finding:
-    """The manual's recursion with r_1 in frame 1, and with r_1 as printed, against the arm of its own table.
+    """r_1 by the table; the recursion with it and with r_1 as printed, against the arm of that table.
 
-    Of the right form also the results of the three tests, which the manual does not print.
+    Of that arm also the results of the three tests, which the manual does not print.
     """
-    lab = printed_arm()
-    right = lab._replace(r=np.array(item.inputs["r_in_own_frame"]))
-    youbot = robot_of(lab)
-    found = [by_library(youbot, test) for test in tests()]
-    misprinted = [largest(by_manual(lab, t) - x) for t, x in zip(tests(), found, strict=True)]
-    differences = [by_manual(right, t) - x for t, x in zip(tests(), found, strict=True)]
+    lab, r = printed_arm(), np.array(item.inputs["r_in_own_frame"])
+    A = dh_transforms(lab.dh, configurations(3) + lab.dh.theta0)
+    by_table = np.einsum("nkji,nkj->nki", A[..., :3, :3], A[..., :3, 3])
+    own_arm = robot_of(lab)
+    found = [by_library(own_arm, test) for test in tests()]
+    right, printed = (
+        [by_manual(way, test) - x for test, x in zip(tests(), found, strict=True)]
+        for way in (lab._replace(r=r), lab)
+    )
     ours = against_printed(item, np.vstack(found))
-    return Finding(ours.computed, largest(ours.residual, *differences), min(misprinted))
+    return Finding(ours.computed, largest(ours.residual, r - by_table, *right), min(map(largest, printed)))
 
 
 @computes("B-I")
@@ -189,11 +193,12 @@ def direct_dynamics(item: Item) -> Finding:
 
 @computes("B-6.96")
 def friction_at_constant_speed(item: Item) -> Finding:
-    """Torques at constant speed (6.96): (6.94) must find no acceleration with them."""
+    """Torques at constant speed: Coulomb friction eats F_s |qd|, and (6.94) finds no acceleration."""
     robot, fv, Fs = arm("youbot3"), printed_arm().fv, np.array(item.inputs["Fs"])
     q, qd, _ = random_states(robot)
-    friction = fv * qd + Fs * np.sign(qd)
-    without = inverse_dynamics(robot, q, qd, 0 * qd)
-    right, printed = without + friction, without + fv * qd + Fs
-    errors = (largest(forward_dynamics(robot, q, qd, tau - friction)) for tau in (right, printed))
+    smooth = inverse_dynamics(robot, q, qd, 0 * qd) + fv * qd
+    errors = []
+    for coulomb in (Fs * np.sign(qd), Fs + 0 * qd):
+        qdd = forward_dynamics(robot, q, qd, smooth + coulomb - fv * qd - Fs * np.sign(qd))
+        errors.append(largest(coulomb * qd - Fs * np.abs(qd), qdd))
     return Finding(f"{len(q)} states", *errors)
