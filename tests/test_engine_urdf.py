@@ -15,6 +15,7 @@ from twin.engine import Simulation
 from twin.engine_urdf import engine_urdf
 from twin.kinematics import forward_kinematics, jacobian
 from twin.robot import Payload
+from twin.uncompiled import uncompiled
 from twin.urdf_writer import rpy_from_matrix
 
 
@@ -97,12 +98,29 @@ def test_a_file_in_order_keeps_every_number(irb140):
     for tag in ("link", "joint"):
         texts = [
             {
-                e.get("name"): ET.canonicalize(ET.tostring(e, encoding="unicode").strip())
+                e.get("name"): ET.canonicalize(ET.tostring(e, encoding="unicode"), strip_text=True)
                 for e in root.findall(tag)
             }
             for root in (ours, theirs)
         ]
         assert texts[0] == texts[1]
+
+
+def test_a_file_without_line_breaks_keeps_its_names_and_numbers(load, rng):
+    """PyBullet reads lines of 8 kB and puts a line break between them, wherever that is."""
+    n = 60
+    links = "".join(f'<link name="l{i}">{inertial(1.23456789)}</link>' for i in range(n + 1))
+    joints = "".join(
+        f'<joint name="j{i}" type="revolute"><parent link="l{i}"/><child link="l{i + 1}"/>'
+        f'<origin xyz="0 0 0.123456789"/><axis xyz="{i % 2} {(i + 1) % 2} 0"/>'
+        '<limit lower="-1" upper="1" effort="10" velocity="1"/></joint>'
+        for i in range(n)
+    )
+    robot = uncompiled(load(f'<robot name="long">{links}{joints}</robot>'))
+    q = rng.uniform(-1, 1, n)
+    with Simulation(robot) as simulation:
+        simulation.reset(q)
+        np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(robot, q), atol=1e-13)
 
 
 def test_files_are_not_cached_by_their_path(irb140, tmp_path):

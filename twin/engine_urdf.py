@@ -1,9 +1,10 @@
 """The URDF text that the engine loads: the robot's own file, in the form that PyBullet reads exactly.
 
 PyBullet reads most URDFs nearly right.  What it reads exactly is a tensor in principal axes that a body can
-have to the last bit, an `<inertial>` on every link, unit joint axes, and links in order from the base.  A
-foreign file is brought into that form here; one that has it keeps every number as it stands.  A robot that is
-known by a DH table has no file: its tree is written down (`twin/urdf_writer.py`).
+have to the last bit, an `<inertial>` on every link, unit joint axes, links in order from the base, and short
+lines: longer ones it breaks after every 8 kB, be it within a number or a name.  A foreign file is brought into
+that form here; one that has it keeps every number as it stands.  A robot that is known by a DH table has no
+file: its tree is written down (`twin/urdf_writer.py`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def engine_urdf(robot: Robot) -> str:
     if robot.payload is not None:
         _add_payload(root, robot, robot.payload)
     _put_parents_first(root)
+    ET.indent(root, space="")  # a line an element
     return ET.tostring(root, encoding="unicode")
 
 
