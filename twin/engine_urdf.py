@@ -2,9 +2,9 @@
 
 PyBullet reads most URDFs nearly right.  What it reads exactly is a tensor in principal axes that a body can
 have to the last bit, an `<inertial>` on every link, unit joint axes, links in order from the base, and short
-lines: longer ones it breaks after every 8 kB, be it within a number or a name.  A foreign file is brought into
-that form here; one that has it keeps every number as it stands.  A robot that is known by a DH table has no
-file: its tree is written down (`twin/urdf_writer.py`).
+lines: longer ones it breaks after every 8 kB, be it within a number or a name.  A foreign file is brought
+into that form here; one that has it keeps every number as it stands.  A robot that is known by a DH table has
+no file: its tree is written down (`twin/urdf_writer.py`).
 """
 
 from __future__ import annotations
