@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=16)
-def arm_constants(robot: "Robot") -> tuple[tuple[float, ...], NDArray[np.float64], NDArray[np.float64]]:
+def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return what the kernel needs of an arm of the family.
 
     Remembered for the last robots asked for (they are immutable): the checks cost as much as twenty poses.
@@ -30,7 +30,8 @@ def arm_constants(robot: "Robot") -> tuple[tuple[float, ...], NDArray[np.float64
         robot: any robot.
 
     Returns:
-        arm: d1, a1, a2, a3, d4, d6 in [m], sin alpha_3, -sin alpha_4.
+        arm: (8,) d1, a1, a2, d6 and the forearm's length hypot(a3, d4) in [m]; the forearm's direction in
+            frame 3, seen in the arm's plane, in [rad]; sin alpha_3; -sin alpha_4.
         theta0: (6,) DH angles at q = 0, in [rad].
         inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0, whole numbers.
 
@@ -64,5 +65,7 @@ def arm_constants(robot: "Robot") -> tuple[tuple[float, ...], NDArray[np.float64
     # Then a full turn of any DH angle is full turns of joints, and the other way round.
     if not (np.all(np.rint(robot.S) == robot.S) and abs(abs(np.linalg.det(robot.S)) - 1.0) <= 1e-9):
         raise RobotError(f"{outside} S must hold whole numbers and have determinant 1 or -1")
-    arm = dh.d[0], dh.a[0], dh.a[1], dh.a[2], dh.d[3], dh.d[5], np.sign(dh.alpha[2]), -np.sign(dh.alpha[3])
-    return tuple(map(float, arm)), np.array(dh.theta0), np.rint(np.linalg.inv(robot.S))
+    sigma, kappa = np.sign(dh.alpha[2]), -np.sign(dh.alpha[3])
+    forearm, beta = math.hypot(dh.a[2], dh.d[3]), math.atan2(-sigma * dh.d[3], dh.a[2])
+    arm = np.array([dh.d[0], dh.a[0], dh.a[1], dh.d[5], forearm, beta, sigma, kappa])
+    return arm, np.array(dh.theta0), np.ascontiguousarray(np.rint(np.linalg.inv(robot.S)))

@@ -3,15 +3,19 @@
 Here are the rules, checks and broadcasting; the solution itself is in `twin.spherical_wrist`.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from twin import spherical_wrist
 from twin.arm_family import arm_constants
-from twin.batch import joint_vectors
+from twin.batch import WORTH_A_THREAD, joint_vectors
+from twin.joint_turns import choose_nearest
 from twin.kernel_cache import compiled
 from twin.kinematics import tool_pose
 from twin.robot import Robot
+from twin.spherical_wrist import solve
+from twin.threads import in_chunks
 
 BRANCHES = tuple(
     f"wrist centre {axis_1} axis 1, {lower_arm} the lower arm, axis 5 {axis_5}"
@@ -69,71 +73,127 @@ def inverse_kinematics(
         ValueError: an array of the wrong shape, a pose that is not rigid within 1e-9 (or NaN), a NaN in near.
         RobotError: the arm has no DH table, or one outside the family above.
     """
-    arm, theta0, inverse_S = arm_constants(robot)
+    limits = bool(limits)
+    if near is None and T_flange_tool is None:
+        q = np.empty((8, 6))
+        try:
+            if _one_pose(T_base_tool, _packed(robot, limits), q):
+                return q
+        except TypeError:  # no array of float64 in one piece: the long way copies it, or says what is wrong
+            pass
+    constants = _constants(robot, limits)
     T = _poses(T_base_tool)
     if T_flange_tool is not None:
         T = T @ np.linalg.inv(tool_pose(T_flange_tool))
-    (q_near,) = joint_vectors(robot, near=np.zeros(6) if near is None else near)
+    if near is None:
+        q = np.empty((*T.shape[:-2], 8, 6))
+        _solve(T.reshape(-1, 4, 4), constants, q.reshape(-1, 8, 6))
+        return q
 
-    # Copies, all writable and contiguous: the kernel is compiled once for each combination of array types.
+    (q_near,) = joint_vectors(robot, near=near)
     batch = np.broadcast_shapes(T.shape[:-2], q_near.shape[:-1])
+    # Copies, all writable and contiguous: the kernel is compiled once for each combination of array types.
     T = np.array(np.broadcast_to(T, (*batch, 4, 4)), order="C").reshape(-1, 4, 4)
     q_near = np.array(np.broadcast_to(q_near, (*batch, 6)), order="C").reshape(-1, 6)
-    q_max = np.array(robot.q_max) if limits else np.full(6, np.inf)
-    q_min = np.array(robot.q_min) if limits else -q_max
-    theta_free = np.clip(q_near, q_min, q_max) @ robot.S.T + theta0
-
-    q = np.empty((len(T), 8, 6))
-    spherical_wrist.solve(T, arm, theta0, inverse_S, theta_free, q_near, q_min, q_max, q)
-    if limits and robot.passive:
-        _drop_folded(robot, q)
-    if near is None:
-        return q.reshape(*batch, 8, 6)
-    nearest = np.empty((len(T), 6))
-    spherical_wrist.choose_nearest(q, q_near, nearest)
+    arm, theta0, inverse_S, bounds, _, _, folding = constants
+    theta_free = np.clip(q_near, *bounds) @ robot.S.T + theta0
+    q, nearest = np.empty((len(T), 8, 6)), np.empty((len(T), 6))
+    _solve(T, (arm, theta0, inverse_S, bounds, theta_free, q_near, folding), q)
+    choose_nearest(q, q_near, nearest)
     return nearest.reshape(*batch, 6)
 
 
-def _drop_folded(robot: Robot, q: NDArray[np.float64]) -> None:
-    """Put NaN into the rows of q (N, 8, 6) that bring a passive joint beyond its range."""
-    angles, slack = robot.passive_angles(q), spherical_wrist.LIMIT_TOLERANCE
-    inside = (angles >= robot.passive_min - slack) & (angles <= robot.passive_max + slack)
-    q[~inside.all(axis=-1)] = np.nan
+@lru_cache(maxsize=32)
+def _constants(robot: Robot, limits: bool) -> tuple[NDArray[np.float64], ...]:
+    """Return what `solve` asks for between the poses and the result, for solutions near q = 0."""
+    arm, theta0, inverse_S = arm_constants(robot)
+    bounds, folding = np.array([[-np.inf] * 6, [np.inf] * 6]), np.empty((0, 9))
+    if limits:
+        passive = list(robot.passive)
+        bounds = np.array([robot.q_min, robot.q_max])
+        ranges = robot.g0[passive], robot.passive_min, robot.passive_max
+        folding = np.ascontiguousarray(np.column_stack([robot.G[passive], *ranges]))
+    q_near = np.zeros((1, 6))
+    theta_free = np.clip(q_near, *bounds) @ robot.S.T + theta0
+    return arm, theta0, inverse_S, bounds, theta_free, q_near, folding
+
+
+@lru_cache(maxsize=32)
+def _packed(robot: Robot, limits: bool) -> NDArray[np.float64]:
+    """Return these one after the other: each array that is handed over costs a tenth of a microsecond."""
+    packed = np.concatenate([array.ravel() for array in _constants(robot, limits)])
+    _one_pose(np.eye(4), packed, np.empty((8, 6)))
+    if hasattr(_one_pose, "disable_compile"):
+        _one_pose.disable_compile()  # for arrays of other types
+    return packed
+
+
+def _solve(
+    T: NDArray[np.float64], constants: tuple[NDArray[np.float64], ...], q: NDArray[np.float64]
+) -> None:
+    """Fill q (N, 8, 6) with the solutions of poses (N, 4, 4), shared between the cores."""
+    *fixed, theta_free, q_near, folding = constants
+
+    def work(part: slice) -> None:
+        own = [rows[part] if len(rows) > 1 else rows for rows in (theta_free, q_near)]
+        solve(T[part], *fixed, *own, folding, q[part])
+
+    in_chunks(work, len(T), WORTH_A_THREAD)
 
 
 def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
-    """Return T_base_tool as an array of rigid poses of shape (..., 4, 4)."""
-    T = np.array(T_base_tool, dtype=np.float64, order="C")
+    """Return T_base_tool as an array of rigid poses of shape (..., 4, 4), writable and in one piece."""
+    T = np.asarray(T_base_tool, dtype=np.float64)
     if T.shape[-2:] != (4, 4):
         raise ValueError(f"expected T_base_tool of shape (..., 4, 4), got {T.shape}")
+    if not T.flags.carray:
+        T = np.array(T, order="C")
+    if _all_rigid(T.reshape(-1, 4, 4)):
+        return T
     finite = np.isfinite(T)
     if not np.all(finite):
         where = np.argwhere(~finite)[0]
         raise ValueError(f"expected T_base_tool to be finite, got {T[tuple(where)]} at {where.tolist()}")
-    errors = _rigidity_errors(T.reshape(-1, 4, 4)).reshape(T.shape[:-2])
-    wrong = np.argwhere(~(errors <= RIGID_TOLERANCE))
-    if len(wrong):
-        where, deviation = wrong[0].tolist(), errors[tuple(wrong[0])]
-        raise ValueError(
-            f"expected T_base_tool{where or ''} to be rigid within {RIGID_TOLERANCE:g} (a right-handed "
-            f"rotation, last row 0 0 0 1), got a deviation of {deviation:.3g}"
-        )
-    return T
+    errors = np.array([_rigidity_error(pose) for pose in T.reshape(-1, 4, 4)]).reshape(T.shape[:-2])
+    where = np.argwhere(~(errors <= RIGID_TOLERANCE))[0].tolist()
+    raise ValueError(
+        f"expected T_base_tool{where or ''} to be rigid within {RIGID_TOLERANCE:g} (a right-handed "
+        f"rotation, last row 0 0 0 1), got a deviation of {errors[tuple(where)]:.3g}"
+    )
 
 
 @compiled
-def _rigidity_errors(T):
-    """Return (N,) how far poses (N, 4, 4) are from rigid, as a sum of deviations."""
-    errors = np.empty(len(T))
-    for n in range(len(T)):
-        R = T[n]
-        error = abs(R[3, 0]) + abs(R[3, 1]) + abs(R[3, 2]) + abs(R[3, 3] - 1.0)
-        for i in range(3):
-            j, k = (i + 1) % 3, (i + 2) % 3
-            # Row i is a unit vector and the cross product of the next two.
-            error += abs(R[i, 0] ** 2 + R[i, 1] ** 2 + R[i, 2] ** 2 - 1.0)
-            for c in range(3):
-                d, e = (c + 1) % 3, (c + 2) % 3
-                error += abs(R[i, c] - (R[j, d] * R[k, e] - R[j, e] * R[k, d]))
-        errors[n] = error
-    return errors
+def _one_pose(T, packed, q):
+    """Fill q (8, 6) with the solutions of one pose; false, and nothing is done, if it is no pose (4, 4)."""
+    if T.shape != (4, 4) or not _rigidity_error(T) <= RIGID_TOLERANCE:
+        return False
+    arm, theta0, inverse_S = packed[:8], packed[8:14], packed[14:50].reshape(6, 6)
+    bounds, theta_free, q_near = packed[50:62].reshape(2, 6), packed[62:68], packed[68:74]
+    folding = packed[74:].reshape((len(packed) - 74) // 9, 9)
+    one = T.reshape(1, 4, 4), theta_free.reshape(1, 6), q_near.reshape(1, 6), q.reshape(1, 8, 6)
+    solve(one[0], arm, theta0, inverse_S, bounds, one[1], one[2], folding, one[3])
+    return True
+
+
+@compiled
+def _all_rigid(T):
+    """Return whether poses (N, 4, 4) are rigid and finite."""
+    rigid = True
+    for pose in range(len(T)):
+        rigid = rigid and _rigidity_error(T[pose]) <= RIGID_TOLERANCE
+    return rigid
+
+
+@compiled
+def _rigidity_error(T):
+    """Return how far a pose is from rigid, as a sum of deviations; NaN or infinite if it is not finite."""
+    error = abs(T[3, 0]) + abs(T[3, 1]) + abs(T[3, 2]) + abs(T[3, 3] - 1.0)
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        error += 0.0 * T[i, 3]
+        # Row i is a unit vector and the cross product of the next two.
+        error += abs(T[i, 0] ** 2 + T[i, 1] ** 2 + T[i, 2] ** 2 - 1.0)
+        for c in range(3):
+            d, e = (c + 1) % 3, (c + 2) % 3
+            error += abs(T[i, c] - (T[j, d] * T[k, e] - T[j, e] * T[k, d]))
+    return error

@@ -7,6 +7,7 @@ have no file, so a generated module is written to the user's cache folder and im
 from __future__ import annotations
 
 import atexit
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -23,13 +24,32 @@ COMPLETE = "COMPLETE = True\n"
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function with numba, its machine code kept where anything can be written."""
+    """Compile a function with numba, its machine code kept where anything can be written.
+
+    It lets go of Python's lock while it runs.  It may call compiled functions that its file imports by name:
+    numba itself would go on with the kept code after a change in their files.
+    """
     from numba import njit
 
     try:
-        return njit(cache=True)(function)
+        made: Any = njit(cache=True, nogil=True)(function)
     except RuntimeError:  # neither the package's folder nor the home can be written: not kept, then
-        return njit(function)
+        return njit(nogil=True)(function)
+    if hasattr(made, "py_func"):
+        made.sources = _sources(function)
+        own_key = made._cache._index_key
+        made._cache._index_key = lambda *asked: (*own_key(*asked), made.sources)
+    return made
+
+
+def _sources(function: Callable[..., Any]) -> str:
+    """A digest of the files from which a function's own file imports compiled functions; theirs count too."""
+    called = {v.py_func: v.sources for v in function.__globals__.values() if hasattr(v, "sources")}
+    digest = hashlib.sha256()
+    for file, sources in sorted({(f.__code__.co_filename, sources) for f, sources in called.items()}):
+        if file != function.__code__.co_filename:
+            digest.update(Path(file).read_bytes() + sources.encode())
+    return digest.hexdigest()
 
 
 def imported(name: str, text: Callable[[], str]) -> ModuleType:

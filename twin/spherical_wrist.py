@@ -7,12 +7,17 @@ from the printed ones, so that the pose is met to round-off everywhere: theta_3 
 products instead of arccos, which loses half the digits near full stretch, and theta_6 from the orientation
 that remains after theta_4 and theta_5, which makes up for a theta_4 that is ill-defined close to the wrist
 singularity.
+
+An angle is found as a direction (y, x), and the arc tangents of the directions of a block of poses are taken
+all at once, which costs a tenth.  The direction of an angle that is undefined is (0, 0).
 """
 
 import math
 
 import numpy as np
 
+from twin.arc_tangents import arc_tangents
+from twin.joint_turns import LIMIT_TOLERANCE, joint_angles_of, principal
 from twin.kernel_cache import compiled
 
 REACH_TOLERANCE = 1e-12
@@ -27,14 +32,12 @@ SINGULAR_TOLERANCE = 1e-13
 It is some hundred roundings wide, and the most by which the pose is then missed.
 """
 
-LIMIT_TOLERANCE = 1e-12
-"""An angle beyond its limit by no more than this, in [rad], is rounding and is put onto the limit."""
-
-TURN = 2.0 * math.pi
+BLOCK = 32
+"""Poses at a time: what is known of them then stays in the processor's nearest memory."""
 
 
 @compiled
-def solve(T, arm, theta0, inverse_S, theta_free, q_near, q_min, q_max, q):
+def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, q):
     """Fill in all solutions of a batch of poses.
 
     Args:
@@ -42,38 +45,46 @@ def solve(T, arm, theta0, inverse_S, theta_free, q_near, q_min, q_max, q):
         arm: from `twin.arm_family.arm_constants`.
         theta0: (6,) DH angles at q = 0, in [rad].
         inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0.
-        theta_free: (N, 6) DH angles that axes 1, 2 and 4 take where they are undefined, in [rad].
+        limits: (2, 6) lower and upper joint limits in [rad], infinite for none.
+        theta_free: (N, 6) DH angles that axes 1, 2 and 4 take where they are undefined, in [rad]; of this
+            and of q_near one row (1, 6) will do for all poses.
         q_near: (N, 6) joint angles whose nearest representative modulo 2 pi is wanted, in [rad].
-        q_min: (6,) lower joint limits in [rad], minus infinity for none.
-        q_max: (6,) upper joint limits in [rad], infinity for none.
-        q: (N, 8, 6) joint angles in [rad], the result.
+        folding: (p, 9) of each passive joint its row of G, its angle at q = 0 and its range, in [rad].
+        q: (N, 8, 6) joint angles in [rad], the result, NaN rows for none.
     """
-    for sample in range(len(T)):
-        _dh_angles(T[sample], arm, theta_free[sample], q[sample])
-        for row in range(8):
-            _joint_angles(q[sample, row], theta0, inverse_S, q_near[sample], q_min, q_max)
+    for start in range(0, len(T), BLOCK):
+        end = min(start + BLOCK, len(T))
+        block = 8 * (end - start)
+        theta, work, near = np.empty((6, block)), np.empty((6, block)), np.empty((6, block))
+        free = theta_free[start:end] if len(theta_free) > 1 else theta_free
+        _dh_angles(T[start:end], arm, free, work, theta)
+        for joint in range(6):
+            if len(q_near) == 1:
+                near[joint] = q_near[0, joint]
+            else:
+                for column in range(block):
+                    near[joint, column] = q_near[start + column // 8, joint]
+        joint_angles_of(theta, theta0, inverse_S, near, limits[0], limits[1], work)
+        for column in range(block):
+            _take_solution(work, column, folding, q[start + column // 8, column % 8])
 
 
 @compiled
-def choose_nearest(q, q_near, nearest):
-    """Fill in, for each sample, the solution with the least sum of squared joint differences.
-
-    Args:
-        q: (N, 8, 6) solutions in [rad], NaN rows for none.
-        q_near: (N, 6) joint angles to stay close to, in [rad].
-        nearest: (N, 6) the result, NaN where all rows are.
-    """
-    for sample in range(len(q)):
-        nearest[sample] = np.nan
-        least = np.inf
-        for row in range(8):
-            distance = 0.0
-            for joint in range(6):
-                difference = q[sample, row, joint] - q_near[sample, joint]
-                distance += difference * difference
-            if distance < least:
-                least = distance
-                nearest[sample] = q[sample, row]
+def _take_solution(q, column, folding, solution):
+    """Copy a column of q (6, N) to solution (6,), all of it NaN if any of it or a passive joint is out."""
+    total = 0.0
+    for joint in range(6):
+        solution[joint] = q[joint, column]
+        total += q[joint, column]
+    inside = total == total
+    for passive in range(len(folding)):
+        angle = folding[passive, 6]
+        for joint in range(6):
+            angle += folding[passive, joint] * solution[joint]
+        beyond = max(folding[passive, 7] - angle, angle - folding[passive, 8])
+        inside = inside and beyond <= LIMIT_TOLERANCE
+    if not inside:
+        solution[:] = math.nan
 
 
 @compiled
@@ -86,11 +97,15 @@ def main_axes(p_wrist, arm, theta_free, theta):
         theta_free: (6,) DH angles that axes 1 and 2 take where they are undefined, in [rad].
         theta: (N, 4, 3) DH angles in (-pi, pi], the result: rows `2 * rear + elbow`, NaN for none.
     """
+    y, x, angle = np.empty(8), np.empty(8), np.empty(8)
     for sample in range(len(p_wrist)):
-        _main_axes(p_wrist[sample], arm, theta_free, theta[sample])
+        p = p_wrist[sample]
+        _main_directions((p[0], p[1], p[2]), arm, theta_free, y, x, 0)
+        arc_tangents(y, x, angle)
         for row in range(4):
+            angles = _main_angles(y, x, angle, 0, row, arm, theta_free)
             for axis in range(3):
-                theta[sample, row, axis] = _principal(theta[sample, row, axis])
+                theta[sample, row, axis] = principal(angles[axis])
 
 
 @compiled
@@ -102,86 +117,119 @@ def wrist_axes(R_36, arm, theta_free, theta, singular):
         arm: from `twin.arm_family.arm_constants`.
         theta_free: (6,) DH angles; that of axis 4 is taken where it is undefined, in [rad].
         theta: (N, 2, 3) DH angles in (-pi, pi], the result: row 0 with theta_5 in [0, pi].
-        singular: (N,) whole numbers, the result: 0, or 1 and -1 as `_wrist` returns them.
+        singular: (N,) whole numbers, the result: 0, or 1 and -1 as `_wrist_directions` returns them.
     """
+    directions, angle = np.empty((6, 2)), np.empty(2)
     for sample in range(len(R_36)):
-        R, rows = R_36[sample], theta[sample]
+        R = R_36[sample]
         U = R[0, 0], R[0, 1], R[0, 2], R[1, 0], R[1, 1], R[1, 2], R[2, 2]
-        singular[sample] = _wrist(U, arm, theta_free[3], rows)
-        for row in range(2):
-            for axis in range(3):
-                rows[row, axis] = _principal(rows[row, axis])
+        singular[sample] = _wrist_directions(U, arm, theta_free[3], directions, 0)
+        for axis in range(3):
+            arc_tangents(directions[axis], directions[3 + axis], angle)
+            if axis == 0 and singular[sample] != 0:
+                angle[:] = theta_free[3]
+            for row in range(2):
+                theta[sample, row, axis] = principal(angle[row])
 
 
 @compiled
-def _dh_angles(T, arm, theta_free, theta):
-    """Fill theta (8, 6) with the DH angles of the eight solutions, NaN rows for none."""
-    d6 = arm[5]
-    # The wrist centre, Norrlöf eq. (2.28).
-    p_wrist = T[0, 3] - d6 * T[0, 2], T[1, 3] - d6 * T[1, 2], T[2, 3] - d6 * T[2, 2]
-    _main_axes(p_wrist, arm, theta_free, theta[::2])
-    for row in range(0, 8, 2):
-        if math.isnan(theta[row, 2]):
-            theta[row : row + 2] = np.nan
-            continue
-        U = _wrist_orientation(T, theta[row, 0], theta[row, 1] + theta[row, 2], arm)
-        _wrist(U, arm, theta_free[3], theta[row : row + 2, 3:])
-        theta[row + 1, :3] = theta[row, :3]
+def _dh_angles(T, arm, theta_free, directions, theta):
+    """Fill in the DH angles of all solutions of a block of n poses.
 
-
-@compiled
-def _main_axes(p_wrist, arm, theta_free, theta):
-    """Fill the first three columns of theta (4, >= 3), rows `2 * rear + elbow`, NaN rows for none."""
-    d1, a1, a2, a3, d4, _, sigma, _ = arm
-    px, py, height = p_wrist[0], p_wrist[1], p_wrist[2] - d1
-    forearm = math.hypot(a3, d4)
-    beta = math.atan2(-sigma * d4, a3)  # direction of the forearm in frame 3, seen in the arm's plane
-    length = abs(a2) + forearm
-    radius = math.hypot(px, py)
-
-    for rear in range(2):
-        side = 1.0 - 2.0 * rear
-        theta_1 = math.atan2(side * py, side * px) if radius > SINGULAR_TOLERANCE * length else theta_free[0]
-        # The arm's plane: x forward from axis 2, y down (axes x and y of DH frame 1).
-        x, y = math.cos(theta_1) * px + math.sin(theta_1) * py - a1, -height
-        for elbow in range(2):
-            row = 2 * rear + elbow
-            theta_2, phi = _two_link(x, y, a2, forearm, elbow, theta_free[1])
-            theta[row, 0] = math.nan if math.isnan(phi) else theta_1
-            theta[row, 1] = theta_2
-            theta[row, 2] = phi - beta
-
-
-@compiled
-def _two_link(x, y, a2, forearm, elbow, theta_2_free):
-    """Return theta_2 and the bend phi of the forearm against the lower arm; NaN out of reach.
-
-    With `1 - cos phi` and `1 + cos phi` as products, phi keeps the digits near 0 and pi that arccos loses.
-    Within rounding of full stretch or fold it is 0 or pi exactly, so that both elbows are the same.
+    Args:
+        T: (n, 4, 4) flange poses, rigid.
+        arm: from `twin.arm_family.arm_constants`.
+        theta_free: (n, 6), or (1, 6) for all poses.
+        directions: (6, 8 n) space for y of three angles and x of three angles.
+        theta: (6, 8 n) the result: column `8 * pose + row`, NaN in some of it for no solution.
     """
-    distance = math.hypot(x, y)
+    y, x, angle, d6 = directions[0], directions[3], theta[5], arm[3]
+    for pose in range(len(T)):
+        R, free = T[pose], theta_free[pose if len(theta_free) > 1 else 0]
+        # The wrist centre, Norrlöf eq. (2.28).
+        p_wrist = R[0, 3] - d6 * R[0, 2], R[1, 3] - d6 * R[1, 2], R[2, 3] - d6 * R[2, 2]
+        _main_directions(p_wrist, arm, free, y, x, 8 * pose)
+    arc_tangents(y, x, angle)
+    for pose in range(len(T)):
+        free = theta_free[pose if len(theta_free) > 1 else 0]
+        for row in range(4):
+            theta_1, theta_2, theta_3 = _main_angles(y, x, angle, 8 * pose, row, arm, free)
+            for column in (8 * pose + 2 * row, 8 * pose + 2 * row + 1):
+                theta[0, column], theta[1, column], theta[2, column] = theta_1, theta_2, theta_3
+    for column in range(0, 8 * len(T), 2):
+        theta_23 = theta[1, column] + theta[2, column]
+        U = _wrist_orientation(T[column // 8], theta[0, column], theta_23, arm)
+        free = theta_free[column // 8 if len(theta_free) > 1 else 0]
+        _wrist_directions(U, arm, free[3], directions, column)
+    for axis in range(3):
+        arc_tangents(directions[axis], directions[3 + axis], theta[3 + axis])
+    for column in range(8 * len(T)):
+        if y[column] == 0.0 and x[column] == 0.0:
+            theta[3, column] = theta_free[column // 8 if len(theta_free) > 1 else 0, 3]
+
+
+@compiled
+def _main_directions(p_wrist, arm, theta_free, y, x, at):
+    """Put eight directions of a wrist centre into y and x from index `at` on.
+
+    They are, in front and behind: theta_1; the wrist centre seen from axis 2 against the horizontal, and
+    against the lower arm; and half the bend of the forearm against the lower arm, from the square roots of
+    `1 - cos phi` and `1 + cos phi` as products: phi keeps the digits near 0 and pi that arccos loses. Within
+    rounding of full stretch or fold it is 0 or pi exactly, so that both elbows are the same.
+    """
+    d1, a1, a2, forearm = arm[0], arm[1], arm[2], arm[4]
+    px, py, height = p_wrist[0], p_wrist[1], p_wrist[2] - d1
     outer, inner = abs(a2) + forearm, abs(abs(a2) - forearm)
     slack, rounding = REACH_TOLERANCE * outer, SINGULAR_TOLERANCE * outer
-    if not inner - slack <= distance <= outer + slack:
-        return math.nan, math.nan
-    bent = straight = 0.0  # 2 |a2| forearm (1 - cos phi) and 2 |a2| forearm (1 + cos phi), for a2 > 0
-    if distance < outer - rounding:
-        bent = (outer - distance) * (outer + distance)
-    if distance > inner + rounding:
-        straight = (distance - inner) * (distance + inner)
-    phi = 2.0 * math.atan2(math.sqrt(bent), math.sqrt(straight))
-    if a2 < 0.0:
+    radius = math.sqrt(px * px + py * py)
+    for rear in range(2):
+        side = 1.0 - 2.0 * rear
+        if radius > rounding:
+            y[at + rear], x[at + rear], along = side * py, side * px, side * radius
+        else:
+            y[at + rear] = x[at + rear] = 0.0
+            along = math.cos(theta_free[0]) * px + math.sin(theta_free[0]) * py
+        # The arm's plane: forward and down from axis 2 (axes x and y of DH frame 1).
+        forward, down = along - a1, -height
+        distance = math.sqrt(forward * forward + down * down)
+        bent = straight = 0.0  # the roots of 2 |a2| forearm (1 - cos phi) and 2 |a2| forearm (1 + cos phi)
+        if distance < outer - rounding:
+            bent = math.sqrt((outer - distance) * (outer + distance))
+        if distance > inner + rounding:
+            straight = math.sqrt((distance - inner) * (distance + inner))
+        if not inner - slack <= distance <= outer + slack:
+            straight = math.nan
+        scale = np.divide(forearm if a2 > 0.0 else -forearm, straight * straight + bent * bent)
+        cosine, sine = (straight - bent) * (straight + bent), 2.0 * bent * straight
+        if distance > rounding:
+            y[at + 2 + rear], x[at + 2 + rear] = down, forward
+            y[at + 4 + rear], x[at + 4 + rear] = scale * sine, a2 + scale * cosine
+        else:
+            y[at + 2 + rear] = x[at + 2 + rear] = y[at + 4 + rear] = x[at + 4 + rear] = 0.0
+        y[at + 6 + rear], x[at + 6 + rear] = bent, straight
+
+
+@compiled
+def _main_angles(y, x, angle, at, row, arm, theta_free):
+    """Return theta_1 to theta_3 of row `2 * rear + elbow`, from the angles of `_main_directions`."""
+    rear, other_elbow = row // 2, row % 2 == 1
+    bent, straight = y[at + 6 + rear], x[at + 6 + rear]
+    if math.isnan(straight):
+        return math.nan, math.nan, math.nan
+    undefined = y[at + rear] == 0.0 and x[at + rear] == 0.0
+    theta_1 = theta_free[0] if undefined else angle[at + rear]
+    elevation, against_arm, phi = angle[at + 2 + rear], angle[at + 4 + rear], 2.0 * angle[at + 6 + rear]
+    if arm[2] < 0.0:
         phi -= math.pi  # the link points along minus x of its own frame
-    if elbow == 1 and bent > 0.0 and straight > 0.0:
-        phi = -phi
-    if distance <= rounding:
-        return theta_2_free, phi
-    return math.atan2(y, x) - math.atan2(forearm * math.sin(phi), a2 + forearm * math.cos(phi)), phi
+    if other_elbow and bent > 0.0 and straight > 0.0:
+        against_arm, phi = -against_arm, -phi
+    undefined = y[at + 2 + rear] == 0.0 and x[at + 2 + rear] == 0.0
+    return theta_1, theta_free[1] if undefined else elevation - against_arm, phi - arm[5]
 
 
 @compiled
 def _wrist_orientation(T, theta_1, theta_23, arm):
-    """Return what `_wrist` needs of U = R03^T R06, Norrlöf eq. (2.46): first two rows, and u33."""
+    """Return what `_wrist_directions` needs of U = R03^T R06, Norrlöf eq. (2.46): first two rows, and u33."""
     sigma = arm[6]
     c1, s1, c23, s23 = math.cos(theta_1), math.sin(theta_1), math.cos(theta_23), math.sin(theta_23)
     # The columns of R06 along x (forward) and z (axis 2) of frame 1; its y axis is down, minus the last row.
@@ -192,48 +240,30 @@ def _wrist_orientation(T, theta_1, theta_23, arm):
 
 
 @compiled
-def _wrist(U, arm, theta_4_free, theta):
-    """Fill theta (2, 3) with axes 4 to 6, from U = R36 = Rz(theta_4) Ry(kappa theta_5) Rz(theta_6).
+def _wrist_directions(U, arm, theta_4_free, directions, at):
+    """Put the directions of axes 4 to 6 into columns `at` and `at + 1`: y in rows 0 to 2, x in rows 3 to 5.
+
+    They are those of U = R36 = Rz(theta_4) Ry(kappa theta_5) Rz(theta_6), theta_5 of at least 0 first.
 
     Returns 0, or at the wrist singularity 1 where only theta_4 + theta_6 is determined (theta_5 = 0) and -1
     where only theta_4 - theta_6 is (theta_5 = pi).
     """
     u11, u12, u13, u21, u22, u23, u33 = U
     kappa = arm[7]
-    regular = math.hypot(u13, u23) > SINGULAR_TOLERANCE
+    sine = math.sqrt(u13 * u13 + u23 * u23)
+    regular = sine > SINGULAR_TOLERANCE
+    if regular:
+        scale = np.divide(kappa, sine)
+        c4, s4 = scale * u13, scale * u23
+    else:
+        c4, s4 = math.cos(theta_4_free), math.sin(theta_4_free)
+        sine = kappa * (c4 * u13 + s4 * u23)
+    y6, x6 = c4 * u21 - s4 * u11, c4 * u22 - s4 * u12
     for wrist in range(2):
-        sign = kappa * (1.0 - 2.0 * wrist)
-        theta_4 = math.atan2(sign * u23, sign * u13) if regular else theta_4_free
-        c4, s4 = math.cos(theta_4), math.sin(theta_4)
-        theta[wrist, 0] = theta_4
-        theta[wrist, 1] = kappa * math.atan2(c4 * u13 + s4 * u23, u33)
-        theta[wrist, 2] = math.atan2(c4 * u21 - s4 * u11, c4 * u22 - s4 * u12)
+        column, sign = at + wrist, -1.0 if regular and wrist == 1 else 1.0
+        directions[0, column], directions[3, column] = (sign * s4, sign * c4) if regular else (0.0, 0.0)
+        directions[1, column], directions[4, column] = sign * sine, u33
+        directions[2, column], directions[5, column] = sign * y6, sign * x6
     if regular:
         return 0
     return 1 if u33 > 0.0 else -1
-
-
-@compiled
-def _principal(angle):
-    """Return the representative of an angle modulo 2 pi that lies in (-pi, pi]."""
-    return angle - TURN * np.ceil((angle - math.pi) / TURN)
-
-
-@compiled
-def _joint_angles(angles, theta0, inverse_S, q_near, q_min, q_max):
-    """Turn DH angles (6,) in place into joint angles: within the limits, nearest to q_near modulo 2 pi."""
-    theta = np.empty(6)
-    for joint in range(6):
-        theta[joint] = angles[joint] - theta0[joint]
-    for joint in range(6):
-        q = 0.0
-        for column in range(6):
-            q += inverse_S[joint, column] * theta[column]
-        q = _principal(q)
-        least = np.ceil((q_min[joint] - LIMIT_TOLERANCE - q) / TURN)
-        most = np.floor((q_max[joint] + LIMIT_TOLERANCE - q) / TURN)
-        if not least <= most:
-            angles[:] = np.nan
-            return
-        turns = min(max(np.rint((q_near[joint] - q) / TURN), least), most)
-        angles[joint] = min(max(q + turns * TURN, q_min[joint]), q_max[joint])
