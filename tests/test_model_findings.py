@@ -221,15 +221,36 @@ def test_a_robot_all_in_millimetres(write):
         ("<robot/>", "has no <link>"),
         (SOUND.replace('name="base"', 'name="elsewhere"'), "cannot be read as a URDF"),
         (
+            SOUND.replace("</robot>", '<link name="isle"/></robot>'),
+            "links 'base', 'isle' hang on no joint, expected one",
+        ),
+        (
             SOUND.replace('child link="two"', 'child link="one"'),
             "child of joints 'turn' and 'slide'|cannot be read",
         ),
-        (SOUND.replace('parent link="base"', 'parent link="two"'), "cannot be read as a URDF"),
+        (
+            SOUND.replace('parent link="base"', 'parent link="two"'),
+            "joints of links 'one', 'two' go round in a circle",
+        ),
         (SOUND.replace('"prismatic"', '"floating"'), "joint 'slide' is of type 'floating'"),
-        (SOUND.replace('ixx="0.004" iyy="0.03"', 'ixx="nan" iyy="0.03"'), "link 'one'|symmetric"),
+        (
+            SOUND.replace('ixx="0.004" iyy="0.03"', 'ixx="nan" iyy="0.03"'),
+            "'one' has <inertia ixx='nan'>, expected a number",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence(write, text, told):
     with pytest.raises(RobotError, match=told) as refused:
         check_model(write(text))
     assert "\n" not in str(refused.value)
+
+
+def test_a_length_that_is_no_number_is_told_once(write):
+    found = check_model(write(SOUND.replace('xyz="0.3 0 0"', 'xyz="nan 0 0"'))).findings
+    assert [told for _, told in found] == ["joint 'slide' has an origin that is not finite"]
+
+
+def test_a_folder_is_no_robot(tmp_path):
+    (tmp_path / "arm.urdf").mkdir()
+    with pytest.raises(RobotError, match=r"expected a robot file, .*arm\.urdf is a folder"):
+        check_model(tmp_path / "arm.urdf")

@@ -48,7 +48,7 @@ def findings(parts: Parts, masses_known: bool = True) -> Iterator[Finding]:
         masses_known: whether there are masses to speak of.
     """
     reach = robot_size(parts)
-    if not reach <= LARGE:
+    if reach > LARGE:  # what is not finite is an error of its own
         yield Finding(WARNING, f"the robot measures {reach:.4g} m: are its lengths in mm?")
     if masses_known:
         massless = [group.name for group in parts.groups if group.moves and group.mass == 0]

@@ -6,6 +6,7 @@ start, a zero byte at the end, elements for other programs that are not what the
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -30,6 +31,8 @@ def read_document(path: Path) -> ET.Element:
     Raises:
         RobotError: the file is missing, is not XML or no URDF, or a number in it is none.
     """
+    if path.is_dir():
+        raise RobotError(f"expected a robot file, {path} is a folder")
     if not path.is_file():
         raise RobotError(f"no such robot file: {path}")
     try:
@@ -64,12 +67,35 @@ def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
         if text is None:
             continue
         try:
-            right = len([float(word) for word in text.split()]) == count
+            numbers = [float(word) for word in text.split()]
         except ValueError:
-            right = False
-        if not right:
+            numbers = []
+        missing = element.tag == "inertia" and any(map(math.isnan, numbers))  # urchin: "not symmetric"
+        if len(numbers) != count or missing:
             expected = "a number" if count == 1 else f"{count} numbers"
             raise RobotError(
                 f"{path} cannot be read as a URDF: {owner.tag} {owner.get('name')!r} has "
                 f"<{element.tag} {name}={text!r}>, expected {expected}"
             )
+
+
+def check_connections(path: Path, root: ET.Element) -> None:
+    """Raise `RobotError` if there is more than one base, or if links hang on each other in a circle.
+
+    Joints that lack an end, or share one, are left to the loader.
+    """
+    names = [link.get("name") for link in root.iterfind("link")]
+    ends = [(joint.find("parent"), joint.find("child")) for joint in root.iterfind("joint")]
+    carried = {b.get("link"): a.get("link") for a, b in ends if a is not None and b is not None}
+    if len(carried) < len(ends) or not {*carried, *carried.values()} <= set(names):
+        return
+    bases = [name for name in names if name not in carried]
+    if len(bases) > 1:
+        told = ", ".join(map(repr, bases))
+        raise RobotError(f"{path}: links {told} hang on no joint, expected one such link, the base")
+    reached = set(bases)
+    for _ in names:
+        reached |= {child for child, parent in carried.items() if parent in reached}
+    circling = [repr(name) for name in names if name not in reached]
+    if circling:
+        raise RobotError(f"{path}: the joints of links {', '.join(circling)} go round in a circle")

@@ -18,7 +18,7 @@ import numpy as np
 
 from twin.errors import RobotError
 from twin.tree import Tree, frozen, inertial_parameters, possible_moments, transformed_parameters
-from twin.urdf_document import read_document
+from twin.urdf_document import check_connections, read_document
 
 KEPT = {"link": ("inertial",), "joint": ("parent", "child", "origin", "axis", "limit")}
 MOVING = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
@@ -137,7 +137,8 @@ def parsed(path: Path, root: ET.Element) -> Any:
     """The document as urchin reads it: its links without shapes, which move nothing.
 
     Raises:
-        RobotError: an element is missing, a name names nothing, or a joint is of a kind that is not known.
+        RobotError: an element is missing, a name names nothing, a joint is of a kind that is not known, or
+            links hang together otherwise than from one base.
     """
     import urchin
 
@@ -149,6 +150,7 @@ def parsed(path: Path, root: ET.Element) -> Any:
                 f"{path}: joint {joint.get('name')!r} is of type {joint.get('type')!r}, "
                 f"supported are {', '.join(SUPPORTED)}"
             )
+    check_connections(path, root)
     text = _File(ET.tostring(_what_moves(root)))
     try:
         with warnings.catch_warnings():
