@@ -1,3 +1,4 @@
+import os
 import shutil
 
 import numpy as np
@@ -5,6 +6,8 @@ import pytest
 
 import twin
 from tests.random_trees import interpreted
+
+os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
 
 NO_SERVER = "tests marked 'display' are left out: they need Xvfb, which is not installed"
 
