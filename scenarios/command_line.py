@@ -91,6 +91,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     listing = parsers.add_parser("list", help="show the robots, controllers and scenarios that there are")
     listing.set_defaults(parser=listing)
 
+    configs = {scenario.name: scenario.Config for scenario in scenarios}
     about = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
     run = parsers.add_parser(
         "run",
@@ -112,7 +113,8 @@ def _parser(scenarios: list[Scenario]) -> Parser:
         nargs="+",
         default=[],
         metavar="NAME",
-        help=f"control laws to run side by side: {', '.join(controllers.NAMES)} (default computed_torque)",
+        help=f"control laws to run side by side: {', '.join(controllers.NAMES)} "
+        f"(default {options.default('controller', configs)})",
     )
     files = run.add_argument_group("files (with several runs, their names are added to the file's)")
     files.add_argument(
@@ -122,7 +124,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
         "--picture", type=Path, metavar="FILE.png", help="draw the tracking error and the tool's path"
     )
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
-    options.add(run, {scenario.name: scenario.Config for scenario in scenarios})
+    options.add(run, configs)
 
     validate = parsers.add_parser(
         "validate",

@@ -68,7 +68,7 @@ def _add(
     kind = typing.get_type_hints(config)[item.name]
     help = item.metadata["help"].replace("%", "%%")
     if item.default is not None and kind is not bool:
-        help += f" (default {_default(item, configs)})"
+        help += f" (default {default(item.name, configs)})"
     if kind is bool:
         group.add_argument(
             flag(item.name), action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=help
@@ -85,16 +85,13 @@ def _add(
     )
 
 
-def _default(item: dataclasses.Field, configs: dict[str, type[Config]]) -> str:
+def default(name: str, configs: dict[str, type[Config]]) -> str:
     """The default of a field in every scenario that has it: once if they agree, else scenario by scenario."""
-    defaults = {
-        scenario: known[item.name].default
-        for scenario, config in configs.items()
-        if item.name in (known := fields(config))
-    }
-    if len(set(defaults.values())) <= 1:
-        return str(next(iter(defaults.values()), item.default))
-    return ", ".join(f"{default} in {scenario}" for scenario, default in defaults.items())
+    having = {scenario: fields(config) for scenario, config in configs.items()} or {"": fields(Config)}
+    defaults = {scenario: known[name].default for scenario, known in having.items() if name in known}
+    if len(set(defaults.values())) == 1:
+        return str(next(iter(defaults.values())))
+    return ", ".join(f"{value} in {scenario}" for scenario, value in defaults.items())
 
 
 def configs(given: dict[str, Any], config: type[Config], controllers: list[str]) -> list[Config]:

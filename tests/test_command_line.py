@@ -95,6 +95,9 @@ def test_help_of_a_scenario_says_what_it_shows_and_offers_its_settings(capsys):
             "toml or URDF (default irb140 in pose_path, irb1400 in parallelogram)",
         ),
         (["gravity_hold", "parallelogram"], "in s (default 4.0 in gravity_hold, 3.0 in parallelogram)"),
+        ([], "computed_torque (default computed_torque)"),
+        (["laboratory"], "computed_torque (default pd)"),
+        (["laboratory", "pose_path"], "(default pd in laboratory, computed_torque in pose_path)"),
         (["model_agreement", "parallelogram"], "in s (default 1.0 in model_agreement, 0.4 in parallelogram)"),
     ],
 )
