@@ -120,12 +120,27 @@ def test_what_has_no_real_time_of_acceleration_is_refused():
         acceleration_time(-1.0, 5.0, 0.1)
 
 
+def test_what_a_refusal_advises_is_accepted(rng):
+    """The six digits of the messages are rounded to the safe side."""
+    for way, a in rng.uniform(0.1, 2.0, (50, 2)) * 10.0 ** rng.integers(-4, 4, (50, 2)):
+        with pytest.raises(LimitError) as error:
+            cruising_trapezoid([0.0], [way], 2.0 * np.sqrt(a * way), a)
+        speed, stronger = map(float, re.findall(r"(?:most|least) (\S+)", str(error.value)))
+        cruising_trapezoid([0.0], [way], speed, a)
+        cruising_trapezoid([0.0], [way], 2.0 * np.sqrt(a * way), stronger)
+        with pytest.raises(LimitError) as error:
+            timed_trapezoid([0.0], [way], np.sqrt(way / a), a)
+        stronger, longer = map(float, re.findall(r"least (\S+)", str(error.value)))
+        timed_trapezoid([0.0], [way], np.sqrt(way / a), stronger)
+        timed_trapezoid([0.0], [way], longer, a)
+
+
 def test_a_linear_phase_of_negative_length_is_refused():
     with pytest.raises(LimitError) as error:
         cruising_trapezoid([0.0, 0.0], [1.0, -0.5], 0.4, 0.1, unit="m")
     assert str(error.value) == (
         "a way of 1 m is too short for 0.4 m/s at 0.1 m/s^2, speeding up and braking alone take 1.6 m; valid "
-        "are a speed of at most 0.316228 m/s or an acceleration of at least 0.16 m/s^2"
+        "are a speed of at most 0.316227 m/s or an acceleration of at least 0.16 m/s^2"
     )
     for speed, acceleration in ((0.4, 0.16), (np.sqrt(0.1), 0.1)):
         cruising_trapezoid([0.0, 0.0], [1.0, -0.5], speed, acceleration)

@@ -149,8 +149,8 @@ def cruising_trapezoid(
         raise LimitError(
             f"a way of {distance:.6g} {unit} is too short for {v:.6g} {unit}/s at {a:.6g} {unit}/s^2, "
             f"speeding up and braking alone take {v * v / a:.6g} {unit}; valid are a speed of at most "
-            f"{np.sqrt(a * distance):.6g} {unit}/s or an acceleration of at least "
-            f"{v * v / distance:.6g} {unit}/s^2"
+            f"{_at_most(np.sqrt(a * distance))} {unit}/s or an acceleration of at least "
+            f"{_at_least(v * v / distance)} {unit}/s^2"
         )
     duration = distance / v + v / a
     return Trapezoid(q0, q1, duration, min(v / a, 0.5 * duration))
@@ -179,8 +179,8 @@ def acceleration_time(distance: float, duration: float, acceleration: float, *, 
     if not least <= a * (1.0 + ROUND_OFF):
         raise LimitError(
             f"an acceleration of {a:.6g} {unit}/s^2 is too low for a way of {distance:.6g} {unit} in "
-            f"{duration:.6g} s; valid are an acceleration of at least {least:.6g} {unit}/s^2 or a duration "
-            f"of at least {2.0 * np.sqrt(distance / a):.6g} s"
+            f"{duration:.6g} s; valid are an acceleration of at least {_at_least(least)} {unit}/s^2 or a "
+            f"duration of at least {_at_least(2.0 * np.sqrt(distance / a))} s"
         )
     return _ramp(distance, duration, a)
 
@@ -189,6 +189,18 @@ def _ramp(distance: float, duration: float, a: float) -> float:
     """Return the lesser root of `a t (duration - t) = distance`, half of the duration where it has none."""
     root = np.sqrt(max(duration**2 - 4.0 * distance / a, 0.0))
     return min(2.0 * distance / a / (duration + float(root)), 0.5 * duration)
+
+
+def _at_least(value: float) -> str:
+    """Write a positive number with six digits, rounded up: whoever takes it at its word is not refused."""
+    digit = 10.0 ** (np.floor(np.log10(value)) - 5)
+    return f"{np.ceil(value / digit * (1.0 - 1e-12)) * digit:.6g}"
+
+
+def _at_most(value: float) -> str:
+    """Write a positive number with six digits, rounded down."""
+    digit = 10.0 ** (np.floor(np.log10(value)) - 5)
+    return f"{np.floor(value / digit * (1.0 + 1e-12)) * digit:.6g}"
 
 
 def _positive(value: float, name: str) -> float:
