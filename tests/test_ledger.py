@@ -106,7 +106,7 @@ def test_lost_entries_are_passed_over_and_computed_ones_must_be_numbers():
 
 def test_a_row_that_raises_fails_and_the_others_go_on(monkeypatch):
     def broken(item):
-        raise ValueError("no such pose")
+        raise ValueError("no such pose\nand what else a compiler tells")
 
     monkeypatch.setitem(computations(), "N-2.9", broken)
     found = list(rows([item for item in items() if item.id in ("N-2.8", "N-2.9")]))
@@ -158,13 +158,26 @@ def test_the_command_line_shows_chosen_items_and_writes_files(tmp_path, capsys):
     ("words", "told"),
     [
         (["--id", "T-FK4"], "unknown item 'T-FK4' of the ledger, near to it are"),
-        (["--source", "Craig"], "unknown source 'Craig': known are Norrlöf 1999"),
+        (["--source", "Craig"], "unknown source 'Craig': known are Norrlöf 1999; Norrlöf, lecture 3; "),
+        (["--source", "Kawasaki", "--id", "N-2.9"], "item 'N-2.9' is of Norrlöf 1999, not of 'Kawasaki'"),
         (["--json", "a.txt"], "--json"),
     ],
 )
 def test_wrong_use_is_told(words, told, capsys):
     assert main(["published", *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_names_may_be_typed_without_accents_and_capitals():
+    assert ledger_items.chosen("norrlof 1999", None) == ledger_items.chosen("Norrlöf 1999", None)
+    assert [item.id for item in ledger_items.chosen("NORRLÖF", ["n-2.9", "N-2.9"])] == ["N-2.9"]
+
+
+def test_a_number_that_is_not_printed_is_not_called_so(capsys):
+    assert main(["published", "--id", "L-home", "N-T2.1"]) == 0
+    text = capsys.readouterr().out
+    assert "held against: [600.0, 1000.0" in text
+    assert text.count("printed number: ") == 1
 
 
 def test_an_item_that_fails_fails_the_command(monkeypatch, capsys):

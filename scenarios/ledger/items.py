@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -94,23 +95,35 @@ def chosen(source: str | None, names: Sequence[str] | None) -> tuple[Item, ...]:
     """Some items of the ledger.
 
     Args:
-        source: a source, or a part of its name in any case; `None` for all.
-        names: ids; `None` for all.
+        source: a source, or a part of its name, in any case and without accents; `None` for all.
+        names: ids, likewise; `None` for all.
 
     Raises:
         UnknownNameError: there is no such source or item.
     """
-    known = items()
+    of_source = items()
     if source is not None:
-        known = tuple(item for item in known if source.casefold() in item.source.casefold())
-        if not known:
-            raise UnknownNameError(f"unknown source {source!r}: known are {', '.join(sources())}")
+        of_source = tuple(item for item in of_source if _plain(source) in _plain(item.source))
+        if not of_source:
+            raise UnknownNameError(f"unknown source {source!r}: known are {'; '.join(sources())}")
+    known = {_plain(item.id): item for item in of_source}
     for name in names or ():
-        if name not in (item.id for item in known):
-            near = difflib.get_close_matches(name, [item.id for item in known], 3)
-            hint = f", near to it are {', '.join(near)}" if near else ""
-            raise UnknownNameError(f"unknown item {name!r} of the ledger{hint}: irb-twin published lists all")
-    return tuple(item for item in known if names is None or item.id in names)
+        if _plain(name) in known:
+            continue
+        elsewhere = [item.source for item in items() if _plain(item.id) == _plain(name)]
+        if elsewhere:
+            raise UnknownNameError(f"item {name!r} is of {elsewhere[0]}, not of {source!r}")
+        near = difflib.get_close_matches(_plain(name), known, 3)
+        hint = f", near to it are {', '.join(known[key].id for key in near)}" if near else ""
+        raise UnknownNameError(f"unknown item {name!r} of the ledger{hint}: irb-twin published lists all")
+    wanted = None if names is None else {_plain(name) for name in names}
+    return tuple(item for key, item in known.items() if wanted is None or key in wanted)
+
+
+def _plain(name: str) -> str:
+    """A name as one may type it: in any case, without accents."""
+    letters = unicodedata.normalize("NFKD", name)
+    return "".join(letter for letter in letters if not unicodedata.combining(letter)).casefold()
 
 
 def sources() -> tuple[str, ...]:

@@ -64,7 +64,10 @@ def _in_full(row: Row) -> Iterator[RenderableType]:
         computed = np.array2string(computed, precision=12, suppress_small=True)
     for name, value in (
         ("printed", item.printed),
-        ("printed number", item.expected if np.size(item.expected) else ""),
+        (
+            "printed number" if item.verdict == "reproduced" else "held against",
+            item.expected if np.size(item.expected) else "",
+        ),
         ("right", item.right),
         ("inputs", item.inputs or ""),
         ("computed", computed),
@@ -92,7 +95,8 @@ def total(rows: Sequence[Row]) -> Text:
     broken = sum(not row.holds for row in rows)
     end = "all confirmed" if not broken else f"{broken} not confirmed"
     seconds = sum(row.seconds for row in rows)
-    return Text(f"{len(rows)} published items ({told}) in {seconds:.1f} s: {end}", "bold")
+    items = f"{len(rows)} published item{'' if len(rows) == 1 else 's'}"
+    return Text(f"{items} ({told}) in {seconds:.1f} s: {end}", "bold")
 
 
 def write_markdown(rows: Sequence[Row], path: Path) -> None:

@@ -112,7 +112,8 @@ def rows(chosen: Iterable[Item] | None = None) -> Iterator[Row]:
         try:
             finding = known[item.id](item)
         except Exception as fault:  # whatever goes wrong in one row: the others still count
-            error = f"{type(fault).__name__}: {fault}"
+            first_line, *_ = f"{fault}\n".splitlines()
+            error = f"{type(fault).__name__}: {first_line}"
         yield Row(item, finding, time.perf_counter() - start, error)
 
 
