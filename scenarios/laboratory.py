@@ -58,7 +58,8 @@ class Config(base.Config):
         positive(self.speed, "tool speed", "m/s")
         positive(self.acceleration, "tool acceleration", "m/s^2")
         positive(self.distance, "distance", "m")
-        positive(self.start_error, "start error", "m")
+        if not 0 <= self.start_error < float("inf"):
+            raise ValueError(f"expected a start error of at least 0 m, got {self.start_error}")
 
     @property
     def integration(self) -> Integration:

@@ -76,6 +76,13 @@ def test_pd_is_the_default_as_in_the_manual():
     assert 0.01 < whole.value < 0.2  # it sags
 
 
+def test_a_line_that_begins_at_the_tool_leaves_the_drift_alone():
+    log = laboratory.run(Config(controller="computed_torque", start_error=0.0, **QUICK))
+    assert broken(log) == []
+    assert log.arrays["line_error"][0].max() < 1e-15
+    assert 1e-6 < np.abs(log.arrays["line_error"]).max() < 1e-4
+
+
 def test_another_decay_than_the_laws_shows(log):
     """A gain that is off by 2 percent, no feedback at all, or a drift that is twice the bound."""
     assert not broken(log)
@@ -137,7 +144,7 @@ def test_which_robots_it_suits():
         ({"distance": 0.6}, LimitError, "joint_"),
         ({"gain": 2500.0}, ValueError, "the gain is too high for steps of 0.001 s: with euler integration"),
         ({"gain": 0.0}, ValueError, "expected a positive, finite gain in 1/s, got 0.0"),
-        ({"start_error": np.nan}, ValueError, "expected a positive, finite start error in m, got nan"),
+        ({"start_error": np.nan}, ValueError, "expected a start error of at least 0 m, got nan"),
         ({"speed": -1.0}, ValueError, "expected a positive, finite tool speed in m/s, got -1.0"),
     ],
 )
