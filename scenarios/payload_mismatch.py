@@ -75,6 +75,11 @@ def flange_poses(reach: float) -> NDArray:
     return T
 
 
+def suits(robot: Robot) -> bool:
+    """Whether it is known what the robot may carry, and how far it reaches."""
+    return robot.rating is not None
+
+
 def trajectory(robot: Robot, config: Config) -> Trajectory:
     """The joint motion of the carry."""
     from twin.joint_paths import joint_path

@@ -53,6 +53,11 @@ class Config(base.Config):
 VARIANTS = (Config(reference="continuous"), Config(steps_per_period=2), Config(steps_per_period=5))
 
 
+def suits(robot: Robot) -> bool:
+    """Whether the robot has test poses."""
+    return bool(robot.tour)
+
+
 def trajectory(robot: Robot, config: Config) -> Trajectory:
     """The joint motion of the tool path that the settings ask for."""
     from twin.joint_paths import joint_path

@@ -21,13 +21,14 @@ def planned(robots: Sequence[str]) -> list[tuple[Scenario, Config]]:
         robots: names, or paths of files.
 
     Raises:
-        TwinError: there is no such robot, or its file is wrong.
+        TwinError: there is no such robot, its file is wrong, or its masses are not known.
     """
     import twin
 
     runs = []
     for name in robots:
         robot = twin.load(name)
+        robot.require_inertia()
         for scenario in map(registry.find, registry.titles()):
             if not scenario.suits(robot):
                 continue

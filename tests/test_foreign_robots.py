@@ -12,6 +12,7 @@ from scenarios import registry
 from scenarios.command_line import main
 from scenarios.motion_range import finite_range, finite_speed
 from scenarios.tracking_error import joint_error
+from scenarios.validation import planned
 from twin.errors import RobotError
 
 FOREIGN = ("gravity_hold", "joint_tracking", "model_agreement")
@@ -112,6 +113,17 @@ def test_a_named_pose_that_is_missing_is_the_robot_s_fault_not_the_name_s(limitl
     scenario = registry.find("gravity_hold")
     with pytest.raises(RobotError):
         scenario.run(scenario.Config(robot=limitless, pose="test_3"))
+
+
+def test_validate_runs_what_suits_a_robot_without_poses_and_rating(limitless, capsys):
+    assert main(["validate", "--robot", limitless]) == 0
+    assert {scenario.name for scenario, _ in planned([limitless])} == set(FOREIGN)
+    assert {"pose_path", "payload_mismatch"} < {scenario.name for scenario, _ in planned(["irb140"])}
+
+
+def test_validate_refuses_a_robot_without_masses(capsys):
+    assert main(["validate", "--robot", "rx90"]) == 2
+    assert "robot 'rx90' has no dynamics" in capsys.readouterr().err
 
 
 def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monkeypatch, capsys):
