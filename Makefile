@@ -17,7 +17,7 @@ lint: $(VENV)/.lint  ## ruff and pyright
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 
-bench: $(VENV)/.test  ## speed beside Pinocchio and bare PyBullet, in one run
+bench: $(VENV)/.bench  ## speed beside other libraries, in one run
 	$(BIN)/python -m tests.bench
 
 clean:  ## remove the environment and what the tools left behind
@@ -34,6 +34,10 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.run

@@ -1,0 +1,20 @@
+"""PyBullet by itself, as who does without the twin's engine would use it, without what it prints."""
+
+from typing import Any
+
+from twin.robot import Robot
+from twin.silence import silence
+
+
+def loaded(robot: Robot) -> tuple[Any, int, list[int]]:
+    """A world of its own with the robot in it, the robot's number, and those of its moving joints."""
+    with silence():
+        import pybullet
+        from pybullet_utils.bullet_client import BulletClient
+
+        client: Any = BulletClient(pybullet.DIRECT)
+        flags = pybullet.URDF_USE_INERTIA_FROM_FILE
+        body = client.loadURDF(str(robot.urdf), useFixedBase=True, flags=flags)
+    client.setGravity(*robot.gravity)
+    numbers = range(client.getNumJoints(body))
+    return client, body, [i for i in numbers if client.getJointInfo(body, i)[2] != client.JOINT_FIXED]

@@ -1,0 +1,166 @@
+"""One call and a batch of the open arm, against Pinocchio, MuJoCo, PyBullet and roboticstoolbox."""
+
+from collections.abc import Callable, Iterator
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+
+import twin
+from tests.bench.bullet import loaded
+from tests.bench.timing import Row, compare, peer, same
+from tests.dh_arms import dh_frames
+from tests.peers import MuJoCo, Pinocchio
+from twin.kinematics import FLANGE
+from twin.robot import Robot
+
+BATCH = 100_000
+LOOPED = 2000
+"""Samples of the batch that a peer which takes one at a time is given in a Python loop."""
+
+
+def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+    """All comparisons of an open chain."""
+    arm = Pinocchio(robot.urdf, robot.joint_names)
+    assert list(arm.order) == list(range(robot.n))  # so that it needs no reordering
+    sample = np.random.default_rng(0).uniform(-1, 1, (3, robot.n))
+    yield from _inverse_dynamics(robot, arm.model, arm.data, sample, rounds)
+    yield from _other_dynamics(robot, arm.model, arm.data, sample, rounds)
+    yield from _kinematics(robot, arm.model, arm.data, sample[0], rounds)
+    yield from _batches(robot, arm.model, arm.data, rounds)
+
+
+def _inverse_dynamics(robot, model, data, sample, rounds):
+    q, qd, qdd = sample
+    kernels, out = robot.kernels, np.empty(robot.n)
+    inertial = (robot.inertias, robot.gravity)
+    expected = pin.rnea(model, data, q, qd, qdd)
+
+    def compiled():
+        kernels.inverse_dynamics(q, qd, qdd, *inertial, out)
+
+    def public():
+        return twin.inverse_dynamics(robot, q, qd, qdd)
+
+    def rnea():
+        return pin.rnea(model, data, q, qd, qdd)
+
+    compiled()
+    same(out, expected, 1e-12)
+    same(public(), expected, 1e-12)
+    single = {"rounds": rounds, "calls": 5000}
+    yield compare("inverse dynamics, compiled function", "pin.rnea", compiled, rnea, **single, goal=0.6)
+    yield compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single)
+
+    name = "inverse dynamics, public function"
+    call = _pybullet(robot, sample)
+    same(call(), expected, 1e-12)
+    yield compare(name, "PyBullet calculateInverseDynamics", public, call, **single)
+    toolbox = peer("roboticstoolbox")
+    if toolbox is not None:
+        call = _rne(toolbox, robot, sample)
+        same(call(), expected, 1e-12)
+        yield compare(name, "roboticstoolbox DHRobot.rne", public, call, **single)
+
+
+def _pybullet(robot: Robot, sample) -> Callable[[], object]:
+    client, body, _ = loaded(robot)
+    lists = [vector.tolist() for vector in sample]
+    return lambda: client.calculateInverseDynamics(body, *lists)
+
+
+def _rne(toolbox, robot: Robot, sample) -> Callable[[], object]:
+    """Its recursion over the DH table, the one of its two that is written in C."""
+    frames = dh_frames(robot.dh, robot.dh.theta0)
+    links, at = [], np.eye(4)
+    for joint in range(robot.n):
+        at = at @ robot.tree.T_parent_joint[joint]
+        T = np.linalg.inv(frames[joint]) @ at  # the link's frame in its DH frame
+        R, (m, *moments) = T[:3, :3], robot.inertias[joint]
+        c, (xx, yy, zz, xy, xz, yz) = np.array(moments[:3]) / m, moments[3:]
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        inertia -= m * (c @ c * np.eye(3) - np.outer(c, c))
+        table = {letter: getattr(robot.dh, letter)[joint] for letter in ("d", "a", "alpha")}
+        offset = robot.dh.theta0[joint]
+        links.append(toolbox.RevoluteDH(**table, offset=offset, m=m, r=R @ c + T[:3, 3], I=R @ inertia @ R.T))
+    arm = toolbox.DHRobot(links, gravity=robot.gravity)
+    return lambda: arm.rne(*sample)
+
+
+def _other_dynamics(robot, model, data, sample, rounds):
+    q, qd, tau = sample[0], sample[1], 50 * sample[2]
+    kernels, qdd, M = robot.kernels, np.empty(robot.n), np.empty((robot.n, robot.n))
+    inertial = (robot.inertias, robot.gravity)
+    single = {"rounds": rounds, "calls": 5000, "goal": 0.8}
+    kernels.mass_matrix(q, inertial[0], M)
+    same(np.triu(M), np.triu(pin.crba(model, data, q)), 1e-12)
+    yield compare(
+        "mass matrix, compiled function", "pin.crba",
+        lambda: kernels.mass_matrix(q, inertial[0], M), lambda: pin.crba(model, data, q), **single,
+    )  # fmt: skip
+    kernels.forward_dynamics(q, qd, tau, *inertial, qdd)
+    same(qdd, pin.aba(model, data, q, qd, tau), 1e-11)
+    yield compare(
+        "forward dynamics, compiled function", "pin.aba",
+        lambda: kernels.forward_dynamics(q, qd, tau, *inertial, qdd),
+        lambda: pin.aba(model, data, q, qd, tau), **single,
+    )  # fmt: skip
+
+
+def _kinematics(robot, model, data, q, rounds):
+    """Pinocchio leaves the poses of frames in its data: of all of them, or of the one that is asked for."""
+    kernels, T, J = robot.kernels, np.empty((4, 4)), np.empty((6, robot.n))
+    tool = model.getFrameId("tool0")
+
+    def pose():
+        pin.forwardKinematics(model, data, q)
+        pin.updateFramePlacement(model, data, tool)
+
+    pose()
+    kernels.tool_pose(q, FLANGE, T)
+    same(T, data.oMf[tool].homogeneous, 1e-12)
+    single = {"rounds": rounds, "calls": 5000}
+    ours = lambda: kernels.tool_pose(q, FLANGE, T)  # noqa: E731
+    yield compare("forward kinematics, compiled function", "pin.updateFramePlacement", ours, pose, **single)
+    theirs = lambda: pin.framesForwardKinematics(model, data, q)  # noqa: E731
+    yield compare(
+        "forward kinematics, compiled function", "pin.framesForwardKinematics", ours, theirs, **single
+    )
+
+    def frame_jacobian():
+        return pin.computeFrameJacobian(model, data, q, tool, pin.LOCAL_WORLD_ALIGNED)
+
+    kernels.jacobian(q, FLANGE, J)
+    same(J, frame_jacobian(), 1e-12)
+    yield compare(
+        "Jacobian, compiled function", "pin.computeFrameJacobian",
+        lambda: kernels.jacobian(q, FLANGE, J), frame_jacobian, **single,
+    )  # fmt: skip
+
+
+def _batches(robot, model, data, rounds):
+    many = np.random.default_rng(1).uniform(-1, 1, (3, BATCH, robot.n))
+    few = [tuple(np.array(vector) for vector in sample) for sample in many[:, :LOOPED].swapaxes(0, 1)]
+    found = twin.inverse_dynamics(robot, *many)[:LOOPED]
+    same(found, [pin.rnea(model, data, *sample) for sample in few], 1e-12)
+    other = MuJoCo(robot.urdf)
+    same(found, [other.inverse_dynamics(*sample) for sample in few], 1e-12)
+
+    def rnea():
+        for sample in few:
+            pin.rnea(model, data, *sample)
+
+    state, engine, inverse = other.data, other.model, mujoco.mj_inverse
+    q_state, qd_state, qdd_state = state.qpos, state.qvel, state.qacc
+
+    def mj_inverse():
+        for q, qd, qdd in few:
+            q_state[:], qd_state[:], qdd_state[:] = q, qd, qdd
+            inverse(engine, state)
+
+    for against, theirs, goal in (("pin.rnea", rnea, 0.15), ("mj_inverse", mj_inverse, 0.08)):
+        yield compare(
+            f"inverse dynamics, batch of {BATCH}, a sample", f"{against} in a Python loop",
+            lambda: twin.inverse_dynamics(robot, *many), theirs,
+            rounds=rounds, ours_per_call=BATCH, theirs_per_call=LOOPED, goal=goal,
+        )  # fmt: skip

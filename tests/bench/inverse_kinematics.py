@@ -1,0 +1,115 @@
+"""All solutions of a pose, one pose and many, against py-opw-kinematics and ik-geo.
+
+Both are given the same arm.  The joint limits are not asked, as neither of them has a way to in its fastest
+call: all of the existing solutions are compared.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+import twin
+from tests.bench.timing import Row, compare, peer
+from twin.robot import Robot
+from twin.threads import VARIABLE
+
+BATCH = 100_000
+LOOPED = 2000
+TURN = 2 * np.pi
+ONE = "inverse kinematics, all solutions, one call"
+MANY = f"inverse kinematics, batch of {BATCH}, a pose"
+
+
+def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+    """One pose and a batch, on one core; against the peer with threads of its own on all cores, too."""
+    rng = np.random.default_rng(0)
+    T = twin.forward_kinematics(robot, rng.uniform(robot.q_min, robot.q_max, (BATCH, robot.n)))
+    opw, geo = peer("py_opw_kinematics"), peer("ik_geo")
+    if opw is not None:
+        yield from _against_opw(opw, robot, T, rounds)
+    if geo is not None:
+        yield from _against_geo(geo, robot, T, rounds)
+
+
+def _ours(robot: Robot, T: np.ndarray) -> Callable[[], np.ndarray]:
+    return lambda: twin.inverse_kinematics(robot, T, limits=False)
+
+
+def _against_opw(opw, robot: Robot, T: np.ndarray, rounds: int) -> Iterator[Row]:
+    d, a = robot.dh.d, robot.dh.a
+    offsets = (0.0, 0.0, -np.pi / 2, 0.0, 0.0, 0.0)  # its forearm points up at zero, ours forward
+    model = opw.KinematicModel(a1=a[0], c1=d[0], c2=-a[1], c3=d[3], c4=d[5], offsets=offsets)
+    arm = opw.Robot(model, degrees=False)
+    one, one_pose, poses = (
+        T[0].copy(),
+        opw.RigidTransform.from_matrix(T[0]),
+        opw.RigidTransform.from_matrix(T),
+    )
+    # Given limits that nothing meets, it leaves out how well conditioned each solution is, most of its time.
+    nowhere = np.tile([10.0, 11.0], (6, 1))
+    ours, batch = _ours(robot, one), _ours(robot, T)
+    _same_solutions(ours()[None], np.array(arm.inverse(one_pose))[None])
+    _same_solutions(batch(), arm.reach(poses, nowhere).joints)
+    yield compare(
+        ONE, "py-opw-kinematics inverse", ours, lambda: arm.inverse(one_pose), rounds=rounds, calls=5000
+    )
+    many = {"rounds": rounds, "ours_per_call": BATCH, "theirs_per_call": BATCH}
+    yield compare(MANY, "py-opw-kinematics reach", batch, lambda: arm.reach(poses, nowhere), **many, goal=0.3)
+    with _all_cores():
+        yield compare(
+            f"{MANY}, all cores", "py-opw-kinematics reach, all cores",
+            batch, lambda: arm.reach(poses, nowhere, threads=0), **many, goal=None,
+        )  # fmt: skip
+
+
+def _against_geo(geo, robot: Robot, T: np.ndarray, rounds: int) -> Iterator[Row]:
+    """Axes at the zero pose, and the steps from each to the next."""
+    tree = robot.tree
+    steps = np.array([*tree.T_parent_joint[:, :3, 3], tree.T_joint_flange[:3, 3]])
+    steps[3] += steps[4]  # axis 4 is known by any of its points: here by the wrist centre, as axes 5 and 6
+    steps[4] = 0.0
+    arm = geo.Robot.spherical_two_parallel(tree.axes.tolist(), steps.tolist())
+    R_zero = twin.forward_kinematics(robot, np.zeros(robot.n))[:3, :3]
+    # It is quicker with lists than with arrays, wants matrices by columns, and no rotation at the zero pose.
+    lists = [((R_zero @ pose[:3, :3].T).tolist(), pose[:3, 3].tolist()) for pose in T[:LOOPED]]
+    ours, batch = _ours(robot, T[0].copy()), _ours(robot, T)
+    _same_solutions(batch()[:LOOPED], [_exact(arm.get_ik(*pose)) for pose in lists])
+
+    def loop():
+        for pose in lists:
+            arm.get_ik(*pose)
+
+    yield compare(ONE, "ik-geo get_ik", ours, lambda: arm.get_ik(*lists[0]), rounds=rounds, calls=5000)
+    yield compare(
+        MANY, "ik-geo get_ik in a Python loop", batch, loop,
+        rounds=rounds, ours_per_call=BATCH, theirs_per_call=LOOPED, goal=0.3,
+    )  # fmt: skip
+
+
+def _exact(solutions) -> np.ndarray:
+    """The exact ones, filled up to eight rows; the others come nearest to a pose that is out of reach."""
+    exact = [q for q, is_least_squares in solutions if not is_least_squares]
+    return np.array(exact + [[np.nan] * 6] * (8 - len(exact)))
+
+
+def _same_solutions(ours, theirs) -> None:
+    """Whether two lists of solutions (N, 8, 6) are the same in any order and modulo full turns."""
+    theirs = np.asarray(theirs)
+    for a, b in ((ours, theirs), (theirs, ours)):
+        apart = a[:, :, None] - b[:, None]
+        apart = np.max(np.abs(apart - TURN * np.round(apart / TURN)), axis=-1)
+        nearest = np.min(np.where(np.isnan(apart), np.inf, apart), axis=-1)
+        assert np.all((nearest <= 1e-9) | np.isnan(a[..., 0]))
+
+
+@contextmanager
+def _all_cores():
+    """As many threads as there are cores, in place of the one that the run is given."""
+    before = os.environ.pop(VARIABLE, None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[VARIABLE] = before

@@ -1,0 +1,61 @@
+"""The arm with a closed loop, in the pendant's coordinates, against Pinocchio on the tree and on the loop."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pinocchio as pin
+
+from tests.bench.timing import Row, compare, same
+from tests.peers import PinocchioLoops
+from twin.robot import Robot
+
+
+def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+    """Inverse and forward dynamics: the compiled functions, against what is left to the user of Pinocchio."""
+    peer = PinocchioLoops(robot.urdf, robot.tree.names, robot.loops)
+    model, data = peer.model, peer.data
+    # The embedding in Pinocchio's order of joints, so that nothing is reordered at run time.
+    G, g0 = np.ascontiguousarray(robot.G[peer.back]), robot.g0[peer.back]
+    G_T = np.ascontiguousarray(G.T)
+    motors = np.zeros_like(G)
+    motors[[peer.order[joint] for joint in robot.driven], range(robot.n)] = 1.0
+    q, qd, qdd = np.random.default_rng(0).uniform(-0.5, 0.5, (3, robot.n))
+    tau = 100 * qdd
+    kernels, out = robot.kernels, np.empty(robot.n)
+    inertial = (robot.inertias, robot.gravity)
+
+    def inverse():
+        kernels.inverse_dynamics(q, qd, qdd, *inertial, out)
+
+    def forward():
+        kernels.forward_dynamics(q, qd, tau, *inertial, out)
+
+    def reduced_inverse():
+        return G_T @ pin.rnea(model, data, G @ q + g0, G @ qd, G @ qdd)
+
+    def reduced_forward():
+        q_tree = G @ q + g0
+        M = G_T @ pin.crba(model, data, q_tree) @ G
+        return np.linalg.solve(M, tau - G_T @ pin.nonLinearEffects(model, data, q_tree, G @ qd))
+
+    pin.initConstraintDynamics(model, data, peer.loops, peer.states)
+
+    def constrained():
+        return pin.constraintDynamics(
+            model, data, G @ q + g0, G @ qd, motors @ tau, peer.loops, peer.states, peer.settings
+        )
+
+    inverse()
+    same(out, reduced_inverse(), 1e-12)
+    single = {"rounds": rounds, "calls": 2000, "goal": 0.4}
+    what = f"{robot.name} {{}} dynamics, compiled function"
+    yield compare(
+        what.format("inverse"), "pin.rnea on the tree, reduced by G", inverse, reduced_inverse, **single
+    )
+    forward()
+    same(out, reduced_forward(), 1e-11)
+    same(G @ out, constrained(), 1e-9)  # its iterations end there
+    yield compare(
+        what.format("forward"), "pin.crba, nle, reduced by G, solved", forward, reduced_forward, **single
+    )
+    yield compare(what.format("forward"), "pin.constraintDynamics", forward, constrained, **single)

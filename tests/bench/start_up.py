@@ -1,0 +1,30 @@
+"""How long a fresh process takes, everything compiled and kept by an earlier one."""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench.timing import Row
+
+IRB_TWIN = Path(sys.executable).with_name("irb-twin")
+
+
+def rows(rounds: int) -> Iterator[Row]:
+    """Whole processes, from start to end, against the number of seconds aimed at."""
+    for what, goal, arguments in (
+        ("irb-twin --help, a process", 0.4, ["--help"]),
+        ("first simulated steps (10 ms), a process", 2.5, ["run", "gravity_hold", "--duration", "0.01"]),
+    ):
+        times = []
+        for _ in range(rounds + 1):
+            start = time.perf_counter()
+            subprocess.run([IRB_TWIN, *arguments], check=True, capture_output=True)
+            times.append((time.perf_counter() - start) / goal)
+        times.pop(0)
+        ratio = statistics.median(times)
+        yield Row(
+            what, f"a time of {goal} s", ratio * goal * 1e6, goal * 1e6, ratio, min(times), max(times), 1.0
+        )
