@@ -86,3 +86,28 @@ def choose_nearest(q, q_near, nearest):
             if distance < least:
                 least = distance
                 nearest[sample] = q[sample, row]
+
+
+@compiled
+def take_solution(q, column, folding, solution):
+    """Copy a column of q to a solution, all of it NaN if any of it is or if a passive joint is out of range.
+
+    Args:
+        q: (6, N) joint angles, in [rad].
+        column: which of them.
+        folding: (p, 9) of each passive joint its row of G, its angle at q = 0 and its range, in [rad].
+        solution: (6,) joint angles in [rad], the result.
+    """
+    total = 0.0
+    for joint in range(6):
+        solution[joint] = q[joint, column]
+        total += q[joint, column]
+    inside = total == total
+    for passive in range(len(folding)):
+        angle = folding[passive, 6]
+        for joint in range(6):
+            angle += folding[passive, joint] * solution[joint]
+        beyond = max(folding[passive, 7] - angle, angle - folding[passive, 8])
+        inside = inside and beyond <= LIMIT_TOLERANCE
+    if not inside:
+        solution[:] = math.nan

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from twin.arc_tangents import arc_tangents
-from twin.joint_turns import LIMIT_TOLERANCE, joint_angles_of, principal
+from twin.joint_turns import joint_angles_of, principal, take_solution
 from twin.kernel_cache import compiled
 
 REACH_TOLERANCE = 1e-12
@@ -66,25 +66,7 @@ def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, q):
                     near[joint, column] = q_near[start + column // 8, joint]
         joint_angles_of(theta, theta0, inverse_S, near, limits[0], limits[1], work)
         for column in range(block):
-            _take_solution(work, column, folding, q[start + column // 8, column % 8])
-
-
-@compiled
-def _take_solution(q, column, folding, solution):
-    """Copy a column of q (6, N) to solution (6,), all of it NaN if any of it or a passive joint is out."""
-    total = 0.0
-    for joint in range(6):
-        solution[joint] = q[joint, column]
-        total += q[joint, column]
-    inside = total == total
-    for passive in range(len(folding)):
-        angle = folding[passive, 6]
-        for joint in range(6):
-            angle += folding[passive, joint] * solution[joint]
-        beyond = max(folding[passive, 7] - angle, angle - folding[passive, 8])
-        inside = inside and beyond <= LIMIT_TOLERANCE
-    if not inside:
-        solution[:] = math.nan
+            take_solution(work, column, folding, q[start + column // 8, column % 8])
 
 
 @compiled
