@@ -15,15 +15,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controllers.gains import natural_frequencies
+from twin.control_law import ControlLaw
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from twin.control_law import Model
     from twin.robot import Robot
     from twin.sampling import Reference, State
 
 
-class ComputedTorque:
+def computed_torque(
+    state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
+) -> NDArray:
+    """The law with Kp and Kv as parameters; see `twin.control_law`."""
+    Kp, Kv = parameters[0], parameters[1]
+    qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
+    tau = np.empty(len(qdd))
+    model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
+    return tau
+
+
+class ComputedTorque(ControlLaw):
     """Inverse dynamics of the reference acceleration plus PD in acceleration units."""
 
     name = "computed_torque"
@@ -36,18 +49,6 @@ class ComputedTorque:
             bandwidth: natural frequencies omega, scalar or (n,), in [rad/s].
             period: unused; every law takes the same arguments.
         """
-        self.robot = robot
         omega = natural_frequencies(bandwidth, robot.n)
-        self.Kp = omega**2
-        self.Kv = 2 * omega
-
-    def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Demanded torques (n,) in [N m]."""
-        robot = self.robot
-        qdd = reference.qdd + self.Kv * (reference.qd - state.qd) + self.Kp * (reference.q - state.q)
-        tau = np.empty(robot.n)
-        robot.kernels.inverse_dynamics(state.q, state.qd, qdd, robot.inertias, robot.gravity, tau)
-        return tau
-
-    def reset(self) -> None:
-        """Nothing to forget: the law has no memory."""
+        super().__init__(robot, computed_torque, (omega**2, 2 * omega))
+        self.Kp, self.Kv = self.parameters

@@ -14,19 +14,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gains import pd_gains
+from controllers.gains import PDGains, pd_gains
+from twin.control_law import ControlLaw, Law
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from twin.control_law import Model
     from twin.robot import Robot
     from twin.sampling import Reference, State
 
 
-class PD:
+def pd(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
+    """The law with Kp and Kd as parameters; see `twin.control_law`."""
+    Kp, Kd = parameters[0], parameters[1]
+    return Kp * (reference.q - state.q) + Kd * (reference.qd - state.qd)
+
+
+def pd_gravity(
+    state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
+) -> NDArray:
+    """The law with Kp and Kd as parameters; see `twin.control_law`."""
+    Kp, Kd = parameters[0], parameters[1]
+    weight = np.empty(len(state.q))
+    model.gravity_torque(state.q, model.inertias, model.gravity, weight)
+    return Kp * (reference.q - state.q) + Kd * (reference.qd - state.qd) + weight
+
+
+class PD(ControlLaw):
     """Spring and damper at every joint."""
 
     name = "pd"
+    function: Law = staticmethod(pd)
 
     def __init__(self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> None:
         """Derive the gains from the model.
@@ -36,25 +55,12 @@ class PD:
             bandwidth: omega, scalar or (n,), in [rad/s].
             period: unused; every law takes the same arguments.
         """
-        self.robot = robot
-        self.gains = pd_gains(robot, bandwidth)
-
-    def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Demanded torques (n,) in [N m]."""
-        return self.gains.Kp * (reference.q - state.q) + self.gains.Kd * (reference.qd - state.qd)
-
-    def reset(self) -> None:
-        """Nothing to forget: the law has no memory."""
+        super().__init__(robot, self.function, pd_gains(robot, bandwidth))
+        self.gains = PDGains(*self.parameters)
 
 
 class PDGravity(PD):
     """Spring and damper at every joint, and the gravity torque of the measured pose."""
 
     name = "pd_gravity"
-
-    def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Demanded torques (n,) in [N m]."""
-        robot = self.robot
-        weight = np.empty(robot.n)
-        robot.kernels.gravity_torque(state.q, robot.inertias, robot.gravity, weight)
-        return super().__call__(state, reference) + weight
+    function = staticmethod(pd_gravity)

@@ -16,16 +16,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gains import pid_gains
+from controllers.gains import PIDGains, pid_gains
+from twin.control_law import ControlLaw
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from twin.control_law import Model
     from twin.robot import Robot
     from twin.sampling import Reference, State
 
 
-class PID:
+def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
+    """The law with Kp, Ki, Kd, the period as parameters, the integral as memory; see `twin.control_law`."""
+    Kp, Ki, Kd, period = parameters[0], parameters[1], parameters[2], parameters[3]
+    error = reference.q - state.q
+    feedback = Kp * error + Kd * (reference.qd - state.qd)
+    advanced = memory[0] + error * period
+    demand = feedback + Ki * advanced
+    winding_up = (np.abs(demand) > model.tau_max) & (demand * error > 0)
+    integral = np.where(winding_up, memory[0], advanced)
+    memory[0] = integral
+    return feedback + Ki * integral
+
+
+class PID(ControlLaw):
     """PD feedback with the integral of the error, which stops while the drive is at its limit."""
 
     name = "pid"
@@ -43,22 +58,7 @@ class PID:
         """
         if not 0 < period < np.inf:
             raise ValueError(f"expected a positive, finite control period in s, got {period}")
-        self.robot = robot
-        self.gains = pid_gains(robot, bandwidth)
         self.period = float(period)
-        self.integral = np.zeros(robot.n)  # of the error, in [rad s]
-
-    def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Demanded torques (n,) in [N m]; advances the integral by one period."""
-        Kp, Ki, Kd = self.gains
-        error = reference.q - state.q
-        feedback = Kp * error + Kd * (reference.qd - state.qd)
-        integral = self.integral + error * self.period
-        demand = feedback + Ki * integral
-        winding_up = (np.abs(demand) > self.robot.tau_max) & (demand * error > 0)
-        self.integral = np.where(winding_up, self.integral, integral)
-        return feedback + Ki * self.integral
-
-    def reset(self) -> None:
-        """Empty the integral."""
-        self.integral = np.zeros(self.robot.n)
+        super().__init__(robot, pid, (*pid_gains(robot, bandwidth), self.period), memory=1)
+        self.gains = PIDGains(*self.parameters[:3])
+        self.integral = self.memory[0]  # of the error, in [rad s]
