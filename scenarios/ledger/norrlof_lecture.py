@@ -25,8 +25,10 @@ from scenarios.ledger.norrlof_trees import (
 )
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, rng
 from twin.tree import inertial_parameters, transformed_parameters
+from twin.uncompiled import uncompiled
 
 ROBOTS = ("irb140", "irb1400")
+"""They are not compiled: all their kernels for some hundred states would make the ledger's first run slow."""
 
 
 def tensor(parameters: Array) -> Array:
@@ -98,7 +100,7 @@ def equation_of_motion(item: Item) -> Finding:
     """Both robots: C by Christoffel's symbols, g from P, the torque, and the state space put back into it."""
     errors = []
     for name in ROBOTS:
-        robot, (q, qd, qdd) = twin.load(name), states(6)
+        robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
         arm, tau = arm_of(robot), twin.inverse_dynamics(robot, q, qd, qdd)
         g = twin.gravity_torque(robot, q)
         D, C = twin.mass_matrix(robot, q), twin.coriolis_matrix(robot, q, qd)
@@ -120,7 +122,7 @@ def properties(item: Item) -> Finding:
     """Both robots: `Ddot - 2 C` is skew, energy rises by the power of the torques, D is bounded both ways."""
     errors, bounds = [], []
     for name in ROBOTS:
-        robot, (q, qd, qdd) = twin.load(name), states(6)
+        robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
         arm = arm_of(robot)
 
         def total(x: Array, xd: Array, arm=arm) -> Array:
