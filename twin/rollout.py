@@ -1,0 +1,212 @@
+"""The analytic twin as a simulator of its own: closed loops run whole in compiled code, one or many at once.
+
+A rollout is what `run_closed_loop` does with `twin.analytic_plant.AnalyticPlant`, to the bit, and what it
+does with the engine but for the rounding of the accelerations: state, law, drives, steps.  It takes about a
+microsecond a step, so that starts, gains, payloads and mountings can be swept:
+
+    arms = [robot.with_payload(Payload(mass)) for mass in masses]
+    laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
+    sweep = run_rollouts(np.array(arms)[:, None], laws, reference)  # sweep.q: (masses, bandwidths, N, n)
+
+A law has to be a `twin.control_law.ControlLaw`.  Its first use compiles it, for a second or so, the first
+rollout of all compiles the loop, for some ten; the machine code is kept until the file of the law or of the
+loop changes.  Rollouts are shared between the cores, see `twin/threads.py`; the results are the same to the
+bit for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.batch import joint_vectors
+from twin.closed_loop import RUNAWAY_SPEED, _check_period, _checked, _Watch, _whole
+from twin.compiled_rollout import compiled_loop
+from twin.control_law import ControlLaw
+from twin.errors import DivergenceError, LimitError
+from twin.limits import ROUND_OFF, check_folding, check_radians
+from twin.robot import Robot
+from twin.rollout_batch import batch_shape, check_alike, objects_of, owned, rows_of
+from twin.rollout_loop import FOLDED, INTEGRATORS, NOT_A_TORQUE, OTHER_SHAPE, Passive, Record, Settings
+from twin.sampling import Reference, Samples
+from twin.threads import in_chunks
+
+STEPS_AT_ONCE = 20_000
+"""So many steps are worth a call of the compiled loop, which costs as much as 500."""
+
+
+class Failure(NamedTuple):
+    """A rollout that ended early.
+
+    rollout: its place in the batch, `()` where there is one alone.
+    samples: how many samples it reached.
+    message: what ended it.
+    """
+
+    rollout: tuple[int, ...]
+    samples: int
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """What happened, at the samples that were kept; `...` is the shape of the batch, `()` for one rollout.
+
+    Attributes:
+        t: (K,) times, in [s].
+        q, qd: (..., K, n) joint positions and velocities, in [rad, rad/s].
+        tau, tau_demand: (..., K, n) torques that the joints got and that the law demanded, in [N m].
+        saturated: (..., n) number of samples, of all that were reached, at which a drive could not deliver.
+        failures: rollouts that ended early; their arrays are NaN from there on.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    tau_demand: np.ndarray
+    saturated: np.ndarray
+    failures: tuple[Failure, ...]
+
+
+def run_rollouts(
+    plant: Robot | Sequence[Robot] | np.ndarray,
+    controller: ControlLaw | Sequence[ControlLaw] | np.ndarray,
+    reference: Samples,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    time_step: float = 1e-3,
+    steps_per_period: int = 1,
+    integrator: str = "semi_implicit_euler",
+    every: int = 1,
+    keep_failures: bool = False,
+) -> Rollouts:
+    """Run laws on analytic plants along a reference, every combination that broadcasting makes of them.
+
+    Args:
+        plant: one robot, or a nested sequence of robots that differ in payload, gravity and limits alone.
+        controller: one, or a nested sequence of controllers of one law and one geometry; their parameters and
+            payloads may differ.
+        reference: N samples, one a control period; for all rollouts.
+        start: joint positions and velocities (..., n), in [rad, rad/s]; the first sample's by default.
+        time_step: of the integration, in [s].
+        steps_per_period: steps in a control period, through which the torque is held.
+        integrator: `"semi_implicit_euler"`, the engine's, or `"rk4"`, of fourth order, to compare with.
+        every: so many samples one is kept, the first included: sweeps fill the memory.
+        keep_failures: return rollouts that ended early like the others, and report them in `failures`.
+
+    Raises:
+        DivergenceError: a rollout ran away, a closed loop of its robot folded, or its law demanded a torque
+            that is not finite. It names the first; its `log` holds the `Rollouts`. Not if `keep_failures`.
+        LimitError: a start that folds a closed loop; a reference in degrees.
+        ValueError: plants or controllers that do not go together, a law that cannot be compiled or that
+            returns another shape, another misfit of the arguments.
+    """
+    plants, controllers = objects_of(plant, Robot, "plant"), objects_of(controller, ControlLaw, "controller")
+    arm, law = plants.flat[0], controllers.flat[0]
+    check_alike(plants, controllers)
+    t, *wanted = _checked(reference, arm.n)
+    check_radians(arm, Samples(t, *wanted))
+    settings = _settings(t, time_step, steps_per_period, every, len(law.memory))
+    if integrator not in INTEGRATORS:
+        raise ValueError(f"unknown integrator {integrator!r}: known are {', '.join(INTEGRATORS)}")
+    names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
+    if start is not None:
+        names = dict(zip(names, start, strict=True))
+    q, qd = joint_vectors(arm, **names)
+    shape = batch_shape(plants.shape, controllers.shape, q.shape[:-1], qd.shape[:-1])
+
+    batch = rows_of(plants, controllers, q, qd, shape)
+    if arm.passive:
+        for index, position in zip(np.ndindex(shape), batch.q, strict=True):
+            check_folding(arm, position, f" at the start{_of(index)}")
+    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, arm.n)
+    rows = list(arm.passive)
+    passive = Passive(
+        *map(owned, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
+    )
+    loop = compiled_loop(arm, law, integrator)
+    path, times = Reference(*map(owned, wanted)), owned(t)
+
+    block = 1 + STEPS_AT_ONCE // (settings.steps * len(t))
+    blocks = range(0, len(batch.q), block)
+    waiting = iter(blocks)
+
+    def work(_: slice) -> None:
+        """Take the next block as long as there is one: a core that others use takes fewer."""
+        for first in waiting:
+            last = min(first + block, len(batch.q))
+            loop(first, last, batch, passive, settings, path, times, record)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
+        in_chunks(work, len(blocks), 1)
+    failures = tuple(_failures(record, shape, np.broadcast_to(plants, shape), law.name, settings, t))
+    result = Rollouts(
+        t[:: settings.every],
+        *(values.reshape(shape + values.shape[1:]) for values in record[:5]),
+        failures=failures,
+    )
+    if failures and not keep_failures:
+        others = f" ({len(failures)} of {len(batch.q)} rollouts ended early)" if shape else ""
+        raise DivergenceError(f"{failures[0].message}{others}", result)
+    return result
+
+
+def _settings(t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int) -> Settings:
+    if not (time_step > 0 and np.isfinite(time_step)):
+        raise ValueError(f"expected a time step above 0 s, got {time_step}")
+    steps = _whole(steps_per_period)
+    _check_period(t, time_step, steps)
+    if not (isinstance(every, (int, np.integer)) and every >= 1):
+        raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
+    return Settings(float(time_step), steps, int(every), memory, RUNAWAY_SPEED)
+
+
+def _empty_record(rollouts: int, kept: int, n: int) -> Record:
+    q, qd, tau, tau_demand = (np.empty((rollouts, kept, n)) for _ in range(4))
+    samples, trouble = np.zeros((2, rollouts), dtype=np.int64)
+    saturated = np.zeros((rollouts, n), dtype=np.int64)
+    return Record(q, qd, tau, tau_demand, saturated, samples, trouble, np.empty((rollouts, 3, n)))
+
+
+def _failures(
+    record: Record, shape: tuple[int, ...], plants: np.ndarray, law: str, settings: Settings, t: np.ndarray
+) -> list[Failure]:
+    """Report the rollouts that ended early, and put NaN where they did not get to."""
+    failures = []
+    for r in np.flatnonzero(record.trouble).tolist():
+        index = tuple(int(i) for i in np.unravel_index(r, shape))
+        samples = int(record.samples[r])
+        for values in record[:4]:
+            values[r, -(-samples // settings.every) :] = np.nan
+        message = _trouble(int(record.trouble[r]), plants[index], record.last[r], law, samples, t)
+        failures.append(Failure(index, samples, message + _of(index)))
+    return failures
+
+
+def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: int, t: np.ndarray) -> str:
+    """What ended a rollout, where and when."""
+    q, qd, demand = last
+    k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
+    when = f"t = {t[k]:.6g} s (sample {k})"
+    if trouble == OTHER_SHAPE:
+        raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
+    if trouble == NOT_A_TORQUE:
+        joint = int(np.argmin(np.isfinite(np.clip(demand, -robot.tau_max, robot.tau_max))))
+        return f"law {law!r} demands {demand[joint]} N m of {robot.joint_names[joint]} at {when}"
+    if trouble == FOLDED:
+        try:
+            check_folding(robot, q)
+        except LimitError as error:
+            return f"{error}, in the step after {when}"
+        return f"a passive joint is at the end of its range in the step after {when}"
+    return f"{_Watch(robot)(q, qd) or 'the robot runs away'} at {when}"
+
+
+def _of(index: tuple[int, ...]) -> str:
+    """Which rollout, as the end of a message; nothing where there is one alone."""
+    return f" in rollout {index[0] if len(index) == 1 else index}" if index else ""
