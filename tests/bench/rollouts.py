@@ -1,0 +1,100 @@
+"""Rollouts of the analytic twin beside MuJoCo's bare step, and on two cores beside one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import mujoco
+import numpy as np
+
+import controllers
+from tests.bench.timing import Row, compare
+from tests.peers import MuJoCo
+from twin.robot import Robot
+from twin.rollout import run_rollouts
+from twin.sampling import sample
+from twin.threads import VARIABLE
+from twin.trajectories import sines
+
+STEPS = 4000
+ROLLOUTS = 128
+
+
+def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+    """A rollout against MuJoCo's bare step, called from Python or in its own loop; many on two cores.
+
+    Ours reads the state, evaluates computed torque, limits it, steps and logs; theirs steps.  Of a robot with
+    a closed loop theirs steps the tree without it, which is less work.
+    """
+    reference = sample(_path(robot), 1e-3)
+    law = controllers.make("computed_torque", robot)
+    peer = MuJoCo(robot.urdf)
+    model, data = peer.model, peer.data
+    model.opt.timestep = 1e-3
+    if not robot.passive:
+        _same_motion(run_rollouts(robot, law, reference), model, data)
+
+    def ours():
+        run_rollouts(robot, law, reference)
+
+    def in_python():
+        mujoco.mj_resetData(model, data)
+        for _ in range(STEPS):
+            mujoco.mj_step(model, data)
+
+    def in_c():
+        mujoco.mj_resetData(model, data)
+        mujoco.mj_step(model, data, STEPS)
+
+    for against, theirs in (("mj_step", in_python), ("mj_step, its own loop in C", in_c)):
+        yield compare(
+            f"rollout of {STEPS} steps, {robot.name}, a step", against, ours, theirs,
+            rounds=rounds, ours_per_call=STEPS, theirs_per_call=STEPS, goal=0.5,
+        )  # fmt: skip
+    yield _two_cores(robot, rounds)
+
+
+def _path(robot):
+    frequencies = np.array([0.31, 0.43, 0.57, 0.61, 0.73, 0.89]) / 2
+    return sines(robot.poses["zero"] + 0.1, np.full(robot.n, 0.3), frequencies[: robot.n], STEPS * 1e-3)
+
+
+def _same_motion(rollout, model, data):
+    """MuJoCo moves alike under the same torques: its integrator is the same."""
+    mujoco.mj_resetData(model, data)
+    data.qpos[:], data.qvel[:] = rollout.q[0], rollout.qd[0]
+    for k in range(STEPS // 4):
+        assert np.max(np.abs(data.qpos - rollout.q[k])) <= 1e-9
+        data.qfrc_applied[:] = rollout.tau[k]
+        mujoco.mj_step(model, data)
+
+
+def _two_cores(robot: Robot, rounds: int) -> Row:
+    bandwidths = np.linspace(5.0, 30.0, ROLLOUTS)
+    laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
+    reference = sample(_path(robot), 1e-3)
+    reference = type(reference)(*(part[: STEPS // 4] for part in reference))
+
+    def on(threads):
+        with _threads(threads):
+            return run_rollouts(robot, laws, reference)
+
+    assert on(2).q.tobytes() == on(1).q.tobytes()
+    samples = ROLLOUTS * len(reference.t)
+    return compare(
+        f"{ROLLOUTS} rollouts, {robot.name}, on two cores, a step", "one core", lambda: on(2), lambda: on(1),
+        rounds=rounds, ours_per_call=samples, theirs_per_call=samples, goal=0.55,
+    )  # fmt: skip
+
+
+@contextmanager
+def _threads(count):
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(count)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
