@@ -89,7 +89,7 @@ class ControlLaw:
         name: by default the class's, or the function's.
 
     Raises:
-        ValueError: the parameters are not m finite vectors of n numbers.
+        ValueError: the parameters are not m vectors of n numbers, or there is a NaN in them.
     """
 
     name: str = ""
@@ -126,6 +126,6 @@ def _table(parameters: Any, n: int, name: str) -> np.ndarray:
     except (TypeError, ValueError):
         raise ValueError(f"expected parameters of {name!r} of shape (m, {n}), got {parameters!r}") from None
     table = np.array(rows).reshape(len(rows), n)
-    if not np.all(np.isfinite(table)):
-        raise ValueError(f"expected finite parameters of {name!r}, got {table.tolist()}")
+    if np.any(np.isnan(table)):  # infinite gains make a run that diverges, which is a result
+        raise ValueError(f"expected parameters of {name!r} without NaN, got {table.tolist()}")
     return table
