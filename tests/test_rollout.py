@@ -368,7 +368,7 @@ def test_a_law_that_is_wrong_is_named(robot):
     ("parameters", "message"),
     [
         ((np.zeros(5),), r"parameters of 'nothing' of shape \(m, 6\)"),
-        ((1.0, np.nan), "finite parameters of 'nothing'"),
+        ((1.0, np.nan), "parameters of 'nothing' without NaN"),
         ((["a"] * 6,), r"shape \(m, 6\)"),
         (3.0, r"shape \(m, 6\)"),
     ],
