@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import twin
-from tests.bench import closed_loop, dynamics, inverse_kinematics, parallelogram, start_up
+from tests.bench import closed_loop, dynamics, inverse_kinematics, parallelogram, rollouts, start_up
 from tests.bench.timing import HEADING, Row
 from twin.threads import VARIABLE
 
@@ -28,6 +28,8 @@ def all_rows(rounds: int) -> Iterator[Row]:
     yield from parallelogram.rows(looped, rounds)
     yield from closed_loop.rows(robot, rounds)
     yield from closed_loop.loop_rows(looped, robot, rounds)
+    yield from rollouts.rows(robot, rounds)
+    yield from rollouts.rows(looped, rounds)
     yield from start_up.rows(rounds)
 
 
