@@ -58,12 +58,12 @@ class Report:
     def tables(self) -> Iterator[RenderableType]:
         """What rich renders for the terminal."""
         check = self.check
-        name = check.path.stem if check.robot is None else check.robot.name
+        name = "" if check.robot is None else check.robot.name
         joints = len(check.moving_joints)
         counted = f"{joints} moving joint{'' if joints == 1 else 's'}"
         unknown = check.robot is not None and not check.robot.has_inertia
         mass = "masses unknown" if unknown else f"{check.mass:.6g} kg"
-        yield Text.assemble("\n", (name, "bold"), f": {counted}, {mass}, base {check.parts.base!r}")
+        yield Text.assemble("\n", (name or check.path.stem, "bold"), f": {counted}, {mass}, base {check.parts.base!r}")
         if check.moving_joints:
             yield joint_table(check)
         if check.massive_links and check.mass > 0:

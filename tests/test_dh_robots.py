@@ -69,6 +69,16 @@ def test_a_payload_hangs_on_the_last_frame_in_the_engine_too(rng):
     assert largest_relative_error([step], [twin.forward_dynamics(robot, q, qd, tau)]) < 1e-11
 
 
+def test_a_joint_may_have_the_name_of_the_flange_s(rng):
+    """Two joints of one name end the process in PyBullet."""
+    names = ["joint_tool", "joint_tool_"]
+    robot = dh_robot("arm", TABLE, bodies=[LinkBody(1.0, (0, 0, 0), TENSOR)] * 2, joint_names=names)
+    with Simulation(interpreted(robot)) as simulation:
+        q = rng.uniform(-1, 1, 2)
+        simulation.reset(q)
+        np.testing.assert_allclose(simulation.tool_pose(), twin.forward_kinematics(robot, q), atol=1e-14)
+
+
 def test_six_rows_with_a_slide_are_outside_the_family():
     table = twin.load("rx90").dh
     assert table is not None
@@ -150,6 +160,8 @@ def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
         ({"kinds": ["revolute"]}, ValueError, "expected 2 kinds, one a row of the DH table, got 1"),
         ({"kinds": ["revolute", "screw"]}, ValueError, "kinds revolute or prismatic, got 'screw'"),
         ({"bodies": []}, ValueError, "expected 2 bodies, .* got 0"),
+        ({"joint_names": ["a", "a"]}, ValueError, "expected joint_names that differ, none .* got 'a', 'a'"),
+        ({"joint_names": ["a", ""]}, ValueError, "expected joint_names that differ, none .* got 'a', ''"),
         ({"q_min": [0, np.nan], "q_max": [1, 1]}, ValueError, "expected 2 numbers for q_min"),
         ({"q_min": [0, 2], "q_max": [1, 1]}, RobotError, "joint_2 of robot 'bad' has the range 2 to 1"),
         ({"qd_max": [0, 2]}, RobotError, "joint_1 of robot 'bad': expected limits"),

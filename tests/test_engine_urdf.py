@@ -76,6 +76,10 @@ def test_a_turned_inertial_frame_of_the_base_does_not_turn_the_jacobian(load, rn
         assert one_step_error(simulation, rng) < 1e-11
 
 
+def test_a_robot_may_have_no_name(load, rng):
+    assert agrees(load(arm().replace('<robot name="arm">', "<robot>")), rng)
+
+
 def test_links_are_put_in_order_from_the_base(load, rng, tmp_path):
     lines = arm().splitlines()
     robot = load("\n".join([lines[0], *reversed(lines[1:-1]), lines[-1]]))

@@ -62,6 +62,8 @@ def test_what_does_not_matter_is_passed_over_by_the_engine_too(path, text, rng):
             'xyz="0, 0, 0.1"',
             r"joint 'turn' has <origin xyz='0, 0, 0.1'>, expected 3 numbers",
         ),
+        ('<joint name="turn"', '<joint name=""', "has a <joint> with an empty name"),
+        ('<link name="one"', '<link name=""', "has a <link> with an empty name"),
         ('rpy="0 0 0"', 'rpy="0 0"', r"joint 'turn' has <origin rpy='0 0'>, expected 3 numbers"),
         ('value="2"', 'value="2 kg"', r"link 'one' has <mass value='2 kg'>, expected a number"),
         ('ixx="0.1"', 'ixx=""', r"link 'one' has <inertia ixx=''>, expected a number"),

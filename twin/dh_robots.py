@@ -89,6 +89,10 @@ def dh_robot(
     ):
         if count != n:
             raise ValueError(f"expected {n} {what}, one a row of the DH table, got {count}")
+    if len(set(names)) < n or not all(names):
+        raise ValueError(
+            f"expected joint_names that differ, none of them empty, got {', '.join(map(repr, names))}"
+        )
     for kind in moves:
         if kind not in KINDS:
             raise ValueError(f"expected joints of the kinds {' or '.join(KINDS)}, got {kind!r}")

@@ -46,6 +46,7 @@ def engine_urdf(robot: Robot) -> str:
 def _exact(urdf: Path) -> ET.Element:
     """The document of a URDF file in the form that PyBullet reads exactly, but for the order of its links."""
     root = read_document(urdf)
+    root.set("name", root.get("name", "robot"))  # without which PyBullet loads nothing
     children = {_attribute(joint, "child", "link") for joint in root.findall("joint")}
     for link in root.findall("link"):
         _make_exact(link, is_base=link.get("name") not in children)

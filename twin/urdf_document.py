@@ -29,7 +29,7 @@ def read_document(path: Path) -> ET.Element:
     """The root element of a URDF, its numbers checked to be numbers as far as they say what moves.
 
     Raises:
-        RobotError: the file is missing, is not XML or no URDF, or a number in it is none.
+        RobotError: the file is missing, is not XML or no URDF, or a number or a name in it is none.
     """
     if path.is_dir():
         raise RobotError(f"expected a robot file, {path} is a folder")
@@ -43,6 +43,9 @@ def read_document(path: Path) -> ET.Element:
         raise RobotError(f"{path} is not well-formed XML: {error}") from error
     if root.tag != "robot":
         raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
+    for part in (*root.iterfind("link"), *root.iterfind("joint")):
+        if part.get("name") == "":  # PyBullet ends the process
+            raise RobotError(f"{path} has a <{part.tag}> with an empty name")
     for owner in (*root.iterfind("link/inertial/.."), *root.iterfind("joint")):
         inside = owner if owner.tag == "joint" else owner.iterfind("inertial/*")
         for element in inside:

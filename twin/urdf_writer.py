@@ -46,7 +46,10 @@ def urdf_of_tree(robot: Robot) -> str:
     for i in range(tree.n):
         root.append(_joint(robot, tree, i))
     ET.SubElement(root, "link", name="tool0").append(_frame())
-    flange = ET.SubElement(root, "joint", name="joint_tool", type="fixed")
+    name = "joint_tool"
+    while name in tree.names:  # which PyBullet would not survive
+        name += "_"
+    flange = ET.SubElement(root, "joint", name=name, type="fixed")
     _join(flange, _link_name(tree, tree.flange_joint), "tool0", tree.T_joint_flange)
     return ET.tostring(root, encoding="unicode")
 
