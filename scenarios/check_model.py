@@ -63,7 +63,9 @@ class Report:
         counted = f"{joints} moving joint{'' if joints == 1 else 's'}"
         unknown = check.robot is not None and not check.robot.has_inertia
         mass = "masses unknown" if unknown else f"{check.mass:.6g} kg"
-        yield Text.assemble("\n", (name or check.path.stem, "bold"), f": {counted}, {mass}, base {check.parts.base!r}")
+        yield Text.assemble(
+            "\n", (name or check.path.stem, "bold"), f": {counted}, {mass}, base {check.parts.base!r}"
+        )
         if check.moving_joints:
             yield joint_table(check)
         if check.massive_links and check.mass > 0:
