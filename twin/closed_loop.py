@@ -79,10 +79,10 @@ def run_closed_loop(
             when the first state is beyond reason.
     """
     robot = plant.robot
-    t, q_ref, qd_ref, qdd_ref = _checked(reference, robot.n)
+    t, q_ref, qd_ref, qdd_ref = checked_reference(reference, robot.n)
     check_radians(robot, Samples(t, q_ref, qd_ref, qdd_ref))
-    steps_per_period = _whole(steps_per_period)
-    _check_period(t, plant.time_step, steps_per_period)
+    steps_per_period = whole_steps(steps_per_period)
+    check_period(t, plant.time_step, steps_per_period)
     # A controller that writes to its reference would falsify the log; these views refuse.
     for array in (q_ref, qd_ref, qdd_ref):
         array.setflags(write=False)
@@ -117,7 +117,7 @@ def run_closed_loop(
     if callable(reset := getattr(controller, "reset", None)):
         reset()
     plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
-    watch, tau_max, shape = _Watch(robot), robot.tau_max, (n,)
+    watch, tau_max, shape = Watch(robot), robot.tau_max, (n,)
     tell = time.perf_counter() + PROGRESS_INTERVAL
     samples = zip(t.tolist(), q_ref, qd_ref, qdd_ref, strict=True)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows, the watch reports
@@ -158,7 +158,7 @@ def run_closed_loop(
     return log(N)
 
 
-class _Watch:
+class Watch:
     """Tells a run that has run away; costs next to nothing while all is well."""
 
     def __init__(self, robot: Robot) -> None:
@@ -190,7 +190,7 @@ class _Watch:
         return None
 
 
-def _checked(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
+def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
     """Copies of the reference's arrays, checked."""
     arrays = tuple(np.array(part, dtype=np.float64) for part in reference)
     N = len(arrays[0])
@@ -206,7 +206,7 @@ def _checked(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
     return arrays
 
 
-def _whole(steps_per_period: Any) -> int:
+def whole_steps(steps_per_period: Any) -> int:
     """The steps of a period as an integer; `ValueError` for anything else, 2.0 included."""
     try:
         steps = operator.index(steps_per_period)
@@ -220,7 +220,7 @@ def _whole(steps_per_period: Any) -> int:
     return steps
 
 
-def _check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None:
+def check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None:
     """Raise `ValueError` unless the samples are `steps_per_period` engine steps apart."""
     if len(t) < 2:
         return

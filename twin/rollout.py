@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.batch import joint_vectors
-from twin.closed_loop import RUNAWAY_SPEED, _check_period, _checked, _Watch, _whole
+from twin.closed_loop import RUNAWAY_SPEED, Watch, check_period, checked_reference, whole_steps
 from twin.compiled_rollout import compiled_loop
 from twin.control_law import ControlLaw
 from twin.errors import DivergenceError, LimitError
@@ -109,7 +109,7 @@ def run_rollouts(
     plants, controllers = objects_of(plant, Robot, "plant"), objects_of(controller, ControlLaw, "controller")
     arm, law = plants.flat[0], controllers.flat[0]
     check_alike(plants, controllers)
-    t, *wanted = _checked(reference, arm.n)
+    t, *wanted = checked_reference(reference, arm.n)
     check_radians(arm, Samples(t, *wanted))
     settings = _settings(t, time_step, steps_per_period, every, len(law.memory))
     if integrator not in INTEGRATORS:
@@ -159,8 +159,8 @@ def run_rollouts(
 def _settings(t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int) -> Settings:
     if not (time_step > 0 and np.isfinite(time_step)):
         raise ValueError(f"expected a time step above 0 s, got {time_step}")
-    steps = _whole(steps_per_period)
-    _check_period(t, time_step, steps)
+    steps = whole_steps(steps_per_period)
+    check_period(t, time_step, steps)
     if not (isinstance(every, (int, np.integer)) and every >= 1):
         raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
     return Settings(float(time_step), steps, int(every), memory, RUNAWAY_SPEED)
@@ -204,7 +204,7 @@ def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: in
         except LimitError as error:
             return f"{error}, in the step after {when}"
         return f"a passive joint is at the end of its range in the step after {when}"
-    return f"{_Watch(robot)(q, qd) or 'the robot runs away'} at {when}"
+    return f"{Watch(robot)(q, qd) or 'the robot runs away'} at {when}"
 
 
 def _of(index: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.closed_loop import RUNAWAY_ENERGY, _Watch
+from twin.closed_loop import RUNAWAY_ENERGY, Watch
 from twin.robot import Robot
 from twin.rollout_loop import Batch
 
@@ -89,7 +89,7 @@ def rows_of(
         own = stacked.shape[1:]
         return rows(stacked.reshape(objects.shape + own), len(own))
 
-    watches = np.array([_Watch(robot) for robot in plants.flat], dtype=object).reshape(plants.shape)
+    watches = np.array([Watch(robot) for robot in plants.flat], dtype=object).reshape(plants.shape)
     return Batch(
         inertias=each(plants, lambda robot: robot.inertias),
         gravity=each(plants, lambda robot: robot.gravity),

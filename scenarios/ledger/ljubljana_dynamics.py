@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 
-import twin
 from scenarios.ledger.items import Item, items
 from scenarios.ledger.ljubljana_arms import Floats, arm, configurations, table
 from scenarios.ledger.ljubljana_newton_euler import LabArm, lab_torques, robot_of
@@ -174,7 +173,7 @@ def direct_dynamics(item: Item) -> Finding:
     """B by (6.95), and (6.93) solved for the accelerations, as torques over the largest torque."""
     fv = printed_arm().fv
     errors = []
-    for robot in (arm("youbot3"), twin.load("irb140")):
+    for robot in (arm("youbot3"), arm("irb140")):
         q, qd, qdd = random_states(robot)
         floating = uncompiled(robot.with_gravity(REST))
         columns = [inverse_dynamics(floating, q, 0 * qd, 0 * qd + unit) for unit in np.eye(robot.n)]
