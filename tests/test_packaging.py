@@ -1,0 +1,31 @@
+"""What an installation holds: every folder of the four packages, and their data."""
+
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+FILES = [
+    file.relative_to(ROOT)
+    for package in ("urdf", "twin", "controllers", "scenarios")
+    for file in sorted((ROOT / package).rglob("*"))
+    if file.is_file() and "__pycache__" not in file.parts
+]
+
+
+@pytest.mark.parametrize("folder", sorted({".".join(file.parts[:-1]) for file in FILES}))
+def test_every_folder_is_a_package_of_the_installation(folder):
+    assert any(fnmatch(folder, pattern) for pattern in SETUPTOOLS["packages"]["find"]["include"])
+
+
+def test_every_file_is_code_or_data_of_the_installation():
+    patterns = ["*.py", *SETUPTOOLS["package-data"]["*"]]
+    assert not [str(file) for file in FILES if not any(fnmatch(file.name, pattern) for pattern in patterns)]
