@@ -185,7 +185,7 @@ def show_formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`formulas`: equations of motion as text."""
     from twin.symbolic_models import formulas
 
-    print(formulas(given.model))  # noqa: T201
+    _console().print(formulas(given.model), highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
