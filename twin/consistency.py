@@ -156,18 +156,12 @@ def _check_poses(path: Path, robot: Robot) -> None:
 
 def _check_flange(path: Path, robot: Robot) -> None:
     """Raise `RobotError` where the DH table, coupling included, has the flange elsewhere than the URDF."""
+    from twin.dh_frames import dh_poses  # not light
+
     dh = robot.dh
     assert dh is not None
     q = np.linspace(0.1, 0.6, robot.n)  # in no special position
-    T_dh = np.eye(4)
-    for theta, d, a, alpha in zip(robot.S @ q + dh.theta0, dh.d, dh.a, dh.alpha, strict=True):
-        ct, st, ca, sa = math.cos(theta), math.sin(theta), math.cos(alpha), math.sin(alpha)
-        T_dh = T_dh @ [
-            [ct, -ca * st, sa * st, a * ct],
-            [st, ca * ct, -sa * ct, a * st],
-            [0, sa, ca, d],
-            [0, 0, 0, 1],
-        ]
+    T_dh = dh_poses(dh, robot.S @ q + dh.theta0)[-1]
     at = recursion.placements(robot.tree, robot.tree_positions(q).tolist(), math)
     R, p = recursion.tool_frame(robot.tree, recursion.world_frames(robot.tree, at), np.eye(4).tolist())
     apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))

@@ -103,15 +103,14 @@ class Simulation(AbstractContextManager):
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
         self._body = self._loaded()
-        numbered = range(client.getNumJoints(self._body))
-        names = [client.getJointInfo(self._body, index)[1].decode() for index in numbered]
+        joints = range(client.getNumJoints(self._body))
+        names = [client.getJointInfo(self._body, index)[1].decode() for index in joints]
         self._joints = [names.index(name) for name in self.robot.tree.names]
         self._motors = [self._joints[i] for i in self.robot.driven]
         self._by_index = np.argsort(self._joints)
         self._flange_link = self._joints[self.robot.tree.flange_joint]
-
         remove_hidden_physics(client, self._body, self._joints)
-        # Turning gravity, not the base, mounts the robot: PyBullet's Jacobian is wrong for a turned base.
+        # Turning gravity mounts the robot: PyBullet's Jacobian is wrong for a turned base.
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
         engine_loops.close(client, self._body, self.robot, self._joints, self._inertial_frame)

@@ -11,16 +11,10 @@ name ends in another; the limits of a prismatic joint are in m, m/s and N. Array
     unphysical      why some link may be a body that cannot exist, such as one with inertia and no mass
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
-from urdf.schema import NAME, FactsError, N, check_keys, check_table, check_values
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from urdf.schema import NAME, FactsError, N, check_keys, check_table, check_values, read_checked
 
 # table -> key -> kind, as in urdf.facts
 TABLES: dict[str, dict[str, Any]] = {
@@ -41,22 +35,8 @@ KINDS = ("revolute", "prismatic")
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The checked contents of a `dh.toml`.
-
-    Raises:
-        FactsError: with the file, the table, the key and what is valid.
-    """
-    try:
-        facts = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FactsError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:  # malformed TOML, or bytes that are not UTF-8
-        raise FactsError(f"{path} is not a TOML file: {error}") from error
-    try:
-        check(facts)
-    except FactsError as error:
-        raise FactsError(f"{path}: {error}") from error
-    return facts
+    """The checked contents of a `dh.toml`; errors as of `urdf.schema.read_checked`."""
+    return read_checked(path, check)
 
 
 def check(facts: dict[str, Any]) -> None:

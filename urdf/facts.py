@@ -26,18 +26,12 @@ so are the shapes of a link, inline tables (a solid is one of the first two, wit
 `flange` of a pose is the published one: x, y, z, then a unit quaternion, scalar first.
 """
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from urdf.joints import check_loops, check_tree
-from urdf.schema import NAME, FactsError, N, check_keys, check_names, check_table, check_values
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from urdf.schema import NAME, FactsError, N, check_keys, check_names, check_table, check_values, read_checked
 
 __all__ = ["TABLES", "FactsError", "check", "read"]
 
@@ -83,29 +77,8 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 def read(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """The checked contents of a `robot.toml`.
-
-    Args:
-        path: the file.
-        parse_float: what a decimal number becomes: `float`, or `Decimal` where every printed digit counts.
-
-    Returns:
-        The tables as nested dicts and lists; whole numbers stay `int`.
-
-    Raises:
-        FactsError: with the file, the table, the key and what is valid.
-    """
-    try:
-        facts = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=parse_float)
-    except OSError as error:
-        raise FactsError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:  # malformed TOML, or bytes that are not UTF-8
-        raise FactsError(f"{path} is not a TOML file: {error}") from error
-    try:
-        check(facts)
-    except FactsError as error:
-        raise FactsError(f"{path}: {error}") from error
-    return facts
+    """The checked contents of a `robot.toml`; arguments and errors as of `urdf.schema.read_checked`."""
+    return read_checked(path, check, parse_float)
 
 
 def check(facts: dict[str, Any]) -> None:

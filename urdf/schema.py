@@ -1,4 +1,4 @@
-"""Checks tables of a `robot.toml` against their kinds: which keys they have, and what stands under each.
+"""Reads files of facts, and checks their tables against kinds: which keys there are, and what they hold.
 
 A kind is "text", "texts" (a list of them), "names" (a list of different names), "number" (above 0), "table",
 "shapes" or "solid" (inline tables, see `urdf.facts`), the length of an array of numbers, or a pair (rows,
@@ -7,8 +7,16 @@ columns) for a list of such arrays; `N` counts joints. A key ending in "?" may b
 
 import math
 import re
+import sys
+from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 N = -1  # stands for the number of joints
 SHAPES = {
@@ -21,7 +29,36 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 class FactsError(ValueError):
-    """A `robot.toml` that is missing, malformed, or describes a body that cannot exist; one sentence."""
+    """A file of facts that is missing, malformed, or describes a body that cannot exist; one sentence."""
+
+
+def read_checked(
+    path: Path, check: Callable[[dict[str, Any]], None], parse_float: Callable[[str], Any] = float
+) -> dict[str, Any]:
+    """The contents of a TOML file that has passed a check.
+
+    Args:
+        path: the file.
+        check: raises `FactsError` where something in the tables is wrong.
+        parse_float: what a decimal number becomes: `float`, or `Decimal` where every printed digit counts.
+
+    Returns:
+        The tables as nested dicts and lists; whole numbers stay `int`.
+
+    Raises:
+        FactsError: with the file, the table, the key and what is valid.
+    """
+    try:
+        facts = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=parse_float)
+    except OSError as error:
+        raise FactsError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:  # malformed TOML, or bytes that are not UTF-8
+        raise FactsError(f"{path} is not a TOML file: {error}") from error
+    try:
+        check(facts)
+    except FactsError as error:
+        raise FactsError(f"{path}: {error}") from error
+    return facts
 
 
 def check_table(table: str, values: Any, kinds: dict[str, Any], joints: int) -> None:
