@@ -8,7 +8,6 @@ what can be used and says what is wrong with the rest.  That way costs fifteen t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -41,19 +40,15 @@ class OneSample:
         self._kernels = robot.kernels
 
     def __getattr__(self, title: str) -> Callable[..., bool]:
-        from twin.kernels import COMPOSED, KERNELS
+        from twin.kernels import KERNELS
 
-        if title in KERNELS:
-            samples, shared, shape = KERNELS[title][:3]
-        elif title in COMPOSED:
-            samples, shared, shape = COMPOSED[title]
-        else:
+        if title not in KERNELS:
             raise AttributeError(title)
+        samples, shared, shape = KERNELS[title].signature(self.n)
         function = getattr(self._kernels, f"{title}_one")
         if self.inertias is not None or "inertias" not in shared:
             known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
-            out = np.empty([self.n if size == "n" else int(size) for size in re.findall(r"n|\d+", shape)])
-            function(*(np.zeros(self.n) for _ in samples), *(known[name] for name in shared), out)
+            function(*(np.zeros(self.n) for _ in samples), *(known[name] for name in shared), np.empty(shape))
             if hasattr(function, "disable_compile"):
                 function.disable_compile()
             setattr(self, title, function)

@@ -159,7 +159,7 @@ def newton_euler(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gr
             (x * z - wd_i[1], y * z + wd_i[0], -(x * x + y * y)),
         )
         f_i = add(scale(mass, a_i), rotate(B_i, h))
-        m_i = add(add(symmetric(I, wd_i), cross(w_i, symmetric(I, w_i))), cross(h, a_i))
+        m_i = add(_turning(I, wd_i, w_i, B_i), cross(h, a_i))
         for quantity, item in zip((w, wd, a, B, f, m), (w_i, wd_i, a_i, B_i, f_i, m_i), strict=True):
             quantity.append(item)
 
@@ -174,6 +174,17 @@ def newton_euler(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gr
             f[parent] = add(f[parent], force)
             m[parent] = add(m[parent], add(rotate(at.R[i], m[i]), cross(at.p[i], force)))
     return tau
+
+
+def _turning(I: Any, wd: Vector, w: Vector, B: Rotation) -> Vector:  # noqa: E741
+    """Euler's `I wd + w x I w`, its products of two speeds taken from `B = [wd]x + [w]x[w]x`."""
+    xx, yy, zz, xy, xz, yz = I
+    x, y, z = w
+    return (
+        xx * wd[0] + (zz - yy) * (y * z) - xy * B[2][0] + xz * B[1][0] + yz * (y * y - z * z),
+        yy * wd[1] + (xx - zz) * (x * z) - yz * B[0][1] + xy * B[2][1] + xz * (z * z - x * x),
+        zz * wd[2] + (yy - xx) * (x * y) - xz * B[1][2] + yz * B[0][2] + xy * (x * x - y * y),
+    )
 
 
 class WorldFrames(NamedTuple):

@@ -2,14 +2,15 @@
 
 The recursions of `twin/recursion.py` are written once, over anything that adds and multiplies.  Run on the
 scalars of this module they leave a trace: every zero and one of a robot's geometry has folded away, every
-expression that occurs twice is there once, and what no result needs is not there at all.  `assignments`
-writes that trace down, for numba to compile.
+expression that occurs twice is there once, and what no result needs is not there at all.  `written` writes
+that trace down, for numba to compile.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 
 class Scalar:
@@ -84,6 +85,10 @@ class Trace:
         """The sine of `x`."""
         return self._node("sin", x)
 
+    def reciprocal(self, x: Scalar) -> Scalar:
+        """`1 / x` of what should be positive, and not a number where it is not."""
+        return self._node("reciprocal", x)
+
     def add(self, a: Scalar, b: Scalar) -> Scalar:
         """`a + b`."""
         if a.constant == 0:
@@ -149,22 +154,25 @@ def name(prefix: str, scalars: Iterable[Scalar | float], suffixes: Sequence[str]
             scalar.label = f"{prefix}_{suffix}"
 
 
+class Written(NamedTuple):
+    """Python that computes some scalars.
+
+    lines: one assignment per named quantity and per expression that is needed more than once.
+    values: an expression for each of the scalars.
+    """
+
+    lines: list[str]
+    values: list[str]
+
+
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "-x": 2}
 
 
-def assignments(results: Sequence[tuple[str, Scalar | float]], indent: str = "    ") -> str:
-    """Write the assignments that compute `results`.
-
-    Args:
-        results: pairs of a target (`"out[0]"`) and the scalar that it shall hold.
-        indent: what each line begins with.
-
-    Returns:
-        One line per named quantity and per expression that is needed more than once.
-    """
+def written(results: Sequence[Scalar | float]) -> Written:
+    """Write down how `results` are computed."""
     uses: Counter[Scalar] = Counter()
     order: list[Scalar] = []
-    pending = [(s, False) for _, s in reversed(results) if isinstance(s, Scalar)]
+    pending = [(s, False) for s in reversed(results) if isinstance(s, Scalar)]
     seen: set[Scalar] = set()
     while pending:
         scalar, done = pending.pop()
@@ -195,10 +203,7 @@ def assignments(results: Sequence[tuple[str, Scalar | float]], indent: str = "  
             text[scalar] = (target, 3)
         else:
             text[scalar] = expression
-    for target, result in results:
-        value = text[result][0] if isinstance(result, Scalar) else repr(float(result))
-        lines.append(f"{target} = {value}")
-    return "\n".join(indent + line for line in lines)
+    return Written(lines, [text[r][0] if isinstance(r, Scalar) else repr(float(r)) for r in results])
 
 
 def _expression(scalar: Scalar, text: dict[Scalar, tuple[str, int]]) -> tuple[str, int]:
@@ -207,7 +212,7 @@ def _expression(scalar: Scalar, text: dict[Scalar, tuple[str, int]]) -> tuple[st
         return (repr(scalar.args[0]), 3 if scalar.args[0] >= 0 else 1)
     if scalar.op == "input":
         return (scalar.args[0], 3)
-    if scalar.op in ("cos", "sin"):
+    if scalar.op in ("cos", "sin", "reciprocal"):
         return (f"{scalar.op}({text[scalar.args[0]][0]})", 3)
     level = _PRECEDENCE[scalar.op]
     if scalar.op == "-x":

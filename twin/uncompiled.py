@@ -7,7 +7,6 @@ symbols.  A call takes a millisecond or so; compiling takes seconds, or a minute
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -22,14 +21,12 @@ from twin.robot import Robot
 def uncompiled(robot: Robot) -> Robot:
     """The same robot with kernels that are run, not compiled; what is made from it compiles again."""
     robot = replace(robot)
-    functions: dict[str, Any] = {"np": np, "sqrt": math.sqrt}
+    functions: dict[str, Any] = {"np": np, "njit": lambda **_: lambda function: function}
+    exec(kernels.FOOTER, functions)
     for title, kernel in kernels.KERNELS.items():
-        functions[title] = _run_on_numbers(robot, kernel)
-    exec(kernels.FOOTER.replace("@njit(cache=True)", ""), functions)
-    samples = {title: kernel.samples for title, kernel in kernels.KERNELS.items()}
-    samples |= {title: composed[0] for title, composed in kernels.COMPOSED.items()}
-    for title, names in samples.items():
-        functions[f"{title}_batch"] = _over_rows(functions[title], len(names))
+        if kernel.trace is not None:
+            functions[title] = _run_on_numbers(robot, kernel, kernel.trace)
+        functions[f"{title}_batch"] = _over_rows(functions[title], len(kernel.samples))
         functions[f"{title}_one"] = lambda *_: False
     if robot.loops:
         functions["loop_gaps"] = _loop_gaps(robot)
@@ -45,6 +42,11 @@ class _Numbers:
     def __init__(self, values: dict[str, np.ndarray]) -> None:
         self._values = values
 
+    @staticmethod
+    def reciprocal(x: float) -> float:
+        """`1 / x` of what is positive."""
+        return 1.0 / x if x > 0.0 else math.nan
+
     def inputs(self, name: str, count: int) -> list[float]:
         """The elements of an array argument; zeros for one that this kernel does not have."""
         return self._values[name].tolist() if name in self._values else [0.0] * count
@@ -54,14 +56,15 @@ class _Numbers:
         return self._values[name].tolist() if name in self._values else [[0.0] * columns] * rows
 
 
-def _run_on_numbers(robot: Robot, kernel: kernels.Kernel) -> Callable[..., None]:
+def _run_on_numbers(
+    robot: Robot, kernel: kernels.Kernel, trace: Callable[[kernels.Symbols], list[float]]
+) -> Callable[..., None]:
     names = (*kernel.samples, *kernel.shared)
 
     def run(*arguments: np.ndarray) -> None:
         *values, out = arguments
         on = kernels.Symbols(robot.tree, robot.G, robot.g0, _Numbers(dict(zip(names, values, strict=True))))
-        for target, value in kernel.trace(on):
-            out[tuple(int(index) for index in re.findall(r"\d+", target))] = value
+        out[...] = np.reshape(trace(on), out.shape)
 
     return run
 
