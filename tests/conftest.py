@@ -9,7 +9,10 @@ from tests.random_trees import interpreted
 
 os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
 
-NO_SERVER = "tests marked 'display' are left out: they need Xvfb, which is not installed"
+NEEDED = {"display": "Xvfb", "valgrind": "valgrind"}
+"""The program without which tests of that mark are left out, which is said."""
+
+LEFT_OUT = [mark for mark, program in NEEDED.items() if not shutil.which(program)]
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +55,12 @@ def rng():
 
 
 def pytest_collection_modifyitems(config, items):
-    if shutil.which("Xvfb"):
-        return
-    wanting = [item for item in items if item.get_closest_marker("display")]
+    wanting = [item for item in items if any(item.get_closest_marker(mark) for mark in LEFT_OUT)]
     items[:] = [item for item in items if item not in wanting]
     config.hook.pytest_deselected(items=wanting)
 
 
 def pytest_terminal_summary(terminalreporter):
-    if not shutil.which("Xvfb"):
-        terminalreporter.write_line(NO_SERVER)
+    for mark in LEFT_OUT:
+        needed = f"they need {NEEDED[mark]}, which is not installed"
+        terminalreporter.write_line(f"tests marked {mark!r} are left out: {needed}")

@@ -1,15 +1,17 @@
 """What `make bench` says of its rows; the rows themselves are measured by it alone."""
 
+import json
 import time
 
 import pytest
 
-from tests.bench.__main__ import verdict
-from tests.bench.timing import HEADING, Row, compare, peer, same
+from tests.bench.__main__ import main, noise, verdict
+from tests.bench.instructions import MISSING, run_again, total
+from tests.bench.timing import Meter, Row, heading, peer, same
 
 
 def row(ratio, lowest, goal):
-    return Row("this", "that", ratio, 1.0, ratio, lowest, 2 * ratio, goal)
+    return Row("this", "that", ratio, 1.0, "us", ratio, lowest, 2 * ratio, goal)
 
 
 def test_where_we_lose_is_said_in_words():
@@ -26,12 +28,75 @@ def test_a_ratio_that_is_no_number_is_a_goal_missed():
 
 
 def test_the_slower_of_two_calls_has_the_larger_time():
-    measured = compare(
-        "fast", "slow", lambda: time.sleep(1e-3), lambda: time.sleep(4e-3), rounds=3, theirs_per_call=2
+    measured = Meter(3).compare(
+        "fast", "slow", lambda: time.sleep(1e-3), lambda: time.sleep(4e-3), theirs_per_call=2
     )
     assert measured.lowest <= measured.ratio <= measured.highest
     assert 0.2 < measured.ratio < 0.9  # of 1 ms and 4 ms for two
-    assert len(str(measured)) == len(HEADING)
+    assert len(str(measured)) == len(heading("us")) == len(heading("instructions"))
+
+
+def test_another_meter_gives_rows_of_its_own_unit():
+    def ours():
+        pass
+
+    def theirs():
+        pass
+
+    readings = {ours: iter([3.0, 5.0, 4.0]), theirs: iter([10.0, 8.0, 8.0])}
+    meter = Meter(3, "instructions", lambda call, calls: next(readings[call]) * calls)
+    counted = meter.compare("a", "b", ours, theirs, calls=2, ours_per_call=4)
+    assert (counted.ours, counted.theirs, counted.unit) == (2.0, 16.0, "instructions")
+    assert (counted.lowest, counted.ratio, counted.highest) == (0.075, 0.125, 0.15625)
+    assert not meter.timed
+
+
+def test_the_noise_of_a_run_is_said():
+    assert noise([row(1.0, 0.8, None)] * 3, 0.25).startswith("The machine's load was 0.2 before the run, ")
+    assert noise([row(1.0, 0.8, None)] * 3, 0.25).endswith("the ratio of the median row varied by 120.00%.")
+
+
+def test_the_total_of_a_file_of_counts_is_read():
+    assert total("summary: 5\n\nfn=(1)\n+3 12\n\ntotals: 12345\n") == 12345
+    with pytest.raises(ValueError, match="no total"):
+        total("summary: 5\n")
+
+
+def test_what_counting_needs_is_said_where_it_is_missing(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.argv", ["bench", "--instructions"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == f"{MISSING}\n"
+
+
+COUNT = """
+import json
+from tests.bench.instructions import instructions
+
+ONES = (1,) * 2000  # nothing is allocated to add them
+def work(): sum(ONES)
+def again(): work(), work()
+
+print(json.dumps([instructions(call, 50) for call in (work, again, lambda: None, work)]))
+"""
+
+
+@pytest.mark.valgrind
+def test_twice_the_work_has_twice_the_instructions(capfd):
+    assert run_again(["-c", "pass"], ["-c", COUNT]) == 0
+    once, twice, nothing, once_again = json.loads(capfd.readouterr().out)
+    assert once > 2000  # additions
+    assert twice == pytest.approx(2 * once, rel=0.02)  # and two calls more
+    assert abs(nothing) < 20
+    assert once_again == pytest.approx(once, rel=1e-3)
+
+
+@pytest.mark.valgrind
+def test_a_rehearsal_that_fails_ends_the_run(capfd):
+    assert run_again(["-c", "raise SystemExit(3)"], ["-c", "print('counted')"]) == 3
+    assert "counted" not in capfd.readouterr().out
 
 
 def test_results_that_differ_stop_the_run():

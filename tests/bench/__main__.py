@@ -1,14 +1,9 @@
-"""`make bench`: our calls beside those of other libraries, interleaved in one run.
-
-Every pair gets the same input and its results are compared before anything is timed.  A row shows the median
-time of one call of each (or of one sample, one step), the ratio of these (below 1: ours is faster), the range
-of the ratio over the repeated, interleaved rounds, and the goal.  Compilation, loading and the first call of
-each are not timed.  Ours use one thread where a row does not speak of more cores; so do the others.
-"""
+"""`make bench`: our calls beside those of other libraries, interleaved in one run."""
 
 import argparse
 import json
 import os
+import statistics
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,21 +11,33 @@ from pathlib import Path
 
 import twin
 from tests.bench import closed_loop, dynamics, inverse_kinematics, parallelogram, rollouts, start_up
-from tests.bench.timing import HEADING, Row
+from tests.bench.instructions import instructions, repeated, run_again
+from tests.bench.timing import Meter, Row, heading
 from twin.threads import VARIABLE
 
+ABOUT = """
+Every pair gets the same input and its results are compared before anything is measured.  A row shows the
+median {measured} of one call of each (or of one sample, one step), the ratio of these
+(below 1: ours {takes}), the range of the ratio over the repeated, interleaved rounds, and the goal{goal}.
+Compilation, loading and the first call of each are left out.  Ours use one thread where a row does not
+speak of more cores; so do the others.
+"""
+TIMED = {"measured": "time", "takes": "is faster", "goal": ""}
+COUNTED = {"measured": "number of instructions", "takes": "needs fewer", "goal": " for times"}
 
-def all_rows(rounds: int) -> Iterator[Row]:
+
+def all_rows(meter: Meter) -> Iterator[Row]:
     """Every row of the table, measured as it is asked for."""
     robot, looped = twin.load("irb140"), twin.load("irb1400")
-    yield from dynamics.rows(robot, rounds)
-    yield from inverse_kinematics.rows(robot, rounds)
-    yield from parallelogram.rows(looped, rounds)
-    yield from closed_loop.rows(robot, rounds)
-    yield from closed_loop.loop_rows(looped, robot, rounds)
-    yield from rollouts.rows(robot, rounds)
-    yield from rollouts.rows(looped, rounds)
-    yield from start_up.rows(rounds)
+    yield from dynamics.rows(robot, meter)
+    yield from inverse_kinematics.rows(robot, meter)
+    yield from parallelogram.rows(looped, meter)
+    yield from closed_loop.rows(robot, meter)
+    yield from closed_loop.loop_rows(looped, robot, meter)
+    yield from rollouts.rows(robot, meter)
+    yield from rollouts.rows(looped, meter)
+    if meter.timed:
+        yield from start_up.rows(meter.rounds)
 
 
 def verdict(rows: list[Row]) -> str:
@@ -55,19 +62,40 @@ def _slower(row: Row) -> bool:
     return not row.missed and row.ratio > 1.0
 
 
+def noise(rows: list[Row], load: float) -> str:
+    """How busy the machine was, and how much of that is in the table."""
+    spread = statistics.median((row.highest - row.lowest) / row.ratio for row in rows)
+    return (
+        f"The machine's load was {load:.1f} before the run, {os.getloadavg()[0]:.1f} at its end, on "
+        f"{os.cpu_count()} cores; between the rounds the ratio of the median row varied by {spread:.2%}."
+    )
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default 9)")
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 9; 2 of counts)")
+    parser.add_argument("--instructions", action="store_true", help="count instructions under valgrind")
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
+    if options.instructions and not repeated():
+        try:
+            return run_again(["-m", "tests.bench", "--rounds", "1"], ["-m", "tests.bench", *sys.argv[1:]])
+        except FileNotFoundError as missing:
+            parser.exit(2, f"{missing}\n")
     os.environ[VARIABLE] = "1"
-    print(__doc__.split("\n", 2)[2])
-    print(HEADING)
+    load = os.getloadavg()[0]
+    meter = Meter(options.rounds or 9)
+    if options.instructions:
+        meter = Meter(options.rounds or 2, "instructions", instructions, batch=10_000)
+    print(ABOUT.format_map(COUNTED if options.instructions else TIMED))
+    print(heading(meter.unit))
     rows = []
-    for row in all_rows(options.rounds):
+    for row in all_rows(meter):
         print(row, flush=True)
         rows.append(row)
-    print(f"\n{verdict(rows)}")
+    print(f"\n{noise(rows, load)}")
+    if meter.timed:
+        print(verdict(rows))
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
     return 0

@@ -6,7 +6,7 @@ import numpy as np
 
 import controllers
 from tests.bench.bullet import loaded
-from tests.bench.timing import Row, compare, same
+from tests.bench.timing import Meter, Row, same
 from twin.closed_loop import run_closed_loop
 from twin.engine import Simulation
 from twin.robot import Robot
@@ -14,7 +14,7 @@ from twin.sampling import recursion_consistent
 from twin.trajectories import sines
 
 
-def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """A closed loop with its log, against set torque, step, read state and nothing else."""
     path = sines(robot.poses["zero"], np.full(robot.n, 0.3), np.full(robot.n, 0.5), 2.0)
     reference = recursion_consistent(path, 1e-3)
@@ -25,10 +25,10 @@ def rows(robot: Robot, rounds: int) -> Iterator[Row]:
         bare, state = _bare(robot, log)
         bare()
         same(state(), [log.q[-1], log.qd[-1]], 1e-11)
-        yield compare(
+        yield meter.compare(
             "closed loop at 1 kHz, with log, a step", "bare PyBullet: torque, step, read",
             lambda: run_closed_loop(simulation, controller, reference), bare,
-            rounds=rounds, ours_per_call=steps, theirs_per_call=steps, goal=1.4,
+            ours_per_call=steps, theirs_per_call=steps, goal=1.4,
         )  # fmt: skip
 
 
@@ -63,13 +63,13 @@ def _bare(robot: Robot, log) -> tuple[Callable[[], None], Callable[[], list]]:
     return run, state
 
 
-def loop_rows(robot: Robot, other: Robot, rounds: int, steps: int = 1000) -> Iterator[Row]:
+def loop_rows(robot: Robot, other: Robot, meter: Meter, steps: int = 1000) -> Iterator[Row]:
     """A step of the engine with the closed loop of a robot, against one of a robot without."""
     with Simulation(robot) as looped, Simulation(other) as plain:
-        yield compare(
+        yield meter.compare(
             f"engine step of the {robot.name}, its loop closed", f"of the {other.name}",
             _replay(looped, steps), _replay(plain, steps),
-            rounds=rounds, ours_per_call=steps, theirs_per_call=steps, goal=4.0,
+            ours_per_call=steps, theirs_per_call=steps, goal=4.0,
         )  # fmt: skip
 
 

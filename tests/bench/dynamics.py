@@ -8,29 +8,28 @@ import pinocchio as pin
 
 import twin
 from tests.bench.bullet import loaded
-from tests.bench.timing import Row, compare, peer, same
+from tests.bench.timing import Meter, Row, peer, same
 from tests.dh_arms import dh_frames
 from tests.peers import MuJoCo, Pinocchio
 from twin.kinematics import FLANGE
 from twin.robot import Robot
 
-BATCH = 100_000
 LOOPED = 2000
 """Samples of the batch that a peer which takes one at a time is given in a Python loop."""
 
 
-def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """All comparisons of an open chain."""
     arm = Pinocchio(robot.urdf, robot.joint_names)
     assert list(arm.order) == list(range(robot.n))  # so that it needs no reordering
     sample = np.random.default_rng(0).uniform(-1, 1, (3, robot.n))
-    yield from _inverse_dynamics(robot, arm.model, arm.data, sample, rounds)
-    yield from _other_dynamics(robot, arm.model, arm.data, sample, rounds)
-    yield from _kinematics(robot, arm.model, arm.data, sample[0], rounds)
-    yield from _batches(robot, arm.model, arm.data, rounds)
+    yield from _inverse_dynamics(robot, arm.model, arm.data, sample, meter)
+    yield from _other_dynamics(robot, arm.model, arm.data, sample, meter)
+    yield from _kinematics(robot, arm.model, arm.data, sample[0], meter)
+    yield from _batches(robot, arm.model, arm.data, meter)
 
 
-def _inverse_dynamics(robot, model, data, sample, rounds):
+def _inverse_dynamics(robot, model, data, sample, meter):
     q, qd, qdd = sample
     kernels, out = robot.kernels, np.empty(robot.n)
     inertial = (robot.inertias, robot.gravity)
@@ -48,19 +47,19 @@ def _inverse_dynamics(robot, model, data, sample, rounds):
     compiled()
     same(out, expected, 1e-12)
     same(public(), expected, 1e-12)
-    single = {"rounds": rounds, "calls": 5000}
-    yield compare("inverse dynamics, compiled function", "pin.rnea", compiled, rnea, **single, goal=0.6)
-    yield compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single)
+    single = {"calls": 5000}
+    yield meter.compare("inverse dynamics, compiled function", "pin.rnea", compiled, rnea, **single, goal=0.6)
+    yield meter.compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single)
 
     name = "inverse dynamics, public function"
     call = _pybullet(robot, sample)
     same(call(), expected, 1e-12)
-    yield compare(name, "PyBullet calculateInverseDynamics", public, call, **single)
+    yield meter.compare(name, "PyBullet calculateInverseDynamics", public, call, **single)
     toolbox = peer("roboticstoolbox")
     if toolbox is not None:
         call = _rne(toolbox, robot, sample)
         same(call(), expected, 1e-12)
-        yield compare(name, "roboticstoolbox DHRobot.rne", public, call, **single)
+        yield meter.compare(name, "roboticstoolbox DHRobot.rne", public, call, **single)
 
 
 def _pybullet(robot: Robot, sample) -> Callable[[], object]:
@@ -87,27 +86,27 @@ def _rne(toolbox, robot: Robot, sample) -> Callable[[], object]:
     return lambda: arm.rne(*sample)
 
 
-def _other_dynamics(robot, model, data, sample, rounds):
+def _other_dynamics(robot, model, data, sample, meter):
     q, qd, tau = sample[0], sample[1], 50 * sample[2]
     kernels, qdd, M = robot.kernels, np.empty(robot.n), np.empty((robot.n, robot.n))
     inertial = (robot.inertias, robot.gravity)
-    single = {"rounds": rounds, "calls": 5000, "goal": 0.8}
+    single = {"calls": 5000, "goal": 0.8}
     kernels.mass_matrix(q, inertial[0], M)
     same(np.triu(M), np.triu(pin.crba(model, data, q)), 1e-12)
-    yield compare(
+    yield meter.compare(
         "mass matrix, compiled function", "pin.crba",
         lambda: kernels.mass_matrix(q, inertial[0], M), lambda: pin.crba(model, data, q), **single,
     )  # fmt: skip
     kernels.forward_dynamics(q, qd, tau, *inertial, qdd)
     same(qdd, pin.aba(model, data, q, qd, tau), 1e-11)
-    yield compare(
+    yield meter.compare(
         "forward dynamics, compiled function", "pin.aba",
         lambda: kernels.forward_dynamics(q, qd, tau, *inertial, qdd),
         lambda: pin.aba(model, data, q, qd, tau), **single,
     )  # fmt: skip
 
 
-def _kinematics(robot, model, data, q, rounds):
+def _kinematics(robot, model, data, q, meter):
     """Pinocchio leaves the poses of frames in its data: of all of them, or of the one that is asked for."""
     kernels, T, J = robot.kernels, np.empty((4, 4)), np.empty((6, robot.n))
     tool = model.getFrameId("tool0")
@@ -119,27 +118,26 @@ def _kinematics(robot, model, data, q, rounds):
     pose()
     kernels.tool_pose(q, FLANGE, T)
     same(T, data.oMf[tool].homogeneous, 1e-12)
-    single = {"rounds": rounds, "calls": 5000}
+    single = {"calls": 5000}
     ours = lambda: kernels.tool_pose(q, FLANGE, T)  # noqa: E731
-    yield compare("forward kinematics, compiled function", "pin.updateFramePlacement", ours, pose, **single)
+    what = "forward kinematics, compiled function"
+    yield meter.compare(what, "pin.updateFramePlacement", ours, pose, **single)
     theirs = lambda: pin.framesForwardKinematics(model, data, q)  # noqa: E731
-    yield compare(
-        "forward kinematics, compiled function", "pin.framesForwardKinematics", ours, theirs, **single
-    )
+    yield meter.compare(what, "pin.framesForwardKinematics", ours, theirs, **single)
 
     def frame_jacobian():
         return pin.computeFrameJacobian(model, data, q, tool, pin.LOCAL_WORLD_ALIGNED)
 
     kernels.jacobian(q, FLANGE, J)
     same(J, frame_jacobian(), 1e-12)
-    yield compare(
+    yield meter.compare(
         "Jacobian, compiled function", "pin.computeFrameJacobian",
         lambda: kernels.jacobian(q, FLANGE, J), frame_jacobian, **single,
     )  # fmt: skip
 
 
-def _batches(robot, model, data, rounds):
-    many = np.random.default_rng(1).uniform(-1, 1, (3, BATCH, robot.n))
+def _batches(robot, model, data, meter):
+    many = np.random.default_rng(1).uniform(-1, 1, (3, meter.batch, robot.n))
     few = [tuple(np.array(vector) for vector in sample) for sample in many[:, :LOOPED].swapaxes(0, 1)]
     found = twin.inverse_dynamics(robot, *many)[:LOOPED]
     same(found, [pin.rnea(model, data, *sample) for sample in few], 1e-12)
@@ -159,8 +157,8 @@ def _batches(robot, model, data, rounds):
             inverse(engine, state)
 
     for against, theirs, goal in (("pin.rnea", rnea, 0.15), ("mj_inverse", mj_inverse, 0.08)):
-        yield compare(
-            f"inverse dynamics, batch of {BATCH}, a sample", f"{against} in a Python loop",
+        yield meter.compare(
+            f"inverse dynamics, batch of {meter.batch}, a sample", f"{against} in a Python loop",
             lambda: twin.inverse_dynamics(robot, *many), theirs,
-            rounds=rounds, ours_per_call=BATCH, theirs_per_call=LOOPED, goal=goal,
+            ours_per_call=meter.batch, theirs_per_call=LOOPED, goal=goal,
         )  # fmt: skip

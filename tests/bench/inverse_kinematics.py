@@ -11,33 +11,32 @@ from contextlib import contextmanager
 import numpy as np
 
 import twin
-from tests.bench.timing import Row, compare, peer
+from tests.bench.timing import Meter, Row, peer
 from twin.robot import Robot
 from twin.threads import VARIABLE
 
-BATCH = 100_000
 LOOPED = 2000
 TURN = 2 * np.pi
 ONE = "inverse kinematics, all solutions, one call"
-MANY = f"inverse kinematics, batch of {BATCH}, a pose"
+MANY = "inverse kinematics, batch of {}, a pose"
 
 
-def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """One pose and a batch, on one core; against the peer with threads of its own on all cores, too."""
     rng = np.random.default_rng(0)
-    T = twin.forward_kinematics(robot, rng.uniform(robot.q_min, robot.q_max, (BATCH, robot.n)))
+    T = twin.forward_kinematics(robot, rng.uniform(robot.q_min, robot.q_max, (meter.batch, robot.n)))
     opw, geo = peer("py_opw_kinematics"), peer("ik_geo")
     if opw is not None:
-        yield from _against_opw(opw, robot, T, rounds)
+        yield from _against_opw(opw, robot, T, meter)
     if geo is not None:
-        yield from _against_geo(geo, robot, T, rounds)
+        yield from _against_geo(geo, robot, T, meter)
 
 
 def _ours(robot: Robot, T: np.ndarray) -> Callable[[], np.ndarray]:
     return lambda: twin.inverse_kinematics(robot, T, limits=False)
 
 
-def _against_opw(opw, robot: Robot, T: np.ndarray, rounds: int) -> Iterator[Row]:
+def _against_opw(opw, robot: Robot, T: np.ndarray, meter: Meter) -> Iterator[Row]:
     d, a = robot.dh.d, robot.dh.a
     offsets = (0.0, 0.0, -np.pi / 2, 0.0, 0.0, 0.0)  # its forearm points up at zero, ours forward
     model = opw.KinematicModel(a1=a[0], c1=d[0], c2=-a[1], c3=d[3], c4=d[5], offsets=offsets)
@@ -52,19 +51,22 @@ def _against_opw(opw, robot: Robot, T: np.ndarray, rounds: int) -> Iterator[Row]
     ours, batch = _ours(robot, one), _ours(robot, T)
     _same_solutions(ours()[None], np.array(arm.inverse(one_pose))[None])
     _same_solutions(batch(), arm.reach(poses, nowhere).joints)
-    yield compare(
-        ONE, "py-opw-kinematics inverse", ours, lambda: arm.inverse(one_pose), rounds=rounds, calls=5000
+    yield meter.compare(ONE, "py-opw-kinematics inverse", ours, lambda: arm.inverse(one_pose), calls=5000)
+    many = {"ours_per_call": meter.batch, "theirs_per_call": meter.batch}
+    what = MANY.format(meter.batch)
+    yield meter.compare(
+        what, "py-opw-kinematics reach", batch, lambda: arm.reach(poses, nowhere), **many, goal=0.3
     )
-    many = {"rounds": rounds, "ours_per_call": BATCH, "theirs_per_call": BATCH}
-    yield compare(MANY, "py-opw-kinematics reach", batch, lambda: arm.reach(poses, nowhere), **many, goal=0.3)
+    if not meter.timed:
+        return
     with _all_cores():
-        yield compare(
-            f"{MANY}, all cores", "py-opw-kinematics reach, all cores",
+        yield meter.compare(
+            what, "the same, both on all cores",
             batch, lambda: arm.reach(poses, nowhere, threads=0), **many, goal=None,
         )  # fmt: skip
 
 
-def _against_geo(geo, robot: Robot, T: np.ndarray, rounds: int) -> Iterator[Row]:
+def _against_geo(geo, robot: Robot, T: np.ndarray, meter: Meter) -> Iterator[Row]:
     """Axes at the zero pose, and the steps from each to the next."""
     tree = robot.tree
     steps = np.array([*tree.T_parent_joint[:, :3, 3], tree.T_joint_flange[:3, 3]])
@@ -81,10 +83,10 @@ def _against_geo(geo, robot: Robot, T: np.ndarray, rounds: int) -> Iterator[Row]
         for pose in lists:
             arm.get_ik(*pose)
 
-    yield compare(ONE, "ik-geo get_ik", ours, lambda: arm.get_ik(*lists[0]), rounds=rounds, calls=5000)
-    yield compare(
-        MANY, "ik-geo get_ik in a Python loop", batch, loop,
-        rounds=rounds, ours_per_call=BATCH, theirs_per_call=LOOPED, goal=0.3,
+    yield meter.compare(ONE, "ik-geo get_ik", ours, lambda: arm.get_ik(*lists[0]), calls=5000)
+    yield meter.compare(
+        MANY.format(meter.batch), "ik-geo get_ik in a Python loop", batch, loop,
+        ours_per_call=meter.batch, theirs_per_call=LOOPED, goal=0.3,
     )  # fmt: skip
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 import pinocchio as pin
 
-from tests.bench.timing import Row, compare, same
+from tests.bench.timing import Meter, Row, same
 from tests.peers import PinocchioLoops
 from twin.robot import Robot
 
 
-def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """Inverse and forward dynamics: the compiled functions, against what is left to the user of Pinocchio."""
     peer = PinocchioLoops(robot.urdf, robot.tree.names, robot.loops)
     model, data = peer.model, peer.data
@@ -47,15 +47,15 @@ def rows(robot: Robot, rounds: int) -> Iterator[Row]:
 
     inverse()
     same(out, reduced_inverse(), 1e-12)
-    single = {"rounds": rounds, "calls": 2000, "goal": 0.4}
+    single = {"calls": 2000, "goal": 0.4}
     what = f"{robot.name} {{}} dynamics, compiled function"
-    yield compare(
+    yield meter.compare(
         what.format("inverse"), "pin.rnea on the tree, reduced by G", inverse, reduced_inverse, **single
     )
     forward()
     same(out, reduced_forward(), 1e-11)
     same(G @ out, constrained(), 1e-9)  # its iterations end there
-    yield compare(
+    yield meter.compare(
         what.format("forward"), "pin.crba, nle, reduced by G, solved", forward, reduced_forward, **single
     )
-    yield compare(what.format("forward"), "pin.constraintDynamics", forward, constrained, **single)
+    yield meter.compare(what.format("forward"), "pin.constraintDynamics", forward, constrained, **single)

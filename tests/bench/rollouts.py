@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 import controllers
-from tests.bench.timing import Row, compare
+from tests.bench.timing import Meter, Row
 from tests.peers import MuJoCo
 from twin.robot import Robot
 from twin.rollout import run_rollouts
@@ -20,7 +20,7 @@ STEPS = 4000
 ROLLOUTS = 128
 
 
-def rows(robot: Robot, rounds: int) -> Iterator[Row]:
+def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """A rollout against MuJoCo's bare step, called from Python or in its own loop; many on two cores.
 
     Ours reads the state, evaluates computed torque, limits it, steps and logs; theirs steps.  Of a robot with
@@ -47,11 +47,12 @@ def rows(robot: Robot, rounds: int) -> Iterator[Row]:
         mujoco.mj_step(model, data, STEPS)
 
     for against, theirs in (("mj_step", in_python), ("mj_step, its own loop in C", in_c)):
-        yield compare(
+        yield meter.compare(
             f"rollout of {STEPS} steps, {robot.name}, a step", against, ours, theirs,
-            rounds=rounds, ours_per_call=STEPS, theirs_per_call=STEPS, goal=0.5,
+            ours_per_call=STEPS, theirs_per_call=STEPS, goal=0.5,
         )  # fmt: skip
-    yield _two_cores(robot, rounds)
+    if meter.timed:
+        yield _two_cores(robot, meter)
 
 
 def _path(robot):
@@ -69,7 +70,7 @@ def _same_motion(rollout, model, data):
         mujoco.mj_step(model, data)
 
 
-def _two_cores(robot: Robot, rounds: int) -> Row:
+def _two_cores(robot: Robot, meter: Meter) -> Row:
     bandwidths = np.linspace(5.0, 30.0, ROLLOUTS)
     laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
     reference = sample(_path(robot), 1e-3)
@@ -81,9 +82,9 @@ def _two_cores(robot: Robot, rounds: int) -> Row:
 
     assert on(2).q.tobytes() == on(1).q.tobytes()
     samples = ROLLOUTS * len(reference.t)
-    return compare(
+    return meter.compare(
         f"{ROLLOUTS} rollouts, {robot.name}, on two cores, a step", "one core", lambda: on(2), lambda: on(1),
-        rounds=rounds, ours_per_call=samples, theirs_per_call=samples, goal=0.55,
+        ours_per_call=samples, theirs_per_call=samples, goal=0.55,
     )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
-"""How two calls are timed side by side, and what is said of the result."""
+"""How two calls are measured side by side, and what is said of the result."""
 
 import importlib
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat, starmap
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,25 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: median time of a call (or a sample, a step) of each, and their ratio.
+    """One comparison: what a call (or a sample, a step) of each takes, and the ratio.
 
     Attributes:
-        what: what was timed of ours.
-        against: what it was timed against; a number of seconds where that is aimed at.
-        ours_us: median time of ours, in microseconds.
-        theirs_us: median time of theirs, in microseconds.
-        ratio: of these medians, below 1 where ours is faster.
+        what: what was measured of ours.
+        against: what it was measured against; a number of seconds where that is aimed at.
+        ours: median of ours, in `unit`.
+        theirs: median of theirs, in `unit`.
+        unit: of these two, "us" (microseconds) or "instructions".
+        ratio: of these medians, below 1 where ours takes less.
         lowest: least ratio of one round.
         highest: greatest ratio of one round.
-        goal: the ratio that is aimed at, `None` for a row that is only told.
+        goal: the ratio of times that is aimed at, `None` for a row that is only told.
     """
 
     what: str
     against: str
-    ours_us: float
-    theirs_us: float
+    ours: float
+    theirs: float
+    unit: str
     ratio: float
     lowest: float
     highest: float
@@ -42,49 +45,77 @@ class Row:
     def __str__(self) -> str:
         goal = "" if self.goal is None else f"{self.goal:.2f}"
         return (
-            f"{self.what:49} {self.against:36} {self.ours_us:11.3f} {self.theirs_us:11.3f} "
+            f"{self.what:49} {self.against:36} {self.ours:12.3f} {self.theirs:12.3f} "
             f"{self.ratio:6.2f}   {f'{self.lowest:.2f}-{self.highest:.2f}':>10}  {goal:>5}"
         )
 
 
-HEADING = (
-    f"{'what':49} {'against':36} {'ours/us':>11} {'theirs/us':>11} {'ratio':>6} {'range':>12}  {'goal':>5}"
-)
+def heading(unit: str) -> str:
+    """The line above rows of that unit."""
+    ours, theirs = (f"{whose}/{unit[:5]}" for whose in ("ours", "theirs"))
+    return f"{'what':49} {'against':36} {ours:>12} {theirs:>12} {'ratio':>6} {'range':>12}  {'goal':>5}"
 
 
-def compare(
-    what: str,
-    against: str,
-    ours: Callable[[], object],
-    theirs: Callable[[], object],
-    *,
-    rounds: int,
-    calls: int = 1,
-    ours_per_call: int = 1,
-    theirs_per_call: int = 1,
-    goal: float | None = 1.0,
-) -> Row:
-    """Time two calls in turn, `rounds` times each, `calls` at a time, after one of each that is not timed.
-
-    `ours_per_call` and `theirs_per_call` are the samples or steps that a call does.
-    """
-    ours(), theirs()
-    pairs = []
-    for number in range(rounds):  # either goes first in every other round
-        first, second = (ours, theirs) if number % 2 == 0 else (theirs, ours)
-        times = [_seconds(first, calls), _seconds(second, calls)]
-        a, b = times if number % 2 == 0 else times[::-1]
-        pairs.append((a / ours_per_call, b / theirs_per_call))
-    ratios = [a / b for a, b in pairs]
-    a, b = (statistics.median(column) * 1e6 for column in zip(*pairs, strict=True))
-    return Row(what, against, a, b, a / b, min(ratios), max(ratios), goal)
+def repeat_call(call: Callable[[], object], calls: int) -> None:
+    """Call again and again, from C: a loop in Python is specialised to the function that it called before."""
+    for _ in starmap(call, repeat((), calls)):
+        pass
 
 
-def _seconds(call: Callable[[], object], calls: int) -> float:
+def microseconds(call: Callable[[], object], calls: int) -> float:
+    """The time of one of so many calls."""
     start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - start) / calls
+    repeat_call(call, calls)
+    return (time.perf_counter() - start) / calls * 1e6
+
+
+@dataclass(frozen=True)
+class Meter:
+    """What two calls are measured with, side by side.
+
+    Attributes:
+        rounds: how often each pair is measured.
+        unit: of what `per_call` gives.
+        per_call: what one of so many calls takes.
+        batch: samples of a batch.
+    """
+
+    rounds: int
+    unit: str = "us"
+    per_call: Callable[[Callable[[], object], int], float] = microseconds
+    batch: int = 100_000
+
+    @property
+    def timed(self) -> bool:
+        """Whether it measures time, the one thing that more cores or an earlier process can save."""
+        return self.unit == "us"
+
+    def compare(
+        self,
+        what: str,
+        against: str,
+        ours: Callable[[], object],
+        theirs: Callable[[], object],
+        *,
+        calls: int = 1,
+        ours_per_call: int = 1,
+        theirs_per_call: int = 1,
+        goal: float | None = 1.0,
+    ) -> Row:
+        """Measure two calls in turn, `rounds` times each, `calls` at a time, after one of each that is not.
+
+        `ours_per_call` and `theirs_per_call` are the samples or steps that a call does.
+        """
+        ours(), theirs()
+        pairs = []
+        for number in range(self.rounds):  # either goes first in every other round
+            first, second = (ours, theirs) if number % 2 == 0 else (theirs, ours)
+            spent = [self.per_call(first, calls), self.per_call(second, calls)]
+            a, b = spent if number % 2 == 0 else spent[::-1]
+            pairs.append((a / ours_per_call, b / theirs_per_call))
+        ratios = [a / b for a, b in pairs]
+        a, b = (statistics.median(column) for column in zip(*pairs, strict=True))
+        return Row(what, against, a, b, self.unit, a / b, min(ratios), max(ratios), goal)
 
 
 def same(a, b, relative: float) -> None:
