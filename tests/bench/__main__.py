@@ -20,10 +20,15 @@ Every pair gets the same input and its results are compared before anything is m
 median {measured} of one call of each (or of one sample, one step), the ratio of these
 (below 1: ours {takes}), the range of the ratio over the repeated, interleaved rounds, and the goal{goal}.
 Compilation, loading and the first call of each are left out.  Ours use one thread where a row does not
-speak of more cores; so do the others.
+speak of more cores; so do the others.{more}
 """
-TIMED = {"measured": "time", "takes": "is faster", "goal": ""}
-COUNTED = {"measured": "number of instructions", "takes": "needs fewer", "goal": " for times"}
+TIMED = {"measured": "time", "takes": "is faster", "goal": "", "more": ""}
+COUNTED = {
+    "measured": "number of instructions",
+    "takes": "needs fewer",
+    "goal": " for times",
+    "more": "\nStarting up and more cores are of times alone and have no rows here.",
+}
 
 
 def all_rows(meter: Meter) -> Iterator[Row]:
@@ -62,13 +67,10 @@ def _slower(row: Row) -> bool:
     return not row.missed and row.ratio > 1.0
 
 
-def noise(rows: list[Row], load: float) -> str:
-    """How busy the machine was, and how much of that is in the table."""
+def noise(rows: list[Row]) -> str:
+    """How much the rounds differ: with the load of the machine, how far the table can be trusted."""
     spread = statistics.median((row.highest - row.lowest) / row.ratio for row in rows)
-    return (
-        f"The machine's load was {load:.1f} before the run, {os.getloadavg()[0]:.1f} at its end, on "
-        f"{os.cpu_count()} cores; between the rounds the ratio of the median row varied by {spread:.2%}."
-    )
+    return f"Between the rounds the ratio of the median row varied by {spread:.2%}."
 
 
 def main() -> int:
@@ -78,22 +80,26 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     if options.instructions and not repeated():
+        print("First a run without valgrind, so that all is compiled; then the counts: some minutes in all.")
         try:
             return run_again(["-m", "tests.bench", "--rounds", "1"], ["-m", "tests.bench", *sys.argv[1:]])
         except FileNotFoundError as missing:
             parser.exit(2, f"{missing}\n")
     os.environ[VARIABLE] = "1"
-    load = os.getloadavg()[0]
     meter = Meter(options.rounds or 9)
     if options.instructions:
         meter = Meter(options.rounds or 2, "instructions", instructions, batch=10_000)
     print(ABOUT.format_map(COUNTED if options.instructions else TIMED))
+    if meter.timed:
+        print(
+            f"The machine has {os.cpu_count()} cores and a load of {os.getloadavg()[0]:.1f} before the run.\n"
+        )
     print(heading(meter.unit))
     rows = []
     for row in all_rows(meter):
         print(row, flush=True)
         rows.append(row)
-    print(f"\n{noise(rows, load)}")
+    print(f"\n{noise(rows)}")
     if meter.timed:
         print(verdict(rows))
     if options.json:

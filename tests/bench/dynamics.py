@@ -7,10 +7,10 @@ import numpy as np
 import pinocchio as pin
 
 import twin
-from tests.bench.bullet import loaded
+from tests.bench import bullet, mujoco_arm
 from tests.bench.timing import Meter, Row, peer, same
 from tests.dh_arms import dh_frames
-from tests.peers import MuJoCo, Pinocchio
+from tests.peers import Pinocchio
 from twin.kinematics import FLANGE
 from twin.robot import Robot
 
@@ -32,11 +32,11 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
 def _inverse_dynamics(robot, model, data, sample, meter):
     q, qd, qdd = sample
     kernels, out = robot.kernels, np.empty(robot.n)
-    inertial = (robot.inertias, robot.gravity)
+    inertias, gravity = robot.inertias, robot.gravity
     expected = pin.rnea(model, data, q, qd, qdd)
 
     def compiled():
-        kernels.inverse_dynamics(q, qd, qdd, *inertial, out)
+        kernels.inverse_dynamics(q, qd, qdd, inertias, gravity, out)
 
     def public():
         return twin.inverse_dynamics(robot, q, qd, qdd)
@@ -63,7 +63,7 @@ def _inverse_dynamics(robot, model, data, sample, meter):
 
 
 def _pybullet(robot: Robot, sample) -> Callable[[], object]:
-    client, body, _ = loaded(robot)
+    client, body, _ = bullet.loaded(robot)
     lists = [vector.tolist() for vector in sample]
     return lambda: client.calculateInverseDynamics(body, *lists)
 
@@ -89,20 +89,21 @@ def _rne(toolbox, robot: Robot, sample) -> Callable[[], object]:
 def _other_dynamics(robot, model, data, sample, meter):
     q, qd, tau = sample[0], sample[1], 50 * sample[2]
     kernels, qdd, M = robot.kernels, np.empty(robot.n), np.empty((robot.n, robot.n))
-    inertial = (robot.inertias, robot.gravity)
+    inertias, gravity = robot.inertias, robot.gravity
+    world = pin.Convention.WORLD  # the quicker one for this algorithm, not for the mass matrix
     single = {"calls": 5000, "goal": 0.8}
-    kernels.mass_matrix(q, inertial[0], M)
+    kernels.mass_matrix(q, inertias, M)
     same(np.triu(M), np.triu(pin.crba(model, data, q)), 1e-12)
     yield meter.compare(
         "mass matrix, compiled function", "pin.crba",
-        lambda: kernels.mass_matrix(q, inertial[0], M), lambda: pin.crba(model, data, q), **single,
+        lambda: kernels.mass_matrix(q, inertias, M), lambda: pin.crba(model, data, q), **single,
     )  # fmt: skip
-    kernels.forward_dynamics(q, qd, tau, *inertial, qdd)
-    same(qdd, pin.aba(model, data, q, qd, tau), 1e-11)
+    kernels.forward_dynamics(q, qd, tau, inertias, gravity, qdd)
+    same(qdd, pin.aba(model, data, q, qd, tau, world), 1e-11)
     yield meter.compare(
         "forward dynamics, compiled function", "pin.aba",
-        lambda: kernels.forward_dynamics(q, qd, tau, *inertial, qdd),
-        lambda: pin.aba(model, data, q, qd, tau), **single,
+        lambda: kernels.forward_dynamics(q, qd, tau, inertias, gravity, qdd),
+        lambda: pin.aba(model, data, q, qd, tau, world), **single,
     )  # fmt: skip
 
 
@@ -141,20 +142,21 @@ def _batches(robot, model, data, meter):
     few = [tuple(np.array(vector) for vector in sample) for sample in many[:, :LOOPED].swapaxes(0, 1)]
     found = twin.inverse_dynamics(robot, *many)[:LOOPED]
     same(found, [pin.rnea(model, data, *sample) for sample in few], 1e-12)
-    other = MuJoCo(robot.urdf)
-    same(found, [other.inverse_dynamics(*sample) for sample in few], 1e-12)
 
     def rnea():
         for sample in few:
             pin.rnea(model, data, *sample)
 
-    state, engine, inverse = other.data, other.model, mujoco.mj_inverse
-    q_state, qd_state, qdd_state = state.qpos, state.qvel, state.qacc
+    engine, state = mujoco_arm.loaded(robot)
+    inverse, q_state, qd_state, qdd_state = mujoco.mj_inverse, state.qpos, state.qvel, state.qacc
 
-    def mj_inverse():
-        for q, qd, qdd in few:
+    def mj_inverse(samples=few):
+        for q, qd, qdd in samples:
             q_state[:], qd_state[:], qdd_state[:] = q, qd, qdd
             inverse(engine, state)
+        return state.qfrc_inverse.copy()
+
+    same(found, [mj_inverse([sample]) for sample in few], 1e-12)
 
     for against, theirs, goal in (("pin.rnea", rnea, 0.15), ("mj_inverse", mj_inverse, 0.08)):
         yield meter.compare(

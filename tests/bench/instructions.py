@@ -90,7 +90,7 @@ def _count(call: Callable[[], object], calls: int) -> int:
     """Instructions of so many calls and of the switch."""
     folder = Path(os.environ[FOLDER])
     switch = ctypes.CDLL(str(folder / "switch.so"))
-    repeat_call(call, min(calls, 20))  # until Python has specialised the bytecode
+    repeat_call(call, min(calls - 1, 20))  # until Python has specialised the bytecode
     switch.start()
     repeat_call(call, calls)
     switch.stop()

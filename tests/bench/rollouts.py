@@ -8,8 +8,8 @@ import mujoco
 import numpy as np
 
 import controllers
+from tests.bench.mujoco_arm import loaded
 from tests.bench.timing import Meter, Row
-from tests.peers import MuJoCo
 from twin.robot import Robot
 from twin.rollout import run_rollouts
 from twin.sampling import sample
@@ -28,8 +28,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """
     reference = sample(_path(robot), 1e-3)
     law = controllers.make("computed_torque", robot)
-    peer = MuJoCo(robot.urdf)
-    model, data = peer.model, peer.data
+    model, data = loaded(robot)
     model.opt.timestep = 1e-3
     if not robot.passive:
         _same_motion(run_rollouts(robot, law, reference), model, data)
