@@ -80,7 +80,10 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     if options.instructions and not repeated():
-        print("First a run without valgrind, so that all is compiled; then the counts: some minutes in all.")
+        print(
+            "First a run without valgrind, so that all is compiled; then the counts: some minutes in all.",
+            flush=True,
+        )
         try:
             return run_again(["-m", "tests.bench", "--rounds", "1"], ["-m", "tests.bench", *sys.argv[1:]])
         except FileNotFoundError as missing:
