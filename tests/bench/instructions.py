@@ -29,7 +29,7 @@ MISSING = (
 
 SWITCH = """
 #include <valgrind/callgrind.h>
-void start(void) { CALLGRIND_ZERO_STATS; CALLGRIND_START_INSTRUMENTATION; }
+void start(void) { CALLGRIND_START_INSTRUMENTATION; }
 void stop(void) { CALLGRIND_STOP_INSTRUMENTATION; CALLGRIND_DUMP_STATS; }
 """
 
