@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import twin
-from twin import kernel_cache, kernels, trace
+from twin import kernel_cache, kernel_source, kernels, trace
 
 
 def test_zeros_and_ones_fold_away():
@@ -39,7 +40,8 @@ def test_source_computes_what_the_trace_says():
         x * (y * z) - x * -y,
         t.reciprocal(shared * z) * y,
     ]
-    lines, values = trace.written(results)
+    lines, values, inputs = trace.written(results)
+    assert sorted(inputs) == ["x[0]", "x[1]", "x[2]"]
     a, b, c = 0.3, -1.7, 2.9
     names = {"x": [a, b, c], "cos": math.cos, "sin": math.sin, "reciprocal": lambda value: 1 / value}
     exec("\n".join(lines), names)
@@ -61,6 +63,29 @@ def test_source_computes_what_the_trace_says():
 def test_source_is_the_same_every_time():
     robot = twin.load("irb140")
     assert kernels.source(robot.tree, robot.G, robot.g0) == kernels.source(robot.tree, robot.G, robot.g0)
+
+
+@pytest.mark.parametrize("title", kernels.IN_LANES)
+@pytest.mark.parametrize("count", [0, 1, kernel_source.LANES - 1, kernel_source.LANES + 1, 100])
+def test_a_batch_in_lanes_has_the_bits_of_its_samples(arm, title, count, rng):
+    """Also for the last ones, which do not fill the lanes, and far from where an angle is usual."""
+    vectors = rng.uniform(-2, 2, (3, count, 6)) * rng.choice([1e-3, 1, 1e7], (count, 1))
+    out = np.full((count, 6), np.nan)
+    getattr(arm.kernels, f"{title}_batch")(*vectors, arm.inertias, arm.gravity, out)
+    one = np.empty(6)
+    for k in range(count):
+        getattr(arm.kernels, title)(*vectors[:, k], arm.inertias, arm.gravity, one)
+        assert one.tobytes() == out[k].tobytes()
+
+
+def test_the_arithmetic_of_a_batch_in_lanes_is_vector_code(irb140):
+    """Which it is only while the compiler sees that no sample's result is another's input."""
+    from numba import njit
+
+    batch = njit(irb140.kernels.inverse_dynamics_batch.py_func)  # what comes from the cache cannot be read
+    batch(*np.zeros((3, 1, 6)), irb140.inertias, irb140.gravity, np.empty((1, 6)))
+    (text,) = batch.inspect_llvm().values()
+    assert len(re.findall(r"fmul <\d+ x double>", text)) > 200
 
 
 def test_embedding_acts_as_a_coupling():

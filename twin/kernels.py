@@ -22,7 +22,7 @@ import numpy as np
 
 from twin import composite_bodies, kernel_source, recursion, trace
 from twin.kernel_cache import imported
-from twin.kernel_source import HEADER, Signature
+from twin.kernel_source import HEADER, Rows, Signature
 from twin.trace import Scalar, Trace
 from twin.tree import Loop, Tree
 
@@ -160,6 +160,9 @@ KERNELS = {
     "jacobian_rate": Kernel(("q", "qd"), TOOL, lambda n: (6, n), _jacobian_rate),
 }
 
+IN_LANES = ("inverse_dynamics", "forward_dynamics")
+"""Those of which a batch is worth compiling the arithmetic twice."""
+
 # The one that has no trace of its own: it is computed from a traced function, for any robot.
 FOOTER = '''
 
@@ -203,7 +206,12 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
         parts.append(kernel_source.of_sample("loop_gaps", Signature(("q",), (), (len(gaps),)), gaps))
     parts.append(FOOTER)
     for title, kernel in KERNELS.items():
-        parts.append(kernel_source.of_batch(title, kernel.signature(n)))
+        if kernel.trace is not None and title in IN_LANES:
+            rows = Rows(kernel.samples, n)
+            values = kernel.trace(Symbols(tree, G, g0, rows))
+            parts.append(kernel_source.of_batch_in_lanes(title, kernel.signature(n), rows, values))
+        else:
+            parts.append(kernel_source.of_batch(title, kernel.signature(n)))
         parts.append(kernel_source.of_checked_sample(title, kernel.signature(n), n))
     return "".join(parts)
 

@@ -159,10 +159,12 @@ class Written(NamedTuple):
 
     lines: one assignment per named quantity and per expression that is needed more than once.
     values: an expression for each of the scalars.
+    inputs: what it reads, in the order of first use.
     """
 
     lines: list[str]
     values: list[str]
+    inputs: list[str]
 
 
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "-x": 2}
@@ -203,7 +205,8 @@ def written(results: Sequence[Scalar | float]) -> Written:
             text[scalar] = (target, 3)
         else:
             text[scalar] = expression
-    return Written(lines, [text[r][0] if isinstance(r, Scalar) else repr(float(r)) for r in results])
+    values = [text[r][0] if isinstance(r, Scalar) else repr(float(r)) for r in results]
+    return Written(lines, values, [scalar.args[0] for scalar in order if scalar.op == "input"])
 
 
 def _expression(scalar: Scalar, text: dict[Scalar, tuple[str, int]]) -> tuple[str, int]:
