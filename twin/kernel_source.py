@@ -66,15 +66,13 @@ def of_batch(title: str, signature: Signature) -> str:
 class Rows(Trace):
     """A trace of what is computed in the table: inputs that differ from sample to sample are its rows.
 
-    So are the cosines and sines, which the library's functions compute one at a time.  What the samples
-    share has names of its own and is read once.
+    So are the cosines and sines, which the library's functions compute one at a time.
     """
 
     def __init__(self, samples: tuple[str, ...], n: int) -> None:
         super().__init__()
         self.samples, self.n = samples, n
         self.turned: dict[tuple[str, Scalar], Scalar] = {}
-        self.shared: dict[str, str] = {}
 
     @property
     def count(self) -> int:
@@ -82,18 +80,11 @@ class Rows(Trace):
         return len(self.samples) * self.n + len(self.turned)
 
     def inputs(self, name: str, count: int) -> list[Scalar]:
-        """The rows of an array argument, or its elements if it is shared."""
+        """The rows of an array argument, or its elements if the samples share it."""
         if name not in self.samples:
-            return [self._of_all(f"{name}_{i}", f"{name}[{i}]") for i in range(count)]
+            return super().inputs(name, count)
         first = self.samples.index(name) * self.n
         return [self._row(first + i) for i in range(count)]
-
-    def table(self, name: str, rows: int, columns: int) -> list[list[Scalar]]:
-        """The elements of a two-dimensional array argument; all of those are shared."""
-        return [
-            [self._of_all(f"{name}_{i}_{j}", f"{name}[{i}, {j}]") for j in range(columns)]
-            for i in range(rows)
-        ]
 
     def cos(self, x: Scalar) -> Scalar:
         """The row of the cosine of `x`."""
@@ -111,16 +102,11 @@ class Rows(Trace):
     def _row(self, place: int) -> Scalar:
         return self._node("input", f"rows[{place}, k]")
 
-    def _of_all(self, name: str, element: str) -> Scalar:
-        self.shared[name] = element
-        return self._node("input", name)
-
 
 def of_batch_in_lanes(title: str, signature: Signature, on: Rows, values: Sequence[Any]) -> str:
     """The loop over the samples of a batch, several at a time: `values` have been traced on `on`."""
     text, first = written(values), on.count
     used = set(text.inputs)
-    read = [f"{name} = {element}" for name, element in on.shared.items() if name in used]
     copy = [f"rows[{i * on.n} + i, k] = {s}[start + k, i]" for i, s in enumerate(on.samples)]
     turn = []
     for (function, x), row in on.turned.items():
@@ -130,7 +116,6 @@ def of_batch_in_lanes(title: str, signature: Signature, on: Rows, values: Sequen
     compute = [*text.lines, *(f"rows[{first + i}, k] = {value}" for i, value in enumerate(text.values))]
     body = [
         f'"""`{title}` of every row."""',
-        *read,
         f"rows = np.empty(({first + len(text.values)}, {LANES}))",
         f"results = out.reshape(out.shape[0], {len(text.values)})",
         f"for start in range(0, out.shape[0], {LANES}):",
