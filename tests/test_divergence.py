@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import RUNAWAY_SPEED, run_closed_loop
+from twin.closed_loop import run_closed_loop
 from twin.dynamics import gravity_torque
 from twin.engine import Simulation
 from twin.errors import DivergenceError, LimitError
 from twin.sampling import Samples, sample
 from twin.trajectories import hold
+from twin.watch import RUNAWAY_SPEED
 
 PERIOD = 1e-3
 
@@ -70,11 +71,11 @@ def test_what_a_study_does_on_purpose_is_let_through(irb140):
 
 def test_a_plant_that_is_not_a_number(irb140):
     class Broken(AnalyticPlant):
-        def state(self):
-            q, qd = super().state()
-            if qd.any():
-                qd[3] = np.nan
-            return q, qd
+        def state(self, out=None):
+            out = super().state(out)
+            if out[1].any():
+                out[1, 3] = np.nan
+            return out
 
     with pytest.raises(
         DivergenceError, match=r"joint_4 is at \S+ rad with nan rad/s at t = 0\.001 s"

@@ -30,7 +30,8 @@ def log(irb140):
 
 
 def arrays(log):
-    return {f.name: getattr(log, f.name) for f in fields(log) if isinstance(getattr(log, f.name), np.ndarray)}
+    names = [*(field.name for field in fields(log)), "pose", "pose_ref"]
+    return {name: getattr(log, name) for name in names if isinstance(getattr(log, name), np.ndarray)}
 
 
 def test_every_field_comes_back_bit_by_bit(log, tmp_path):
@@ -67,7 +68,7 @@ def test_a_robot_of_one_s_own_is_found_again_by_its_file(irb140, tmp_path):
     assert Log.load(tmp_path / "run.npz").robot.urdf == urdf
 
 
-@pytest.mark.parametrize("name", ["q", "tau", "saturated", "pose", "controller", "time_step", "arrays"])
+@pytest.mark.parametrize("name", ["q", "tau", "saturated", "qd_ref", "controller", "time_step", "arrays"])
 def test_a_change_in_one_field_is_a_difference(log, name):
     value = getattr(log, name)
     if isinstance(value, np.ndarray):

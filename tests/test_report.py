@@ -15,7 +15,7 @@ from scenarios.report import figure, scenario_report, validation_report
 from scenarios.results_file import write_json, write_junit
 from scenarios.runs import Run
 from scenarios.tracking_error import joint_error, largest, pose_error, rms, tool_distance
-from twin.log import Log, poses
+from twin.log import Log
 
 N = 50
 
@@ -29,11 +29,10 @@ def made_up_log(controller, error=0.01):
     still = np.zeros_like(q)
     saturated = np.zeros(q.shape, dtype=bool)
     saturated[:7, 1] = True
-    pose, pose_ref = poses(robot, q, q_ref)
     return Log(
         robot=robot, controller=controller, time_step=1e-3, steps_per_period=1, t=t, q_ref=q_ref,
         qd_ref=still, qdd_ref=still, q=q, qd=still, tau=still - 12.5, tau_demand=still, saturated=saturated,
-        loop_gap=np.zeros(N), pose=pose, pose_ref=pose_ref,
+        loop_gap=np.zeros(N),
     )  # fmt: skip
 
 
@@ -170,12 +169,10 @@ def test_a_picture_is_drawn_for_any_number_of_controllers(tmp_path, count):
 
 def test_a_picture_survives_what_diverged(tmp_path):
     log = made_up_log("pd")
-    q = log.q.copy()
-    q[30:] = np.nan
-    short = dataclasses.replace(
-        log, **{name: getattr(log, name)[:1] for name in ("t", "q", "q_ref", "pose", "pose_ref")}
-    )
-    for number, broken in enumerate((dataclasses.replace(log, q=q), short)):
+    tau = log.tau.copy()
+    tau[-1] = np.nan
+    short = dataclasses.replace(log, **{name: getattr(log, name)[:1] for name in ("t", "q", "q_ref", "tau")})
+    for number, broken in enumerate((dataclasses.replace(log, tau=tau, tau_demand=tau), short)):
         run = dataclasses.replace(made_up_run(), log=broken)
         draw([run], tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").stat().st_size > 1000

@@ -383,7 +383,7 @@ import sys
 import numpy as np
 import controllers, twin
 from tests.test_rollout import SOFT, filtered, path
-from twin import compiled_rollout, rollout_loop
+from twin import compiled_loops, rollout_loop
 from twin.control_law import ControlLaw
 from twin.rollout import run_rollouts
 from twin.sampling import sample
@@ -393,13 +393,12 @@ laws = [controllers.make(name, robot) for name in controllers.NAMES]
 runs = [run_rollouts(robot, law, reference).q for law in laws]
 runs.append(run_rollouts(robot, ControlLaw(robot, filtered, SOFT, memory=2), reference).q)
 np.save(sys.argv[1], runs)
-functions = [rollout_loop.loop, rollout_loop.euler_step, filtered, laws[0].law]
-pointers = [compiled_rollout.STEP, compiled_rollout.LAW, compiled_rollout.LAW]
-signatures = [compiled_rollout.LOOP, *(pointer.signature for pointer in pointers)]
+functions = [rollout_loop.euler_step, filtered, laws[0].law]
+pointers = [compiled_loops.STEP, compiled_loops.LAW, compiled_loops.LAW]
 if sys.argv[2] == "compiled":
-    for function, signature in zip(functions, signatures):
-        compiled = compiled_rollout._native(function, signature)
-        assert compiled.overloads and not compiled.stats.cache_misses, f"{function} was compiled again"
+    compiled = [compiled_loops._native(*both) for both in zip(functions, [p.signature for p in pointers])]
+    for function in (*compiled, compiled_loops._native_main(rollout_loop.loop, compiled_loops.LOOP)):
+        assert function.overloads and not function.stats.cache_misses, f"{function} was compiled again"
 """
 
 

@@ -38,9 +38,9 @@ class AnalyticPlant:
         check_folding(self.robot, self._q)
         self._qd = np.zeros(self.robot.n) if qd is None else joint_vector(self.robot, "qd", qd)
 
-    def state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Joint positions and velocities `(q, qd)`, (n,) each, in [rad] and [rad/s]."""
-        return self._q.copy(), self._qd.copy()
+    def state(self, out: np.ndarray | None = None) -> np.ndarray:
+        """Joint positions and velocities, (2, n); see `twin.engine.Simulation.state`."""
+        return np.stack([self._q, self._qd], out=out)
 
     def step(
         self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None

@@ -1,37 +1,32 @@
 """A controller and a plant in a loop, and the record of what they did.
 
 In each control period: the state is read, the controller demands torques, the drives limit them, and the
-plant runs for a whole number of its steps while they are held.
+plant runs for a whole number of its steps while they are held.  Between reading and stepping all is done by
+`twin.control_loop.control`, in compiled code where the kernels are compiled.
 """
 
 from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.drive import drive_torque, saturated
-from twin.dynamics import mass_matrix
+from twin.compiled_loops import compilable, compiled_control
+from twin.control_law import ControlLaw
+from twin.control_loop import ASKED, DEMAND, OTHER_SHAPE, QD, RAN_AWAY, TAU, Knowledge, nobody
+from twin.drive import saturated
 from twin.errors import DivergenceError, LimitError, LoopError
 from twin.limits import check_radians
-from twin.log import Log, poses
+from twin.log import Log
 from twin.robot import Robot
 from twin.sampling import Reference, Samples, State
-
-RUNAWAY_SPEED = 20.0
-"""A joint at so many times its speed limit has run away: no gain or mismatch study comes near, and a step of
-1 ms still resolves the motion, so that the log shows how it came about."""
-
-RUNAWAY_ENERGY = 25.0
-"""So has a robot with so many times the kinetic energy of its joints at their speed limits, taken one by one
-at q = 0.  A heavy joint reaches this long before 20 times its limit; a wrist joint hardly shows in it."""
-
-UNLIMITED_SPEED = 1e3
-"""What stands for 20 times the speed limit, in [rad/s] or [m/s], where the URDF names none."""
+from twin.tree import frozen
+from twin.watch import Bounds, what_is_beyond
 
 PROGRESS_INTERVAL = 0.05  # s
 
@@ -44,7 +39,7 @@ class Plant(Protocol):
     loop_gap: float
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None: ...  # noqa: D102
-    def state(self) -> tuple[np.ndarray, np.ndarray]: ...  # noqa: D102
+    def state(self, out: np.ndarray | None = None) -> np.ndarray: ...  # noqa: D102
     def step(self, tau: np.ndarray) -> None: ...  # noqa: D102
 
 
@@ -64,6 +59,8 @@ def run_closed_loop(
     Args:
         plant: put at the start, then driven; not closed.
         controller: `(state, reference) -> tau` (n,), in [N m]; its `reset()` is called first, if it has one.
+            A `ControlLaw` is compiled in, if numba can compile it; `lambda *at: law(*at)`, say to debug it,
+            is called from Python.
         reference: N samples, one a control period.
         steps_per_period: engine steps in a control period.
         start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
@@ -73,10 +70,9 @@ def run_closed_loop(
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong.
         DivergenceError: the run ran away, a closed loop folded or came open, or the controller demanded a
-            torque that is not finite. Its `log`
-            holds the samples up to there: before the state that is beyond reason, which the message tells;
-            with the torque that is not finite, in `tau_demand` and `tau` of the last sample. It is empty
-            when the first state is beyond reason.
+            torque that is not finite. Its `log` holds the samples up to there: before the state that is
+            beyond reason, which the message tells; with the torque that is not finite, in `tau_demand` and
+            `tau` of the last sample. It is empty when the first state is beyond reason.
     """
     robot = plant.robot
     t, q_ref, qd_ref, qdd_ref = checked_reference(reference, robot.n)
@@ -87,14 +83,15 @@ def run_closed_loop(
     for array in (q_ref, qd_ref, qdd_ref):
         array.setflags(write=False)
     N, n = q_ref.shape
-    q, qd, tau, tau_demand = np.empty((4, N, n))
+    signals, recorded = np.zeros((4, n)), np.empty((N, 4, n))
+    state, torque = signals[: QD + 1], signals[TAU]
     loop_gap = np.zeros(N)
     name = _name(controller)
 
     def log(samples: int) -> Log:
         """The first so many samples."""
         part = slice(samples)
-        pose, pose_ref = poses(robot, q[part], q_ref[part])
+        q, qd, tau_demand, tau = np.ascontiguousarray(recorded[part].swapaxes(0, 1))
         return Log(
             robot=robot,
             controller=name,
@@ -104,52 +101,61 @@ def run_closed_loop(
             q_ref=q_ref[part],
             qd_ref=qd_ref[part],
             qdd_ref=qdd_ref[part],
-            q=q[part],
-            qd=qd[part],
-            tau=tau[part],
-            tau_demand=tau_demand[part],
-            saturated=saturated(tau_demand[part], robot.tau_max),
+            q=q,
+            qd=qd,
+            tau=tau,
+            tau_demand=tau_demand,
+            saturated=saturated(tau_demand, robot.tau_max),
             loop_gap=loop_gap[part],
-            pose=pose,
-            pose_ref=pose_ref,
         )
+
+    def asked(k: int) -> np.ndarray:
+        """What the controller demands at a sample."""
+        q, qd = state.copy()
+        demand = controller(State(float(t[k]), q, qd), Reference(q_ref[k], qd_ref[k], qdd_ref[k]))
+        if np.shape(demand) != (n,):
+            raise ValueError(
+                f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {t[k]:.6g} s, "
+                f"expected {(n,)}"
+            )
+        return demand
+
+    def diverged(trouble: int, k: int) -> Exception:
+        """What ended the run at a sample."""
+        when = f"at t = {t[k]:.6g} s"
+        if trouble == RAN_AWAY:
+            return DivergenceError(f"{what_is_beyond(robot, *state)} {when}", log(k))
+        if trouble == OTHER_SHAPE:
+            asked(k)  # it raises what the compiled law could not
+            return ValueError(f"controller {name!r} failed {when}, and did not when it was asked again")
+        joint = int(np.argmin(np.isfinite(torque)))
+        message = f"controller {name!r} demands {torque[joint]} N m of {robot.joint_names[joint]} {when}"
+        return DivergenceError(message, log(k + 1))
 
     if callable(reset := getattr(controller, "reset", None)):
         reset()
     plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
-    watch, tau_max, shape = Watch(robot), robot.tau_max, (n,)
+    loops = bool(robot.loops)
     tell = time.perf_counter() + PROGRESS_INTERVAL
-    samples = zip(t.tolist(), q_ref, qd_ref, qdd_ref, strict=True)
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows, the watch reports
-        for k, (now, *wanted) in enumerate(samples):
-            q_k, qd_k = plant.state()
-            q[k], qd[k] = q_k, qd_k
-            if (trouble := watch(q_k, qd_k)) is not None:
-                raise DivergenceError(f"{trouble} at t = {now:.6g} s", log(k))
-            demand = controller(State(now, q_k, qd_k), Reference(*wanted))
-            if np.shape(demand) != shape:
-                raise ValueError(
-                    f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {now:.6g} s, "
-                    f"expected {shape}"
-                )
-            tau_demand[k] = demand
-            held = drive_torque(tau_demand[k], tau_max, out=tau[k])
-            if not held.dot(held) < np.inf:  # a drive without a limit lets infinity through
-                joint = int(np.argmin(np.isfinite(held)))
-                raise DivergenceError(
-                    f"controller {name!r} demands {held[joint]} N m of {robot.joint_names[joint]} "
-                    f"at t = {now:.6g} s",
-                    log(k + 1),
-                )
+    path = np.stack([q_ref, qd_ref, qdd_ref], axis=1)
+    with _controlled(robot, controller, path, t, signals, recorded) as samples:
+        for k in range(N):
+            plant.state(state)
+            trouble = next(samples)
+            if trouble == ASKED:
+                signals[DEMAND] = asked(k)
+                trouble = next(samples)
+            if trouble:
+                raise diverged(trouble, k)
             if k < N - 1:
                 try:
                     for _ in range(steps_per_period):
-                        plant.step(held)
-                        loop_gap[k + 1] = max(loop_gap[k + 1], plant.loop_gap)
+                        plant.step(torque)
+                        if loops:
+                            loop_gap[k + 1] = max(loop_gap[k + 1], plant.loop_gap)
                 except (LimitError, LoopError) as error:
-                    raise DivergenceError(
-                        f"{error}, in the step after t = {now:.6g} s", log(k + 1)
-                    ) from error
+                    message = f"{error}, in the step after t = {t[k]:.6g} s"
+                    raise DivergenceError(message, log(k + 1)) from error
             if progress is not None and time.perf_counter() > tell:
                 progress((k + 1) / N)
                 tell = time.perf_counter() + PROGRESS_INTERVAL
@@ -158,36 +164,42 @@ def run_closed_loop(
     return log(N)
 
 
-class Watch:
-    """Tells a run that has run away; costs next to nothing while all is well."""
+@contextmanager
+def _controlled(
+    robot: Robot, controller: Any, path: np.ndarray, t: np.ndarray, signals: np.ndarray, log: np.ndarray
+) -> Iterator[Iterator[int]]:
+    """`twin.control_loop.control` around a controller, which it asks for every torque or has compiled in."""
+    law = controller
+    asks = not _is_plain_law(controller)
+    if asks:
+        law = ControlLaw(robot, nobody)
+    samples = compiled_control(robot, law)(
+        asks,
+        Knowledge(*map(frozen, law.model[-len(Knowledge._fields) :])),
+        frozen(law.parameters),
+        law.memory,
+        Bounds.of(robot),
+        frozen(path),
+        frozen(t),
+        signals,
+        log,
+    )
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows, the watch reports
+            yield samples
+    finally:
+        signals[:] = np.nan
+        for _ in samples:  # to its end, where a compiled generator lets go of its arrays
+            pass
 
-    def __init__(self, robot: Robot) -> None:
-        self.robot = robot
-        self.limit = np.where(np.isfinite(robot.qd_max), robot.qd_max, UNLIMITED_SPEED / RUNAWAY_SPEED)
-        self.per_limit = 1.0 / self.limit
-        self.energy = 0.5 * float(np.diag(mass_matrix(robot, np.zeros(robot.n))) @ self.limit**2)
 
-    def __call__(self, q: np.ndarray, qd: np.ndarray) -> str | None:
-        """What is wrong with a state, or `None`."""
-        ratio = qd * self.per_limit
-        # No joint is above twice its limit, nor does the energy come near; infinite positions and NaN fail.
-        if ratio.dot(ratio) <= 4.0 and q.dot(q) < np.inf:
-            return None
-        broken = ~(np.isfinite(q) & np.isfinite(qd))
-        if broken.any():
-            joint = int(np.argmax(broken))
-            return f"{self.robot.joint_names[joint]} is at {q[joint]} rad with {qd[joint]} rad/s"
-        joint = int(np.argmax(np.abs(ratio)))
-        fastest = (
-            f"{self.robot.joint_names[joint]} runs away: {qd[joint]:.6g} rad/s, "
-            f"with a limit of {self.robot.qd_max[joint]:.6g} rad/s,"
-        )
-        if not abs(ratio[joint]) <= RUNAWAY_SPEED:
-            return fastest
-        kinetic = 0.5 * float(qd @ mass_matrix(self.robot, q) @ qd)
-        if not kinetic <= RUNAWAY_ENERGY * self.energy:
-            return f"{fastest} and a kinetic energy of {kinetic:.6g} J"
-        return None
+def _is_plain_law(controller: Any) -> bool:
+    """Whether all of a controller is its law, and the law can be compiled."""
+    return (
+        isinstance(controller, ControlLaw)
+        and type(controller).__call__ is ControlLaw.__call__
+        and compilable(controller.law)
+    )
 
 
 def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:

@@ -1,4 +1,4 @@
-"""The form of a control law: one plain function, which Python calls at every sample, or rollouts compile.
+"""The form of a control law: one plain function, which closed loops and rollouts compile and Python can call.
 
     def law(state, reference, parameters, memory, model):
         Kp, Kv = parameters[0], parameters[1]
@@ -10,7 +10,8 @@
     controller = ControlLaw(robot, law, [Kp, Kv])
 
 The function is written in what numpy and numba have in common and knows its arguments only.  So it demands
-the same torques, to the bit, in a closed loop around the engine and in `twin.rollout`.
+the same torques, to the bit, compiled into a closed loop around the engine, in `twin.rollout` and called from
+Python.
 """
 
 from __future__ import annotations
@@ -102,7 +103,6 @@ class ControlLaw:
         self.law: Law = getattr(law, "py_func", law)  # of a function that is compiled already, the Python
         self.name = name or type(self).name or self.law.__name__
         self.parameters = _table(parameters, robot.n, self.name)
-        self._rows = tuple(self.parameters)  # which Python indexes faster than an array
         self.memory = np.zeros((memory, robot.n))
 
     @cached_property
@@ -112,7 +112,7 @@ class ControlLaw:
 
     def __call__(self, state: State, reference: Reference) -> np.ndarray:
         """Demanded torques (n,) in [N m]; see `controllers.Controller`."""
-        return self.law(state, reference, self._rows, self.memory, self.model)
+        return self.law(state, reference, self.parameters, self.memory, self.model)
 
     def reset(self) -> None:
         """Empty the memory."""

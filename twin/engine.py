@@ -10,9 +10,11 @@ The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + d
 
 from __future__ import annotations
 
+import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +118,12 @@ class Simulation(AbstractContextManager):
         engine_loops.close(client, self._body, self.robot, self._joints, self._inertial_frame)
         self._T_link_inertial = self._inertial_frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
-        # Looking a function up in the client costs as much as a joint; these three are called every step.
-        self._apply = client.setJointMotorControlArray
+        # Looking a function up in the client costs as much as a joint; these are called every step.
+        mode = pybullet.TORQUE_CONTROL
+        self._apply = partial(client.setJointMotorControlArray, self._body, self._motors, mode)
         self._advance = client.stepSimulation
-        self._read = client.getJointStates
+        self._read = partial(client.getJointStates, self._body)
+        self._pack: Any = struct.Struct(f"{2 * self.robot.n}d").pack_into
         if self._window:
             view.furnish_window(client, self._body)
             client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
@@ -160,13 +164,20 @@ class Simulation(AbstractContextManager):
         if self._pace is not None:
             self._pace.restart()
 
-    def state(self) -> tuple[np.ndarray, np.ndarray]:
-        """Joint positions and velocities `(q, qd)`, (n,) each, in [rad] and [rad/s]."""
+    def state(self, out: np.ndarray | None = None) -> np.ndarray:
+        """Joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
+
+        Args:
+            out: (2, n) filled and returned, if given.
+        """
+        if out is None:
+            out = np.empty((2, self.robot.n))
         try:
-            q, qd, _, _ = zip(*self._read(self._body, self._motors), strict=True)
+            q, qd, _, _ = zip(*self._read(self._motors), strict=True)
         except pybullet.error as error:
             raise self._failure(error) from None
-        return np.array(q), np.array(qd)
+        self._pack(out, 0, *q, *qd)
+        return out
 
     def step(
         self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
@@ -185,7 +196,7 @@ class Simulation(AbstractContextManager):
         if self._window is not None and self._window.lost:
             raise self._failure()
         try:
-            self._apply(self._body, self._motors, pybullet.TORQUE_CONTROL, forces=np.asarray(tau).tolist())
+            self._apply(forces=np.asarray(tau).tolist())
             if wrench is not None:  # last, for a force stays with the link until the next step
                 self._push(wrench, T_flange_tool)
             self._advance()
@@ -193,7 +204,7 @@ class Simulation(AbstractContextManager):
             joint_vector(self.robot, "tau", tau)  # the likely cause
             raise self._failure(error) from None
         if self.robot.loops:
-            positions = [state[0] for state in self._read(self._body, self._joints)]
+            positions = [state[0] for state in self._read(self._joints)]
             self.loop_gap = engine_loops.checked_gap(self.robot, np.array(positions))
         if self._pace is not None:
             self._pace.wait()

@@ -23,18 +23,18 @@ COMPLETE = "COMPLETE = True\n"
 """The last line of every generated module: one that a crash cut short lacks it."""
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile a function with numba, its machine code kept where anything can be written.
 
-    It lets go of Python's lock while it runs.  It may call compiled functions that its file imports by name:
-    numba itself would go on with the kept code after a change in their files.
+    It lets go of Python's lock while it runs; `options` are numba's.  It may call compiled functions that its
+    file imports by name: numba itself would go on with the kept code after a change in their files.
     """
     from numba import njit
 
     try:
-        made: Any = njit(cache=True, nogil=True)(function)
+        made: Any = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the home can be written: not kept, then
-        return njit(nogil=True)(function)
+        return njit(nogil=True, **options)(function)
     if hasattr(made, "py_func"):
         made.sources = _sources(function)
         own_key = made._cache._index_key

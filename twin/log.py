@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,9 +37,9 @@ class Log:
             finite in the last sample of a run that ended for that.
         tau_demand: (N, n) torques that the controller demanded, in [N m].
         saturated: (N, n) true where the drive could not deliver them.
-        pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
-            are continuous in time and the same in both.
         loop_gap: (N,) how far the closed loops came open in the steps up to each sample, at most, in [m].
+        pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
+            are continuous in time and the same in both.  Computed when they are first asked for.
         arrays: what a scenario adds of its own, by name; empty for a bare run.
     """
 
@@ -56,9 +57,24 @@ class Log:
     tau_demand: np.ndarray
     saturated: np.ndarray
     loop_gap: np.ndarray
-    pose: np.ndarray
-    pose_ref: np.ndarray
     arrays: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def pose(self) -> np.ndarray:  # noqa: D102
+        return self._poses[0]
+
+    @property
+    def pose_ref(self) -> np.ndarray:  # noqa: D102
+        return self._poses[1]
+
+    @cached_property
+    def _poses(self) -> tuple[np.ndarray, np.ndarray]:
+        pose, pose_ref = (pose_vector(forward_kinematics(self.robot, q)) for q in (self.q, self.q_ref))
+        for series in (pose, pose_ref):
+            series[:, 3:] = continuous_quaternions(series[:, 3:])
+        if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
+            pose[:, 3:] *= -1.0
+        return pose, pose_ref
 
     def model_residual(self) -> float | None:
         """How far the plant's velocity was from the model's prediction of it, at most, in [rad/s].
@@ -122,22 +138,16 @@ class Log:
         for name, kind in SCALARS.items():
             recorded[name] = kind(recorded[name])
         own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
-        return Log(robot=robot, arrays=MappingProxyType(own), **recorded)
+        poses = tuple(recorded.pop(name) for name in POSES)
+        log = Log(robot=robot, arrays=MappingProxyType(own), **recorded)
+        log.__dict__["_poses"] = poses  # where cached_property looks first
+        return log
 
 
-RECORDED = tuple(item.name for item in fields(Log) if item.name not in ("robot", "arrays"))
+POSES = ("pose", "pose_ref")
+RECORDED = (*(item.name for item in fields(Log) if item.name not in ("robot", "arrays")), *POSES)
 OWN = "own_"  # before the names of a scenario's own arrays in the archive
 SCALARS = {"controller": str, "time_step": float, "steps_per_period": int}
-
-
-def poses(robot: Robot, q: np.ndarray, q_ref: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The fields `pose` and `pose_ref` of a `Log`, from joint positions (N, n) and their reference."""
-    pose, pose_ref = (pose_vector(forward_kinematics(robot, positions)) for positions in (q, q_ref))
-    for series in (pose, pose_ref):
-        series[:, 3:] = continuous_quaternions(series[:, 3:])
-    if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
-        pose[:, 3:] *= -1.0
-    return pose, pose_ref
 
 
 def _same(a: object, b: object) -> bool:

@@ -24,16 +24,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.batch import joint_vectors
-from twin.closed_loop import RUNAWAY_SPEED, Watch, check_period, checked_reference, whole_steps
-from twin.compiled_rollout import compiled_loop
+from twin.closed_loop import check_period, checked_reference, whole_steps
+from twin.compiled_loops import compiled_loop
 from twin.control_law import ControlLaw
+from twin.control_loop import DEMAND, FOLDED, NOT_A_TORQUE, OTHER_SHAPE, QD, TAU, Q
 from twin.errors import DivergenceError, LimitError
 from twin.limits import ROUND_OFF, check_folding, check_radians
 from twin.robot import Robot
-from twin.rollout_batch import batch_shape, check_alike, objects_of, owned, rows_of
-from twin.rollout_loop import FOLDED, INTEGRATORS, NOT_A_TORQUE, OTHER_SHAPE, Passive, Record, Settings
-from twin.sampling import Reference, Samples
+from twin.rollout_batch import batch_shape, check_alike, objects_of, rows_of
+from twin.rollout_loop import INTEGRATORS, Passive, Record, Settings
+from twin.sampling import Samples
 from twin.threads import in_chunks
+from twin.tree import frozen
+from twin.watch import RUNAWAY_SPEED, what_is_beyond
 
 STEPS_AT_ONCE = 20_000
 """So many steps are worth a call of the compiled loop, which costs as much as 500."""
@@ -127,10 +130,10 @@ def run_rollouts(
     record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, arm.n)
     rows = list(arm.passive)
     passive = Passive(
-        *map(owned, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
+        *map(frozen, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
     )
     loop = compiled_loop(arm, law, integrator)
-    path, times = Reference(*map(owned, wanted)), owned(t)
+    path, times = frozen(np.stack(wanted, axis=1)), frozen(t)
 
     block = 1 + STEPS_AT_ONCE // (settings.steps * len(t))
     blocks = range(0, len(batch.q), block)
@@ -145,9 +148,14 @@ def run_rollouts(
     with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
         in_chunks(work, len(blocks), 1)
     failures = tuple(_failures(record, shape, np.broadcast_to(plants, shape), law.name, settings, t))
+    log = record.log.reshape(shape + record.log.shape[1:])
     result = Rollouts(
-        t[:: settings.every],
-        *(values.reshape(shape + values.shape[1:]) for values in record[:5]),
+        t=t[:: settings.every],
+        q=log[..., Q, :],
+        qd=log[..., QD, :],
+        tau=log[..., TAU, :],
+        tau_demand=log[..., DEMAND, :],
+        saturated=record.saturated.reshape(*shape, arm.n),
         failures=failures,
     )
     if failures and not keep_failures:
@@ -167,10 +175,9 @@ def _settings(t: np.ndarray, time_step: float, steps_per_period: int, every: int
 
 
 def _empty_record(rollouts: int, kept: int, n: int) -> Record:
-    q, qd, tau, tau_demand = (np.empty((rollouts, kept, n)) for _ in range(4))
     samples, trouble = np.zeros((2, rollouts), dtype=np.int64)
     saturated = np.zeros((rollouts, n), dtype=np.int64)
-    return Record(q, qd, tau, tau_demand, saturated, samples, trouble, np.empty((rollouts, 3, n)))
+    return Record(np.empty((rollouts, kept, 4, n)), saturated, samples, trouble, np.empty((rollouts, 4, n)))
 
 
 def _failures(
@@ -181,8 +188,7 @@ def _failures(
     for r in np.flatnonzero(record.trouble).tolist():
         index = tuple(int(i) for i in np.unravel_index(r, shape))
         samples = int(record.samples[r])
-        for values in record[:4]:
-            values[r, -(-samples // settings.every) :] = np.nan
+        record.log[r, -(-samples // settings.every) :] = np.nan
         message = _trouble(int(record.trouble[r]), plants[index], record.last[r], law, samples, t)
         failures.append(Failure(index, samples, message + _of(index)))
     return failures
@@ -190,13 +196,13 @@ def _failures(
 
 def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: int, t: np.ndarray) -> str:
     """What ended a rollout, where and when."""
-    q, qd, demand = last
+    q, qd, demand, tau = last
     k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
     when = f"t = {t[k]:.6g} s (sample {k})"
     if trouble == OTHER_SHAPE:
         raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
     if trouble == NOT_A_TORQUE:
-        joint = int(np.argmin(np.isfinite(np.clip(demand, -robot.tau_max, robot.tau_max))))
+        joint = int(np.argmin(np.isfinite(tau)))
         return f"law {law!r} demands {demand[joint]} N m of {robot.joint_names[joint]} at {when}"
     if trouble == FOLDED:
         try:
@@ -204,7 +210,7 @@ def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: in
         except LimitError as error:
             return f"{error}, in the step after {when}"
         return f"a passive joint is at the end of its range in the step after {when}"
-    return f"{Watch(robot)(q, qd) or 'the robot runs away'} at {when}"
+    return f"{what_is_beyond(robot, q, qd)} at {when}"
 
 
 def _of(index: tuple[int, ...]) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from twin.closed_loop import RUNAWAY_ENERGY, Watch
 from twin.robot import Robot
 from twin.rollout_loop import Batch
+from twin.tree import frozen
+from twin.watch import Bounds
 
 
 def objects_of(value: Any, kind: type, name: str) -> np.ndarray:
@@ -82,20 +83,19 @@ def rows_of(
 
     def rows(array: np.ndarray, dimensions: int) -> np.ndarray:
         own = array.shape[array.ndim - dimensions :]
-        return owned(np.broadcast_to(array, shape + own).reshape(math.prod(shape), *own))
+        return frozen(np.broadcast_to(array, shape + own).reshape(math.prod(shape), *own))
 
     def each(objects: np.ndarray, get: Callable[[Any], Any]) -> np.ndarray:
         stacked = np.array([get(item) for item in objects.flat], dtype=np.float64)
         own = stacked.shape[1:]
         return rows(stacked.reshape(objects.shape + own), len(own))
 
-    watches = np.array([Watch(robot) for robot in plants.flat], dtype=object).reshape(plants.shape)
     return Batch(
         inertias=each(plants, lambda robot: robot.inertias),
         gravity=each(plants, lambda robot: robot.gravity),
         tau_max=each(plants, lambda robot: robot.tau_max),
-        per_speed=each(watches, lambda watch: watch.per_limit),
-        energy=each(watches, lambda watch: RUNAWAY_ENERGY * watch.energy),
+        per_speed=each(plants, lambda robot: Bounds.of(robot).per_speed),
+        energy=each(plants, lambda robot: Bounds.of(robot).energy),
         model_inertias=each(controllers, lambda controller: controller.robot.inertias),
         model_gravity=each(controllers, lambda controller: controller.robot.gravity),
         model_tau_max=each(controllers, lambda controller: controller.robot.tau_max),
@@ -103,10 +103,3 @@ def rows_of(
         q=rows(q, 1),
         qd=rows(qd, 1),
     )
-
-
-def owned(array: np.ndarray) -> np.ndarray:
-    """A copy as the compiled loop takes it: in one piece and read-only."""
-    own = np.array(array, dtype=np.float64, order="C")
-    own.setflags(write=False)
-    return own

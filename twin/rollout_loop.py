@@ -1,7 +1,6 @@
-"""The closed loop over the analytic model, as plain functions that `twin/compiled_rollout.py` compiles.
+"""The analytic model in the closed loop, as plain functions that `twin/compiled_loops.py` compiles.
 
-Law, integrator and kernels are passed in.  So are numbers that are defined elsewhere: the machine code is
-kept until this file changes, whatever another does.
+Law, integrator and kernels are passed in, and so are numbers that are defined elsewhere.
 """
 
 from __future__ import annotations
@@ -11,11 +10,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.control_law import Model
+from twin.control_loop import (
+    DEMAND,
+    FOLDED,
+    NOT_A_TORQUE,
+    OTHER_SHAPE,
+    QD,
+    RAN_AWAY,
+    TAU,
+    Knowledge,
+    Q,
+    calm,
+    deliver,
+    model_of,
+)  # fmt: skip
 from twin.sampling import Reference, State
-
-RAN_AWAY, NOT_A_TORQUE, FOLDED, OTHER_SHAPE = 1, 2, 3, 4
-"""What may end a rollout early."""
+from twin.watch import Bounds
 
 
 class Batch(NamedTuple):
@@ -70,17 +80,14 @@ class Settings(NamedTuple):
 class Record(NamedTuple):
     """What the loop fills.
 
-    q, qd, tau, tau_demand (R, K, n): at the samples that are kept.
+    log (R, K, 4, n): the signals at the samples that are kept.
     saturated (R, n): number of samples at which a drive could not deliver.
     samples (R,): number of samples that were reached.
     trouble (R,): what ended the rollout early, or 0.
-    last (R, 3, n): q, qd, tau_demand when it ended.
+    last (R, 4, n): the signals when it ended.
     """
 
-    q: np.ndarray
-    qd: np.ndarray
-    tau: np.ndarray
-    tau_demand: np.ndarray
+    log: np.ndarray
     saturated: np.ndarray
     samples: np.ndarray
     trouble: np.ndarray
@@ -114,21 +121,6 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
 INTEGRATORS: dict[str, Callable[..., None]] = {"semi_implicit_euler": euler_step, "rk4": rk4_step}
 
 
-def beyond_reason(mass_matrix, q, qd, inertias, per_speed, energy, runaway):
-    """Whether a state is not finite or has run away, as `twin.closed_loop` judges it."""
-    n = len(q)
-    for i in range(n):
-        if not (abs(q[i]) < np.inf and abs(qd[i] * per_speed[i]) <= runaway):
-            return True
-    M = np.empty((n, n))
-    mass_matrix(q, inertias, M)
-    kinetic = 0.0
-    for i in range(n):
-        for j in range(n):
-            kinetic += 0.5 * qd[i] * M[i, j] * qd[j]
-    return not kinetic <= energy
-
-
 def folded(q, passive):
     """Whether a passive joint is beyond its range, NaN included."""
     for p in range(len(passive.g0)):
@@ -140,71 +132,54 @@ def folded(q, passive):
     return False
 
 
-def loop(
-    law, step, beyond_reason, folded, forward_dynamics, plant_mass_matrix,
-    inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-    first, last, batch, passive, settings, reference, t, record,
-):  # fmt: skip
-    """Run the rollouts `first` to `last`, that one excluded.
+def loop(functions, first, last, batch, passive, settings, path, t, record):
+    """Run the rollouts `first` to `last`, that one excluded, along the path (N, 3, n) at the times `t`.
 
-    The functions from `inverse_dynamics` on are those of the law's model; `reference` is (q, qd, qdd) at the
-    times `t`.
+    What happens at a sample is what `twin.control_loop.control` does.
     """
     n, N = batch.q.shape[1], len(t)
-    dt, steps, every, runaway = settings.dt, settings.steps, settings.every, settings.runaway
-    closed = len(passive.g0) > 0
+    dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
     # Local names for all that the inner loops touch: reaching into a tuple counts references, every time.
-    q_ref, qd_ref, qdd_ref = reference.q, reference.qd, reference.qdd
-    q_kept, qd_kept, tau_kept, demand_kept = record.q, record.qd, record.tau, record.tau_demand
-    q, qd, demand, tau = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    # A law sees copies: one that writes to them must not move the robot or falsify the reference.
-    q_seen, qd_seen, q_wanted, qd_wanted, qdd_wanted = (
-        np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    law, step, forward_dynamics = functions.law, functions.step, functions.forward_dynamics
+    folded, beyond_reason, plant_mass_matrix = (
+        functions.folded, functions.beyond_reason, functions.plant_mass_matrix
     )  # fmt: skip
-    wanted = Reference(q_wanted, qd_wanted, qdd_wanted)
+    log = record.log
+    signals, seen, wanted = np.empty((4, n)), np.empty((2, n)), np.empty((3, n))
+    q, qd, tau, q_seen, qd_seen = signals[Q], signals[QD], signals[TAU], seen[0], seen[1]
+    reference = Reference(wanted[0], wanted[1], wanted[2])
     for r in range(first, last):
         inertias, gravity, tau_max = batch.inertias[r], batch.gravity[r], batch.tau_max[r]
-        per_speed, energy, parameters = batch.per_speed[r], batch.energy[r], batch.parameters[r]
-        saturated, memory = record.saturated[r], np.zeros((settings.memory, n))
-        model = Model(
-            inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-            batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r],
-        )  # fmt: skip
-        q[:], qd[:], demand[:] = batch.q[r], batch.qd[r], 0.0
+        per_speed, parameters, saturated = batch.per_speed[r], batch.parameters[r], record.saturated[r]
+        bounds = Bounds(inertias, tau_max, per_speed, settings.runaway, batch.energy[r])
+        knowledge = Knowledge(batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r])
+        model, memory = model_of(functions, knowledge), np.zeros((settings.memory, n))
+        signals[:] = 0.0
+        q[:], qd[:] = batch.q[r], batch.qd[r]
         trouble, samples, kept = 0, 0, 0
         for k in range(N):
-            place, speed = 0.0, 0.0
-            for i in range(n):
-                place += q[i] * q[i]
-                speed += (qd[i] * per_speed[i]) ** 2
-                q_seen[i], qd_seen[i] = q[i], qd[i]
-                q_wanted[i], qd_wanted[i], qdd_wanted[i] = q_ref[k, i], qd_ref[k, i], qdd_ref[k, i]
-            # Well is where no joint is above twice its limit; NaN is not.
-            well = speed <= 4.0 and place < np.inf
-            if not well and beyond_reason(plant_mass_matrix, q, qd, inertias, per_speed, energy, runaway):
+            if not calm(signals, per_speed) and beyond_reason(plant_mass_matrix, q, qd, bounds):
                 trouble = RAN_AWAY
                 break
-            demanded = law(State(t[k], q_seen, qd_seen), wanted, parameters, memory, model)
-            if len(demanded) != n:
+            for i in range(n):
+                q_seen[i], qd_seen[i] = q[i], qd[i]
+                wanted[0, i], wanted[1, i], wanted[2, i] = path[k, 0, i], path[k, 1, i], path[k, 2, i]
+            demand = law(State(t[k], q_seen, qd_seen), reference, parameters, memory, model)
+            if len(demand) != n:
                 trouble = OTHER_SHAPE
                 break
             samples = k + 1
-            squares = 0.0
             for i in range(n):
-                demand[i] = tau[i] = demanded[i]
+                signals[DEMAND, i] = demand[i]
                 if not abs(demand[i]) <= tau_max[i]:
                     saturated[i] += 1
-                    if demand[i] > tau_max[i]:
-                        tau[i] = tau_max[i]
-                    elif demand[i] < -tau_max[i]:
-                        tau[i] = -tau_max[i]
-                squares += tau[i] * tau[i]
+            finite = deliver(signals, tau_max)
             if k == kept * every:
-                for i in range(n):
-                    q_kept[r, kept, i], qd_kept[r, kept, i] = q[i], qd[i]
-                    tau_kept[r, kept, i], demand_kept[r, kept, i] = tau[i], demand[i]
+                for j in range(4):
+                    for i in range(n):
+                        log[r, kept, j, i] = signals[j, i]
                 kept += 1
-            if not squares < np.inf:
+            if not finite:
                 trouble = NOT_A_TORQUE
                 break
             if k == N - 1:
@@ -217,5 +192,4 @@ def loop(
             if trouble != 0:
                 break
         record.samples[r], record.trouble[r] = samples, trouble
-        for i in range(n):
-            record.last[r, 0, i], record.last[r, 1, i], record.last[r, 2, i] = q[i], qd[i], demand[i]
+        record.last[r] = signals

@@ -71,8 +71,8 @@ class Loop(NamedTuple):
 
 
 def frozen(array: object) -> FloatArray:
-    """A float64 copy that cannot be written to."""
-    copy = np.array(array, dtype=np.float64)
+    """A float64 copy in one piece that cannot be written to."""
+    copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy
 

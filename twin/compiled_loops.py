@@ -1,0 +1,217 @@
+"""The closed loop compiled, its parts passed as pointers to functions of fixed signatures.
+
+So `twin/control_loop.py` and `twin/rollout_loop.py` are compiled once, not again for every robot and law: a
+new law is compiled alone, and the kernels are those that everything else uses, to the bit.  A call through a
+pointer takes some nanoseconds.  What numba makes of a function is kept beside the file that it comes from,
+that of a user's law too.
+
+Kernels that are plain Python (`NUMBA_DISABLE_JIT=1`, `twin/uncompiled.py`) make all the rest plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from types import FunctionType
+from typing import Any
+
+from numba import types
+from numba.core.errors import NumbaError
+from numba.experimental import structref
+
+from twin import control_loop, rollout_loop, watch
+from twin.control_law import FUNCTIONS, ControlLaw, Law, Model
+from twin.control_loop import Functions, Knowledge
+from twin.kernel_cache import compiled
+from twin.robot import Robot
+from twin.rollout_loop import Batch, Passive, Record, Settings
+from twin.sampling import Reference, State
+from twin.watch import Bounds
+
+FLOAT, INTEGER, TRUTH = types.float64, types.int64, types.boolean
+VECTOR, MATRIX, CUBE, LOGS = (types.Array(FLOAT, dimensions, "C") for dimensions in (1, 2, 3, 4))
+COUNT, COUNTS = (types.Array(INTEGER, dimensions, "C") for dimensions in (1, 2))
+# Inputs are read-only, as a robot's own arrays are: for those the kernels are compiled already.
+IN1, IN2, IN3 = (types.Array(FLOAT, dimensions, "C", readonly=True) for dimensions in (1, 2, 3))
+
+
+def _tuple(cls: type, *members: Any) -> Any:
+    """The type of a NamedTuple."""
+    if len(set(members)) == 1:
+        return types.NamedUniTuple(members[0], len(members), cls)
+    return types.NamedTuple(members, cls)
+
+
+def _pointer(result: Any, *arguments: Any) -> Any:
+    """The type of a pointer to a function."""
+    return types.FunctionType(result(*arguments))
+
+
+DYNAMICS = _pointer(types.void, VECTOR, VECTOR, VECTOR, IN2, IN1, VECTOR)
+MASS_MATRIX = _pointer(types.void, VECTOR, IN2, MATRIX)
+KNOWN = {
+    "inverse_dynamics": DYNAMICS,
+    "bias": _pointer(types.void, VECTOR, VECTOR, IN2, IN1, VECTOR),
+    "gravity_torque": _pointer(types.void, VECTOR, IN2, IN1, VECTOR),
+    "mass_matrix": MASS_MATRIX,
+    "tool_pose": _pointer(types.void, VECTOR, IN2, MATRIX),
+    "jacobian": _pointer(types.void, VECTOR, IN2, MATRIX),
+    "jacobian_rate": _pointer(types.void, VECTOR, VECTOR, IN2, MATRIX),
+}
+MODEL = _tuple(Model, *(KNOWN[name] for name in FUNCTIONS), IN2, IN1, IN1)
+PASSIVE = _tuple(Passive, IN2, IN1, IN1, IN1)
+LAW = _pointer(
+    VECTOR,
+    _tuple(State, FLOAT, VECTOR, VECTOR),
+    _tuple(Reference, VECTOR, VECTOR, VECTOR),
+    IN2,
+    MATRIX,
+    MODEL,
+)
+BOUNDS = _tuple(Bounds, IN2, IN1, IN1, FLOAT, FLOAT)
+STEP = _pointer(types.void, DYNAMICS, VECTOR, VECTOR, VECTOR, IN2, IN1, FLOAT)
+FOLDED = _pointer(TRUTH, VECTOR, PASSIVE)
+BOUNDS = _tuple(Bounds, IN2, IN1, IN1, FLOAT, FLOAT)
+BEYOND_REASON = _pointer(TRUTH, MASS_MATRIX, VECTOR, VECTOR, BOUNDS)
+POINTERS = (LAW, *KNOWN.values(), DYNAMICS, MASS_MATRIX, BEYOND_REASON, STEP, FOLDED)
+
+
+@structref.register
+class FunctionsType(types.StructRef):
+    """The type of compiled `Functions`."""
+
+
+class CompiledFunctions(structref.StructRefProxy):
+    """Pointers to compiled `Functions`: for numba to find one takes a twentieth of a millisecond."""
+
+
+structref.define_proxy(CompiledFunctions, FunctionsType, Functions._fields)
+FUNCTIONS_TYPE = FunctionsType(tuple(zip(Functions._fields, POINTERS, strict=True)))
+CONTROL = (
+    FUNCTIONS_TYPE, TRUTH, _tuple(Knowledge, IN2, IN1, IN1), IN2, MATRIX, BOUNDS, IN3, IN1, MATRIX, CUBE,
+)  # fmt: skip
+LOOP = types.void(
+    FUNCTIONS_TYPE, INTEGER, INTEGER,
+    _tuple(Batch, IN3, IN2, IN2, IN2, IN1, IN3, IN2, IN2, IN3, IN2, IN2),
+    PASSIVE,
+    _tuple(Settings, FLOAT, INTEGER, INTEGER, INTEGER, FLOAT),
+    IN3,
+    IN1,
+    _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE),
+)  # fmt: skip
+
+
+def compiled_control(plant: Robot, controller: ControlLaw) -> Callable[..., Iterator[int]]:
+    """`control_loop.control`, the functions that it calls filled in, compiled if the kernels are.
+
+    Args:
+        plant: whose kinetic energy is watched.
+        controller: its law and its model.
+
+    Raises:
+        ValueError: numba cannot compile the law.
+    """
+    integrator = next(iter(rollout_loop.INTEGRATORS))  # which it does not use
+    return _with_functions(control_loop.control, CONTROL, plant, controller, integrator)
+
+
+def compiled_loop(plant: Robot, controller: ControlLaw, integrator: str) -> Callable[..., None]:
+    """`rollout_loop.loop`, the functions that it calls filled in, compiled if the kernels are.
+
+    Args:
+        plant: whose kernels move.
+        controller: its law and its model.
+        integrator: one of `rollout_loop.INTEGRATORS`.
+
+    Raises:
+        ValueError: numba cannot compile the law.
+    """
+    return _with_functions(rollout_loop.loop, LOOP, plant, controller, integrator)
+
+
+@lru_cache(maxsize=64)
+def compilable(law: Law) -> bool:
+    """Whether numba can compile a law."""
+    try:
+        _native(law, LAW.signature)
+    except ValueError:
+        return False
+    return True
+
+
+def _with_functions(
+    main: Callable[..., Any], signature: Any, plant: Robot, controller: ControlLaw, integrator: str
+) -> Callable[..., Any]:
+    """A loop, compiled if the kernels are, its `functions` filled in."""
+    functions = Functions(
+        law=controller.law,
+        **{name: getattr(controller.model, name) for name in FUNCTIONS},
+        forward_dynamics=plant.kernels.forward_dynamics,
+        plant_mass_matrix=plant.kernels.mass_matrix,
+        beyond_reason=watch.beyond_reason,
+        step=rollout_loop.INTEGRATORS[integrator],
+        folded=rollout_loop.folded,
+    )
+    if all(hasattr(kernel, "py_func") for kernel in (functions.mass_matrix, functions.plant_mass_matrix)):
+        return partial(_native_main(main, signature), _bundle(*functions))
+    return partial(main, functions)
+
+
+@lru_cache(maxsize=64)
+def _bundle(*functions: Callable[..., Any]) -> CompiledFunctions:
+    """`Functions`, compiled."""
+    native = [_native(f, pointer.signature) for f, pointer in zip(functions, POINTERS, strict=True)]
+    return _native(_bundled, FUNCTIONS_TYPE(*POINTERS))(*native)
+
+
+def _bundled(
+    law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
+    forward_dynamics, plant_mass_matrix, beyond_reason, step, folded,
+):  # fmt: skip
+    return CompiledFunctions(
+        law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
+        forward_dynamics, plant_mass_matrix, beyond_reason, step, folded,
+    )  # fmt: skip
+
+
+def _native(function: Callable[..., Any], signature: Any) -> Any:
+    """A function compiled for a signature: that one alone, unless it is a kernel, which serves others too."""
+    if hasattr(function, "py_func"):
+        if signature.args not in function.overloads:  # to ask numba would take a millisecond
+            function.compile(signature)
+        return function
+    return _compiled(function, signature)
+
+
+@lru_cache(maxsize=64)
+def _compiled(function: Callable[..., Any], signature: Any) -> Any:
+    # A law is written by anybody: an index beyond its parameters must not read, or write, beyond them.
+    dispatcher: Any = compiled(function, boundscheck=signature is LAW.signature)
+    try:
+        dispatcher.compile(signature)
+    except (NumbaError, TypeError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        name = getattr(function, "__name__", repr(function))
+        raise ValueError(f"numba cannot compile the law {name!r}: {' '.join(lines[:2])}") from error
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+@lru_cache(maxsize=4)
+def _native_main(main: Callable[..., Any], signature: Any) -> Any:
+    """A loop compiled around the compiled helpers that it calls by name."""
+    return _compiled(_calling(main, _helpers()), signature)
+
+
+@lru_cache(maxsize=1)
+def _helpers() -> dict[str, Any]:
+    """The helpers compiled, each around those before it."""
+    helpers: dict[str, Any] = {}
+    for helper in control_loop.HELPERS:
+        helpers[helper.__name__] = compiled(_calling(helper, helpers))
+    return helpers
+
+
+def _calling(function: Callable[..., Any], helpers: dict[str, Any]) -> FunctionType:
+    """A function that finds the compiled helpers under their names."""
+    return FunctionType(function.__code__, function.__globals__ | helpers, function.__name__)
