@@ -49,7 +49,7 @@ def inverse_dynamics(
         except UNFIT:
             pass
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
-    inertial = (robot.inertias, robot.gravity)
+    inertial = _inertial(robot)
     tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), inertial, (robot.n,))
     return tau - _wrench_torque(robot, q, wrench, T_flange_tool)
 
@@ -73,7 +73,7 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
         except UNFIT:
             pass
     (q,) = joint_vectors(robot, q=q)
-    return evaluate(robot.kernels.mass_matrix_batch, (q,), (robot.inertias,), (robot.n, robot.n))
+    return evaluate(robot.kernels.mass_matrix_batch, (q,), _inertial(robot)[:1], (robot.n, robot.n))
 
 
 def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
@@ -98,7 +98,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         except UNFIT:
             pass
     q, qd = joint_vectors(robot, q=q, qd=qd)
-    return evaluate(robot.kernels.coriolis_matrix_batch, (q, qd), (robot.inertias,), (robot.n, robot.n))
+    return evaluate(robot.kernels.coriolis_matrix_batch, (q, qd), _inertial(robot)[:1], (robot.n, robot.n))
 
 
 def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
@@ -120,7 +120,7 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
         except UNFIT:
             pass
     (q,) = joint_vectors(robot, q=q)
-    inertial = (robot.inertias, robot.gravity)
+    inertial = _inertial(robot)
     return evaluate(robot.kernels.gravity_torque_batch, (q,), inertial, (robot.n,))
 
 
@@ -155,7 +155,7 @@ def forward_dynamics(
             pass
     q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
     load = tau + _wrench_torque(robot, q, wrench, T_flange_tool)
-    inertial = (robot.inertias, robot.gravity)
+    inertial = _inertial(robot)
     return evaluate(robot.kernels.forward_dynamics_batch, (q, qd, load), inertial, (robot.n,))
 
 
@@ -171,9 +171,15 @@ def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
         (...,), in [J].
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
-    inertial = (robot.inertias, robot.gravity)
+    inertial = _inertial(robot)
     potential = evaluate(robot.kernels.potential_energy_batch, (q,), inertial, (1,))[..., 0]
     return potential + 0.5 * np.einsum("...i,...ij,...j", qd, mass_matrix(robot, q), qd)
+
+
+def _inertial(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """Inertias and gravity as the kernels have been compiled for, see `twin/one_sample.py`."""
+    robot.require_inertia()
+    return robot.one.inertias, robot.one.gravity
 
 
 def _wrench_torque(

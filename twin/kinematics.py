@@ -14,7 +14,6 @@ from twin.errors import RobotError
 from twin.one_sample import FLANGE, UNFIT
 from twin.robot import DH, Robot
 from twin.rotations import quaternion_from_matrix, quaternion_rate
-from twin.tree import frozen
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
@@ -170,7 +169,7 @@ def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:
     """The checked pose (4, 4) of a tool on the flange; the flange itself for `None`."""
     if T_flange_tool is None:
         return FLANGE
-    T = frozen(T_flange_tool)
+    T = np.array(T_flange_tool, dtype=np.float64)
     if T.shape != (4, 4):
         raise ValueError(f"expected T_flange_tool of shape (4, 4), got {T.shape}")
     if not (np.all(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)) < 1e-9) and np.linalg.det(T[:3, :3]) > 0):

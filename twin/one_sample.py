@@ -4,6 +4,9 @@ A public function first tries these.  Each checks in compiled code that its vect
 answers false where they do not; arrays of another type than it was compiled for raise `TypeError`, because
 compiling for further types is turned off.  In both cases the public function goes the long way, which copies
 what can be used and says what is wrong with the rest.  That way costs fifteen times as much.
+
+All arrays here can be written to, though nobody may: numba takes 0.1 us longer to tell the type of one that
+cannot, and would compile the kernels again for it.
 """
 
 from __future__ import annotations
@@ -13,15 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twin.tree import frozen
-
 if TYPE_CHECKING:
     from twin.robot import Robot
 
 UNFIT = (TypeError, AttributeError)
 """What a function here raises for arguments that are not arrays of float64 in one piece."""
 
-FLANGE = frozen(np.eye(4))
+FLANGE = np.eye(4)
 """The tool where there is none."""
 
 
@@ -30,13 +31,15 @@ class OneSample:
 
     Attributes:
         n: number of joints.
-        inertias, gravity: what the functions want to know besides the sample.
+        has_inertia: whether the inertias are known.
+        inertias, gravity: copies of what the functions want to know besides the sample.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.n = robot.n
-        self.inertias = robot.tree.inertias if robot.has_inertia else None
-        self.gravity = robot.gravity
+        self.has_inertia = robot.has_inertia
+        self.inertias = robot.tree.inertias.copy()
+        self.gravity = robot.gravity.copy()
         self._kernels = robot.kernels
 
     def __getattr__(self, title: str) -> Callable[..., bool]:
@@ -46,7 +49,7 @@ class OneSample:
             raise AttributeError(title)
         samples, shared, shape = KERNELS[title].signature(self.n)
         function = getattr(self._kernels, f"{title}_one")
-        if self.inertias is not None or "inertias" not in shared:
+        if self.has_inertia or "inertias" not in shared:
             known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
             function(*(np.zeros(self.n) for _ in samples), *(known[name] for name in shared), np.empty(shape))
             if hasattr(function, "disable_compile"):
