@@ -64,6 +64,12 @@ def test_another_length_is_refused(arm, name):
             getattr(twin, name)(arm, *vectors)
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_a_very_long_vector_is_refused_before_anything_is_made_for_it(arm, name):
+    with pytest.raises(ValueError, match=r"got \(10000000,\)"):
+        getattr(twin, name)(arm, *[np.zeros(10_000_000)] * CALLS[name])
+
+
 def test_large_numbers_go_the_long_way_and_are_right(arm):
     """Their sum overflows, so the short way takes them for infinite."""
     qdd = np.array([1e308, 1e308, 0, 0, 0, 0])

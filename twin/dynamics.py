@@ -10,6 +10,7 @@ payload and the mounting are the robot's (`Robot.with_payload`, `Robot.mounted`)
 from __future__ import annotations
 
 import numpy as np
+from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from twin.batch import evaluate, joint_vectors
@@ -40,11 +41,11 @@ def inverse_dynamics(
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1 and wrench is None:
-        one = robot.one
-        tau = np.empty(one.n)
+    if isinstance(q, ndarray) and q.ndim == 1 and wrench is None:
+        compute, inertias, gravity = robot.one.inverse_dynamics
+        tau = empty(q.size)
         try:
-            if one.inverse_dynamics(q, qd, qdd, one.inertias, one.gravity, tau):
+            if compute(q, qd, qdd, inertias, gravity, tau):
                 return tau
         except UNFIT:
             pass
@@ -64,11 +65,12 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n, n), symmetric and positive definite, in [kg m^2].
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1:
+    if isinstance(q, ndarray) and q.ndim == 1:
         one = robot.one
-        M = np.empty((one.n, one.n))
+        compute, inertias = one.mass_matrix
+        M = empty((one.n, one.n))
         try:
-            if one.mass_matrix(q, one.inertias, M):
+            if compute(q, inertias, M):
                 return M
         except UNFIT:
             pass
@@ -89,11 +91,12 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1:
+    if isinstance(q, ndarray) and q.ndim == 1:
         one = robot.one
-        C = np.empty((one.n, one.n))
+        compute, inertias = one.coriolis_matrix
+        C = empty((one.n, one.n))
         try:
-            if one.coriolis_matrix(q, qd, one.inertias, C):
+            if compute(q, qd, inertias, C):
                 return C
         except UNFIT:
             pass
@@ -111,11 +114,11 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n), in [N m].
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1:
-        one = robot.one
-        g = np.empty(one.n)
+    if isinstance(q, ndarray) and q.ndim == 1:
+        compute, inertias, gravity = robot.one.gravity_torque
+        g = empty(q.size)
         try:
-            if one.gravity_torque(q, one.inertias, one.gravity, g):
+            if compute(q, inertias, gravity, g):
                 return g
         except UNFIT:
             pass
@@ -145,11 +148,11 @@ def forward_dynamics(
     Returns:
         (..., n) `qdd`, in [rad/s^2].
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1 and wrench is None:
-        one = robot.one
-        qdd = np.empty(one.n)
+    if isinstance(q, ndarray) and q.ndim == 1 and wrench is None:
+        compute, inertias, gravity = robot.one.forward_dynamics
+        qdd = empty(q.size)
         try:
-            if one.forward_dynamics(q, qd, tau, one.inertias, one.gravity, qdd):
+            if compute(q, qd, tau, inertias, gravity, qdd):
                 return qdd
         except UNFIT:
             pass

@@ -7,6 +7,7 @@ the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.
 from __future__ import annotations
 
 import numpy as np
+from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from twin.batch import evaluate, joint_vectors
@@ -29,11 +30,11 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
 
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1 and T_flange_tool is None:
-        one = robot.one
-        T = np.empty((4, 4))
+    if isinstance(q, ndarray) and q.ndim == 1 and T_flange_tool is None:
+        compute, flange = robot.one.tool_pose
+        T = empty((4, 4))
         try:
-            if one.tool_pose(q, FLANGE, T):
+            if compute(q, flange, T):
                 return T
         except UNFIT:
             pass
@@ -54,11 +55,11 @@ def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None)
 
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1 and T_flange_tool is None:
-        one = robot.one
-        J = np.empty((6, one.n))
+    if isinstance(q, ndarray) and q.ndim == 1 and T_flange_tool is None:
+        compute, flange = robot.one.jacobian
+        J = empty((6, q.size))
         try:
-            if one.jacobian(q, FLANGE, J):
+            if compute(q, flange, J):
                 return J
         except UNFIT:
             pass
@@ -82,11 +83,11 @@ def jacobian_dot(
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
-    if isinstance(q, np.ndarray) and q.ndim == 1 and T_flange_tool is None:
-        one = robot.one
-        J_dot = np.empty((6, one.n))
+    if isinstance(q, ndarray) and q.ndim == 1 and T_flange_tool is None:
+        compute, flange = robot.one.jacobian_rate
+        J_dot = empty((6, q.size))
         try:
-            if one.jacobian_rate(q, qd, FLANGE, J_dot):
+            if compute(q, qd, flange, J_dot):
                 return J_dot
         except UNFIT:
             pass

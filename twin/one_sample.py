@@ -11,7 +11,6 @@ cannot, and would compile the kernels again for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,34 +28,36 @@ FLANGE = np.eye(4)
 class OneSample:
     """The functions of one robot, an attribute each, made ready when it is first asked for.
 
+    An attribute is the function and what it wants to know besides the sample: inertias and gravity, or the
+    tool's pose, in the order of its arguments.
+
     Attributes:
         n: number of joints.
-        has_inertia: whether the inertias are known.
-        inertias, gravity: copies of what the functions want to know besides the sample.
+        inertias, gravity: copies of those of the robot.
     """
 
     def __init__(self, robot: Robot) -> None:
         self.n = robot.n
-        self.has_inertia = robot.has_inertia
         self.inertias = robot.tree.inertias.copy()
         self.gravity = robot.gravity.copy()
-        self._kernels = robot.kernels
+        self._has_inertia, self._kernels = robot.has_inertia, robot.kernels
 
-    def __getattr__(self, title: str) -> Callable[..., bool]:
+    def __getattr__(self, title: str) -> tuple[Any, ...]:
         from twin.kernels import KERNELS
 
         if title not in KERNELS:
             raise AttributeError(title)
         samples, shared, shape = KERNELS[title].signature(self.n)
+        known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
+        besides = tuple(known[name] for name in shared)
+        if "inertias" in shared and not self._has_inertia:
+            return _unable, *besides
         function = getattr(self._kernels, f"{title}_one")
-        if self.has_inertia or "inertias" not in shared:
-            known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
-            function(*(np.zeros(self.n) for _ in samples), *(known[name] for name in shared), np.empty(shape))
-            if hasattr(function, "disable_compile"):
-                function.disable_compile()
-            setattr(self, title, function)
-            return function
-        return _unable
+        function(*(np.zeros(self.n) for _ in samples), *besides, np.empty(shape))
+        if hasattr(function, "disable_compile"):
+            function.disable_compile()
+        setattr(self, title, (function, *besides))
+        return function, *besides
 
 
 def _unable(*_: Any) -> bool:
