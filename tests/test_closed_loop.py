@@ -9,6 +9,7 @@ import pytest
 import controllers
 from twin.analytic_plant import AnalyticPlant
 from twin.closed_loop import run_closed_loop
+from twin.compiled_loops import compilable
 from twin.control_law import ControlLaw
 from twin.dynamics import gravity_torque, inverse_dynamics
 from twin.engine import Simulation
@@ -217,6 +218,7 @@ def test_a_law_compiled_in_demands_what_it_demands_when_asked(arm, name, make):
     assert compiled.identical(replace(asked, controller=name))
     assert compiled.saturated.any()
     assert not compiled.saturated.all()
+    np.testing.assert_array_equal(compiled.tau, np.clip(compiled.tau_demand, -robot.tau_max, robot.tau_max))
     np.testing.assert_array_equal(controller.memory, memory, "it is left as the last sample left it")
     assert name != "pid" or memory.any()
 
@@ -230,7 +232,7 @@ class Halved(controllers.law("pd")):
 
 def in_words(state, reference, parameters, memory, model):
     """A law that numba cannot compile."""
-    return {"torque": np.full(len(state.q), 0.01)}["torq" + chr(117) + "e"]
+    return np.full(len(state.q), float("%.2f" % 0.01))
 
 
 def tired(state, reference, parameters, memory, model):
@@ -258,6 +260,7 @@ def test_what_is_more_than_a_law_for_numba_is_asked(irb140):
     log = run_closed_loop(AnalyticPlant(irb140), Halved(irb140), sample(hold(np.ones(6), 0.01), PERIOD),
                           start=(np.full(6, 0.99), np.zeros(6)))  # fmt: skip
     np.testing.assert_array_equal(log.tau_demand[0], 0.5 * pd.parameters[0] * (1.0 - np.full(6, 0.99)))
+    assert not compilable(in_words)
     log = run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, in_words), still(irb140))
     np.testing.assert_array_equal(log.tau_demand, np.full((20, 6), 0.01))
 

@@ -1,5 +1,6 @@
 """How a closed loop refuses what makes no sense, and how it ends when a run goes wrong."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from twin.analytic_plant import AnalyticPlant
 from twin.closed_loop import run_closed_loop
-from twin.dynamics import gravity_torque
+from twin.dynamics import gravity_torque, mass_matrix
 from twin.engine import Simulation
 from twin.errors import DivergenceError, LimitError
 from twin.sampling import Samples, sample
@@ -59,6 +60,21 @@ def test_a_fast_wrist_is_stopped_by_speed_and_a_heavy_joint_by_energy(irb140):
         assert log.pose.shape == (0, 7)
         np.testing.assert_array_equal(log.range_excess(), np.zeros(6))
         assert log.model_residual() is None
+
+
+def test_the_energy_that_is_too_much_is_25_times_that_of_the_joints_at_their_limits(irb140):
+    """To a millionth, in a pose where the joints share it."""
+    q, direction = irb140.poses["test_1"], np.array([1.0, -1.0, 1.0, 0.1, 0.1, 0.1])
+    at_the_limits = 0.5 * np.diag(mass_matrix(irb140, np.zeros(6))) @ irb140.qd_max**2
+    speed = np.sqrt(2 * 25.0 * at_the_limits / (direction @ mass_matrix(irb140, q) @ direction))
+    for factor in (1.0 - 1e-6, 1.0 + 1e-6):
+        with pytest.raises(DivergenceError, match="kinetic energy") if factor > 1 else nullcontext():
+            run_closed_loop(
+                AnalyticPlant(irb140),
+                lambda *_: np.zeros(6),
+                still(irb140, 1),
+                start=(q, factor * speed * direction),
+            )
 
 
 def test_what_a_study_does_on_purpose_is_let_through(irb140):

@@ -10,7 +10,6 @@ The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + d
 
 from __future__ import annotations
 
-import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +23,7 @@ from numpy.typing import ArrayLike
 from twin import engine_loops, view
 from twin.batch import joint_vector
 from twin.engine_settings import remove_hidden_physics
+from twin.engine_state import state_reader
 from twin.engine_urdf import engine_urdf
 from twin.errors import Closed, RobotError, TwinError
 from twin.kinematics import tool_pose as checked_tool
@@ -123,7 +123,7 @@ class Simulation(AbstractContextManager):
         self._apply = partial(client.setJointMotorControlArray, self._body, self._motors, mode)
         self._advance = client.stepSimulation
         self._read = partial(client.getJointStates, self._body)
-        self._pack: Any = struct.Struct(f"{2 * self.robot.n}d").pack_into
+        self._unpack = state_reader(self.robot.n)
         if self._window:
             view.furnish_window(client, self._body)
             client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
@@ -173,10 +173,9 @@ class Simulation(AbstractContextManager):
         if out is None:
             out = np.empty((2, self.robot.n))
         try:
-            q, qd, _, _ = zip(*self._read(self._motors), strict=True)
+            self._unpack(self._read(self._motors), out)
         except pybullet.error as error:
             raise self._failure(error) from None
-        self._pack(out, 0, *q, *qd)
         return out
 
     def step(
