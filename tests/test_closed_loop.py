@@ -232,7 +232,7 @@ class Halved(controllers.law("pd")):
 
 def in_words(state, reference, parameters, memory, model):
     """A law that numba cannot compile."""
-    return np.full(len(state.q), float("%.2f" % 0.01))
+    return np.full(len(state.q), float(f"{0.01:.2f}"))
 
 
 def tired(state, reference, parameters, memory, model):

@@ -16,7 +16,6 @@ from types import FunctionType
 from typing import Any
 
 from numba import types
-from numba.core.errors import NumbaError
 from numba.experimental import structref
 
 from twin import control_loop, rollout_loop, watch
@@ -189,7 +188,7 @@ def _compiled(function: Callable[..., Any], signature: Any) -> Any:
     dispatcher: Any = compiled(function, boundscheck=signature is LAW.signature)
     try:
         dispatcher.compile(signature)
-    except (NumbaError, TypeError) as error:
+    except Exception as error:  # what numba raises for code that it does not know has no common class
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         name = getattr(function, "__name__", repr(function))
         raise ValueError(f"numba cannot compile the law {name!r}: {' '.join(lines[:2])}") from error
