@@ -18,6 +18,7 @@ from twin import engine_loops
 from twin.analytic_plant import AnalyticPlant
 from twin.dynamics import forward_dynamics
 from twin.engine import Simulation
+from twin.engine_state import link_pose
 from twin.kinematics import forward_kinematics, jacobian
 from twin.tree import frozen
 
@@ -62,7 +63,7 @@ def link_state(simulation, link):
     state = simulation._client.getLinkState(
         simulation._body, index, computeLinkVelocity=1, computeForwardKinematics=1
     )
-    T = simulation._matrix(*state[:2])
+    T = link_pose(*state[:2])
     return T[:3, 3], T[:3, :3], np.array(state[6]), np.array(state[7])
 
 

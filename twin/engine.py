@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from twin import engine_loops, view
 from twin.batch import joint_vector
 from twin.engine_settings import remove_hidden_physics
-from twin.engine_state import state_reader
+from twin.engine_state import link_pose, state_reader
 from twin.engine_urdf import engine_urdf
 from twin.errors import Closed, RobotError, TwinError
 from twin.kinematics import tool_pose as checked_tool
@@ -225,7 +225,7 @@ class Simulation(AbstractContextManager):
             # Fields 4 and 5, the link's frame, have single precision; 0 and 1, the inertial frame, double.
             # Without computeForwardKinematics they are those of one step before.
             link = self._client.getLinkState(self._body, self._flange_link, computeForwardKinematics=1)
-            return self._matrix(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
+            return link_pose(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
 
     def jacobian(self, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Geometric Jacobian (6, n) `[v; omega]` of the tool as the engine has it."""
@@ -265,14 +265,7 @@ class Simulation(AbstractContextManager):
 
     def _inertial_frame(self, link: int) -> np.ndarray:
         """The pose (4, 4) of a link's inertial frame in its joint's frame."""
-        return self._matrix(*self._client.getDynamicsInfo(self._body, link)[3:5])
-
-    def _matrix(self, position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
-        """The pose (4, 4) of PyBullet's position and quaternion, which is scalar last."""
-        T = np.eye(4)
-        T[:3, :3] = np.reshape(pybullet.getMatrixFromQuaternion(quaternion), (3, 3))
-        T[:3, 3] = position
-        return T
+        return link_pose(*self._client.getDynamicsInfo(self._body, link)[3:5])
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""How PyBullet's joint states become arrays: at every step of a simulation, so it counts."""
+"""What PyBullet says of joints and links, as arrays."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from twin.rotations import pose_matrix
+
 
 def state_reader(n: int) -> Callable[[Sequence[Any], np.ndarray], None]:
     """A function `(states, out)` that writes what `getJointStates` says of n joints to out (2, n).
 
-    It is written out for n joints: `zip(*states)` would take three times as long.
+    It is written out for n joints, since it runs in every step and `zip(*states)` takes three times as long.
     """
     joints = ", ".join(f"(q{i}, qd{i}, _, _)" for i in range(n))
     values = ", ".join([f"q{i}" for i in range(n)] + [f"qd{i}" for i in range(n)])
     made: dict[str, Any] = {"pack": struct.Struct(f"{2 * n}d").pack_into}
     exec(f"def read(states, out):\n    {joints}, = states\n    pack(out, 0, {values})", made)
     return made["read"]
+
+
+def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
+    """The pose (4, 4) of a position and a quaternion as PyBullet has it, scalar last."""
+    x, y, z, w = quaternion
+    return pose_matrix([*position, w, x, y, z])
