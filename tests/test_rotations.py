@@ -14,6 +14,8 @@ from twin.rotations import (
     quaternion_from_matrix,
     quaternion_product,
     quaternion_rate,
+    rigid_poses,
+    rigidity_error,
 )
 
 # Aliaga 2019, section 3.1.2.2: the orientation of the IRB 140 in test 2, from its printed joint angles.
@@ -178,6 +180,38 @@ def test_a_printed_quaternion_is_normalised_and_a_wrong_one_refused():
     for wrong in (QUAT_TEST_2 * 1.00001, QUAT_TEST_2 * 0, QUAT_TEST_2 * np.nan):
         with pytest.raises(ValueError, match="expected unit quaternions"):
             matrix_from_quaternion(wrong)
+
+
+def test_rigidity_is_told_as_the_way_to_the_nearest_rigid_pose():
+    """The stretch of a polar decomposition is what is left of the nearest rotation."""
+    rng = np.random.default_rng(6)
+    T = np.zeros((200, 4, 4)) + np.eye(4)
+    T[:, :3, :3], T[:, :3, 3] = Rotation.random(200, rng).as_matrix(), rng.normal(size=(200, 3))
+    entries = np.moveaxis(T, 0, -1)
+    assert np.max(rigidity_error(entries)) < 1e-15
+    stretch = rng.normal(size=(200, 3, 3)) * 1e-6
+    stretch += np.swapaxes(stretch, 1, 2)
+    T[:, :3, :3] = (np.eye(3) + stretch) @ T[:, :3, :3]
+    np.testing.assert_allclose(rigidity_error(entries), np.abs(stretch).max(axis=(1, 2)), rtol=1e-4)
+    T[:, :3, 0] *= -1.0
+    np.testing.assert_allclose(rigidity_error(entries), 2.0, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (2, 1), (1, 3), (3, 0), (3, 3)])
+def test_every_number_of_a_pose_is_looked_at(row, column):
+    T = np.zeros((2, 3, 4, 4)) + np.eye(4)
+    T[1, 2, :3, 3] = 5.0, -2.0, 1e3
+    assert rigid_poses(T, "T_A").shape == (2, 3, 4, 4)
+    for value in (np.nan, np.inf, -np.inf):
+        T[1, 0, row, column] = value
+        with pytest.raises(ValueError, match=re.escape(f"got {value} at [1, 0, {row}, {column}]")):
+            rigid_poses(T, "T_A")
+        with np.errstate(invalid="ignore"):
+            assert not rigidity_error(T[1, 0]) < np.inf
+    T[1, 0, row, column] = 1e200
+    if column < 3:
+        with pytest.raises(ValueError, match=re.escape("expected T_A[1, 0] to be rigid within 1e-09")):
+            rigid_poses(T, "T_A")
 
 
 def test_nan_stays_nan():

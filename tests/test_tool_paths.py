@@ -199,6 +199,16 @@ def test_a_pose_given_twice_takes_no_time():
     assert np.all(np.isfinite(path(t).twist_rate))
 
 
+def test_poses_of_six_decimals_are_taken_and_made_rigid():
+    T = poses_at(np.zeros((300, 3)), Rotation.random(300, np.random.default_rng(7)))
+    path = through_poses(np.round(T, 6), durations=1.0)
+    R = path(path.times).T_base_tool[:, :3, :3]
+    np.testing.assert_allclose(R, T[:, :3, :3], rtol=0, atol=2e-6)
+    np.testing.assert_allclose(
+        R @ np.swapaxes(R, 1, 2), np.zeros((300, 1, 1)) + np.eye(3), rtol=0, atol=1e-14
+    )
+
+
 def test_half_a_turn_is_made_one_way_or_the_other():
     T = poses_at(np.zeros((2, 3)), Rotation.from_rotvec([[0, 0, 0], [0, 0, np.pi]]))
     path = through_poses(T, durations=1.0)

@@ -14,6 +14,7 @@ from twin.joint_turns import choose_nearest
 from twin.kernel_cache import compiled
 from twin.kinematics import tool_pose
 from twin.robot import Robot
+from twin.rotations import RIGID_TOLERANCE, rigid_poses, rigidity_error
 from twin.spherical_wrist import solve
 from twin.threads import in_chunks
 
@@ -25,8 +26,7 @@ BRANCHES = tuple(
 )
 """What each of the eight rows is, in words; the row is the number `cfx` of RAPID's `confdata`."""
 
-RIGID_TOLERANCE = 1e-9
-"""How far a given pose may be from rigid, deviations added up; its solutions can meet it no better."""
+_rigidity_error = compiled(rigidity_error)
 
 
 def inverse_kinematics(
@@ -144,22 +144,12 @@ def _solve(
 def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
     """Return T_base_tool as an array of rigid poses of shape (..., 4, 4), writable and in one piece."""
     T = np.asarray(T_base_tool, dtype=np.float64)
-    if T.shape[-2:] != (4, 4):
-        raise ValueError(f"expected T_base_tool of shape (..., 4, 4), got {T.shape}")
-    if not T.flags.carray:
-        T = np.array(T, order="C")
-    if _all_rigid(T.reshape(-1, 4, 4)):
-        return T
-    finite = np.isfinite(T)
-    if not np.all(finite):
-        where = np.argwhere(~finite)[0]
-        raise ValueError(f"expected T_base_tool to be finite, got {T[tuple(where)]} at {where.tolist()}")
-    errors = np.array([_rigidity_error(pose) for pose in T.reshape(-1, 4, 4)]).reshape(T.shape[:-2])
-    where = np.argwhere(~(errors <= RIGID_TOLERANCE))[0].tolist()
-    raise ValueError(
-        f"expected T_base_tool{where or ''} to be rigid within {RIGID_TOLERANCE:g} (a right-handed "
-        f"rotation, last row 0 0 0 1), got a deviation of {errors[tuple(where)]:.3g}"
-    )
+    if T.shape[-2:] == (4, 4):
+        if not T.flags.carray:
+            T = np.array(T, order="C")
+        if _all_rigid(T.reshape(-1, 4, 4)):
+            return T
+    return rigid_poses(T, "T_base_tool")
 
 
 @compiled
@@ -182,18 +172,3 @@ def _all_rigid(T):
     for pose in range(len(T)):
         rigid = rigid and _rigidity_error(T[pose]) <= RIGID_TOLERANCE
     return rigid
-
-
-@compiled
-def _rigidity_error(T):
-    """Return how far a pose is from rigid, as a sum of deviations; NaN or infinite if it is not finite."""
-    error = abs(T[3, 0]) + abs(T[3, 1]) + abs(T[3, 2]) + abs(T[3, 3] - 1.0)
-    for i in range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        error += 0.0 * T[i, 3]
-        # Row i is a unit vector and the cross product of the next two.
-        error += abs(T[i, 0] ** 2 + T[i, 1] ** 2 + T[i, 2] ** 2 - 1.0)
-        for c in range(3):
-            d, e = (c + 1) % 3, (c + 2) % 3
-            error += abs(T[i, c] - (T[j, d] * T[k, e] - T[j, e] * T[k, d]))
-    return error

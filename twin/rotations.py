@@ -12,6 +12,9 @@ from scipy.spatial.transform import Rotation
 UNIT_TOLERANCE = 1e-6
 """How far the norm of a quaternion may be from 1: RobotStudio prints nine digits, RAPID code often seven."""
 
+RIGID_TOLERANCE = 1e-9
+"""How far a pose may be from rigid where joint angles are asked that meet it; they can meet it no better."""
+
 
 def quaternion_from_matrix(R: ArrayLike) -> NDArray[np.float64]:
     """Return the unit quaternion of a rotation matrix, by the method of Sarabandi and Thomas.
@@ -209,6 +212,58 @@ def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
     T[..., :3, 3] = pose[..., :3]
     T[..., 3, 3] = 1.0
     return T
+
+
+def rigid_poses(T: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return T as an array of poses (..., 4, 4).
+
+    Raises:
+        ValueError: it has another shape, or a pose is not finite, or not rigid within 1e-9; the message calls
+            the array `name` and tells which pose it is.
+    """
+    T = float_array(T, name, (4, 4))
+    if not np.all(np.isfinite(T)):
+        where = np.argwhere(~np.isfinite(T))[0]
+        raise ValueError(f"expected {name} to be finite, got {T[tuple(where)]} at {where.tolist()}")
+    with np.errstate(over="ignore", invalid="ignore"):  # of absurd numbers
+        error = rigidity_error(np.moveaxis(T, (-2, -1), (0, 1)))
+        wrong = np.argwhere(~(error <= RIGID_TOLERANCE))
+        if not len(wrong):
+            return T
+        where = wrong[0].tolist()
+        mirrored = np.linalg.det(T[tuple(where)][:3, :3]) < 0.0
+    raise ValueError(
+        f"expected {name}{where or ''} to be rigid within {RIGID_TOLERANCE:g} (a right-handed rotation, "
+        f"last row 0 0 0 1), got a deviation of {error[tuple(where)]:.3g}"
+        + (": its rotation is not right-handed" if mirrored else "")
+    )
+
+
+def rigidity_error(T):
+    """Return how far poses are from rigid, 0 at best.
+
+    It is the largest component of `(R R^T - I) / 2`, to first order the stretch by which R differs from the
+    nearest rotation, or of the last row's deviation; and 2 more for a left-handed R. The same lines serve
+    arrays of poses and, compiled, a single one.
+
+    Args:
+        T: (4, 4, ...) poses, rows and columns first.
+
+    Returns:
+        (...) deviations; NaN or infinite where a pose is not finite.
+    """
+    error = abs(T[3, 3] - 1.0) + 0.0 * (T[0, 3] + T[1, 3] + T[2, 3])
+    for i in range(3):
+        error = np.maximum(error, abs(T[3, i]))
+        for j in range(i + 1):
+            dot = T[i, 0] * T[j, 0] + T[i, 1] * T[j, 1] + T[i, 2] * T[j, 2]
+            error = np.maximum(error, 0.5 * abs(dot - (i == j)))
+    determinant = (
+        T[0, 0] * (T[1, 1] * T[2, 2] - T[1, 2] * T[2, 1])
+        + T[0, 1] * (T[1, 2] * T[2, 0] - T[1, 0] * T[2, 2])
+        + T[0, 2] * (T[1, 0] * T[2, 1] - T[1, 1] * T[2, 0])
+    )
+    return error + 2.0 * (determinant < 0.0)
 
 
 def float_array(value: ArrayLike, name: str, tail: tuple[int, ...]) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from twin.errors import RecordingError
 from twin.limits import Floats
 from twin.moves import quintic_law
 from twin.recording import Recording
-from twin.rotations import pose_matrix
+from twin.rotations import pose_matrix, rigidity_error
 
 SPEED = 0.5
 """The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`
@@ -267,13 +267,15 @@ def rigid_poses(poses: ArrayLike) -> Floats:
         return pose_matrix(poses)
     if poses.ndim != 3 or poses.shape[1:] != (4, 4):
         raise ValueError(f"expected poses of shape (K, 4, 4) or (K, 7), got {poses.shape}")
-    if not np.all(np.isfinite(poses)) or not np.all(np.linalg.det(poses[:, :3, :3]) > 0.0):
-        raise ValueError("expected finite poses with right-handed rotations")
-    T = np.zeros_like(poses)
-    T[:, :3, :3] = Rotation.from_matrix(poses[:, :3, :3]).as_matrix()
-    T[:, :3, 3], T[:, 3, 3] = poses[:, :3, 3], 1.0
-    error = np.abs(T - poses).max(axis=(1, 2))
+    if not np.all(np.isfinite(poses)):
+        raise ValueError("expected finite poses")
+    error = rigidity_error(np.moveaxis(poses, 0, -1))
     if not np.all(error <= RIGID_TOLERANCE):
-        k = int(np.argmax(error))
-        raise ValueError(f"expected rigid poses, but pose {k} deviates from one by {error[k]:.3g}")
-    return T
+        k = int(np.argmax(~(error <= RIGID_TOLERANCE)))
+        raise ValueError(
+            f"expected rigid poses, but pose {k} deviates from one by {error[k]:.3g}: it takes a "
+            "right-handed rotation, and 0 0 0 1 in the last row"
+        )
+    poses[:, :3, :3] = Rotation.from_matrix(poses[:, :3, :3]).as_matrix()
+    poses[:, 3] = 0.0, 0.0, 0.0, 1.0
+    return poses
