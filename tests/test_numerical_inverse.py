@@ -174,6 +174,50 @@ def test_the_same_twice_and_other_seeds_otherwise(robot):
     assert np.any(np.abs(other - first) > 0.1)
 
 
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "youbot", "figure_7_1"])
+def test_a_pose_has_the_same_solution_in_any_company(name):
+    """To the bit: some are found at once, others after restarts, which the first leave to them."""
+    robot = twin.load(name)
+    rng = np.random.default_rng(11)
+    low, high = np.maximum(robot.q_min, -np.pi), np.minimum(robot.q_max, np.pi)
+    q = rng.uniform(low, high, (40, robot.n))
+    angles = robot.passive_angles(q)
+    q = q[np.all((angles >= robot.passive_min) & (angles <= robot.passive_max), axis=-1)]
+    T = twin.forward_kinematics(robot, q)
+    near = rng.uniform(low, high, q.shape)
+    near[::3] = q[::3] + rng.normal(size=q[::3].shape) * 0.02
+    found = numerical_inverse_kinematics(robot, T, near=near)
+    assert missed(robot, found, T) < 2e-15
+    at_once = []
+    for sample in range(len(q)):
+        alone = numerical_inverse_kinematics(robot, T[sample], near=near[sample])
+        np.testing.assert_array_equal(alone, found[sample])
+        try:
+            first = numerical_inverse_kinematics(robot, T[sample], near=near[sample], restarts=0)
+        except UnreachableError:
+            continue
+        np.testing.assert_array_equal(first, found[sample])
+        at_once.append(sample)
+    assert 0 < len(at_once) < len(q)
+    few = slice(5, 12)
+    again = numerical_inverse_kinematics(robot, T[few][::-1], near=near[few][::-1])
+    np.testing.assert_array_equal(again[::-1], found[few])
+
+
+def test_the_first_pose_out_of_reach_is_named(robot):
+    q = np.random.default_rng(12).uniform(-1, 1, (2, 3, 6))
+    T = twin.forward_kinematics(robot, q)
+    T[0, 2, 0, 3] = T[1, 1, 0, 3] = 2.0
+    with pytest.raises(UnreachableError, match=r"^sample \[0, 2\]: no joint angles found .* x = 2 m"):
+        numerical_inverse_kinematics(robot, T, near=q, restarts=2)
+    with pytest.raises(UnreachableError) as alone:
+        numerical_inverse_kinematics(robot, T[0, 2], near=q[0, 2], restarts=2)
+    with pytest.raises(UnreachableError, match=re.escape(f"sample [2]: {alone.value}")):
+        numerical_inverse_kinematics(robot, T[0], near=q[0], restarts=2)
+    with pytest.raises(UnreachableError, match=r"^sample \[1\]: "):  # one pose, several starts
+        numerical_inverse_kinematics(robot, T[0, 0], near=[q[0, 0], q[0, 0] + 2.0], restarts=0)
+
+
 def test_batches_of_any_shape(robot):
     q = np.random.default_rng(9).uniform(-0.5, 0.5, (2, 1, 3, 6))
     T = twin.forward_kinematics(robot, q)
@@ -181,6 +225,8 @@ def test_batches_of_any_shape(robot):
     assert found.shape == q.shape
     np.testing.assert_allclose(found, q, rtol=0, atol=1e-14)
     assert numerical_inverse_kinematics(robot, T[0, 0, 0], near=q[0, 0]).shape == (3, 6)
+    assert numerical_inverse_kinematics(robot, T[:, 0, :1], near=q[0, 0]).shape == (2, 3, 6)
+    assert numerical_inverse_kinematics(robot, T[0, 0, 0], near=q[0, 0, 0]).shape == (6,)
     assert numerical_inverse_kinematics(robot, np.empty((0, 4, 4))).shape == (0, 6)
 
 
@@ -202,6 +248,10 @@ MIRROR = np.diag([1.0, 1, -1, 1])
         (
             lambda r: numerical_inverse_kinematics(r, NOT_RIGID),
             "expected T_base_tool to be rigid within 1e-09",
+        ),
+        (
+            lambda r: numerical_inverse_kinematics(r, [[np.eye(4), np.eye(4)], [np.eye(4), NOT_RIGID]]),
+            "expected T_base_tool[1, 1] to be rigid within 1e-09",
         ),
         (lambda r: numerical_inverse_kinematics(r, MIRROR), "its rotation is not right-handed"),
         (

@@ -8,25 +8,28 @@ orientation as a rotation vector, each step solves
 The damping keeps steps finite in singular configurations and fades on the way to the solution, so that the
 last steps are Newton's and end at round-off.  Joints are held within their limits: one that a step would
 take beyond is put onto its limit, and left there while the error would drive it on outwards.  What a start
-does not lead to, another may: random starts follow, the same ones every time.
+does not lead to, another may: random starts follow, the same ones for every pose.
+
+All poses of a batch step together, each with its own damping and until its own end, so that each has the same
+solution as alone, to the bit.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from twin.batch import joint_vectors
-from twin.errors import LimitError, UnreachableError
+from twin.errors import UnreachableError
 from twin.kinematics import forward_kinematics, jacobian, tool_pose
-from twin.limits import Floats, check_folding
+from twin.limits import ROUND_OFF, Floats
 from twin.robot import Robot
-from twin.rotations import float_array
+from twin.rotations import rigid_poses
 
 STEPS = 200
 """The most steps from one start; ten are common, some dozens at full stretch, where convergence is linear."""
 
-RIGID_TOLERANCE = 1e-9
-"""How far a given pose may be from rigid; its solutions meet the nearest rotation to round-off."""
+LEAST_ERROR = 1e-12
+"""The damping falls no lower than that of this error, lest round-off throw singular joints about."""
 
 
 def numerical_inverse_kinematics(
@@ -66,7 +69,7 @@ def numerical_inverse_kinematics(
 
     Source: Sugihara 2011, "Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method".
     """
-    T, tool = _poses(T_base_tool), tool_pose(T_flange_tool)
+    T, tool = rigid_poses(T_base_tool, "T_base_tool"), T_flange_tool
     low = np.array(robot.q_min) if limits else np.full(robot.n, -np.inf)
     high = np.array(robot.q_max) if limits else np.full(robot.n, np.inf)
     if near is None:
@@ -75,76 +78,84 @@ def numerical_inverse_kinematics(
     (q_near,) = joint_vectors(robot, near=near)
     batch = np.broadcast_shapes(T.shape[:-2], q_near.shape[:-1])
     T = np.broadcast_to(T, (*batch, 4, 4)).reshape(-1, 4, 4)
-    starts = np.broadcast_to(q_near, (*batch, robot.n)).reshape(-1, robot.n)
+    starts = np.array(np.broadcast_to(q_near, (*batch, robot.n))).reshape(-1, robot.n)
     if not (restarts >= 0 and tolerance > 0.0):
         raise ValueError(
             f"expected restarts of at least 0 and a tolerance above 0, got {restarts}, {tolerance}"
         )
 
-    length = _length(robot, tool)
-    q = np.empty((len(T), robot.n))
-    for sample in range(len(T)):
-        rng = np.random.default_rng(seed)
-        best, least = starts[sample], np.inf
-        for attempt in range(restarts + 1):
-            start = starts[sample] if attempt == 0 else _random_start(rng, low, high)
-            found, error = _descend(robot, T[sample], tool, np.clip(start, low, high), low, high, length)
-            if error < least and not (limits and _folds(robot, found)):
-                best, least = found, error
-            if least <= tolerance:
-                break
-        if not least <= tolerance:
-            at = f"sample {list(map(int, np.unravel_index(sample, batch)))}: " if batch else ""
-            raise UnreachableError(at + _failure(robot, T[sample], tool, best, low, high, restarts + 1))
-        q[sample] = best
-    return q.reshape(*batch, robot.n)
+    length, rng = _length(robot, tool_pose(tool)), np.random.default_rng(seed)
+    q, least, unsolved = starts.copy(), np.full(len(T), np.inf), np.arange(len(T))
+    for attempt in range(restarts + 1):
+        if attempt > 0:
+            starts[unsolved] = _random_start(rng, low, high)
+        start = np.clip(starts[unsolved], low, high)
+        found, error = _descend(robot, T[unsolved], tool, start, low, high, length)
+        better = error < least[unsolved]
+        if limits:
+            better &= ~_folds(robot, found)
+        q[unsolved[better]], least[unsolved[better]] = found[better], error[better]
+        unsolved = unsolved[~(least[unsolved] <= tolerance)]
+        if not len(unsolved):
+            return q.reshape(*batch, robot.n)
+    first = unsolved[0]
+    at = f"sample {list(map(int, np.unravel_index(first, batch)))}: " if batch else ""
+    raise UnreachableError(at + _failure(robot, T[first], tool, q[first], low, high, restarts + 1))
 
 
 def _descend(
-    robot: Robot, T: Floats, tool: Floats, q: Floats, low: Floats, high: Floats, length: float
-) -> tuple[Floats, float]:
-    """Return the joint angles at which the iteration ends, and the largest component of their error."""
+    robot: Robot, T: Floats, tool: ArrayLike | None, q: Floats, low: Floats, high: Floats, length: float
+) -> tuple[Floats, Floats]:
+    """Return where (N, n) the iterations end, and the largest component (N,) of the error there.
+
+    T is (N, 4, 4); the poses step together, and those that are done leave.
+    """
     scale = np.array([1.0 / length] * 3 + [1.0] * 3)
-    error = _pose_error(robot, T, tool, q) * scale
-    square, raised = error @ error, 1.0
+    q, error = q.copy(), _pose_error(robot, T, tool, q) * scale
+    raised, going = np.ones(len(q)), np.arange(len(q))
     for _ in range(STEPS):
-        J = jacobian(robot, q, tool) * scale[:, None]
-        gradient = J.T @ error
-        held = ((q <= low) & (gradient < 0.0)) | ((q >= high) & (gradient > 0.0))
-        step = np.zeros_like(q)
-        free = J[:, ~held]
-        # Solved as least squares of J and the root of the damping below it, which does not square J.
-        root = np.sqrt(0.5 * raised * square)
-        stacked = np.vstack([free, root * np.eye(free.shape[1])])
-        step[~held] = np.linalg.lstsq(stacked, np.concatenate([error, np.zeros(free.shape[1])]), rcond=None)[
-            0
-        ]
-        q_next = np.clip(q + step, low, high)
-        error_next = _pose_error(robot, T, tool, q_next) * scale
-        square_next = error_next @ error_next
-        if square_next < square:
-            q, error, square, raised = q_next, error_next, square_next, max(raised / 4.0, 1.0)
-        elif raised > 1e6 or square < 1e-30:
-            break  # no way down, or round-off
-        else:
-            raised *= 10.0
-    return q, float(np.max(np.abs(error)))
+        if not len(going):
+            break
+        q_now, e, square = q[going], error[going], np.sum(error[going] ** 2, axis=1)
+        J = jacobian(robot, q_now, tool) * scale[:, None]
+        gradient = np.sum(J * e[:, :, None], axis=1)
+        held = ((q_now <= low) & (gradient < 0.0)) | ((q_now >= high) & (gradient > 0.0))
+        damping = 0.5 * raised * np.maximum(square, LEAST_ERROR**2)
+        q_next = np.clip(q_now + _step(np.where(held[:, None], 0.0, J), e, damping), low, high)
+        e_next = _pose_error(robot, T[going], tool, q_next) * scale
+        better = np.sum(e_next**2, axis=1) < square
+        done = ~better & ((raised > 1e6) | (square < 1e-30))  # no way down, or round-off
+        q[going[better]], error[going[better]] = q_next[better], e_next[better]
+        raised = np.where(better, np.maximum(raised / 4.0, 1.0), raised * 10.0)[~done]
+        going = going[~done]
+    return q, np.max(np.abs(error), axis=1)
 
 
-def _pose_error(robot: Robot, T: Floats, tool: Floats, q: Floats) -> Floats:
-    """Return the way and the rotation vector (6,) from the pose of q to T, base axes, in [m] and [rad]."""
+def _step(J: Floats, error: Floats, damping: Floats) -> np.ndarray:
+    """Return the damped steps (N, n), exactly 0 where a column of J (N, 6, n) is.
+
+    They are least squares of J with the root of the damping below it, by QR, which does not square J.
+    """
+    N, rows, n = J.shape
+    stacked = np.zeros((N, rows + n, n + 1))
+    stacked[:, :rows, :n], stacked[:, :rows, n] = J, error
+    stacked[:, rows + np.arange(n), np.arange(n)] = np.sqrt(damping)[:, None]
+    R = np.asarray(np.linalg.qr(stacked, mode="r"))
+    return np.linalg.solve(R[:, :n, :n], R[:, :n, n:])[..., 0]
+
+
+def _pose_error(robot: Robot, T: Floats, tool: ArrayLike | None, q: Floats) -> Floats:
+    """Return the ways and rotation vectors (N, 6) from the poses of q to T, base axes, in [m] and [rad]."""
     there = forward_kinematics(robot, q, tool)
-    turn = Rotation.from_matrix(T[:3, :3] @ there[:3, :3].T).as_rotvec()
-    return np.concatenate([T[:3, 3] - there[:3, 3], turn])
+    turn = Rotation.from_matrix(T[:, :3, :3] @ np.swapaxes(there[:, :3, :3], 1, 2)).as_rotvec()
+    return np.concatenate([T[:, :3, 3] - there[:, :3, 3], turn], axis=1)
 
 
-def _folds(robot: Robot, q: Floats) -> bool:
-    """Return whether joint angles bring a passive joint beyond its range."""
-    try:
-        check_folding(robot, q)
-    except LimitError:
-        return True
-    return False
+def _folds(robot: Robot, q: Floats) -> NDArray[np.bool_]:
+    """Return which (N,) of joint angles (N, n) bring a passive joint beyond its range."""
+    angles = robot.passive_angles(q)
+    inside = (angles >= robot.passive_min - ROUND_OFF) & (angles <= robot.passive_max + ROUND_OFF)
+    return ~np.all(inside, axis=1)
 
 
 def _length(robot: Robot, tool: Floats) -> float:
@@ -160,27 +171,11 @@ def _random_start(rng: np.random.Generator, low: Floats, high: Floats) -> Floats
     return rng.uniform(np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi))
 
 
-def _poses(T_base_tool: ArrayLike) -> Floats:
-    """Return the checked poses (..., 4, 4)."""
-    T = float_array(T_base_tool, "T_base_tool", (4, 4))
-    if not np.all(np.isfinite(T)):
-        raise ValueError("expected T_base_tool to be finite")
-    R = T[..., :3, :3].reshape(-1, 3, 3)
-    if not np.all(np.linalg.det(R) > 0.0):
-        raise ValueError("expected T_base_tool to be rigid: its rotation is not right-handed")
-    deviation = np.max(np.abs(R @ np.swapaxes(R, 1, 2) - np.eye(3)), initial=0.0)
-    deviation = max(deviation, np.max(np.abs(T[..., 3, :] - (0.0, 0.0, 0.0, 1.0)), initial=0.0))
-    if not deviation <= RIGID_TOLERANCE:
-        raise ValueError(
-            f"expected T_base_tool to be rigid within {RIGID_TOLERANCE:g} (a rotation, last row 0 0 0 1), "
-            f"got a deviation of {deviation:.3g}"
-        )
-    return T
-
-
-def _failure(robot: Robot, T: Floats, tool: Floats, q: Floats, low: Floats, high: Floats, starts: int) -> str:
+def _failure(
+    robot: Robot, T: Floats, tool: ArrayLike | None, q: Floats, low: Floats, high: Floats, starts: int
+) -> str:
     """Return what was not reached, how near the best came, and which joints stopped it."""
-    error = _pose_error(robot, T, tool, q)
+    error = _pose_error(robot, T[None], tool, q[None])[0]
     stopped = [name for name, at in zip(robot.joint_names, (q <= low) | (q >= high), strict=True) if at]
     held = f", with {', '.join(stopped)} at a limit" if stopped else ""
     x, y, z = T[:3, 3]
