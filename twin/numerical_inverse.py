@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from twin.batch import joint_vectors
+from twin.batch import evaluate, joint_vectors
 from twin.errors import UnreachableError
-from twin.kinematics import forward_kinematics, jacobian, tool_pose
+from twin.kinematics import tool_pose
 from twin.limits import ROUND_OFF, Floats
 from twin.robot import Robot
 from twin.rotations import rigid_poses
@@ -69,7 +69,7 @@ def numerical_inverse_kinematics(
 
     Source: Sugihara 2011, "Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method".
     """
-    T, tool = rigid_poses(T_base_tool, "T_base_tool"), T_flange_tool
+    T, tool = rigid_poses(T_base_tool, "T_base_tool"), tool_pose(T_flange_tool)
     low = np.array(robot.q_min) if limits else np.full(robot.n, -np.inf)
     high = np.array(robot.q_max) if limits else np.full(robot.n, np.inf)
     if near is None:
@@ -84,7 +84,7 @@ def numerical_inverse_kinematics(
             f"expected restarts of at least 0 and a tolerance above 0, got {restarts}, {tolerance}"
         )
 
-    length, rng = _length(robot, tool_pose(tool)), np.random.default_rng(seed)
+    length, rng = _length(robot, tool), np.random.default_rng(seed)
     q, least, unsolved = starts.copy(), np.full(len(T), np.inf), np.arange(len(T))
     for attempt in range(restarts + 1):
         if attempt > 0:
@@ -104,7 +104,7 @@ def numerical_inverse_kinematics(
 
 
 def _descend(
-    robot: Robot, T: Floats, tool: ArrayLike | None, q: Floats, low: Floats, high: Floats, length: float
+    robot: Robot, T: Floats, tool: Floats, q: Floats, low: Floats, high: Floats, length: float
 ) -> tuple[Floats, Floats]:
     """Return where (N, n) the iterations end, and the largest component (N,) of the error there.
 
@@ -117,7 +117,7 @@ def _descend(
         if not len(going):
             break
         q_now, e, square = q[going], error[going], np.sum(error[going] ** 2, axis=1)
-        J = jacobian(robot, q_now, tool) * scale[:, None]
+        J = evaluate(robot.kernels.jacobian_batch, (q_now,), (tool,), (6, robot.n)) * scale[:, None]
         gradient = np.sum(J * e[:, :, None], axis=1)
         held = ((q_now <= low) & (gradient < 0.0)) | ((q_now >= high) & (gradient > 0.0))
         damping = 0.5 * raised * np.maximum(square, LEAST_ERROR**2)
@@ -144,9 +144,9 @@ def _step(J: Floats, error: Floats, damping: Floats) -> np.ndarray:
     return np.linalg.solve(R[:, :n, :n], R[:, :n, n:])[..., 0]
 
 
-def _pose_error(robot: Robot, T: Floats, tool: ArrayLike | None, q: Floats) -> Floats:
+def _pose_error(robot: Robot, T: Floats, tool: Floats, q: Floats) -> Floats:
     """Return the ways and rotation vectors (N, 6) from the poses of q to T, base axes, in [m] and [rad]."""
-    there = forward_kinematics(robot, q, tool)
+    there = evaluate(robot.kernels.tool_pose_batch, (q,), (tool,), (4, 4))
     turn = Rotation.from_matrix(T[:, :3, :3] @ np.swapaxes(there[:, :3, :3], 1, 2)).as_rotvec()
     return np.concatenate([T[:, :3, 3] - there[:, :3, 3], turn], axis=1)
 
@@ -171,9 +171,7 @@ def _random_start(rng: np.random.Generator, low: Floats, high: Floats) -> Floats
     return rng.uniform(np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi))
 
 
-def _failure(
-    robot: Robot, T: Floats, tool: ArrayLike | None, q: Floats, low: Floats, high: Floats, starts: int
-) -> str:
+def _failure(robot: Robot, T: Floats, tool: Floats, q: Floats, low: Floats, high: Floats, starts: int) -> str:
     """Return what was not reached, how near the best came, and which joints stopped it."""
     error = _pose_error(robot, T[None], tool, q[None])[0]
     stopped = [name for name, at in zip(robot.joint_names, (q <= low) | (q >= high), strict=True) if at]
