@@ -102,5 +102,9 @@ def test_misuse_says_what_was_expected():
         consistent_from_positions(Q0, 1e-3)
     with pytest.raises(ValueError, match="finite"):
         consistent_from_positions([Q0 * np.nan], 1e-3)
+    with pytest.raises(ValueError, match=r"expected before of shape \(6,\) and finite, got \[1\.0\]"):
+        consistent_from_positions([Q0], 1e-3, before=[1.0])
+    with pytest.raises(ValueError, match=r"expected after of shape \(6,\) and finite, got \[nan"):
+        consistent_from_positions([Q0], 1e-3, after=Q0 * np.nan)
     with pytest.raises(ValueError, match="makes 1e\\+303 samples, at most 10000000 are taken"):
         sample(hold(Q0, 1e300), 1e-3)

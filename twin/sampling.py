@@ -119,25 +119,24 @@ def consistent_from_positions(
         after: (n,) position one period after the last; None if the arm rests in `q[-1]`.
 
     Raises:
-        ValueError: q is not of shape (N, n) with N >= 1 or not finite, or the period is not positive.
+        ValueError: q is not of shape (N, n) with N >= 1 or not finite, `before` or `after` do not fit it, or
+            the period is not positive.
     """
-    target = np.array(q, dtype=np.float64)
+    target = np.array(q, dtype=np.float64, order="C")
     if target.ndim != 2 or len(target) == 0:
         raise ValueError(f"expected q of shape (N, n), got {target.shape}")
     if not np.all(np.isfinite(target)):
         raise ValueError("expected finite q")
     if not (period > 0.0 and np.isfinite(period)):
         raise ValueError(f"expected a positive period in s, got {period}")
-    dt, N = float(period), len(target)
-    first = target[0] if before is None else np.asarray(before, dtype=np.float64)
-    last = target[-1] if after is None else np.asarray(after, dtype=np.float64)
-    ahead = np.vstack([target[1:], last])
+    first = np.array(target[0] if before is None else before, dtype=np.float64)
+    last = np.array(target[-1] if after is None else after, dtype=np.float64)
+    for name, given in (("before", first), ("after", last)):
+        if given.shape != target.shape[1:] or not np.all(np.isfinite(given)):
+            raise ValueError(f"expected {name} of shape {target.shape[1:]} and finite, got {given.tolist()}")
+    from twin.euler_recursion import follow_positions  # not light
 
+    dt, N = float(period), len(target)
     position, speed, acceleration = (np.empty_like(target) for _ in range(3))
-    q_k, qd_k = target[0], (target[0] - first) / dt
-    for k in range(N):
-        qdd_k = ((ahead[k] - q_k) / dt - qd_k) / dt
-        position[k], speed[k], acceleration[k] = q_k, qd_k, qdd_k
-        qd_k = qd_k + dt * qdd_k
-        q_k = q_k + dt * qd_k
+    follow_positions(target, first, last, dt, position, speed, acceleration)
     return Samples(np.arange(N, dtype=np.float64) * dt, position, speed, acceleration)
