@@ -28,19 +28,23 @@ class AnalyticPlant:
         self.robot = robot
         self.time_step = float(time_step)
         self.loop_gap = 0.0
-        self._q = np.zeros(robot.n)
-        self._qd = np.zeros(robot.n)
+        self._state = np.zeros((2, robot.n))
+        self._q, self._qd = self._state
         self._qdd = np.zeros(robot.n)
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
         """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default."""
-        self._q = joint_vector(self.robot, "q", q)
-        check_folding(self.robot, self._q)
-        self._qd = np.zeros(self.robot.n) if qd is None else joint_vector(self.robot, "qd", qd)
+        q = joint_vector(self.robot, "q", q)
+        qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
+        check_folding(self.robot, q)
+        self._state[:] = q, qd
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
         """Joint positions and velocities, (2, n); see `twin.engine.Simulation.state`."""
-        return np.stack([self._q, self._qd], out=out)
+        if out is None:
+            return self._state.copy()
+        out[:] = self._state
+        return out
 
     def step(
         self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
@@ -54,7 +58,7 @@ class AnalyticPlant:
             robot.kernels.forward_dynamics(self._q, self._qd, tau, robot.inertias, robot.gravity, self._qdd)
         else:
             self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
-        self._qd = self._qd + self._qdd * self.time_step
-        self._q = self._q + self._qd * self.time_step
+        self._qd += self._qdd * self.time_step
+        self._q += self._qd * self.time_step
         if self.robot.passive:
             check_folding(self.robot, self._q)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from twin.kernel_cache import compiled
 
 
@@ -16,7 +14,9 @@ def follow_positions(target, first, last, dt, position, speed, acceleration):
         first: (n,) position one step before them.
         last: (n,) position one step after them.
         dt: of a step.
-        position, speed, acceleration: (N, n) filled.
+        position: (N, n) filled, as are the next two.
+        speed: at the positions.
+        acceleration: from each position to the next.
     """
     N, n = target.shape
     for i in range(n):
