@@ -51,11 +51,11 @@ class AnalyticPlant:
     ) -> None:
         """Advance by one time step under the torques `tau` (n,); see `twin.engine.Simulation.step`."""
         if wrench is None:
-            robot = self.robot
+            robot, one = self.robot, self.robot.one
             tau = np.ascontiguousarray(tau, dtype=np.float64)
             if tau.shape != (robot.n,):
                 raise ValueError(f"expected tau of shape ({robot.n},), got {tau.shape}")
-            robot.kernels.forward_dynamics(self._q, self._qd, tau, robot.inertias, robot.gravity, self._qdd)
+            robot.kernels.forward_dynamics(self._q, self._qd, tau, one.inertias, one.gravity, self._qdd)
         else:
             self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
         self._qd += self._qdd * self.time_step

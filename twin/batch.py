@@ -57,6 +57,11 @@ def joint_vector(robot: Robot, name: str, values: ArrayLike) -> np.ndarray:
     return array
 
 
+def copied(array: ArrayLike) -> np.ndarray:
+    """A copy as compiled loops take it: float64, in one piece, writable."""
+    return np.array(array, dtype=np.float64, order="C")
+
+
 def evaluate(
     kernel: Callable[..., None],
     samples: Sequence[np.ndarray],

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.batch import copied
 from twin.compiled_loops import compilable, compiled_control
 from twin.control_law import ControlLaw
 from twin.control_loop import ASKED, DEMAND, OTHER_SHAPE, QD, RAN_AWAY, TAU, Knowledge, nobody
@@ -25,7 +26,6 @@ from twin.limits import check_radians
 from twin.log import Log
 from twin.robot import Robot
 from twin.sampling import Reference, Samples, State
-from twin.tree import frozen
 from twin.watch import Bounds, what_is_beyond
 
 PROGRESS_INTERVAL = 0.05  # s
@@ -175,12 +175,12 @@ def _controlled(
         law = ControlLaw(robot, nobody)
     samples = compiled_control(robot, law)(
         asks,
-        Knowledge(*map(frozen, law.model[-len(Knowledge._fields) :])),
-        frozen(law.parameters),
+        Knowledge(*map(copied, law.model[-len(Knowledge._fields) :])),
+        copied(law.parameters),
         law.memory,
         Bounds.of(robot),
-        frozen(path),
-        frozen(t),
+        copied(path),
+        copied(t),
         signals,
         log,
     )

@@ -27,11 +27,10 @@ from twin.rollout_loop import Batch, Passive, Record, Settings
 from twin.sampling import Reference, State
 from twin.watch import Bounds
 
+# All arrays can be written to, as those for which the kernels are compiled already.
 FLOAT, INTEGER, TRUTH = types.float64, types.int64, types.boolean
 VECTOR, MATRIX, CUBE, LOGS = (types.Array(FLOAT, dimensions, "C") for dimensions in (1, 2, 3, 4))
 COUNT, COUNTS = (types.Array(INTEGER, dimensions, "C") for dimensions in (1, 2))
-# Inputs are read-only, as a robot's own arrays are: for those the kernels are compiled already.
-IN1, IN2, IN3 = (types.Array(FLOAT, dimensions, "C", readonly=True) for dimensions in (1, 2, 3))
 
 
 def _tuple(cls: type, *members: Any) -> Any:
@@ -46,31 +45,31 @@ def _pointer(result: Any, *arguments: Any) -> Any:
     return types.FunctionType(result(*arguments))
 
 
-DYNAMICS = _pointer(types.void, VECTOR, VECTOR, VECTOR, IN2, IN1, VECTOR)
-MASS_MATRIX = _pointer(types.void, VECTOR, IN2, MATRIX)
+DYNAMICS = _pointer(types.void, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR)
+MASS_MATRIX = _pointer(types.void, VECTOR, MATRIX, MATRIX)
 KNOWN = {
     "inverse_dynamics": DYNAMICS,
-    "bias": _pointer(types.void, VECTOR, VECTOR, IN2, IN1, VECTOR),
-    "gravity_torque": _pointer(types.void, VECTOR, IN2, IN1, VECTOR),
+    "bias": _pointer(types.void, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR),
+    "gravity_torque": _pointer(types.void, VECTOR, MATRIX, VECTOR, VECTOR),
     "mass_matrix": MASS_MATRIX,
-    "tool_pose": _pointer(types.void, VECTOR, IN2, MATRIX),
-    "jacobian": _pointer(types.void, VECTOR, IN2, MATRIX),
-    "jacobian_rate": _pointer(types.void, VECTOR, VECTOR, IN2, MATRIX),
+    "tool_pose": _pointer(types.void, VECTOR, MATRIX, MATRIX),
+    "jacobian": _pointer(types.void, VECTOR, MATRIX, MATRIX),
+    "jacobian_rate": _pointer(types.void, VECTOR, VECTOR, MATRIX, MATRIX),
 }
-MODEL = _tuple(Model, *(KNOWN[name] for name in FUNCTIONS), IN2, IN1, IN1)
-PASSIVE = _tuple(Passive, IN2, IN1, IN1, IN1)
+MODEL = _tuple(Model, *(KNOWN[name] for name in FUNCTIONS), MATRIX, VECTOR, VECTOR)
+PASSIVE = _tuple(Passive, MATRIX, VECTOR, VECTOR, VECTOR)
 LAW = _pointer(
     VECTOR,
     _tuple(State, FLOAT, VECTOR, VECTOR),
     _tuple(Reference, VECTOR, VECTOR, VECTOR),
-    IN2,
+    MATRIX,
     MATRIX,
     MODEL,
 )
-BOUNDS = _tuple(Bounds, IN2, IN1, IN1, FLOAT, FLOAT)
-STEP = _pointer(types.void, DYNAMICS, VECTOR, VECTOR, VECTOR, IN2, IN1, FLOAT)
+BOUNDS = _tuple(Bounds, MATRIX, VECTOR, VECTOR, FLOAT, FLOAT)
+STEP = _pointer(types.void, DYNAMICS, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, FLOAT)
 FOLDED = _pointer(TRUTH, VECTOR, PASSIVE)
-BOUNDS = _tuple(Bounds, IN2, IN1, IN1, FLOAT, FLOAT)
+BOUNDS = _tuple(Bounds, MATRIX, VECTOR, VECTOR, FLOAT, FLOAT)
 BEYOND_REASON = _pointer(TRUTH, MASS_MATRIX, VECTOR, VECTOR, BOUNDS)
 POINTERS = (LAW, *KNOWN.values(), DYNAMICS, MASS_MATRIX, BEYOND_REASON, STEP, FOLDED)
 
@@ -87,15 +86,16 @@ class CompiledFunctions(structref.StructRefProxy):
 structref.define_proxy(CompiledFunctions, FunctionsType, Functions._fields)
 FUNCTIONS_TYPE = FunctionsType(tuple(zip(Functions._fields, POINTERS, strict=True)))
 CONTROL = (
-    FUNCTIONS_TYPE, TRUTH, _tuple(Knowledge, IN2, IN1, IN1), IN2, MATRIX, BOUNDS, IN3, IN1, MATRIX, CUBE,
+    FUNCTIONS_TYPE, TRUTH, _tuple(Knowledge, MATRIX, VECTOR, VECTOR), MATRIX, MATRIX, BOUNDS,
+    CUBE, VECTOR, MATRIX, CUBE,
 )  # fmt: skip
 LOOP = types.void(
     FUNCTIONS_TYPE, INTEGER, INTEGER,
-    _tuple(Batch, IN3, IN2, IN2, IN2, IN1, IN3, IN2, IN2, IN3, IN2, IN2),
+    _tuple(Batch, CUBE, MATRIX, MATRIX, MATRIX, VECTOR, CUBE, MATRIX, MATRIX, CUBE, MATRIX, MATRIX),
     PASSIVE,
     _tuple(Settings, FLOAT, INTEGER, INTEGER, INTEGER, FLOAT),
-    IN3,
-    IN1,
+    CUBE,
+    VECTOR,
     _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE),
 )  # fmt: skip
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.batch import copied
 from twin.robot import Robot
 from twin.sampling import Reference, State
 
@@ -60,7 +61,8 @@ class Model(NamedTuple):
     def of(cls, robot: Robot) -> Model:
         """What a law that believes in this robot knows."""
         functions = {name: getattr(robot.kernels, name) for name in FUNCTIONS}
-        return cls(**functions, inertias=robot.inertias, gravity=robot.gravity, tau_max=robot.tau_max)
+        arrays = {name: copied(getattr(robot, name)) for name in ("inertias", "gravity", "tau_max")}
+        return cls(**functions, **arrays)
 
 
 FUNCTIONS = Model._fields[:-3]

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.batch import joint_vectors
+from twin.batch import copied, joint_vectors
 from twin.closed_loop import check_period, checked_reference, whole_steps
 from twin.compiled_loops import compiled_loop
 from twin.control_law import ControlLaw
@@ -35,7 +35,6 @@ from twin.rollout_batch import batch_shape, check_alike, objects_of, rows_of
 from twin.rollout_loop import INTEGRATORS, Passive, Record, Settings
 from twin.sampling import Samples
 from twin.threads import in_chunks
-from twin.tree import frozen
 from twin.watch import RUNAWAY_SPEED, what_is_beyond
 
 STEPS_AT_ONCE = 20_000
@@ -130,10 +129,10 @@ def run_rollouts(
     record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, arm.n)
     rows = list(arm.passive)
     passive = Passive(
-        *map(frozen, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
+        *map(copied, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
     )
     loop = compiled_loop(arm, law, integrator)
-    path, times = frozen(np.stack(wanted, axis=1)), frozen(t)
+    path, times = copied(np.stack(wanted, axis=1)), copied(t)
 
     block = 1 + STEPS_AT_ONCE // (settings.steps * len(t))
     blocks = range(0, len(batch.q), block)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from twin.batch import copied
 from twin.robot import Robot
 from twin.rollout_loop import Batch
-from twin.tree import frozen
 from twin.watch import Bounds
 
 
@@ -83,7 +83,7 @@ def rows_of(
 
     def rows(array: np.ndarray, dimensions: int) -> np.ndarray:
         own = array.shape[array.ndim - dimensions :]
-        return frozen(np.broadcast_to(array, shape + own).reshape(math.prod(shape), *own))
+        return copied(np.broadcast_to(array, shape + own).reshape(math.prod(shape), *own))
 
     def each(objects: np.ndarray, get: Callable[[Any], Any]) -> np.ndarray:
         stacked = np.array([get(item) for item in objects.flat], dtype=np.float64)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twin.batch import copied
 from twin.dynamics import mass_matrix
 from twin.robot import Robot
-from twin.tree import frozen
 
 RUNAWAY_SPEED = 20.0
 """A joint at so many times its speed limit has run away: no gain or mismatch study comes near, and a step of
@@ -45,7 +45,7 @@ class Bounds(NamedTuple):
         limit = np.where(np.isfinite(robot.qd_max), robot.qd_max, UNLIMITED_SPEED / RUNAWAY_SPEED)
         energy = 0.5 * float(np.diag(mass_matrix(robot, np.zeros(robot.n))) @ limit**2)
         return cls(
-            frozen(robot.inertias), frozen(robot.tau_max), frozen(1.0 / limit),
+            copied(robot.inertias), copied(robot.tau_max), copied(1.0 / limit),
             RUNAWAY_SPEED, RUNAWAY_ENERGY * energy,
         )  # fmt: skip
 

@@ -23,7 +23,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     q, qd, qdd = np.random.default_rng(0).uniform(-0.5, 0.5, (3, robot.n))
     tau = 100 * qdd
     kernels, out = robot.kernels, np.empty(robot.n)
-    inertias, gravity = robot.inertias, robot.gravity
+    inertias, gravity = robot.one.inertias, robot.one.gravity
 
     def inverse():
         kernels.inverse_dynamics(q, qd, qdd, inertias, gravity, out)
