@@ -1,19 +1,13 @@
-import sys
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import controllers
 from twin.analytic_plant import AnalyticPlant
 from twin.closed_loop import run_closed_loop
-from twin.compiled_loops import compilable
-from twin.control_law import ControlLaw
 from twin.dynamics import gravity_torque, inverse_dynamics
 from twin.engine import Simulation
-from twin.errors import DivergenceError
 from twin.robot import Payload
 from twin.sampling import Samples, recursion_consistent, sample
 from twin.trajectories import hold, sines
@@ -202,101 +196,10 @@ def test_one_sample_is_a_run(irb140):
     assert log.model_residual() is None
 
 
-@pytest.mark.parametrize("name", controllers.NAMES)
-@pytest.mark.parametrize("make", [Simulation, AnalyticPlant])
-def test_a_law_compiled_in_demands_what_it_demands_when_asked(arm, name, make):
-    """To the bit, with drives that saturate and an integral that winds up."""
-    robot = replace(arm, tau_max=0.2 * arm.tau_max)
-    controller = controllers.make(name, arm, bandwidth=30.0)
-    path = sines(arm.poses["zero"] + 0.1, np.full(6, 0.3), np.full(6, 0.5), 0.3)
-    start = (arm.poses["zero"] + 0.05, np.full(6, -0.1))
-    plant = make(robot)
-    compiled = run_closed_loop(plant, controller, sample(path, PERIOD), start=start)
-    memory = controller.memory.copy()
-    controller.reset()
-    asked = run_closed_loop(plant, lambda *at: controller(*at), sample(path, PERIOD), start=start)
-    assert compiled.identical(replace(asked, controller=name))
-    assert compiled.saturated.any()
-    assert not compiled.saturated.all()
-    np.testing.assert_array_equal(compiled.tau, np.clip(compiled.tau_demand, -robot.tau_max, robot.tau_max))
-    np.testing.assert_array_equal(controller.memory, memory, "it is left as the last sample left it")
-    assert name != "pid" or memory.any()
+def test_a_plant_may_return_a_state_of_its_own(irb140):
+    class Noisy(AnalyticPlant):
+        def state(self, out=None):
+            return super().state() + 1e-3
 
-
-class Halved(controllers.law("pd")):
-    """A controller that is more than its law."""
-
-    def __call__(self, state, reference):
-        return 0.5 * super().__call__(state, reference)
-
-
-def in_words(state, reference, parameters, memory, model):
-    """A law that numba cannot compile."""
-    return np.full(len(state.q), float(f"{0.01:.2f}"))
-
-
-def tired(state, reference, parameters, memory, model):
-    """It has parameters for 15 samples."""
-    k = int(memory[0, 0])
-    memory[0] += 1.0
-    return parameters[k] * np.ones(len(state.q))
-
-
-def vandal(state, reference, parameters, memory, model):
-    """It writes to what it sees, and demands what it saw last."""
-    tau = 0.01 * reference.q + 0.0001 * state.t
-    state.q[:] = 7.0
-    state.qd[:] = 7.0
-    reference.q[:] = 7.0
-    return tau
-
-
-def of_another_shape(state, reference, parameters, memory, model):
-    return np.zeros(5)
-
-
-def test_what_is_more_than_a_law_for_numba_is_asked(irb140):
-    pd = controllers.make("pd", irb140)
-    log = run_closed_loop(AnalyticPlant(irb140), Halved(irb140), sample(hold(np.ones(6), 0.01), PERIOD),
-                          start=(np.full(6, 0.99), np.zeros(6)))  # fmt: skip
-    np.testing.assert_array_equal(log.tau_demand[0], 0.5 * pd.parameters[0] * (1.0 - np.full(6, 0.99)))
-    assert not compilable(in_words)
-    log = run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, in_words), still(irb140))
-    np.testing.assert_array_equal(log.tau_demand, np.full((20, 6), 0.01))
-
-
-def test_a_compiled_law_that_is_wrong_is_told_as_one_that_is_asked(irb140):
-    worn_out = ControlLaw(irb140, tired, np.zeros(15), memory=1)
-    for controller in (worn_out, lambda *at: worn_out(*at)):
-        worn_out.reset()
-        with pytest.raises(IndexError):
-            run_closed_loop(AnalyticPlant(irb140), controller, still(irb140))
-        assert worn_out.memory[0, 0] >= 15
-    with pytest.raises(ValueError, match=r"'of_another_shape' returned tau of shape \(5,\) at t = 0 s"):
-        run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, of_another_shape), still(irb140))
-
-
-def test_a_compiled_law_cannot_move_the_robot_or_falsify_the_reference(irb140):
-    reference = still(irb140, q=np.full(6, 0.1))
-    log = run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, vandal), reference)
-    honest = run_closed_loop(AnalyticPlant(irb140), lambda s, r: 0.01 * r.q + 0.0001 * s.t, reference)
-    assert log.identical(replace(honest, controller="vandal"))
-    np.testing.assert_array_equal(reference.q, np.full((20, 6), 0.1))
-
-
-def test_a_run_lets_go_of_its_arrays_however_it_ends(irb140):
-    """A compiled generator holds them until it ends."""
-    controller = ControlLaw(irb140, tired, np.zeros(20), memory=1)
-    plant = AnalyticPlant(irb140)
-    memory = controller.memory
-    counts = [sys.getrefcount(memory)]
-    for start, break_it, error in (
-        (np.zeros(6), False, None),
-        (np.full(6, 1e4), False, DivergenceError),
-        (np.zeros(6), True, TypeError),
-    ):
-        plant.step = None if break_it else AnalyticPlant.step.__get__(plant)
-        with pytest.raises(error) if error else nullcontext():
-            run_closed_loop(plant, controller, still(irb140), start=(np.zeros(6), start))
-        counts.append(sys.getrefcount(memory))
-    assert len(set(counts)) == 1, counts
+    log = run_closed_loop(Noisy(irb140), lambda *_: np.zeros(6), still(irb140, 1))
+    np.testing.assert_array_equal(log.q, np.full((1, 6), 1e-3))

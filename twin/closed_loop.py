@@ -11,6 +11,7 @@ import operator
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +20,7 @@ from numpy.typing import ArrayLike
 from twin.batch import copied
 from twin.compiled_loops import compilable, compiled_control
 from twin.control_law import ControlLaw
-from twin.control_loop import ASKED, DEMAND, OTHER_SHAPE, QD, RAN_AWAY, TAU, Knowledge, nobody
-from twin.drive import saturated
+from twin.control_loop import ASKED, DEMAND, NO_DEMAND, QD, RAN_AWAY, TAU, Knowledge, nobody, saturated
 from twin.errors import DivergenceError, LimitError, LoopError
 from twin.limits import check_radians
 from twin.log import Log
@@ -32,7 +32,11 @@ PROGRESS_INTERVAL = 0.05  # s
 
 
 class Plant(Protocol):
-    """What `run_closed_loop` drives: `twin.engine.Simulation` or `twin.analytic_plant.AnalyticPlant`."""
+    """What `run_closed_loop` drives: `twin.engine.Simulation` or `twin.analytic_plant.AnalyticPlant`.
+
+    `state` may fill `out` (2, n) or return an array of its own.  `tau` is one array for a whole run, written
+    anew for each sample: a plant that keeps it must copy it.
+    """
 
     robot: Robot
     time_step: float
@@ -83,6 +87,8 @@ def run_closed_loop(
     for array in (q_ref, qd_ref, qdd_ref):
         array.setflags(write=False)
     N, n = q_ref.shape
+    if isinstance(controller, ControlLaw) and controller.robot.n != n:  # its kernels would write beyond n
+        raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
     signals, recorded = np.zeros((4, n)), np.empty((N, 4, n))
     state, torque = signals[: QD + 1], signals[TAU]
     loop_gap = np.zeros(N)
@@ -125,8 +131,8 @@ def run_closed_loop(
         when = f"at t = {t[k]:.6g} s"
         if trouble == RAN_AWAY:
             return DivergenceError(f"{what_is_beyond(robot, *state)} {when}", log(k))
-        if trouble == OTHER_SHAPE:
-            asked(k)  # it raises what the compiled law could not
+        if trouble == NO_DEMAND:
+            asked(k)  # from Python it raises what it did not in the compiled loop; its memory is what it left
             return ValueError(f"controller {name!r} failed {when}, and did not when it was asked again")
         joint = int(np.argmin(np.isfinite(torque)))
         message = f"controller {name!r} demands {torque[joint]} N m of {robot.joint_names[joint]} {when}"
@@ -140,7 +146,9 @@ def run_closed_loop(
     path = np.stack([q_ref, qd_ref, qdd_ref], axis=1)
     with _controlled(robot, controller, path, t, signals, recorded) as samples:
         for k in range(N):
-            plant.state(state)
+            measured = plant.state(state)
+            if measured is not state:
+                state[:] = measured
             trouble = next(samples)
             if trouble == ASKED:
                 signals[DEMAND] = asked(k)
@@ -169,13 +177,12 @@ def _controlled(
     robot: Robot, controller: Any, path: np.ndarray, t: np.ndarray, signals: np.ndarray, log: np.ndarray
 ) -> Iterator[Iterator[int]]:
     """`twin.control_loop.control` around a controller, which it asks for every torque or has compiled in."""
-    law = controller
-    asks = not _is_plain_law(controller)
-    if asks:
-        law = ControlLaw(robot, nobody)
-    samples = compiled_control(robot, law)(
+    law = controller if _is_plain_law(controller) else ControlLaw(robot, nobody)
+    model, asks = law.model, law is not controller
+    control = compiled_control(robot, law, asks)  # kept to the end, for it keeps what the samples point to
+    samples = control(
         asks,
-        Knowledge(*map(copied, law.model[-len(Knowledge._fields) :])),
+        Knowledge(copied(model.inertias), copied(model.gravity), copied(model.tau_max)),
         copied(law.parameters),
         law.memory,
         Bounds.of(robot),
@@ -188,18 +195,18 @@ def _controlled(
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows, the watch reports
             yield samples
     finally:
-        signals[:] = np.nan
+        signals[: QD + 1] = np.nan
         for _ in samples:  # to its end, where a compiled generator lets go of its arrays
             pass
 
 
 def _is_plain_law(controller: Any) -> bool:
     """Whether all of a controller is its law, and the law can be compiled."""
-    return (
-        isinstance(controller, ControlLaw)
-        and type(controller).__call__ is ControlLaw.__call__
-        and compilable(controller.law)
-    )
+    if not isinstance(controller, ControlLaw) or type(controller).__call__ is not ControlLaw.__call__:
+        return False
+    law, parameters, memory = controller.law, controller.parameters, controller.memory
+    fits = memory.dtype == np.float64 and memory.flags.carray and memory.ndim == parameters.ndim == 2
+    return fits and isinstance(getattr(law, "py_func", law), FunctionType) and compilable(law)
 
 
 def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:

@@ -69,8 +69,14 @@ LAW = _pointer(
 BOUNDS = _tuple(Bounds, MATRIX, VECTOR, VECTOR, FLOAT, FLOAT)
 STEP = _pointer(types.void, DYNAMICS, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, FLOAT)
 FOLDED = _pointer(TRUTH, VECTOR, PASSIVE)
-BOUNDS = _tuple(Bounds, MATRIX, VECTOR, VECTOR, FLOAT, FLOAT)
 BEYOND_REASON = _pointer(TRUTH, MASS_MATRIX, VECTOR, VECTOR, BOUNDS)
+LAYOUT = str(
+    [
+        each._fields
+        for each in (State, Reference, Model, Knowledge, Bounds, Batch, Passive, Settings, Record, Functions)
+    ]
+)
+"""numba keeps the places of members, not their names: its machine code is good for this order alone."""
 POINTERS = (LAW, *KNOWN.values(), DYNAMICS, MASS_MATRIX, BEYOND_REASON, STEP, FOLDED)
 
 
@@ -100,18 +106,20 @@ LOOP = types.void(
 )  # fmt: skip
 
 
-def compiled_control(plant: Robot, controller: ControlLaw) -> Callable[..., Iterator[int]]:
+def compiled_control(plant: Robot, controller: ControlLaw, asks: bool) -> Callable[..., Iterator[int]]:
     """`control_loop.control`, the functions that it calls filled in, compiled if the kernels are.
 
     Args:
         plant: whose kinetic energy is watched.
         controller: its law and its model.
+        asks: whether the caller is asked instead, so that no kernel of the model need be compiled.
 
     Raises:
         ValueError: numba cannot compile the law.
     """
-    integrator = next(iter(rollout_loop.INTEGRATORS))  # which it does not use
-    return _with_functions(control_loop.control, CONTROL, plant, controller, integrator)
+    known = {name: UNUSED[len(pointer.signature.args)] for name, pointer in KNOWN.items()} if asks else {}
+    functions = _functions(plant, controller, forward_dynamics=UNUSED[6], **known)
+    return _around(control_loop.control, CONTROL, plant, controller, functions)
 
 
 def compiled_loop(plant: Robot, controller: ControlLaw, integrator: str) -> Callable[..., None]:
@@ -125,7 +133,8 @@ def compiled_loop(plant: Robot, controller: ControlLaw, integrator: str) -> Call
     Raises:
         ValueError: numba cannot compile the law.
     """
-    return _with_functions(rollout_loop.loop, LOOP, plant, controller, integrator)
+    functions = _functions(plant, controller, step=rollout_loop.INTEGRATORS[integrator])
+    return _around(rollout_loop.loop, LOOP, plant, controller, functions)
 
 
 @lru_cache(maxsize=64)
@@ -138,29 +147,45 @@ def compilable(law: Law) -> bool:
     return True
 
 
-def _with_functions(
-    main: Callable[..., Any], signature: Any, plant: Robot, controller: ControlLaw, integrator: str
+UNUSED: dict[int, Callable[..., None]] = {
+    3: lambda a, b, c: None,
+    4: lambda a, b, c, d: None,
+    5: lambda a, b, c, d, e: None,
+    6: lambda a, b, c, d, e, f: None,
+}
+"""What stands for kernels of so many arguments that are not called, and so not worth compiling."""
+
+
+def _functions(plant: Robot, controller: ControlLaw, **others: Callable[..., Any]) -> Functions:
+    """What a loop calls, but for the `others`."""
+    functions = {name: getattr(controller.model, name) for name in FUNCTIONS} | {
+        "law": controller.law,
+        "forward_dynamics": plant.kernels.forward_dynamics,
+        "plant_mass_matrix": plant.kernels.mass_matrix,
+        "beyond_reason": watch.beyond_reason,
+        "step": rollout_loop.euler_step,
+        "folded": rollout_loop.folded,
+    }
+    return Functions(**functions | others)
+
+
+def _around(
+    main: Callable[..., Any], signature: Any, plant: Robot, controller: ControlLaw, functions: Functions
 ) -> Callable[..., Any]:
-    """A loop, compiled if the kernels are, its `functions` filled in."""
-    functions = Functions(
-        law=controller.law,
-        **{name: getattr(controller.model, name) for name in FUNCTIONS},
-        forward_dynamics=plant.kernels.forward_dynamics,
-        plant_mass_matrix=plant.kernels.mass_matrix,
-        beyond_reason=watch.beyond_reason,
-        step=rollout_loop.INTEGRATORS[integrator],
-        folded=rollout_loop.folded,
-    )
-    if all(hasattr(kernel, "py_func") for kernel in (functions.mass_matrix, functions.plant_mass_matrix)):
-        return partial(_native_main(main, signature), _bundle(*functions))
-    return partial(main, functions)
+    """A loop around its functions, compiled if the kernels are."""
+    if not all(hasattr(kernels.mass_matrix, "py_func") for kernels in (plant.kernels, controller.model)):
+        return partial(main, functions)
+    bundle, native = _bundle(*functions)
+    loop: Any = partial(_native_main(main, signature), bundle)
+    loop.pointed_to = native  # pointers do not keep what they point to
+    return loop
 
 
 @lru_cache(maxsize=64)
-def _bundle(*functions: Callable[..., Any]) -> CompiledFunctions:
-    """`Functions`, compiled."""
+def _bundle(*functions: Callable[..., Any]) -> tuple[CompiledFunctions, list[Any]]:
+    """`Functions`, compiled, and what the pointers in it point to."""
     native = [_native(f, pointer.signature) for f, pointer in zip(functions, POINTERS, strict=True)]
-    return _native(_bundled, FUNCTIONS_TYPE(*POINTERS))(*native)
+    return _native(_bundled, FUNCTIONS_TYPE(*POINTERS))(*native), native
 
 
 def _bundled(
@@ -175,18 +200,20 @@ def _bundled(
 
 def _native(function: Callable[..., Any], signature: Any) -> Any:
     """A function compiled for a signature: that one alone, unless it is a kernel, which serves others too."""
-    if hasattr(function, "py_func"):
+    if hasattr(function, "py_func") and signature is not LAW.signature:
         if signature.args not in function.overloads:  # to ask numba would take a millisecond
             function.compile(signature)
         return function
-    return _compiled(function, signature)
+    return _compiled(getattr(function, "py_func", function), signature)
 
 
 @lru_cache(maxsize=64)
 def _compiled(function: Callable[..., Any], signature: Any) -> Any:
     # A law is written by anybody: an index beyond its parameters must not read, or write, beyond them.
-    dispatcher: Any = compiled(function, boundscheck=signature is LAW.signature)
+    # Divided by zero, its numbers are what numpy's are.
+    options = {"boundscheck": True, "error_model": "numpy"} if signature is LAW.signature else {}
     try:
+        dispatcher: Any = compiled(function, layout=LAYOUT, **options)
         dispatcher.compile(signature)
     except Exception as error:  # what numba raises for code that it does not know has no common class
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -207,7 +234,7 @@ def _helpers() -> dict[str, Any]:
     """The helpers compiled, each around those before it."""
     helpers: dict[str, Any] = {}
     for helper in control_loop.HELPERS:
-        helpers[helper.__name__] = compiled(_calling(helper, helpers))
+        helpers[helper.__name__] = compiled(_calling(helper, helpers), layout=LAYOUT)
     return helpers
 
 

@@ -22,8 +22,8 @@ from twin.sampling import Reference, State
 Q, QD, DEMAND, TAU = range(4)
 """The rows of the signals."""
 
-RAN_AWAY, NOT_A_TORQUE, FOLDED, OTHER_SHAPE = 1, 2, 3, 4
-"""What may end a run early."""
+RAN_AWAY, NOT_A_TORQUE, FOLDED, NO_DEMAND = 1, 2, 3, 4
+"""What may end a run early; `NO_DEMAND`: the law raised, or returned something else than (n,) torques."""
 
 ASKED = -1
 """What `control` yields in place of asking a law: write the demand to the signals, then resume it."""
@@ -83,7 +83,7 @@ def calm(signals, per_speed):
 
 def deliver(signals, tau_max):
     """Limit the demand to what the drives can do; whether that is finite."""
-    squares = 0.0
+    finite = True
     for i in range(signals.shape[1]):
         torque = signals[DEMAND, i]
         if torque > tau_max[i]:
@@ -91,8 +91,13 @@ def deliver(signals, tau_max):
         elif torque < -tau_max[i]:
             torque = -tau_max[i]
         signals[TAU, i] = torque
-        squares += torque * torque
-    return squares < np.inf
+        finite = finite and abs(torque) < np.inf
+    return finite
+
+
+def saturated(tau_demand, tau_max):
+    """Where (..., n) the drives cannot deliver: a demand at the limit is met, one that is NaN is not."""
+    return ~(np.abs(tau_demand) <= tau_max)
 
 
 def demanded(functions, state, reference, parameters, memory, knowledge):
@@ -146,7 +151,7 @@ def control(functions, asks, knowledge, parameters, memory, bounds, path, t, sig
             state, reference = State(t[k], seen[0], seen[1]), Reference(seen[2], seen[3], seen[4])
             demand = demanded(functions, state, reference, parameters, memory, knowledge)
             if len(demand) != n:
-                yield OTHER_SHAPE
+                yield NO_DEMAND
                 return
             for i in range(n):
                 signals[DEMAND, i] = demand[i]

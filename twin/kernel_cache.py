@@ -16,14 +16,16 @@ import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
+
+import numpy as np
 
 COMPLETE = "COMPLETE = True\n"
 """The last line of every generated module: one that a crash cut short lacks it."""
 
 
-def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], layout: str = "", **options: Any) -> Callable[..., Any]:
     """Compile a function with numba, its machine code kept where anything can be written.
 
     It lets go of Python's lock while it runs; `options` are numba's.  It may call compiled functions that its
@@ -36,20 +38,34 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     except RuntimeError:  # neither the package's folder nor the home can be written: not kept, then
         return njit(nogil=True, **options)(function)
     if hasattr(made, "py_func"):
-        made.sources = _sources(function)
+        made.sources = _sources(function, layout, options)
         own_key = made._cache._index_key
         made._cache._index_key = lambda *asked: (*own_key(*asked), made.sources)
     return made
 
 
-def _sources(function: Callable[..., Any]) -> str:
-    """A digest of the files from which a function's own file imports compiled functions; theirs count too."""
-    called = {v.py_func: v.sources for v in function.__globals__.values() if hasattr(v, "sources")}
-    digest = hashlib.sha256()
-    for file, sources in sorted({(f.__code__.co_filename, sources) for f, sources in called.items()}):
-        if file != function.__code__.co_filename:
-            digest.update(Path(file).read_bytes() + sources.encode())
+def _sources(function: Callable[..., Any], layout: str, options: dict[str, Any]) -> str:
+    """A digest of what numba's own key leaves out: options, layouts, and what the function's file imports."""
+    from numba.core.registry import CPUDispatcher
+
+    digest = hashlib.sha256(f"{layout}{sorted(options.items())}".encode())
+    for name in sorted(_names(function.__code__) & function.__globals__.keys()):
+        value = function.__globals__[name]
+        if isinstance(value, CPUDispatcher):
+            file = Path(value.py_func.__code__.co_filename)
+            content = file.read_bytes() if file.is_file() else value.py_func.__code__.co_code
+            digest.update(content + getattr(value, "sources", "").encode())
+        elif isinstance(value, np.ndarray):
+            digest.update(f"{name} {value.dtype} {value.shape}".encode() + value.tobytes())
+        elif isinstance(value, (bool, int, float, complex, str, tuple)):
+            digest.update(f"{name} {value!r}".encode())
     return digest.hexdigest()
+
+
+def _names(code: CodeType) -> set[str]:
+    """The global names that a function uses, its inner functions' too."""
+    inner = [_names(part) for part in code.co_consts if isinstance(part, CodeType)]
+    return set(code.co_names).union(*inner)
 
 
 def imported(name: str, text: Callable[[], str]) -> ModuleType:

@@ -11,6 +11,7 @@ cannot, and would compile the kernels again for it.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,11 +54,15 @@ class OneSample:
         if "inertias" in shared and not self._has_inertia:
             return _unable, *besides
         function = getattr(self._kernels, f"{title}_one")
-        function(*(np.zeros(self.n) for _ in samples), *besides, np.empty(shape))
-        if hasattr(function, "disable_compile"):
-            function.disable_compile()
+        with _ONE_AT_A_TIME:  # another thread may be at it, and none can compile what is disabled
+            function(*(np.zeros(self.n) for _ in samples), *besides, np.empty(shape))
+            if hasattr(function, "disable_compile"):
+                function.disable_compile()
         setattr(self, title, (function, *besides))
         return function, *besides
+
+
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def _unable(*_: Any) -> bool:

@@ -27,7 +27,7 @@ from twin.batch import copied, joint_vectors
 from twin.closed_loop import check_period, checked_reference, whole_steps
 from twin.compiled_loops import compiled_loop
 from twin.control_law import ControlLaw
-from twin.control_loop import DEMAND, FOLDED, NOT_A_TORQUE, OTHER_SHAPE, QD, TAU, Q
+from twin.control_loop import DEMAND, FOLDED, NO_DEMAND, NOT_A_TORQUE, QD, TAU, Q
 from twin.errors import DivergenceError, LimitError
 from twin.limits import ROUND_OFF, check_folding, check_radians
 from twin.robot import Robot
@@ -107,6 +107,9 @@ def run_rollouts(
         LimitError: a start that folds a closed loop; a reference in degrees.
         ValueError: plants or controllers that do not go together, a law that cannot be compiled or that
             returns another shape, another misfit of the arguments.
+
+    What a law itself raises comes through.  numba keeps the arrays of a call that raised, those of the results
+    here: `run_closed_loop` around an `AnalyticPlant` is the place to find such mistakes.
     """
     plants, controllers = objects_of(plant, Robot, "plant"), objects_of(controller, ControlLaw, "controller")
     arm, law = plants.flat[0], controllers.flat[0]
@@ -198,7 +201,7 @@ def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: in
     q, qd, demand, tau = last
     k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
     when = f"t = {t[k]:.6g} s (sample {k})"
-    if trouble == OTHER_SHAPE:
+    if trouble == NO_DEMAND:
         raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
     if trouble == NOT_A_TORQUE:
         joint = int(np.argmin(np.isfinite(tau)))

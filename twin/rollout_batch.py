@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from twin.batch import copied
+from twin.control_law import ControlLaw
 from twin.robot import Robot
 from twin.rollout_loop import Batch
 from twin.watch import Bounds
@@ -42,6 +43,12 @@ def check_alike(plants: np.ndarray, controllers: np.ndarray) -> None:
                     f"{robots[0].name!r} and {robot.name!r} of different geometry"
                 )
     for other in controllers.flat:
+        for method in ("__call__", "reset"):
+            if getattr(type(other), method) is not getattr(ControlLaw, method):
+                raise ValueError(
+                    f"expected controllers that are their laws, got a {type(other).__name__}, "
+                    f"which has its own {method}"
+                )
         if other.law is not first.law:
             raise ValueError(f"expected controllers of one law, got {first.name!r} and {other.name!r}")
         for attribute in ("parameters", "memory"):
@@ -90,15 +97,16 @@ def rows_of(
         own = stacked.shape[1:]
         return rows(stacked.reshape(objects.shape + own), len(own))
 
+    bounds = {id(robot): Bounds.of(robot) for robot in plants.flat}
     return Batch(
         inertias=each(plants, lambda robot: robot.inertias),
         gravity=each(plants, lambda robot: robot.gravity),
         tau_max=each(plants, lambda robot: robot.tau_max),
-        per_speed=each(plants, lambda robot: Bounds.of(robot).per_speed),
-        energy=each(plants, lambda robot: Bounds.of(robot).energy),
-        model_inertias=each(controllers, lambda controller: controller.robot.inertias),
-        model_gravity=each(controllers, lambda controller: controller.robot.gravity),
-        model_tau_max=each(controllers, lambda controller: controller.robot.tau_max),
+        per_speed=each(plants, lambda robot: bounds[id(robot)].per_speed),
+        energy=each(plants, lambda robot: bounds[id(robot)].energy),
+        model_inertias=each(controllers, lambda controller: controller.model.inertias),
+        model_gravity=each(controllers, lambda controller: controller.model.gravity),
+        model_tau_max=each(controllers, lambda controller: controller.model.tau_max),
         parameters=each(controllers, lambda controller: controller.parameters),
         q=rows(q, 1),
         qd=rows(qd, 1),

@@ -13,8 +13,8 @@ import numpy as np
 from twin.control_loop import (
     DEMAND,
     FOLDED,
+    NO_DEMAND,
     NOT_A_TORQUE,
-    OTHER_SHAPE,
     QD,
     RAN_AWAY,
     TAU,
@@ -166,7 +166,7 @@ def loop(functions, first, last, batch, passive, settings, path, t, record):
                 wanted[0, i], wanted[1, i], wanted[2, i] = path[k, 0, i], path[k, 1, i], path[k, 2, i]
             demand = law(State(t[k], q_seen, qd_seen), reference, parameters, memory, model)
             if len(demand) != n:
-                trouble = OTHER_SHAPE
+                trouble = NO_DEMAND
                 break
             samples = k + 1
             for i in range(n):

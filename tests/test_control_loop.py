@@ -1,7 +1,6 @@
 import numpy as np
 
-from twin.control_loop import DEMAND, TAU, deliver
-from twin.drive import saturated
+from twin.control_loop import DEMAND, TAU, deliver, saturated
 
 TAU_MAX = np.array([10.0, 20.0, np.inf])
 
@@ -35,6 +34,7 @@ def test_infinity_is_cut_where_there_is_a_limit_and_nan_stays():
     for demand, expected, fine in (
         ([np.inf, -np.inf, 1.0], [10.0, -20.0, 1.0], True),
         ([np.inf, -np.inf, np.nan], [10.0, -20.0, np.nan], False),
+        ([0.0, 0.0, 1e200], [0.0, 0.0, 1e200], True),
         ([np.nan, 0.0, 0.0], [np.nan, 0.0, 0.0], False),
         ([0.0, 0.0, -np.inf], [0.0, 0.0, -np.inf], False),
     ):
