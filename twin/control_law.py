@@ -10,9 +10,9 @@
     controller = ControlLaw(robot, law, [Kp, Kv])
 
 The function is written in what numpy and numba have in common and knows its arguments only.  So it demands
-the same torques compiled into a closed loop around the engine, in `twin.rollout` and called from Python: to the
-bit in arithmetic and in what the model computes; numba's sines may differ from numpy's in the last bit.  Of
-globals a compiled law has the values of its first use, and random numbers would be numba's own.
+the same torques compiled into a closed loop around the engine, in `twin.rollout` and called from Python: to
+the bit in arithmetic and in what the model computes; numba's sines may differ from numpy's in the last bit.
+Of globals a compiled law has the values of its first use, and random numbers would be numba's own.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from twin.sampling import Reference, State
 class Model(NamedTuple):
     """What a law knows of the robot: functions, which fill their last argument, and what they ask for.
 
-    It is the controller's own model; the plant may be another.  The functions check nothing: one writes beyond an
-    `out` that is too small.
+    It is the controller's own model; the plant may be another.  The functions check nothing: they write
+    beyond an `out` that is too small.
 
     Attributes:
         inverse_dynamics: `(q, qd, qdd, inertias, gravity, out)`, out (n,).

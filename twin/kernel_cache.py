@@ -28,8 +28,9 @@ COMPLETE = "COMPLETE = True\n"
 def compiled(function: Callable[..., Any], layout: str = "", **options: Any) -> Callable[..., Any]:
     """Compile a function with numba, its machine code kept where anything can be written.
 
-    It lets go of Python's lock while it runs; `options` are numba's.  It may call compiled functions that its
-    file imports by name: numba itself would go on with the kept code after a change in their files.
+    It lets go of Python's lock while it runs; `options` are numba's.  It may use functions and numbers that
+    its file imports by name: numba itself would go on with the kept code after a change of those, as of its
+    options.  `layout` is for what else its machine code depends on, the order of a tuple's members say.
     """
     from numba import njit
 

@@ -108,8 +108,8 @@ def run_rollouts(
         ValueError: plants or controllers that do not go together, a law that cannot be compiled or that
             returns another shape, another misfit of the arguments.
 
-    What a law itself raises comes through.  numba keeps the arrays of a call that raised, those of the results
-    here: `run_closed_loop` around an `AnalyticPlant` is the place to find such mistakes.
+    What a law itself raises comes through.  numba never gives back the arrays of a call that raised, those of
+    the results here: `run_closed_loop` around an `AnalyticPlant` is the place to find such mistakes.
     """
     plants, controllers = objects_of(plant, Robot, "plant"), objects_of(controller, ControlLaw, "controller")
     arm, law = plants.flat[0], controllers.flat[0]
