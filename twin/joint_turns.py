@@ -89,25 +89,32 @@ def choose_nearest(q, q_near, nearest):
 
 
 @compiled
-def take_solution(q, column, folding, solution):
-    """Copy a column of q to a solution, all of it NaN if any of it is or if a passive joint is out of range.
+def take_solutions(q, folding, solutions):
+    """Copy the columns of q to solutions: NaN where any of one is, or if a passive joint is out of range.
 
     Args:
-        q: (6, N) joint angles, in [rad].
-        column: which of them.
+        q: (6, 8 N) joint angles, in [rad]; column `8 * pose + row`.
         folding: (p, 9) of each passive joint its row of G, its angle at q = 0 and its range, in [rad].
-        solution: (6,) joint angles in [rad], the result.
+        solutions: (N, 8, 6) joint angles in [rad], the result.
     """
-    total = 0.0
+    void = np.zeros(q.shape[1])  # added to a column: 0 or NaN, where a choice of ways could not be foreseen
     for joint in range(6):
-        solution[joint] = q[joint, column]
-        total += q[joint, column]
-    inside = total == total
+        _add(0.0, q[joint], 0.0, void)
     for passive in range(len(folding)):
-        angle = folding[passive, 6]
+        angles = np.full(q.shape[1], folding[passive, 6])
         for joint in range(6):
-            angle += folding[passive, joint] * solution[joint]
-        beyond = max(folding[passive, 7] - angle, angle - folding[passive, 8])
-        inside = inside and beyond <= LIMIT_TOLERANCE
-    if not inside:
-        solution[:] = math.nan
+            _add(folding[passive, joint], q[joint], 0.0, angles)
+        _void_beyond(angles, folding[passive, 7], folding[passive, 8], void)
+    for pose in range(len(solutions)):
+        for row in range(8):
+            column = 8 * pose + row
+            for joint in range(6):
+                solutions[pose, row, joint] = q[joint, column] + void[column]
+
+
+@compiled
+def _void_beyond(angles, lower, upper, void):
+    """Add NaN to void (N,) where angles (N,) are not within their range, and 0 elsewhere."""
+    for i in range(len(angles)):
+        beyond = max(lower - angles[i], angles[i] - upper)
+        void[i] += 0.0 if beyond <= LIMIT_TOLERANCE else math.nan

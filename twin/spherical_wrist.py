@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from twin.arc_tangents import arc_tangents
-from twin.joint_turns import joint_angles_of, principal, take_solution
+from twin.joint_turns import joint_angles_of, principal, take_solutions
 from twin.kernel_cache import compiled
 
 REACH_TOLERANCE = 1e-12
@@ -65,8 +65,7 @@ def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, q):
                 for column in range(block):
                     near[joint, column] = q_near[start + column // 8, joint]
         joint_angles_of(theta, theta0, inverse_S, near, limits[0], limits[1], work)
-        for column in range(block):
-            take_solution(work, column, folding, q[start + column // 8, column % 8])
+        take_solutions(work, folding, q[start:end])
 
 
 @compiled
@@ -196,17 +195,16 @@ def _main_angles(y, x, angle, at, row, arm, theta_free):
     """Return theta_1 to theta_3 of row `2 * rear + elbow`, from the angles of `_main_directions`."""
     rear, other_elbow = row // 2, row % 2 == 1
     bent, straight = y[at + 6 + rear], x[at + 6 + rear]
-    if math.isnan(straight):
-        return math.nan, math.nan, math.nan
+    # Each choice is one of two values, not of two ways, which no processor could foresee.
     undefined = y[at + rear] == 0.0 and x[at + rear] == 0.0
     theta_1 = theta_free[0] if undefined else angle[at + rear]
-    elevation, against_arm, phi = angle[at + 2 + rear], angle[at + 4 + rear], 2.0 * angle[at + 6 + rear]
-    if arm[2] < 0.0:
-        phi -= math.pi  # the link points along minus x of its own frame
-    if other_elbow and bent > 0.0 and straight > 0.0:
-        against_arm, phi = -against_arm, -phi
+    theta_1 = theta_1 if straight >= 0.0 else math.nan
+    against_arm, phi = angle[at + 4 + rear], 2.0 * angle[at + 6 + rear]
+    phi = phi - math.pi if arm[2] < 0.0 else phi  # then the link points along minus x of its own frame
+    side = -1.0 if other_elbow and bent > 0.0 and straight > 0.0 else 1.0
     undefined = y[at + 2 + rear] == 0.0 and x[at + 2 + rear] == 0.0
-    return theta_1, theta_free[1] if undefined else elevation - against_arm, phi - arm[5]
+    theta_2 = theta_free[1] if undefined else angle[at + 2 + rear] - side * against_arm
+    return theta_1, theta_2, side * phi - arm[5]
 
 
 @compiled
