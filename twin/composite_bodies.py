@@ -52,9 +52,8 @@ def _moved(mass: Any, h: Vector, tensor: Any, R: Rotation, p: Vector) -> tuple[V
     turned = [dot(rows[i], R[j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     h = rotate(R, h)
     x, y, z = p
-    u, v, w = add(
-        h, scale(0.5, scale(mass, p))
-    )  # by Steiner's theorem: h p^T + p h^T + m p p^T = u p^T + p u^T
+    # Steiner's theorem: h p^T + p h^T + m p p^T = u p^T + p u^T
+    u, v, w = add(h, scale(0.5, scale(mass, p)))
     shift = (
         2.0 * (v * y + w * z),
         2.0 * (u * x + w * z),
