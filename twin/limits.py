@@ -36,8 +36,8 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
         raise ValueError(f"expected samples.q of shape (N, {robot.n}), got {q.shape}")
     outside = ~((q >= robot.q_min - ROUND_OFF) & (q <= robot.q_max + ROUND_OFF))
     fast = ~(np.abs(qd) <= robot.qd_max * (1.0 + ROUND_OFF))
-    folded = _folded(robot, q)
-    bad = outside.any(axis=1) | folded.any(axis=1) | fast.any(axis=1)
+    beyond = folded(robot, q)
+    bad = outside.any(axis=1) | beyond.any(axis=1) | fast.any(axis=1)
     if not bad.any():
         return
     k = int(np.argmax(bad))
@@ -86,10 +86,10 @@ def check_folding(robot: "Robot", q: Floats, where: str = "") -> None:
     Raises:
         LimitError: names the joint, the value and the range; of its loop the link, and its distance.
     """
-    folded = _folded(robot, q)
-    if not folded.any():
+    beyond = folded(robot, q)
+    if not beyond.any():
         return
-    passive = int(np.argmax(folded))
+    passive = int(np.argmax(beyond))
     joint = robot.passive[passive]
     low, high = robot.passive_min[passive], robot.passive_max[passive]
     raise LimitError(
@@ -99,7 +99,7 @@ def check_folding(robot: "Robot", q: Floats, where: str = "") -> None:
     )
 
 
-def _folded(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
+def folded(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
     """Return where (..., n_passive) a passive joint is beyond its range."""
     if not robot.passive:
         return np.zeros((*q.shape[:-1], 0), dtype=bool)

@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from twin.batch import evaluate, joint_vectors
 from twin.errors import UnreachableError
 from twin.kinematics import tool_pose
-from twin.limits import ROUND_OFF, Floats
+from twin.limits import Floats, folded
 from twin.robot import Robot
 from twin.rotations import rigid_poses
 
@@ -93,7 +93,7 @@ def numerical_inverse_kinematics(
         found, error = _descend(robot, T[unsolved], tool, start, low, high, length)
         better = error < least[unsolved]
         if limits:
-            better &= ~_folds(robot, found)
+            better &= ~folded(robot, found).any(axis=-1)
         q[unsolved[better]], least[unsolved[better]] = found[better], error[better]
         unsolved = unsolved[~(least[unsolved] <= tolerance)]
         if not len(unsolved):
@@ -149,13 +149,6 @@ def _pose_error(robot: Robot, T: Floats, tool: Floats, q: Floats) -> Floats:
     there = evaluate(robot.kernels.tool_pose_batch, (q,), (tool,), (4, 4))
     turn = Rotation.from_matrix(T[:, :3, :3] @ np.swapaxes(there[:, :3, :3], 1, 2)).as_rotvec()
     return np.concatenate([T[:, :3, 3] - there[:, :3, 3], turn], axis=1)
-
-
-def _folds(robot: Robot, q: Floats) -> NDArray[np.bool_]:
-    """Return which (N,) of joint angles (N, n) bring a passive joint beyond its range."""
-    angles = robot.passive_angles(q)
-    inside = (angles >= robot.passive_min - ROUND_OFF) & (angles <= robot.passive_max + ROUND_OFF)
-    return ~np.all(inside, axis=1)
 
 
 def _length(robot: Robot, tool: Floats) -> float:
