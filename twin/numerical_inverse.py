@@ -15,7 +15,7 @@ solution as alone, to the bit.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from twin.batch import evaluate, joint_vectors
