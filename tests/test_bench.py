@@ -109,3 +109,17 @@ def test_results_that_differ_stop_the_run():
 def test_a_peer_that_is_not_there_is_named(capsys):
     assert peer("no_such_library") is None
     assert "no rows against no_such_library" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rounds", "-1"], "--rounds of at least 1, got -1"),
+        (["--json", "no/such/f.json"], "no folder no/such"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_it_takes_minutes(options, message, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["bench", *options])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert message in capsys.readouterr().err

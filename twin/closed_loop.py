@@ -205,7 +205,8 @@ def _is_plain_law(controller: Any) -> bool:
     if not isinstance(controller, ControlLaw) or type(controller).__call__ is not ControlLaw.__call__:
         return False
     law, parameters, memory = controller.law, controller.parameters, controller.memory
-    fits = memory.dtype == np.float64 and memory.flags.carray and memory.ndim == parameters.ndim == 2
+    fits = all(isinstance(array, np.ndarray) and array.ndim == 2 for array in (parameters, memory))
+    fits = fits and memory.dtype == np.float64 and memory.flags.carray
     return fits and isinstance(getattr(law, "py_func", law), FunctionType) and compilable(law)
 
 

@@ -12,11 +12,12 @@ in [N m].
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
-from twin.control_law import Model
+from twin.control_law import FUNCTIONS, Model
 from twin.sampling import Reference, State
 
 Q, QD, DEMAND, TAU = range(4)
@@ -29,30 +30,15 @@ ASKED = -1
 """What `control` yields in place of asking a law: write the demand to the signals, then resume it."""
 
 
-class Functions(NamedTuple):
-    """What a loop calls; compiled for fixed signatures if the loop is.
+Functions = namedtuple(
+    "Functions",
+    ("law", *FUNCTIONS, "forward_dynamics", "plant_mass_matrix", "beyond_reason", "step", "folded"),
+)
+"""What a loop calls; compiled for fixed signatures if the loop is.
 
-    Attributes:
-        law: see `twin.control_law.Law`.
-        inverse_dynamics: with those to `jacobian_rate`, the kernels of the law's model.
-        forward_dynamics, plant_mass_matrix: kernels of the robot that moves.
-        beyond_reason: `twin.watch.beyond_reason`.
-        step, folded: of `twin.rollout_loop`.
-    """
-
-    law: Any
-    inverse_dynamics: Any
-    bias: Any
-    gravity_torque: Any
-    mass_matrix: Any
-    tool_pose: Any
-    jacobian: Any
-    jacobian_rate: Any
-    forward_dynamics: Any
-    plant_mass_matrix: Any
-    beyond_reason: Any
-    step: Any
-    folded: Any
+The law, with the kernels of its model; two kernels of the robot that moves; `twin.watch.beyond_reason`; two
+functions of `twin.rollout_loop`.
+"""
 
 
 class Knowledge(NamedTuple):
@@ -116,7 +102,7 @@ def nobody(state, reference, parameters, memory, model):
 def control(functions, asks, knowledge, parameters, memory, bounds, path, t, signals, log):
     """At each sample: watch the state, ask the law, limit the torque by the drives, log, and yield.
 
-    To end it early, make the signals NaN and resume it.
+    To end it early, make the state NaN and resume it.
 
     Yields:
         0, or what ended the run, or `ASKED`.

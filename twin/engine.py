@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from twin import engine_loops, view
 from twin.batch import joint_vector
 from twin.engine_settings import remove_hidden_physics
-from twin.engine_state import link_pose, state_reader
+from twin.engine_state import inertial_frame, link_pose, state_reader
 from twin.engine_urdf import engine_urdf
 from twin.errors import Closed, RobotError, TwinError
 from twin.kinematics import tool_pose as checked_tool
@@ -115,8 +115,9 @@ class Simulation(AbstractContextManager):
         # Turning gravity mounts the robot: PyBullet's Jacobian is wrong for a turned base.
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
-        engine_loops.close(client, self._body, self.robot, self._joints, self._inertial_frame)
-        self._T_link_inertial = self._inertial_frame(self._flange_link)
+        frame = partial(inertial_frame, client, self._body)
+        engine_loops.close(client, self._body, self.robot, self._joints, frame)
+        self._T_link_inertial = frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
         # Looking a function up in the client costs as much as a joint; these are called every step.
         mode = pybullet.TORQUE_CONTROL
@@ -170,8 +171,7 @@ class Simulation(AbstractContextManager):
         Args:
             out: (2, n) filled and returned, if given.
         """
-        if out is None:
-            out = np.empty((2, self.robot.n))
+        out = np.empty((2, self.robot.n)) if out is None else out
         try:
             self._unpack(self._read(self._motors), out)
         except pybullet.error as error:
@@ -262,10 +262,6 @@ class Simulation(AbstractContextManager):
         if self._window is not None:
             with self._explained():
                 view.mark_points(self._client, self._body, path, color)
-
-    def _inertial_frame(self, link: int) -> np.ndarray:
-        """The pose (4, 4) of a link's inertial frame in its joint's frame."""
-        return link_pose(*self._client.getDynamicsInfo(self._body, link)[3:5])
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

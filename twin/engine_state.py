@@ -27,3 +27,8 @@ def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndar
     """The pose (4, 4) of a position and a quaternion as PyBullet has it, scalar last."""
     x, y, z, w = quaternion
     return pose_matrix([*position, w, x, y, z])
+
+
+def inertial_frame(client: Any, body: int, link: int) -> np.ndarray:
+    """The pose (4, 4) of a link's inertial frame in its joint's frame."""
+    return link_pose(*client.getDynamicsInfo(body, link)[3:5])

@@ -79,6 +79,10 @@ def main() -> int:
     parser.add_argument("--instructions", action="store_true", help="count instructions under valgrind")
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
+    if options.rounds is not None and options.rounds < 1:
+        parser.error(f"expected --rounds of at least 1, got {options.rounds}")
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
     if options.instructions and not repeated():
         print(
             "First a run without valgrind, so that all is compiled; then the counts: some minutes in all.",
