@@ -269,6 +269,9 @@ def test_a_failed_step_leaves_nothing_behind(irb140):
             if fails:
                 with pytest.raises(ValueError, match="expected tau of shape"):
                     simulation.step(np.zeros(5), wrench=np.full(6, 50.0))
+                for wrong in (np.nan, np.inf):
+                    with pytest.raises(ValueError, match="expected tau to be finite"):
+                        simulation.step(np.full(6, wrong), wrench=np.full(6, 50.0))
             simulation.step(np.zeros(6))
             after.append(simulation.state()[1])
     assert np.array_equal(*after)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from twin import engine_loops, view
 from twin.batch import joint_vector
 from twin.engine_settings import remove_hidden_physics
-from twin.engine_state import inertial_frame, link_pose, state_reader
+from twin.engine_state import finite_list, inertial_frame, link_pose, state_reader
 from twin.engine_urdf import engine_urdf
 from twin.errors import Closed, RobotError, TwinError
 from twin.kinematics import tool_pose as checked_tool
@@ -195,7 +195,7 @@ class Simulation(AbstractContextManager):
         if self._window is not None and self._window.lost:
             raise self._failure()
         try:
-            self._apply(forces=np.asarray(tau).tolist())
+            self._apply(forces=finite_list(tau))
             if wrench is not None:  # last, for a force stays with the link until the next step
                 self._push(wrench, T_flange_tool)
             self._advance()

@@ -1,12 +1,14 @@
-"""What PyBullet says of joints and links, as arrays."""
+"""Between arrays and what PyBullet says and takes."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from twin.rotations import pose_matrix
 
@@ -21,6 +23,14 @@ def state_reader(n: int) -> Callable[[Sequence[Any], np.ndarray], None]:
     made: dict[str, Any] = {"pack": struct.Struct(f"{2 * n}d").pack_into}
     exec(f"def read(states, out):\n    {joints}, = states\n    pack(out, 0, {values})", made)
     return made["read"]
+
+
+def finite_list(tau: ArrayLike) -> list[float]:
+    """Torques as PyBullet takes them; a `TypeError`, as it raises for others, where they are not finite."""
+    forces = np.asarray(tau).tolist()
+    if not isfinite(sum(forces)):
+        raise TypeError
+    return forces
 
 
 def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
