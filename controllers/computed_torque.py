@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controllers.gains import natural_frequencies
-from twin.control_law import ControlLaw
+from twin.control_law import ControlLaw, kept_law
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from twin.sampling import Reference, State
 
 
+@kept_law
 def computed_torque(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
@@ -51,4 +52,13 @@ class ComputedTorque(ControlLaw):
         """
         omega = natural_frequencies(bandwidth, robot.n)
         super().__init__(robot, computed_torque, (omega**2, 2 * omega))
-        self.Kp, self.Kv = self.parameters
+
+    @property
+    def Kp(self) -> NDArray:
+        """omega^2 (n,), in [1/s^2]."""
+        return self.parameters[0]
+
+    @property
+    def Kv(self) -> NDArray:
+        """2 omega (n,), in [1/s]."""
+        return self.parameters[1]

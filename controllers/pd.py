@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controllers.gains import PDGains, pd_gains
-from twin.control_law import ControlLaw, Law
+from twin.control_law import ControlLaw, Law, kept_law
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from twin.sampling import Reference, State
 
 
+@kept_law
 def pd(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
     """The law with Kp and Kd as parameters; see `twin.control_law`."""
     Kp, Kd = parameters[0], parameters[1]
     return Kp * (reference.q - state.q) + Kd * (reference.qd - state.qd)
 
 
+@kept_law
 def pd_gravity(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
@@ -56,7 +58,11 @@ class PD(ControlLaw):
             period: unused; every law takes the same arguments.
         """
         super().__init__(robot, self.function, pd_gains(robot, bandwidth))
-        self.gains = PDGains(*self.parameters)
+
+    @property
+    def gains(self) -> PDGains:
+        """Kp, Kd."""
+        return PDGains(*self.parameters)
 
 
 class PDGravity(PD):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controllers.gains import PIDGains, pid_gains
-from twin.control_law import ControlLaw
+from twin.control_law import ControlLaw, kept_law
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from twin.sampling import Reference, State
 
 
+@kept_law
 def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
     """The law with Kp, Ki, Kd, the period as parameters, the integral as memory; see `twin.control_law`."""
     Kp, Ki, Kd, period = parameters[0], parameters[1], parameters[2], parameters[3]
@@ -60,5 +61,13 @@ class PID(ControlLaw):
             raise ValueError(f"expected a positive, finite control period in s, got {period}")
         self.period = float(period)
         super().__init__(robot, pid, (*pid_gains(robot, bandwidth), self.period), memory=1)
-        self.gains = PIDGains(*self.parameters[:3])
-        self.integral = self.memory[0]  # of the error, in [rad s]
+
+    @property
+    def gains(self) -> PIDGains:
+        """Kp, Ki, Kd."""
+        return PIDGains(*self.parameters[:3])
+
+    @property
+    def integral(self) -> NDArray:
+        """The integral of the error (n,), in [rad s]."""
+        return self.memory[0]

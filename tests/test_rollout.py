@@ -17,7 +17,6 @@ from twin.robot import Payload
 from twin.rollout import run_rollouts
 from twin.sampling import recursion_consistent, sample
 from twin.trajectories import hold, sines
-from twin.uncompiled import uncompiled
 
 PERIOD = 1e-3
 LOAD = Payload(3.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))
@@ -168,9 +167,6 @@ def test_a_law_of_one_s_own_compiled_and_not(arm, law, parameters, memory):
     assert np.max(np.abs(rollout.q - log.q)) <= 1e-13  # a sine of numpy is not that of the machine code
     assert np.max(np.abs(rollout.tau - log.tau)) <= 1e-11
     assert np.ptp(rollout.q, axis=0).max() > 0.02
-    few = type(reference)(*(part[:12] for part in reference))
-    plain = run_rollouts(uncompiled(arm), ControlLaw(uncompiled(arm), law, parameters, memory=memory), few)
-    assert np.max(np.abs(plain.q - rollout.q[:12])) <= 1e-14
 
 
 def test_every_so_many_samples(robot):
@@ -227,7 +223,8 @@ import controllers, twin
 from tests.test_rollout import SOFT, filtered, path
 from twin.analytic_plant import AnalyticPlant
 from twin.closed_loop import run_closed_loop
-from twin import compiled_loops, rollout_loop
+from twin import rollout_loop
+from twin.compiled_rollout import compiled_law
 from twin.control_law import ControlLaw
 from twin.rollout import run_rollouts
 from twin.sampling import sample
@@ -235,25 +232,23 @@ robot = twin.load("irb1400")
 reference = sample(path(robot, 0.02), 1e-3)
 laws = [controllers.make(name, robot) for name in controllers.NAMES]
 runs = [run_rollouts(robot, law, reference).q for law in laws]
-laws.append(ControlLaw(robot, filtered, SOFT, memory=2))
-runs.append(run_rollouts(robot, laws[-1], reference).q)
 for law, run in zip(laws, runs):
     assert np.array_equal(run_closed_loop(AnalyticPlant(robot), law, reference).q, run), law.name
+laws.append(ControlLaw(robot, filtered, SOFT, memory=2))
+runs.append(run_rollouts(robot, laws[-1], reference).q)
 np.save(sys.argv[1], runs)
-functions = [rollout_loop.euler_step, filtered, laws[0].law]
-pointers = [compiled_loops.STEP, compiled_loops.LAW, compiled_loops.LAW]
 if sys.argv[2] == "compiled":
-    compiled = [compiled_loops._native(*both) for both in zip(functions, [p.signature for p in pointers])]
-    for function in (*compiled, compiled_loops._native_main(rollout_loop.loop, compiled_loops.LOOP)):
+    kernels = robot.kernels.forward_dynamics, robot.kernels.tool_pose
+    for function in (rollout_loop.run, *(compiled_law(law.law) for law in laws[:-1]), *kernels):
         assert function.overloads and not function.stats.cache_misses, f"{function} was compiled again"
 """
 
 
-def test_another_process_compiles_nothing_again_and_none_needs_to(irb1400, tmp_path):
+def test_another_process_compiles_nothing_of_ours_again_and_none_needs_to(irb1400, tmp_path):
     """With `NUMBA_DISABLE_JIT=1` all of it runs as plain Python."""
     reference = sample(path(irb1400, 0.02), PERIOD)
-    run_rollouts(irb1400, controllers.make("pd", irb1400), reference)
-    run_rollouts(irb1400, ControlLaw(irb1400, filtered, SOFT, memory=2), reference)
+    for name in controllers.NAMES:
+        run_rollouts(irb1400, controllers.make(name, irb1400), reference)
     runs = []
     for how, variables in (("compiled", {}), ("plain", {"NUMBA_DISABLE_JIT": "1"})):
         file = tmp_path / f"{how}.npy"
@@ -261,3 +256,10 @@ def test_another_process_compiles_nothing_again_and_none_needs_to(irb1400, tmp_p
         subprocess.run(command, check=True, env=os.environ | variables)
         runs.append(np.load(file))
     np.testing.assert_allclose(runs[0], runs[1], rtol=0, atol=1e-14)
+
+
+def test_rollouts_want_compiled_kernels(irb140):
+    from twin.uncompiled import uncompiled
+
+    with pytest.raises(ValueError, match="expected robots with compiled kernels"):
+        run_rollouts(uncompiled(irb140), ControlLaw(uncompiled(irb140), nothing), still(irb140))

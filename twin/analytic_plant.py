@@ -43,6 +43,10 @@ class AnalyticPlant:
         """Joint positions and velocities, (2, n); see `twin.engine.Simulation.state`."""
         if out is None:
             return self._state.copy()
+        if out.shape != self._state.shape or out.dtype != np.float64:
+            raise ValueError(
+                f"expected out of shape {self._state.shape} and float64, got {out.shape} and {out.dtype}"
+            )
         out[:] = self._state
         return out
 
@@ -62,3 +66,7 @@ class AnalyticPlant:
         self._q += self._qd * self.time_step
         if self.robot.passive:
             check_folding(self.robot, self._q)
+
+    def kick(self, change: ArrayLike) -> None:
+        """Change the joint velocities by `change` (n,), in [rad/s], at once, as rounding or a blow would."""
+        self._state[1] += joint_vector(self.robot, "change", change)

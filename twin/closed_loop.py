@@ -1,30 +1,28 @@
 """A controller and a plant in a loop, and the record of what they did.
 
 In each control period: the state is read, the controller demands torques, the drives limit them, and the
-plant runs for a whole number of its steps while they are held.  Between reading and stepping all is done by
-`twin.control_loop.control`, in compiled code where the kernels are compiled.
+plant runs for a whole number of its steps while they are held.  The controller is called from Python,
+whatever it is, so that it can be stepped through; `twin.rollout` is the place for many runs.
 """
 
 from __future__ import annotations
 
 import operator
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.batch import copied
-from twin.compiled_loops import compilable, compiled_control
 from twin.control_law import ControlLaw
-from twin.control_loop import ASKED, DEMAND, NO_DEMAND, QD, RAN_AWAY, TAU, Knowledge, nobody, saturated
 from twin.errors import DivergenceError, LimitError, LoopError
 from twin.limits import check_radians
 from twin.log import Log
 from twin.robot import Robot
+from twin.rollout_loop import DEMAND, QD, TAU, calm, deliver_and_record
 from twin.sampling import Reference, Samples, State
 from twin.watch import Bounds, what_is_beyond
 
@@ -55,6 +53,7 @@ def run_closed_loop(
     steps_per_period: int = 1,
     start: tuple[ArrayLike, ArrayLike] | None = None,
     progress: Callable[[float], None] | None = None,
+    at_sample: Callable[[int], None] | None = None,
 ) -> Log:
     """Run a controller along a reference.
 
@@ -63,16 +62,16 @@ def run_closed_loop(
     Args:
         plant: put at the start, then driven; not closed.
         controller: `(state, reference) -> tau` (n,), in [N m]; its `reset()` is called first, if it has one.
-            A `ControlLaw` is compiled in, if numba can compile it; `lambda *at: law(*at)`, say to debug it,
-            is called from Python.
         reference: N samples, one a control period.
         steps_per_period: engine steps in a control period.
         start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
         progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
+        at_sample: called with the number of every sample when its state was read, say to look at the plant.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
-        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong.
+        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; the
+            plant, or a controller that has a `reset`, is in another closed loop at this moment.
         DivergenceError: the run ran away, a closed loop folded or came open, or the controller demanded a
             torque that is not finite. Its `log` holds the samples up to there: before the state that is
             beyond reason, which the message tells; with the torque that is not finite, in `tau_demand` and
@@ -87,12 +86,12 @@ def run_closed_loop(
     for array in (q_ref, qd_ref, qdd_ref):
         array.setflags(write=False)
     N, n = q_ref.shape
-    if isinstance(controller, ControlLaw) and controller.robot.n != n:  # its kernels would write beyond n
+    if isinstance(controller, ControlLaw) and controller.robot.n != n:
         raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
-    signals, recorded = np.zeros((4, n)), np.empty((N, 4, n))
+    signals, recorded, loop_gap = np.zeros((4, n)), np.empty((N, 4, n)), np.zeros(N)
     state, torque = signals[: QD + 1], signals[TAU]
-    loop_gap = np.zeros(N)
-    name = _name(controller)
+    bounds, name, times = Bounds.of(robot), _name(controller), t.tolist()
+    tau_max, loops = np.array(robot.tau_max), bool(robot.loops)
 
     def log(samples: int) -> Log:
         """The first so many samples."""
@@ -115,46 +114,26 @@ def run_closed_loop(
             loop_gap=loop_gap[part],
         )
 
-    def asked(k: int) -> np.ndarray:
-        """What the controller demands at a sample."""
-        q, qd = state.copy()
-        demand = controller(State(float(t[k]), q, qd), Reference(q_ref[k], qd_ref[k], qdd_ref[k]))
-        if np.shape(demand) != (n,):
-            raise ValueError(
-                f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {t[k]:.6g} s, "
-                f"expected {(n,)}"
-            )
-        return demand
-
-    def diverged(trouble: int, k: int) -> Exception:
-        """What ended the run at a sample."""
-        when = f"at t = {t[k]:.6g} s"
-        if trouble == RAN_AWAY:
-            return DivergenceError(f"{what_is_beyond(robot, *state)} {when}", log(k))
-        if trouble == NO_DEMAND:
-            asked(k)  # from Python it raises what it did not in the compiled loop; its memory is what it left
-            return ValueError(f"controller {name!r} failed {when}, and did not when it was asked again")
-        joint = int(np.argmin(np.isfinite(torque)))
-        message = f"controller {name!r} demands {torque[joint]} N m of {robot.joint_names[joint]} {when}"
-        return DivergenceError(message, log(k + 1))
-
-    if callable(reset := getattr(controller, "reset", None)):
-        reset()
-    plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
-    loops = bool(robot.loops)
-    tell = time.perf_counter() + PROGRESS_INTERVAL
-    path = np.stack([q_ref, qd_ref, qdd_ref], axis=1)
-    with _controlled(robot, controller, path, t, signals, recorded) as samples:
+    with _in_this_loop_alone(plant, controller), np.errstate(over="ignore", invalid="ignore"):
+        if callable(reset := getattr(controller, "reset", None)):
+            reset()
+        plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
+        tell = time.perf_counter() + PROGRESS_INTERVAL
         for k in range(N):
             measured = plant.state(state)
             if measured is not state:
                 state[:] = measured
-            trouble = next(samples)
-            if trouble == ASKED:
-                signals[DEMAND] = asked(k)
-                trouble = next(samples)
-            if trouble:
-                raise diverged(trouble, k)
+            if not calm(signals, bounds.watched) and (trouble := what_is_beyond(robot, *state)):
+                raise DivergenceError(f"{trouble} at t = {t[k]:.6g} s", log(k))
+            if at_sample is not None:
+                at_sample(k)
+            q, qd = state.copy()  # a controller that writes to what it sees must not falsify the log
+            demand = controller(State(times[k], q, qd), Reference(q_ref[k], qd_ref[k], qdd_ref[k]))
+            signals[DEMAND] = _checked(demand, n, name, times[k])
+            if not deliver_and_record(signals, tau_max, recorded, k):
+                joint = int(np.argmin(np.isfinite(torque)))
+                demanded = f"demands {torque[joint]} N m of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
+                raise DivergenceError(f"controller {name!r} {demanded}", log(k + 1))
             if k < N - 1:
                 try:
                     for _ in range(steps_per_period):
@@ -172,42 +151,49 @@ def run_closed_loop(
     return log(N)
 
 
+def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:
+    """What a controller demands, if it is n real numbers; they need not be finite."""
+    if np.shape(demand) != (n,):
+        raise ValueError(
+            f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {t:.6g} s, expected {(n,)}"
+        )
+    if type(demand) is np.ndarray and demand.dtype == np.float64:
+        return demand
+    array = np.asarray(demand)
+    if array.dtype.kind not in "fiu" or isinstance(demand, np.ma.MaskedArray):
+        what = "a masked array" if isinstance(demand, np.ma.MaskedArray) else f"an array of {array.dtype}"
+        raise ValueError(f"controller {name!r} returned {what} at t = {t:.6g} s, expected real numbers")
+    return array
+
+
+_RUNNING: set[int] = set()
+_CHANGING = threading.Lock()
+
+
 @contextmanager
-def _controlled(
-    robot: Robot, controller: Any, path: np.ndarray, t: np.ndarray, signals: np.ndarray, log: np.ndarray
-) -> Iterator[Iterator[int]]:
-    """`twin.control_loop.control` around a controller, which it asks for every torque or has compiled in."""
-    law = controller if _is_plain_law(controller) else ControlLaw(robot, nobody)
-    model, asks = law.model, law is not controller
-    control = compiled_control(robot, law, asks)  # kept to the end, for it keeps what the samples point to
-    samples = control(
-        asks,
-        Knowledge(copied(model.inertias), copied(model.gravity), copied(model.tau_max)),
-        copied(law.parameters),
-        law.memory,
-        Bounds.of(robot),
-        copied(path),
-        copied(t),
-        signals,
-        log,
-    )
+def _in_this_loop_alone(plant: Plant, controller: Any) -> Iterator[None]:
+    """Refuse a plant, or a controller that remembers, while a loop in another thread is using it."""
+    remembers = len(controller.memory) if isinstance(controller, ControlLaw) else hasattr(controller, "reset")
+    used = {id(plant), id(controller)} if remembers else {id(plant)}
+    with _CHANGING:
+        if id(plant) in _RUNNING:
+            raise ValueError("this plant is in another closed loop at this moment; give each loop its own")
+        if used & _RUNNING:
+            raise ValueError(
+                f"controller {_name(controller)!r} is in another closed loop at this moment, and its memory "
+                "cannot serve two; give each its own, say by copy.copy"
+            )
+        _RUNNING.update(used)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows, the watch reports
-            yield samples
+        yield
     finally:
-        signals[: QD + 1] = np.nan
-        for _ in samples:  # to its end, where a compiled generator lets go of its arrays
-            pass
+        with _CHANGING:
+            _RUNNING.difference_update(used)
 
 
-def _is_plain_law(controller: Any) -> bool:
-    """Whether all of a controller is its law, and the law can be compiled."""
-    if not isinstance(controller, ControlLaw) or type(controller).__call__ is not ControlLaw.__call__:
-        return False
-    law, parameters, memory = controller.law, controller.parameters, controller.memory
-    fits = all(isinstance(array, np.ndarray) and array.ndim == 2 for array in (parameters, memory))
-    fits = fits and memory.dtype == np.float64 and memory.flags.carray
-    return fits and isinstance(getattr(law, "py_func", law), FunctionType) and compilable(law)
+def saturated(tau_demand: np.ndarray, tau_max: np.ndarray) -> np.ndarray:
+    """Where (..., n) the drives cannot deliver: a demand at the limit is met, one that is NaN is not."""
+    return ~(np.abs(tau_demand) <= tau_max)
 
 
 def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:

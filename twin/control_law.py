@@ -1,4 +1,4 @@
-"""The form of a control law: one plain function, which closed loops and rollouts compile and Python can call.
+"""The form of a control law: one plain function, which closed loops call and rollouts compile.
 
     def law(state, reference, parameters, memory, model):
         Kp, Kv = parameters[0], parameters[1]
@@ -9,10 +9,11 @@
 
     controller = ControlLaw(robot, law, [Kp, Kv])
 
-The function is written in what numpy and numba have in common and knows its arguments only.  So it demands
-the same torques compiled into a closed loop around the engine, in `twin.rollout` and called from Python: to
-the bit in arithmetic and in what the model computes; numba's sines may differ from numpy's in the last bit.
-Of globals a compiled law has the values of its first use, and random numbers would be numba's own.
+A closed loop around the engine calls it from Python as it is written, so that it can be stepped through in a
+debugger.  `twin.rollout` compiles it, so there it has to be written in what numpy and numba have in common.
+Both demand the same torques: to the bit in arithmetic and in what the model computes; numba's sines may
+differ from numpy's in the last bit.  Of globals a compiled law has the values of its first use in the
+process, and random numbers would be numba's own.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from twin.sampling import Reference, State
 class Model(NamedTuple):
     """What a law knows of the robot: functions, which fill their last argument, and what they ask for.
 
-    It is the controller's own model; the plant may be another.  The functions check nothing: they write
-    beyond an `out` that is too small.
+    It is the controller's own model; the plant may be another.
 
     Attributes:
         inverse_dynamics: `(q, qd, qdd, inertias, gravity, out)`, out (n,).
@@ -77,6 +77,22 @@ It must not write to anything but its memory.
 """
 
 
+def kept_law(law: Law) -> Law:
+    """Mark a law whose machine code rollouts may keep on disk, beside the file that it is written in.
+
+    That is right only for a named function that uses nothing but its arguments, numbers and numpy: numba
+    makes its code anew when its own file changes, and for no other reason.  Laws without this mark are
+    compiled anew in every process.
+    """
+    law.kept_code = law.__code__  # type: ignore[attr-defined]
+    return law
+
+
+def is_kept(law: Law) -> bool:
+    """Whether a law was marked by `kept_law` itself; `functools.wraps` copies the mark of what it wraps."""
+    return getattr(law, "kept_code", None) is getattr(law, "__code__", law)
+
+
 class ControlLaw:
     """A control law with its numbers: a controller for `run_closed_loop` and for `twin.rollout` alike.
 
@@ -113,6 +129,11 @@ class ControlLaw:
     def model(self) -> Model:
         """What the law is told about the robot."""
         return Model.of(self.robot)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle takes along: a memory of its own, and no compiled functions."""
+        state = {name: value for name, value in self.__dict__.items() if name != "model"}
+        return state | {"memory": self.memory.copy()}
 
     def __call__(self, state: State, reference: Reference) -> np.ndarray:
         """Demanded torques (n,) in [N m]; see `controllers.Controller`."""

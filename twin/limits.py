@@ -45,8 +45,8 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
     check_position(robot, q[k], where)
     joint = int(np.argmax(fast[k]))
     raise LimitError(
-        f"{robot.joint_names[joint]} would move at {_angle(qd[k, joint], '/s')}{where}, "
-        f"its limit is {_angle(robot.qd_max[joint], '/s')}"
+        f"{robot.joint_names[joint]} would move at {angle_text(qd[k, joint], '/s')}{where}, "
+        f"its limit is {angle_text(robot.qd_max[joint], '/s')}"
     )
 
 
@@ -67,8 +67,8 @@ def check_position(robot: "Robot", q: Floats, where: str = "") -> None:
         low, high = robot.q_min[joint], robot.q_max[joint]
         hint = "; angles are in radians, are these degrees?" if _far_outside(robot, q).any() else ""
         raise LimitError(
-            f"{robot.joint_names[joint]} would be at {_angle(q[joint])}{where}, "
-            f"its range is {_angle(low)} to {_angle(high)}{hint}"
+            f"{robot.joint_names[joint]} would be at {angle_text(q[joint])}{where}, "
+            f"its range is {angle_text(low)} to {angle_text(high)}{hint}"
         )
     check_folding(robot, q, where)
 
@@ -94,7 +94,8 @@ def check_folding(robot: "Robot", q: Floats, where: str = "") -> None:
     low, high = robot.passive_min[passive], robot.passive_max[passive]
     raise LimitError(
         f"{robot.tree.names[joint]} ({_combination(robot, joint)}) would be at "
-        f"{_angle(robot.passive_angles(q)[passive])}{where}, its range is {_angle(low)} to {_angle(high)}"
+        f"{angle_text(robot.passive_angles(q)[passive])}{where}, "
+        f"its range is {angle_text(low)} to {angle_text(high)}"
         f"{_fold(robot, joint, q)}"
     )
 
@@ -167,6 +168,6 @@ def check_peak(
         )
 
 
-def _angle(value: float, per: str = "") -> str:
+def angle_text(value: float, per: str = "") -> str:
     """Return an angle or a speed in degrees and radians."""
     return f"{np.rad2deg(value):.6g} deg{per} ({value:.6g} rad{per})"

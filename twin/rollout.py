@@ -8,15 +8,15 @@ microsecond a step, so that starts, gains, payloads and mountings can be swept:
     laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
     sweep = run_rollouts(np.array(arms)[:, None], laws, reference)  # sweep.q: (masses, bandwidths, N, n)
 
-A law has to be a `twin.control_law.ControlLaw`.  Its first use compiles it, for a second or so, the first
-rollout of all compiles the loop, for some ten; the machine code is kept until the file of the law or of the
-loop changes.  Rollouts are shared between the cores, see `twin/threads.py`; the results are the same to the
-bit for any number of threads.
+A law has to be a `twin.control_law.ControlLaw`.  Its first use in a process compiles it, for a second or so;
+the first rollout of all compiles the loop, for some ten, whose machine code is kept, as is that of the laws
+in `controllers/`.  Rollouts are shared between the cores, see `twin/threads.py`; the results are the same to
+the bit for any number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,17 +25,32 @@ from numpy.typing import ArrayLike
 
 from twin.batch import copied, joint_vectors
 from twin.closed_loop import check_period, checked_reference, whole_steps
-from twin.compiled_loops import compiled_loop
+from twin.compiled_rollout import compiled_rollout
 from twin.control_law import ControlLaw
-from twin.control_loop import DEMAND, FOLDED, NO_DEMAND, NOT_A_TORQUE, QD, TAU, Q
 from twin.errors import DivergenceError, LimitError
 from twin.limits import ROUND_OFF, check_folding, check_radians
 from twin.robot import Robot
 from twin.rollout_batch import batch_shape, check_alike, objects_of, rows_of
-from twin.rollout_loop import INTEGRATORS, Passive, Record, Settings
+from twin.rollout_loop import (
+    DEMAND,
+    FOLDED,
+    NOT_A_TORQUE,
+    QD,
+    RK4,
+    SEMI_IMPLICIT_EULER,
+    TAU,
+    WRONG_SHAPE,
+    Passive,
+    Q,
+    Record,
+    Settings,
+)  # fmt: skip
 from twin.sampling import Samples
-from twin.threads import in_chunks
+from twin.threads import in_threads, thread_count
+from twin.violations import Violation, violation
 from twin.watch import RUNAWAY_SPEED, what_is_beyond
+
+INTEGRATORS = {"semi_implicit_euler": SEMI_IMPLICIT_EULER, "rk4": RK4}
 
 STEPS_AT_ONCE = 20_000
 """So many steps are worth a call of the compiled loop, which costs as much as 500."""
@@ -64,6 +79,8 @@ class Rollouts:
         tau, tau_demand: (..., K, n) torques that the joints got and that the law demanded, in [N m].
         saturated: (..., n) number of samples, of all that were reached, at which a drive could not deliver.
         failures: rollouts that ended early; their arrays are NaN from there on.
+        violations: where arms went beyond the range or the speed limit of a joint, at any sample, kept or
+            not: the furthest of each rollout and kind.
     """
 
     t: np.ndarray
@@ -73,6 +90,7 @@ class Rollouts:
     tau_demand: np.ndarray
     saturated: np.ndarray
     failures: tuple[Failure, ...]
+    violations: tuple[Violation, ...]
 
 
 def run_rollouts(
@@ -116,9 +134,9 @@ def run_rollouts(
     check_alike(plants, controllers)
     t, *wanted = checked_reference(reference, arm.n)
     check_radians(arm, Samples(t, *wanted))
-    settings = _settings(t, time_step, steps_per_period, every, len(law.memory))
     if integrator not in INTEGRATORS:
         raise ValueError(f"unknown integrator {integrator!r}: known are {', '.join(INTEGRATORS)}")
+    settings = _settings(t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator])
     names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
     if start is not None:
         names = dict(zip(names, start, strict=True))
@@ -134,22 +152,27 @@ def run_rollouts(
     passive = Passive(
         *map(copied, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
     )
-    loop = compiled_loop(arm, law, integrator)
+    run = compiled_rollout(arm, law)
     path, times = copied(np.stack(wanted, axis=1)), copied(t)
 
     block = 1 + STEPS_AT_ONCE // (settings.steps * len(t))
     blocks = range(0, len(batch.q), block)
     waiting = iter(blocks)
 
-    def work(_: slice) -> None:
+    def work() -> None:
         """Take the next block as long as there is one: a core that others use takes fewer."""
-        for first in waiting:
-            last = min(first + block, len(batch.q))
-            loop(first, last, batch, passive, settings, path, times, record)
+        with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
+            for first in waiting:
+                last = min(first + block, len(batch.q))
+                run(first, last, batch, passive, settings, path, times, record)
 
-    with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
-        in_chunks(work, len(blocks), 1)
-    failures = tuple(_failures(record, shape, np.broadcast_to(plants, shape), law.name, settings, t))
+    try:
+        in_threads(work, min(thread_count(), len(blocks)))
+    except BaseException:
+        record.stop[0] = 1
+        raise
+    arms = np.broadcast_to(plants, shape)
+    failures = tuple(_failures(record, shape, arms, law.name, settings, t))
     log = record.log.reshape(shape + record.log.shape[1:])
     result = Rollouts(
         t=t[:: settings.every],
@@ -159,6 +182,7 @@ def run_rollouts(
         tau_demand=log[..., DEMAND, :],
         saturated=record.saturated.reshape(*shape, arm.n),
         failures=failures,
+        violations=tuple(_violations(record, shape, arms, t)),
     )
     if failures and not keep_failures:
         others = f" ({len(failures)} of {len(batch.q)} rollouts ended early)" if shape else ""
@@ -166,20 +190,42 @@ def run_rollouts(
     return result
 
 
-def _settings(t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int) -> Settings:
+def _settings(
+    t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int
+) -> Settings:
     if not (time_step > 0 and np.isfinite(time_step)):
         raise ValueError(f"expected a time step above 0 s, got {time_step}")
     steps = whole_steps(steps_per_period)
     check_period(t, time_step, steps)
     if not (isinstance(every, (int, np.integer)) and every >= 1):
         raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
-    return Settings(float(time_step), steps, int(every), memory, RUNAWAY_SPEED)
+    return Settings(float(time_step), steps, int(every), memory, RUNAWAY_SPEED, integrator)
 
 
 def _empty_record(rollouts: int, kept: int, n: int) -> Record:
     samples, trouble = np.zeros((2, rollouts), dtype=np.int64)
-    saturated = np.zeros((rollouts, n), dtype=np.int64)
-    return Record(np.empty((rollouts, kept, 4, n)), saturated, samples, trouble, np.empty((rollouts, 4, n)))
+    return Record(
+        log=np.empty((rollouts, kept, 4, n)),
+        saturated=np.zeros((rollouts, n), dtype=np.int64),
+        samples=samples,
+        trouble=trouble,
+        last=np.empty((rollouts, 4, n)),
+        worst=np.tile([ROUND_OFF, 1.0 + ROUND_OFF], (rollouts, 1)),
+        where=np.full((rollouts, 2, 2), -1, dtype=np.int64),
+        value=np.zeros((rollouts, 2)),
+        stop=np.zeros(1, dtype=np.int64),
+    )
+
+
+def _violations(
+    record: Record, shape: tuple[int, ...], plants: np.ndarray, t: np.ndarray
+) -> Iterator[Violation]:
+    """Report where the arms were furthest beyond their limits."""
+    for r, kind in np.argwhere(record.where[..., 0] >= 0).tolist():
+        index = tuple(int(i) for i in np.unravel_index(r, shape))
+        joint, sample = record.where[r, kind].tolist()
+        quantity, value = ("position", "speed")[kind], float(record.value[r, kind])
+        yield violation(plants[index], quantity, joint, float(t[sample]), value, index)
 
 
 def _failures(
@@ -201,7 +247,7 @@ def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: in
     q, qd, demand, tau = last
     k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
     when = f"t = {t[k]:.6g} s (sample {k})"
-    if trouble == NO_DEMAND:
+    if trouble == WRONG_SHAPE:
         raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
     if trouble == NOT_A_TORQUE:
         joint = int(np.argmin(np.isfinite(tau)))

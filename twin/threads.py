@@ -6,6 +6,7 @@ The samples do not depend on each other, so the results are the same to the bit 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -31,7 +32,7 @@ def in_chunks(work: Callable[[slice], None], count: int, least: int) -> None:
     """Do `work` for all of `count` samples, in as many slices as there are threads.
 
     Args:
-        work: does the samples of a slice; it must let go of Python's lock to gain anything.
+        work: does the samples of a slice; it must release the GIL to gain anything.
         count: number of samples.
         least: samples that are worth a thread.
     """
@@ -39,9 +40,29 @@ def in_chunks(work: Callable[[slice], None], count: int, least: int) -> None:
     if threads <= 1:
         work(slice(0, count))
         return
-    from concurrent.futures import ThreadPoolExecutor
-
     ends = [count * k // threads for k in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, slice(a, b)) for a, b in pairwise(ends)]:
-            done.result()
+    parts = iter([slice(a, b) for a, b in pairwise(ends)])
+    in_threads(lambda: work(next(parts)), threads)
+
+
+def in_threads(work: Callable[[], None], threads: int) -> None:
+    """Do `work` in so many threads at once, and raise what the first of them raised.
+
+    The caller only waits, so that Ctrl-C raises `KeyboardInterrupt` here however long the work takes; what is
+    still under way then does not keep the process from ending.
+    """
+    errors: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:  # it is raised again, in the thread that asked for the work
+            errors.append(error)
+
+    workers = [threading.Thread(target=guarded, daemon=True) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if errors:
+        raise errors[0]

@@ -1,6 +1,7 @@
 import numpy as np
 
-from twin.control_loop import DEMAND, TAU, deliver, saturated
+from twin.closed_loop import saturated
+from twin.rollout_loop import DEMAND, TAU, deliver
 
 TAU_MAX = np.array([10.0, 20.0, np.inf])
 
