@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from twin.errors import RobotError, UnknownNameError
-from twin.tree import Loop, Tree, frozen, inertial_parameters, transformed_parameters
+from twin.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 
 if TYPE_CHECKING:
     from twin.one_sample import OneSample
@@ -53,7 +53,7 @@ class PublishedPose(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
+class Payload(Portable):
     """A body fixed to the flange, in the flange's frame (z out of the flange).
 
     Attributes:
@@ -87,7 +87,7 @@ class Payload:
 
 
 @dataclass(frozen=True, eq=False)
-class Robot:
+class Robot(Portable):
     """One robot; immutable, so that a controller's model and the plant can differ without surprises.
 
     Attributes:

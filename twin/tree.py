@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 FloatArray = np.ndarray
 
 
+class Portable:
+    """A frozen dataclass that can be copied and pickled; what it derived from its fields is left behind."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {item.name: _open(getattr(self, item.name)) for item in fields(cast("Any", self))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, _closed(value))
+
+
+def _open(value: Any) -> Any:
+    """A mapping that cannot be written to as a dictionary, for that one cannot be pickled."""
+    return dict(value) if isinstance(value, MappingProxyType) else value
+
+
+def _closed(value: Any) -> Any:
+    """Arrays and mappings that cannot be written to, as they were before they were copied."""
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    elif isinstance(value, dict):
+        return MappingProxyType({key: _closed(part) for key, part in value.items()})
+    elif isinstance(value, tuple):
+        for part in value:
+            _closed(part)
+    return value
+
+
 @dataclass(frozen=True, eq=False)
-class Tree:
+class Tree(Portable):
     """The moving joints of a robot, parents first; what is fixed together is one link.
 
     Attributes:
