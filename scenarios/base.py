@@ -120,6 +120,7 @@ class Metric:
         unit: its unit, "" for a pure number.
         limit: the largest value allowed; None where the figure is only reported.
         why: where the limit comes from, or how to read the figure.
+        where: joint, time, value and limit, where a limit was not kept.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Metric:
     unit: str
     limit: float | None
     why: str
+    where: str = ""
 
     @property
     def holds(self) -> bool:

@@ -9,10 +9,11 @@ Norrlöf 1999 and some of our own.
 `--csv FILE` takes a timed recording instead (columns t,x,y,z,a,b,c,d; seconds, metres, unit quaternion with
 the scalar first).
 
-What must hold: forward kinematics at the joint angles of a published pose gives what was printed, and the
-path begins and ends at the angles of the tour's ends. Computed torque on its own model, with a reference that
-obeys the engine's recursion and a torque every engine step, tracks to 1e-10 rad; otherwise the error stays
-under the bound of `scenarios.bounds`.
+What must hold: where the tour stops in a published pose, the engine's tool is where it was printed, under
+computed torque to rounding (under other laws the row is their error); forward kinematics at the joint angles
+of a published pose gives what was printed; the path begins and ends at the angles of the tour's ends.
+Computed torque on its own model, with a reference that obeys the engine's recursion and a torque every engine
+step, tracks to 1e-10 rad; otherwise the error stays under the bound of `scenarios.bounds`.
 """
 
 from __future__ import annotations
@@ -23,15 +24,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios import base
+from scenarios import base, bounds
 from scenarios.base import Metric, option, positive
 from scenarios.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RecordingError, RobotError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from twin.joint_paths import JointPath
     from twin.log import Log
     from twin.robot import Robot
-    from twin.trajectories import Trajectory
+
+TOOL_ROUND_OFF = 2e-15
+"""[m] and [1]: of the engine's forward kinematics, and of the joint angles after a whole run. Seen: 1e-15."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ def suits(robot: Robot) -> bool:
     return bool(robot.tour)
 
 
-def trajectory(robot: Robot, config: Config) -> Trajectory:
+def trajectory(robot: Robot, config: Config) -> JointPath:
     """The joint motion of the tool path that the settings ask for."""
     from twin.joint_paths import joint_path
     from twin.kinematics import forward_kinematics
@@ -73,14 +81,51 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
         )
     poses = forward_kinematics(robot, np.array([robot.poses[name] for name in robot.tour]))
     path = through_poses(poses, speed=config.speed, angular_speed=config.angular_speed)
+    # It arrives in each pose at a sample, so that the arm can be looked at there.
+    periods = np.ceil(np.diff(path.times) / config.period)
+    path = through_poses(poses, durations=periods * config.period)
     return joint_path(robot, path, near=robot.poses[robot.tour[0]])
 
 
 def run(config: Config) -> Log:
-    """Follow the path."""
+    """Follow the path; on the tour the engine is asked where the tool is in the published poses."""
+    from twin.tool_paths import PosePath
+
     robot = config.load_robot()
-    log = follow(config, sampled(config, trajectory(robot, config)), robot)
-    return with_arrays(log, tour=np.array(config.csv is None))
+    path = trajectory(robot, config)
+    stops, elsewhere = {}, []
+    if isinstance(path.tool_path, PosePath):
+        stops = printed_stops(robot, path.tool_path.times, config.period)
+        elsewhere = [name for name in robot.published if name not in stops.values()]
+    log = follow(config, sampled(config, path), robot, stops=tuple(stops))
+    return with_arrays(
+        log,
+        tour=np.array(config.csv is None),
+        stop_names=np.array(list(stops.values()), dtype=str),
+        put_names=np.array(elsewhere, dtype=str),
+        tool_when_put=tool_when_put(robot, elsewhere),
+    )
+
+
+def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]:
+    """The samples at which the tour is in a published pose, and its name; `times` of its stops, in [s]."""
+    named = zip(np.round(times / period).astype(int).tolist(), robot.tour, strict=True)
+    return {sample: name for sample, name in named if name in robot.published}
+
+
+def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
+    """Where the engine has the tool (S, 7) when the arm is put into poses that the tour leaves out."""
+    from twin.engine import Simulation
+    from twin.rotations import pose_vector
+
+    if not names:
+        return np.zeros((0, 7))
+    with Simulation(robot) as simulation:
+        poses = []
+        for name in names:
+            simulation.reset(robot.poses[name])
+            poses.append(pose_vector(simulation.tool_pose()))
+    return np.array(poses)
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
@@ -89,24 +134,52 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def tour_metrics(log: Log) -> tuple[Metric, ...]:
-    """Forward kinematics against the printed poses, and the ends of the path against the named angles."""
+    """The engine's tool and forward kinematics against the printed poses; the path's ends."""
     from twin.kinematics import forward_kinematics
     from twin.rotations import pose_vector
 
     robot = log.robot
-    checks = [
+    ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])
+    stops, put = log.arrays["stop_names"].tolist(), log.arrays["put_names"].tolist()
+    exact = bounds.is_exact(log)
+    engine = [
         Metric(
-            f"pose {name} - printed",
-            float(np.max(np.abs(pose_vector(forward_kinematics(robot, robot.poses[name])) - printed.flange))),
+            f"tool at {name} - printed",
+            max(
+                from_printed(robot, name, tool)
+                for tool, stop in zip(log.arrays["tool_at_stops"], stops, strict=True)
+                if stop == name
+            ),
+            "",
+            robot.published[name].tolerance + TOOL_ROUND_OFF if exact else None,
+            "the engine's tool where the run stops there, position in m and quaternion"
+            + (", as far as printed" if exact else ": what this control law leaves"),
+        )
+        for name in dict.fromkeys(stops)
+    ]
+    engine += [
+        Metric(
+            f"tool put at {name} - printed",
+            from_printed(robot, name, tool),
+            "",
+            robot.published[name].tolerance + TOOL_ROUND_OFF,
+            "the engine's tool when the arm is put at its joint angles: the tour leaves this pose out",
+        )
+        for name, tool in zip(put, log.arrays["tool_when_put"], strict=True)
+    ]
+    model = [
+        Metric(
+            f"model at {name} - printed",
+            from_printed(robot, name, pose_vector(forward_kinematics(robot, robot.poses[name]))),
             "",
             printed.tolerance,
-            "forward kinematics at its joint angles, position in m and quaternion, as far as printed",
+            "forward kinematics at its joint angles, as far as printed",
         )
         for name, printed in robot.published.items()
     ]
-    ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])
     return (
-        *checks,
+        *engine,
+        *model,
         Metric(
             "ends of the path - named angles",
             float(np.max(np.abs(ends))),
@@ -115,3 +188,10 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             "inverse kinematics of the first and the last pose on the branch of their angles",
         ),
     )
+
+
+def from_printed(robot: Robot, name: str, pose: NDArray) -> float:
+    """How far a pose (7,) is from the printed one in any component; either sign of its quaternion will do."""
+    printed = np.asarray(robot.published[name].flange)
+    sign = -1.0 if pose[3:] @ printed[3:] < 0 else 1.0
+    return float(np.max(np.abs(np.concatenate([pose[:3], sign * pose[3:]]) - printed)))

@@ -11,17 +11,16 @@ import controllers
 from scenarios import bounds
 from scenarios.base import Config, Metric
 from scenarios.motion_range import beyond_passive_range
+from scenarios.rounding import growth, whole_run_limit
 from scenarios.tracking_error import joint_error, largest, tool_distance
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from twin.log import Log
     from twin.robot import Robot
     from twin.sampling import Samples
     from twin.trajectories import Trajectory
-
-PREDICTION = 1e-11
-"""[rad]: how far the engine's whole run may be from the model's. One step differs by rounding; a loop that
-is stable forgets it, a payload that swings freely adds it up. Seen: 3e-15."""
 
 LOOP_GAP = 1e-12
 """[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
@@ -35,7 +34,13 @@ def sampled(config: Config, trajectory: Trajectory) -> Samples:
     return take(trajectory, config.period)
 
 
-def follow(config: Config, reference: Samples, plant: Robot, model: Robot | None = None) -> Log:
+def follow(
+    config: Config,
+    reference: Samples,
+    plant: Robot,
+    model: Robot | None = None,
+    stops: Sequence[int] = (),
+) -> Log:
     """Let the engine's robot follow a reference under the controller of the settings.
 
     The same controller then drives the analytic plant through the same loop: what the model foretells.
@@ -45,11 +50,14 @@ def follow(config: Config, reference: Samples, plant: Robot, model: Robot | None
         reference: samples at the control period; the run starts on the first.
         plant: the robot that the engine simulates.
         model: the robot that the controller believes in; `None` for the plant itself.
+        stops: S samples at which the engine is asked where the tool is.
 
     Returns:
-        The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad], and
-        the settings that limits depend on: `bandwidth` in [rad/s], and `consistent`, whether the reference
-        obeys the engine's recursion.
+        The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
+        `growth`, what the loop makes of rounding, see `scenarios.rounding`, the poses of the tool
+        `tool_at_stops`, (S, 7), and the settings that limits depend on: `bandwidth` in [rad/s],
+        `consistent`, whether the reference obeys the engine's recursion, and `known_law`, whether the law is
+        one of ours, of which it is known how far it may stray.
 
     Raises:
         DivergenceError: if the simulation runs away.
@@ -57,23 +65,37 @@ def follow(config: Config, reference: Samples, plant: Robot, model: Robot | None
     from twin.analytic_plant import AnalyticPlant
     from twin.closed_loop import run_closed_loop
     from twin.engine import Simulation
+    from twin.rotations import pose_vector
 
     model = plant if model is None else model
     with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
         law = controllers.make(config.controller, model, bandwidth=config.bandwidth, period=config.period)
     steps = config.steps_per_period
+    tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
         if config.gui:
             from twin.kinematics import forward_kinematics
 
             simulation.draw_path(forward_kinematics(plant, reference.q)[:, :3, 3])
-        log = run_closed_loop(simulation, law, reference, steps_per_period=steps, progress=config.progress)
+
+        def look(k: int) -> None:
+            """Keep where the tool is at a stop."""
+            if k in stops:
+                tool[stops.index(k)] = pose_vector(simulation.tool_pose())
+
+        log = run_closed_loop(
+            simulation, law, reference, steps_per_period=steps, progress=config.progress,
+            at_sample=look if stops else None,
+        )  # fmt: skip
     foretold = run_closed_loop(AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps)
     return with_arrays(
         log,
         q_model=foretold.q,
+        growth=growth(log, foretold, law, reference),
+        tool_at_stops=tool,
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
+        known_law=np.array(type(law) is controllers.law(config.controller)),
     )
 
 
@@ -84,7 +106,7 @@ def with_arrays(log: Log, **arrays: np.ndarray) -> Log:
 
 def tracking_metrics(log: Log) -> tuple[Metric, ...]:
     """What a scenario reports whose controller knows the plant and in which every joint moves."""
-    bound = () if bounds.is_exact(log) else (bound_metric(log),)
+    bound = () if bounds.is_exact(log) or not log.arrays["known_law"] else (bound_metric(log),)
     return (*error_metrics(log), *bound, *agreement_metrics(log), *validity_metrics(log))
 
 
@@ -128,12 +150,13 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
 
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
     """Whether the engine did what the model of the plant foretells: the whole run, and step by step."""
+    limit = whole_run_limit(log)
     whole = Metric(
         "engine - model, whole run",
         float(np.max(np.abs(log.q - log.arrays["q_model"]))),
         "rad",
-        PREDICTION,
-        "the analytic plant under the same controller: the rounding of every step, gathered over the run",
+        limit if np.isfinite(limit) else None,
+        "the analytic plant under the same controller: 5 x what this loop makes of the steps' rounding",
     )
     residual = log.model_residual()
     if residual is None:

@@ -99,7 +99,7 @@ def test_the_two_poses_begin_on_the_same_sheet(irb140):
 def test_model_residual_is_round_off_and_finds_another_model(log, irb140):
     assert 0 <= log.model_residual() < 1e-12
     assert replace(log, robot=irb140.with_payload(BODY)).model_residual() > 1e-3
-    assert replace(log, steps_per_period=2).model_residual() is None
+    assert replace(log, steps_per_period=2).model_residual() > 1e-3, "it was one step"
 
 
 def test_leaving_the_range_shows(log, irb140):

@@ -19,6 +19,7 @@ from twin.kept_robot import found_again, kept
 from twin.kinematics import forward_kinematics
 from twin.robot import Robot
 from twin.rotations import continuous_quaternions, pose_vector
+from twin.violations import Violation, violations
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +77,28 @@ class Log:
             pose[:, 3:] *= -1.0
         return pose, pose_ref
 
-    def model_residual(self) -> float | None:
-        """How far the plant's velocity was from the model's prediction of it, at most, in [rad/s].
+    def model_residuals(self) -> np.ndarray:
+        """How far the plant was from the model's prediction at samples 1 to N-1: (N-1, n) in [rad/s].
 
-        `|qd[k+1] - (qd[k] + dt qdd)|` with `qdd` the robot's forward dynamics: round-off if the plant and the
-        analytic model are the same robot.  `None` where a period is several steps, or there is one sample.
+        Each sample's state is advanced to the next by the robot's forward dynamics, in the engine's steps and
+        under the logged torque: round-off if plant and analytic model are the same robot.
         """
-        if self.steps_per_period != 1 or len(self.t) < 2:
-            return None
-        qdd = forward_dynamics(self.robot, self.q[:-1], self.qd[:-1], self.tau[:-1])
-        return float(np.max(np.abs(self.qd[1:] - (self.qd[:-1] + self.time_step * qdd))))
+        q, qd = self.q[:-1].copy(), self.qd[:-1].copy()
+        for _ in range(self.steps_per_period if len(q) else 0):
+            qd += self.time_step * forward_dynamics(self.robot, q, qd, self.tau[:-1])
+            q += self.time_step * qd
+        return self.qd[1:] - qd
+
+    def model_residual(self) -> float | None:
+        """The largest of `model_residuals`, in [rad/s]; `None` where there are less than two samples."""
+        return float(np.max(np.abs(self.model_residuals()))) if len(self.t) > 1 else None
+
+    def violations(self) -> tuple[Violation, ...]:
+        """Where the arm was furthest beyond the ranges and the speed limits of its joints, if it was.
+
+        The engine has no stops at the ends of the ranges, so this is where leaving them shows.
+        """
+        return violations(self.robot, self.t, self.q, self.qd)
 
     def range_excess(self) -> np.ndarray:
         """How far each joint went beyond its range (n,), in [rad]; 0 where it stayed inside, or never was.
