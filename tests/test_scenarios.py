@@ -259,7 +259,7 @@ def test_a_bad_setting_is_refused_when_it_is_made(name, settings, error, told):
 
 def test_a_path_too_fast_for_the_arm_is_refused():
     scenario = registry.find("pose_path")
-    with pytest.raises(LimitError, match="joint_6 would move at 450"):
+    with pytest.raises(LimitError, match="joint_6 would move at 45"):
         scenario.run(scenario.Config(speed=1.0, angular_speed=4.0))
 
 
