@@ -4,7 +4,6 @@ Each test fails when its cure is taken out; the name says which trap is open aga
 """
 
 import time
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +14,7 @@ from tests.random_trees import interpreted, random_urdf
 from tests.small_robots import ROTOR, arm, inertial, joint, one_step_error
 from twin.analytic_plant import AnalyticPlant
 from twin.engine import Simulation
-from twin.engine_urdf import engine_urdf
-from twin.errors import RobotError, TwinError
+from twin.errors import TwinError
 from twin.kinematics import forward_kinematics, jacobian
 from twin.robot import Payload
 
@@ -128,15 +126,6 @@ def test_a_later_simulation_answers_for_its_own_robot(irb140, load, rng):
             np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
 
 
-def test_payload_is_a_part_of_what_is_loaded(irb140):
-    body = Payload(6.0, [0.01, 0.02, 0.08], np.diag([0.03, 0.02, 0.01]))
-    names = [
-        link.get("name") for link in ET.fromstring(engine_urdf(irb140.with_payload(body))).findall("link")
-    ]
-    assert names[-1] == "payload"
-    assert engine_urdf(irb140.with_payload(body).with_payload(None)) == engine_urdf(irb140)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_any_tree_is_simulated_exactly(load, seed):
     rng = np.random.default_rng(seed)
@@ -228,12 +217,6 @@ def test_an_error_of_pybullet_is_named(irb140, monkeypatch):
         monkeypatch.setattr(simulation, "_read", refuse)
         with pytest.raises(TwinError, match="PyBullet: out of sorts"):
             simulation.state()
-
-
-def test_a_file_that_pybullet_cannot_load(irb140, monkeypatch):
-    monkeypatch.setattr("twin.engine.engine_urdf", lambda _: "<robot/>")
-    with pytest.raises(RobotError, match=r"irb140\.urdf: PyBullet cannot load it"):
-        Simulation(irb140)
 
 
 def test_real_time_keeps_pace_with_the_clock(irb140):

@@ -10,27 +10,23 @@ The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + d
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin import engine_loops, view
+from twin import engine_body, engine_loops, view
 from twin.batch import joint_vector
 from twin.engine_settings import remove_hidden_physics
 from twin.engine_state import finite_list, inertial_frame, link_pose, state_reader
-from twin.engine_urdf import engine_urdf
-from twin.errors import Closed, RobotError, TwinError
+from twin.errors import Closed, TwinError
 from twin.kinematics import tool_pose as checked_tool
 from twin.limits import check_folding
 from twin.pace import Pace
 from twin.robot import Robot
-from twin.round_shapes import with_round_cylinders
 from twin.silence import silence
 from twin.window import Window
 
@@ -104,10 +100,11 @@ class Simulation(AbstractContextManager):
             client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 0)  # until all is in place
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
-        self._body = self._loaded()
-        joints = range(client.getNumJoints(self._body))
-        names = [client.getJointInfo(self._body, index)[1].decode() for index in joints]
-        self._joints = [names.index(name) for name in self.robot.tree.names]
+        try:
+            with silence():
+                self._body, self._joints = engine_body.create(client, self.robot)
+        except pybullet.error as error:
+            raise TwinError(f"PyBullet does not take robot {self.robot.name!r} ({error})") from error
         self._motors = [self._joints[i] for i in self.robot.driven]
         self._by_index = np.argsort(self._joints)
         self._flange_link = self._joints[self.robot.tree.flange_joint]
@@ -128,20 +125,6 @@ class Simulation(AbstractContextManager):
         if self._window:
             view.furnish_window(client, self._body)
             client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
-
-    def _loaded(self) -> int:
-        """Load the URDF from a temporary file."""
-        with tempfile.TemporaryDirectory() as folder, silence():
-            path = Path(folder) / "robot.urdf"
-            path.write_text(with_round_cylinders(engine_urdf(self.robot), path.parent), encoding="utf-8")
-            try:
-                # Without the flag inertias are made up from the collision shapes.
-                flags = pybullet.URDF_USE_INERTIA_FROM_FILE
-                return self._client.loadURDF(str(path), useFixedBase=True, flags=flags)
-            except pybullet.error as error:
-                raise RobotError(
-                    f"{self.robot.urdf or self.robot.name}: PyBullet cannot load it ({error})"
-                ) from error
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
         """Put the robot somewhere.

@@ -69,10 +69,7 @@ def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
         text = element.get(name)
         if text is None:
             continue
-        try:
-            numbers = [float(word) for word in text.split()]
-        except ValueError:
-            numbers = []
+        numbers = words_as_numbers(text)
         missing = element.tag == "inertia" and any(map(math.isnan, numbers))  # urchin: "not symmetric"
         if len(numbers) != count or missing:
             expected = "a number" if count == 1 else f"{count} numbers"
@@ -80,6 +77,19 @@ def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
                 f"{path} cannot be read as a URDF: {owner.tag} {owner.get('name')!r} has "
                 f"<{element.tag} {name}={text!r}>, expected {expected}"
             )
+
+
+def words_as_numbers(text: str) -> list[float]:
+    """The numbers of an attribute, as every reader of URDFs understands them; none if a word is no number.
+
+    Python's `float` takes more than C's: digits of other scripts, underscores, spaces that are not ASCII.
+    """
+    if not (text.isascii() and "_" not in text):
+        return []
+    try:
+        return [float(word) for word in text.split()]
+    except ValueError:
+        return []
 
 
 def check_connections(path: Path, root: ET.Element) -> None:
