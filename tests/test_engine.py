@@ -243,18 +243,89 @@ def test_a_picture_shows_the_robot(irb140):
     assert (close[..., 0] > 1.5 * close[..., 2] + 30).sum() > orange
 
 
-def test_a_failed_step_leaves_nothing_behind(irb140):
-    """Not even the wrench that came with a torque of the wrong shape."""
+def test_a_step_that_is_refused_leaves_nothing_behind(irb140):
+    """Neither the wrench that came with a wrong torque, nor the torque that came with a wrong wrench."""
+    push, turn, flat = np.full(6, 50.0), np.full(6, 500.0), np.zeros((3, 3))
+    refused = (
+        (np.zeros(5), push, None, "expected tau of shape"),
+        (np.full(6, np.nan), push, None, "expected tau to be finite"),
+        (np.full(6, np.inf), push, None, "expected tau to be finite"),
+        (turn, np.full(6, np.nan), None, "expected a finite wrench"),
+        (turn, np.zeros(3), None, "expected a finite wrench"),
+        (turn, push, flat, "T_flange_tool"),
+    )
     with Simulation(irb140) as simulation:
         after = []
-        for fails in (False, True):
+        for wrong in (None, *refused):
             simulation.reset(irb140.poses["test_1"])
-            if fails:
-                with pytest.raises(ValueError, match="expected tau of shape"):
-                    simulation.step(np.zeros(5), wrench=np.full(6, 50.0))
-                for wrong in (np.nan, np.inf):
-                    with pytest.raises(ValueError, match="expected tau to be finite"):
-                        simulation.step(np.full(6, wrong), wrench=np.full(6, 50.0))
+            if wrong is not None:
+                *arguments, told = wrong
+                with pytest.raises((ValueError, TwinError), match=told):
+                    simulation.step(*arguments)
             simulation.step(np.zeros(6))
             after.append(simulation.state()[1])
-    assert np.array_equal(*after)
+    for speeds in after[1:]:
+        np.testing.assert_array_equal(speeds, after[0])
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.zeros((2, 6), dtype=int),
+        np.zeros((2, 6), dtype=np.float32),
+        np.zeros((6, 2)),
+        np.zeros(12),
+        np.zeros((4, 6))[::2],
+        np.zeros((6, 2)).T,
+        np.broadcast_to(0.0, (2, 6)),
+        [0.0] * 12,
+    ],
+)
+def test_a_state_is_written_to_no_array_that_cannot_hold_it(irb140, out):
+    with Simulation(irb140) as simulation:
+        simulation.reset(np.ones(6))
+        with pytest.raises(ValueError, match=r"out to be a writable float64 array \(2, 6\) in one piece"):
+            simulation.state(out)
+        fit = np.zeros((2, 6))
+        assert simulation.state(fit) is fit
+        np.testing.assert_array_equal(fit[0], np.ones(6))
+
+
+@pytest.mark.parametrize(
+    ("size", "camera"),
+    [
+        ((-1, 10), {}),
+        ((10, 0), {}),
+        ((10**6, 10), {}),
+        ((10.5, 10), {}),
+        ((10, 10), {"distance": np.nan}),
+        ((10, 10), {"target": (0, np.inf, 0)}),
+        ((10, 10), {"target": (0, 0)}),
+    ],
+)
+def test_a_picture_that_cannot_be(irb140, size, camera):
+    with Simulation(irb140) as simulation:
+        for call in (simulation.picture, lambda *a, **c: simulation.pixels(np.zeros(3), *a, **c)):
+            with pytest.raises(ValueError, match="expected"):
+                call(*size, **camera)
+
+
+def test_a_joint_may_turn_without_end(load):
+    for kind in ("continuous", "revolute"):
+        robot = load(ROTOR.replace('"revolute"', f'"{kind}"')).with_gravity(WEIGHTLESS)
+        with Simulation(robot) as simulation:
+            for q in (999.9, 1e6, -1e6):
+                simulation.reset([q], [np.sign(q) * 50.0])
+                for _ in range(10):
+                    simulation.step(np.zeros(1))
+                assert simulation.state()[1] == np.sign(q) * 50.0
+                np.testing.assert_allclose(simulation.state()[0], q + np.sign(q) * 0.5, rtol=1e-14)
+
+
+def test_a_slide_may_go_without_end(load):
+    robot = load(ROTOR.replace('"revolute"', '"prismatic"')).with_gravity(WEIGHTLESS)
+    with Simulation(robot) as simulation:
+        simulation.reset([999.9], [50.0])
+        for _ in range(10):
+            simulation.step(np.zeros(1))
+        np.testing.assert_allclose(simulation.state()[:, 0], [1000.4, 50.0], rtol=1e-14)

@@ -152,7 +152,7 @@ def test_as_many_joints_as_pybullet_takes_and_no_more(tmp_path, rng):
         path.write_text(chain(n))
         robot = uncompiled(twin.load(path))
         if n > MOST_JOINTS:
-            with pytest.raises(RobotError, match="has 121 moving joints, PyBullet simulates at most 120"):
+            with pytest.raises(RobotError, match="has 122 moving joints, PyBullet simulates at most 121"):
                 Simulation(robot)
             continue
         q, qd = rng.uniform(-0.1, 0.1, (2, n))

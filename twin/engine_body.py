@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -23,8 +23,11 @@ from twin.moved_mass import require_moved_mass
 from twin.robot import Robot
 from twin.tree import body_of_parameters
 
-MOST_JOINTS = 120
-"""From 122 joints on PyBullet's states are wrong, and from 128 links on its calls fail."""
+if TYPE_CHECKING:
+    from trimesh import Trimesh
+
+MOST_JOINTS = 121
+"""PyBullet keeps 128 coordinates, 7 of them the base's: beyond, its states are wrong without a word."""
 
 MOST_COLOURS = 16
 """That PyBullet takes for one link."""
@@ -136,11 +139,13 @@ def _looks(client: Any, shapes: list[Shape], n: int, folder: Path) -> list[int]:
 
     numbers = []
     for link in range(-1, n):
-        coloured: dict[tuple[float, ...], list[Any]] = {}
+        coloured: dict[tuple[float, ...], list[Trimesh]] = {}
         for shape in (shape for shape in shapes if shape.link == link):
             room = len(coloured) < MOST_COLOURS or shape.color in coloured
             coloured.setdefault(shape.color if room else next(iter(coloured)), []).append(shape.mesh)
-        meshes = [(color, trimesh.util.concatenate(parts)) for color, parts in coloured.items()]
+        meshes: list[tuple[tuple[float, ...], Any]] = [
+            (color, trimesh.util.concatenate(parts)) for color, parts in coloured.items()
+        ]
         meshes.sort(key=lambda mesh: -mesh[1].area)
         files = [str(folder / f"{link}_{k}.stl") for k in range(len(meshes))]
         for file, (_, mesh) in zip(files, meshes, strict=True):
