@@ -13,6 +13,10 @@ from pathlib import Path
 
 from twin.errors import RobotError
 
+LARGEST = 20_000_000  # bytes
+MOST_LINKS = 500
+DEEPEST = 50
+
 NUMBERS = {
     "origin": {"xyz": 3, "rpy": 3},
     "axis": {"xyz": 3},
@@ -36,6 +40,8 @@ def read_document(path: Path) -> ET.Element:
     if not path.is_file():
         raise RobotError(f"no such robot file: {path}")
     try:
+        if path.stat().st_size > LARGEST:
+            raise RobotError(f"{path} is larger than the {LARGEST // 1_000_000} MB that are read of a URDF")
         root = _parsed(path.read_bytes())
     except OSError as error:
         raise RobotError(f"cannot read {path}: {error.strerror}") from error
@@ -43,6 +49,7 @@ def read_document(path: Path) -> ET.Element:
         raise RobotError(f"{path} is not well-formed XML: {error}") from error
     if root.tag != "robot":
         raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
+    _check_extent(path, root)
     for part in (*root.iterfind("link"), *root.iterfind("joint")):
         if part.get("name") == "":  # PyBullet ends the process
             raise RobotError(f"{path} has a <{part.tag}> with an empty name")
@@ -62,6 +69,18 @@ def _parsed(text: bytes) -> ET.Element:
             return ET.fromstring(tidy)
         except ET.ParseError:
             raise error from None  # what it says of lines holds for the file as it is
+
+
+def _check_extent(path: Path, root: ET.Element) -> None:
+    """Raise `RobotError` for what readers that call themselves do not survive, or that takes hours."""
+    links = sum(1 for _ in root.iterfind("link"))
+    if links > MOST_LINKS:
+        raise RobotError(f"{path} has {links} links, expected at most {MOST_LINKS}")
+    level, depth = [root], 0
+    while level:
+        level, depth = [element for above in level for element in above], depth + 1
+        if depth > DEEPEST:
+            raise RobotError(f"{path} has elements within elements more than {DEEPEST} deep")
 
 
 def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
