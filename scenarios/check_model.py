@@ -42,10 +42,10 @@ class Report:
         self.agreement: Agreement | None = None
         robot = self.check.robot
         if robot is not None and robot.has_inertia:
-            from scenarios.engine_agreement import agreement
+            from scenarios.engine_agreement import agreement_apart
 
             try:
-                self.agreement = agreement(robot)
+                self.agreement = agreement_apart(path)
             except TwinError as error:
                 self.findings.insert(0, Finding(ERROR, str(error).removeprefix(f"{path}: ")))
 
@@ -144,7 +144,9 @@ def joint_table(check: ModelCheck) -> Table:
         table.add_column(heading, justify="right")
     for joint in check.moving_joints:
         kind = f"{joint.kind}, passive" if joint.passive else joint.kind
-        table.add_row(joint.name, kind, joint.parent, joint.child, *_limits(joint))
+        # A plain string would be read as markup: a name may look like some.
+        names = (Text(name) for name in (joint.name, kind, joint.parent, joint.child))
+        table.add_row(*names, *_limits(joint))
     return table
 
 
@@ -166,7 +168,7 @@ def link_table(check: ModelCheck) -> Table:
         table.add_column(heading, justify="right")
     for link in check.massive_links:
         com, moments = (" ".join(f"{x:.4g}" for x in values) for values in (link.com, link.moments))
-        table.add_row(link.name, "-" if link.mass is None else f"{link.mass:.6g}", com, moments)
+        table.add_row(Text(link.name), "-" if link.mass is None else f"{link.mass:.6g}", com, moments)
     return table
 
 

@@ -5,14 +5,19 @@ Nothing is compiled: the model's kernels are run on numbers, for a robot that is
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scenarios.motion_range import finite_speed, random_positions
-from twin.errors import LimitError
+from twin.errors import LimitError, TwinError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +29,7 @@ TOP_SPEED = 10.0  # rad/s or m/s: a file's limit may be anything
 ACCELERATION = 50.0  # rad/s^2 or m/s^2: what the random torques are meant to do to every joint
 FAR = 20.0  # rad or m
 CLOSE = 1e-11
+PATIENCE = 300.0  # s
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,47 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
         step_limit=max(10 * CLOSE if robot.loops else CLOSE, np.finfo(float).eps * condition),
         pose_limit=1e-13 * max(1.0, lengths),
     )
+
+
+def agreement_apart(path: Path) -> Agreement:
+    """Compare them on the robot of a file, in a process of its own: a crash there is told like an error.
+
+    Raises:
+        TwinError: what `agreement` raises, or the process crashed or did not end within `PATIENCE`.
+    """
+    places = os.pathsep.join(os.path.abspath(place) for place in sys.path)
+    command = [sys.executable, "-c", f"from {__name__} import tell; tell()", str(path)]
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | {"PYTHONPATH": places},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise TwinError(f"{path}: the comparison with PyBullet did not end within {PATIENCE:g} s") from None
+    if done.returncode != 0:
+        raise TwinError(
+            f"{path}: the comparison with PyBullet crashed, its process ended with status {done.returncode}"
+        )
+    told = json.loads(done.stdout.splitlines()[-1])
+    if "error" in told:
+        raise TwinError(told["error"])
+    return Agreement(**told)
+
+
+def tell() -> None:
+    """Write the agreement of the robot of a file, the argument of this process, to standard output."""
+    from twin.loading import load
+
+    try:
+        told = asdict(agreement(load(sys.argv[1])))
+    except TwinError as error:
+        told = {"error": str(error)}
+    sys.stdout.write(f"\n{json.dumps(told)}\n")
 
 
 def _nearby(robot: Robot, q: NDArray) -> NDArray:

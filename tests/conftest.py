@@ -9,7 +9,7 @@ from tests.random_trees import interpreted
 
 os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
 
-NEEDED = {"display": "Xvfb", "valgrind": "valgrind"}
+NEEDED = {"display": "Xvfb", "valgrind": "valgrind", "locale": "localedef"}
 """The program without which tests of that mark are left out, which is said."""
 
 LEFT_OUT = [mark for mark, program in NEEDED.items() if not shutil.which(program)]

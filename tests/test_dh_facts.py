@@ -7,6 +7,7 @@ import pytest
 import twin
 from twin.errors import RobotError
 from urdf import dh_facts
+from urdf.schema import FactsError, tomllib
 
 TEXT = """
 name = "arm"
@@ -129,3 +130,27 @@ def test_committed_tables_are_named_as_their_folders(name):
     file = twin.load(name).file
     assert file is not None
     assert dh_facts.read(file)["name"] == file.parent.name == name
+
+
+@pytest.mark.parametrize("wrong", ["{ a = 1 }", "[1]", "3", "true", "nan", "1" + "0" * 400, "[[]]", '""'])
+@pytest.mark.parametrize("key", ["name", "title", "source", "dh", "kinds", "d", "names", "mass", "com", "1"])
+def test_whatever_stands_at_a_key_is_told_in_a_sentence(key, wrong):
+    """Or is right: `d = [1]` is, of a table of one row."""
+    facts = tomllib.loads(
+        """name = "arm"
+        title = "an arm"
+        source = "nowhere"
+        dh = { theta0_deg = [0], d = [0], a = [0], alpha_deg = [0], kinds = ["revolute"], source = "x" }
+        joints = { names = ["one"], source = "x" }
+        links = { source = "x" }
+        link.1 = { mass = 1, com = [0, 0, 0] }"""
+    )
+    dh_facts.check(facts)
+    link = facts["link"]
+    tables = (facts, facts["dh"], facts["joints"], link, link["1"])
+    next(table for table in tables if key in table)[key] = tomllib.loads(f"value = {wrong}")["value"]
+    if (key, wrong) in (("d", "[1]"), ("mass", "3")):
+        dh_facts.check(facts)
+    else:
+        with pytest.raises(FactsError):
+            dh_facts.check(facts)

@@ -9,11 +9,11 @@ import twin
 from tests.dh_tables import MIXED, dh_product, plain, random_robot
 from tests.peers import Pinocchio, largest_relative_error, one_step
 from tests.random_trees import interpreted
+from tests.urdf_writer import urdf_of_tree
 from twin.dh_robots import LinkBody, dh_robot
 from twin.engine import Simulation
 from twin.errors import RobotError
 from twin.robot import DH, Payload
-from twin.urdf_writer import urdf_of_tree
 
 TABLE = DH(*np.zeros((4, 2)))
 TENSOR = np.diag([1.0, 2.0, 2.5])

@@ -96,7 +96,15 @@ def test_json_elsewhere_is_refused_first(write, capsys):
     assert "there is no folder /nowhere" in capsys.readouterr().err
 
 
-def test_a_disagreement_is_wrong(write, monkeypatch, capsys):
+@pytest.fixture
+def here(monkeypatch):
+    """Engine and model are compared in this process, where the comparison can be tampered with."""
+    monkeypatch.setattr(
+        engine_agreement, "agreement_apart", lambda path: engine_agreement.agreement(twin.load(path))
+    )
+
+
+def test_a_disagreement_is_wrong(write, here, monkeypatch, capsys):
     """As if the engine had twice the gravity."""
     measure = engine_agreement._in_engine
     heavy = (0, 0, -19.62)
@@ -109,7 +117,7 @@ def test_a_disagreement_is_wrong(write, monkeypatch, capsys):
     assert "nothing to remark, and PyBullet disagrees: something is WRONG" in printed
 
 
-def test_an_engine_that_is_not_itself_is_wrong(write, monkeypatch):
+def test_an_engine_that_is_not_itself_is_wrong(write, here, monkeypatch):
     """As if another engine had another robot."""
     measure, seen = engine_agreement._in_engine, []
 
@@ -123,16 +131,47 @@ def test_an_engine_that_is_not_itself_is_wrong(write, monkeypatch):
     assert len(seen) == 2
 
 
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        (
+            "import os; os.kill(os.getpid(), 9)",
+            "crashed, its process ended with status -",
+        ),
+        ("import time; time.sleep(60)", "did not end within 2 s"),
+    ],
+)
+def test_a_comparison_that_crashes_or_hangs_is_a_finding(write, tmp_path, monkeypatch, capsys, does, told):
+    (tmp_path / "sitecustomize.py").write_text(does)  # which the other process runs as it starts
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(engine_agreement, "PATIENCE", 2.0)
+    assert main(["check-model", str(write(SOUND))]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"error: the comparison with PyBullet {told}" in printed
+    assert "something is WRONG" in printed
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(write, capsys):
+    text = SOUND
+    for name, odd in (("turn", "[red]turn[/x]"), ("one", "[/]one"), ("arm", "[b]arm")):
+        text = text.replace(f'"{name}"', f'"{odd}"')
+    assert main(["check-model", str(write(text))]) == 0
+    printed = capsys.readouterr().out
+    for name in ("[red]turn[/x]", "[/]one", "[b]arm"):
+        assert name in printed
+
+
 def test_links_of_a_table_have_their_moments_about_their_centres():
     parts = check_model(twin.load("two_link").file).parts
     np.testing.assert_allclose(parts.links[2].moments, [0, 1 / 12, 1 / 12], atol=1e-16)
     np.testing.assert_allclose(parts.links[2].com, [0.5, 0, 0], atol=1e-16)
 
 
-def test_what_pybullet_cannot_load_is_an_error(write):
-    report = Report(write(SOUND.replace('<box size="0.3 0.1 0.1"/>', '<mesh filename="one.stl"/>')))
+def test_what_cannot_be_simulated_is_an_error(write):
+    text = SOUND.replace('<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>')
+    report = Report(write(text))
     assert not report.holds
-    assert "PyBullet cannot load it" in report.findings[0].text
+    assert "there is no mesh file one.stl" in report.findings[0].text
 
 
 def test_ranges_without_meaning_are_not_gone_through(write):
@@ -208,7 +247,7 @@ def test_files_of_others_leave_no_traceback(path):
         "quadruped/spirit40.urdf": True,
         "laikago/laikago_toes_zup_lores.urdf": True,
         "differential/diff_ring.urdf": False,  # gears far denser than lead
-        "kuka_iiwa/model_for_sdf.urdf": False,  # meshes that are not there
+        "kuka_iiwa/model_for_sdf.urdf": True,  # collision meshes are not there, of which it warns
         "xarm/xarm6_robot.urdf": False,  # inertias that no body can have
     }.items(),
 )

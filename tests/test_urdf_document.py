@@ -132,3 +132,28 @@ def test_all_faults_are_found_at_once(path):
     ]
     path.write_text(TEXT, encoding="utf-8")
     assert faults(path) == []
+
+
+@pytest.mark.parametrize("text", ["2\u00a0", "\u0662", "1_0", "2,5", "0x2"])
+def test_numbers_that_not_all_readers_understand_are_refused(path, text):
+    """Python reads the first three, C the last."""
+    path.write_text(TEXT.replace('value="2"', f'value="{text}"'), encoding="utf-8")
+    with pytest.raises(RobotError, match=r"link 'one' has <mass value=.*>, expected a number"):
+        twin.load(path)
+
+
+@pytest.mark.parametrize("where", ["<mass", "<box", "</robot>"])
+def test_elements_as_deep_as_no_file_has_them_are_refused(path, where):
+    deep = "<a>" * 200_000 + "</a>" * 200_000
+    path.write_text(TEXT.replace(where, deep + where), encoding="utf-8")
+    with pytest.raises(RobotError, match="has elements within elements more than 50 deep"):
+        twin.load(path)
+
+
+def test_files_that_would_take_hours_are_refused(path, monkeypatch):
+    path.write_text(TEXT.replace("</robot>", '<link name="x"/>' * 600 + "</robot>"), encoding="utf-8")
+    with pytest.raises(RobotError, match="has 602 links, expected at most 500"):
+        twin.load(path)
+    monkeypatch.setattr("twin.urdf_document.LARGEST", 1000)
+    with pytest.raises(RobotError, match="is larger than the 0 MB"):
+        twin.load(path)

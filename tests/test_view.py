@@ -1,11 +1,10 @@
-"""Pictures: the camera's geometry, and cylinders that look round."""
+"""Pictures: the camera's geometry, and cylinders that are as large as they are."""
 
 import numpy as np
 import pytest
 
 import twin
 from twin.engine import Simulation
-from twin.round_shapes import unit_cylinder, with_round_cylinders
 
 BALL = """<robot name="ball"><link name="base"/>
 <link name="tip"><inertial><mass value="1"/>
@@ -45,11 +44,3 @@ def test_a_cylinder_is_drawn_as_large_as_it_is(tmp_path):
         centre = simulation.pixels([0.3, 0.2, 0.55], 600, 600, **camera)
     radius = np.linalg.norm(edge - centre)
     assert area == pytest.approx(np.pi * radius**2, rel=0.01)
-
-
-def test_only_what_is_seen_changes(tmp_path, irb140):
-    text = irb140.urdf.read_text()
-    drawn = with_round_cylinders(text, tmp_path)
-    assert (tmp_path / "cylinder.obj").read_text() == unit_cylinder()
-    assert drawn.count("<cylinder") == text.count("<cylinder") - drawn.count("<mesh") > 0
-    assert drawn.count("<inertial") == text.count("<inertial")

@@ -10,27 +10,23 @@ The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + d
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin import engine_loops, view
+from twin import engine_body, engine_loops, view
 from twin.batch import joint_vector
 from twin.engine_settings import remove_hidden_physics
-from twin.engine_state import finite_list, inertial_frame, link_pose, state_reader
-from twin.engine_urdf import engine_urdf
-from twin.errors import Closed, RobotError, TwinError
+from twin.engine_state import checked_out, finite_list, inertial_frame, link_pose, state_reader
+from twin.errors import Closed, TwinError
 from twin.kinematics import tool_pose as checked_tool
 from twin.limits import check_folding
 from twin.pace import Pace
 from twin.robot import Robot
-from twin.round_shapes import with_round_cylinders
 from twin.silence import silence
 from twin.window import Window
 
@@ -76,6 +72,7 @@ class Simulation(AbstractContextManager):
         self.robot = robot
         self.time_step = float(time_step)
         self.loop_gap = 0.0
+        self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
         self._window = Window() if gui else None
         self._pace = Pace(self.time_step) if (gui if real_time is None else real_time) else None
         self._client = self._connected()
@@ -104,10 +101,11 @@ class Simulation(AbstractContextManager):
             client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 0)  # until all is in place
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
-        self._body = self._loaded()
-        joints = range(client.getNumJoints(self._body))
-        names = [client.getJointInfo(self._body, index)[1].decode() for index in joints]
-        self._joints = [names.index(name) for name in self.robot.tree.names]
+        try:
+            with silence():
+                self._body, self._joints = engine_body.create(client, self.robot)
+        except pybullet.error as error:
+            raise TwinError(f"PyBullet does not take robot {self.robot.name!r} ({error})") from error
         self._motors = [self._joints[i] for i in self.robot.driven]
         self._by_index = np.argsort(self._joints)
         self._flange_link = self._joints[self.robot.tree.flange_joint]
@@ -128,20 +126,6 @@ class Simulation(AbstractContextManager):
         if self._window:
             view.furnish_window(client, self._body)
             client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
-
-    def _loaded(self) -> int:
-        """Load the URDF from a temporary file."""
-        with tempfile.TemporaryDirectory() as folder, silence():
-            path = Path(folder) / "robot.urdf"
-            path.write_text(with_round_cylinders(engine_urdf(self.robot), path.parent), encoding="utf-8")
-            try:
-                # Without the flag inertias are made up from the collision shapes.
-                flags = pybullet.URDF_USE_INERTIA_FROM_FILE
-                return self._client.loadURDF(str(path), useFixedBase=True, flags=flags)
-            except pybullet.error as error:
-                raise RobotError(
-                    f"{self.robot.urdf or self.robot.name}: PyBullet cannot load it ({error})"
-                ) from error
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
         """Put the robot somewhere.
@@ -169,9 +153,12 @@ class Simulation(AbstractContextManager):
         """Joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
 
         Args:
-            out: (2, n) filled and returned, if given.
+            out: (2, n) filled and returned, if given: of float64, in one piece, writable.
         """
-        out = np.empty((2, self.robot.n)) if out is None else out
+        if out is None:
+            out = np.empty((2, self.robot.n))
+        elif out is not self._known_out:
+            self._known_out = checked_out(out, self.robot.n)
         try:
             self._unpack(self._read(self._motors), out)
         except pybullet.error as error:
@@ -191,13 +178,16 @@ class Simulation(AbstractContextManager):
         Raises:
             LoopError: a closed loop came open.
             LimitError: a closed loop folds.
+            ValueError: an argument of the wrong shape, or not finite; no step is made.
         """
         if self._window is not None and self._window.lost:
             raise self._failure()
+        # Looked at first: what was applied for a step that is not made would act in the next one.
+        push = None if wrench is None else self._checked_push(wrench, T_flange_tool)
         try:
-            self._apply(forces=finite_list(tau))
-            if wrench is not None:  # last, for a force stays with the link until the next step
-                self._push(wrench, T_flange_tool)
+            self._apply(forces=finite_list(self.robot, tau))
+            if push is not None:
+                self._push(*push)
             self._advance()
         except (pybullet.error, TypeError) as error:
             joint_vector(self.robot, "tau", tau)  # the likely cause
@@ -208,16 +198,20 @@ class Simulation(AbstractContextManager):
         if self._pace is not None:
             self._pace.wait()
 
-    def _push(self, wrench: ArrayLike, T_flange_tool: ArrayLike | None) -> None:
-        """Act on the flange's link with a wrench at the tool, for the next step."""
+    def _checked_push(
+        self, wrench: ArrayLike, T_flange_tool: ArrayLike | None
+    ) -> tuple[list[float], list[float], list[float]]:
+        """A wrench's force and torque, and the point (3,) that they act at, as PyBullet takes them."""
         F = np.asarray(wrench, dtype=np.float64)
         if F.shape != (6,) or not np.all(np.isfinite(F)):
             raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
-        where = self.tool_pose(T_flange_tool)[:3, 3].tolist()
-        self._client.applyExternalForce(
-            self._body, self._flange_link, F[:3].tolist(), where, pybullet.WORLD_FRAME
-        )
-        self._client.applyExternalTorque(self._body, self._flange_link, F[3:].tolist(), pybullet.WORLD_FRAME)
+        return F[:3].tolist(), F[3:].tolist(), self.tool_pose(T_flange_tool)[:3, 3].tolist()
+
+    def _push(self, force: list[float], torque: list[float], where: list[float]) -> None:
+        """Act on the flange's link in the next step."""
+        frame = pybullet.WORLD_FRAME
+        self._client.applyExternalForce(self._body, self._flange_link, force, where, frame)
+        self._client.applyExternalTorque(self._body, self._flange_link, torque, frame)
 
     def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Pose (4, 4) `T_base_tool` as the engine has it."""

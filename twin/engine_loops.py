@@ -21,7 +21,7 @@ LARGEST_GAP = 1e-9
 
 LARGEST_FORCE = 1e9  # N: more than any loop needs
 
-CORRECTION = 0.01
+CORRECTION = 0.005
 """What part of a gap the engine takes back in a step. Each step rounds the gap anew by 1e-16 m, and taking
 that back at PyBullet's own 0.2 shows as 1e-12 rad/s in the speeds; with 0 the gap wanders off slowly."""
 

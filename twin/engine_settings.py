@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-FREE = 1e3  # rad or m: a joint range that nothing reaches
 UNCLAMPED = 1e9  # rad/s or m/s
 
 
 def remove_hidden_physics(client: Any, body: int, joints: Sequence[int]) -> None:
-    """Take away damping, clamped speeds, stops and motors: everything that the model does not have.
+    """Take away damping, clamped speeds and motors: everything that the model does not have.
 
     Args:
         client: PyBullet's world.
@@ -21,9 +20,6 @@ def remove_hidden_physics(client: Any, body: int, joints: Sequence[int]) -> None
         # Links are slowed by 0.04 /s unless told otherwise, and joints cannot exceed 100 rad/s.
         client.changeDynamics(body, link, linearDamping=0, angularDamping=0, jointDamping=0)
         client.changeDynamics(body, link, maxJointVelocity=UNCLAMPED)
-        # Limits stop a joint even under torque control.  They are lifted in a call of their own: together
-        # with some other changes, maxJointVelocity for one, this one is ignored.
-        client.changeDynamics(body, link, jointLowerLimit=-FREE, jointUpperLimit=FREE)
     # Every joint starts with a motor that brakes it.
     free = [0.0] * len(joints)
     client.setJointMotorControlArray(body, joints, client.VELOCITY_CONTROL, forces=free)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.batch import joint_vector
+from twin.robot import Robot
 from twin.rotations import pose_matrix
 
 
@@ -25,9 +27,27 @@ def state_reader(n: int) -> Callable[[Sequence[Any], np.ndarray], None]:
     return made["read"]
 
 
-def finite_list(tau: ArrayLike) -> list[float]:
+def checked_out(out: np.ndarray, n: int) -> np.ndarray:
+    """The array that `state_reader` writes to.
+
+    Raises:
+        ValueError: it would be written past, or as something else than numbers of float64.
+    """
+    if not (
+        isinstance(out, np.ndarray)
+        and out.shape == (2, n)
+        and out.dtype == np.float64
+        and out.flags.c_contiguous
+        and out.flags.writeable
+    ):
+        told = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out)
+        raise ValueError(f"expected out to be a writable float64 array (2, {n}) in one piece, got {told}")
+    return out
+
+
+def finite_list(robot: Robot, tau: ArrayLike) -> list[float]:
     """Torques as PyBullet takes them; a `TypeError`, as it raises for others, where they are not finite."""
-    forces = np.asarray(tau).tolist()
+    forces = (tau if type(tau) is np.ndarray else joint_vector(robot, "tau", tau)).tolist()
     if not isfinite(sum(forces)):
         raise TypeError
     return forces

@@ -13,11 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.engine_urdf import found
+from twin.link_shapes import found
 from twin.robot import Robot
 from twin.shape_extents import Extent, shape_extent
+from twin.tree import body_of_parameters
 from twin.urdf_document import read_document
 from twin.urdf_file import parsed
+
+BASE = "base_link"
+"""What the base of a robot that has no URDF is called."""
 
 
 class JointPart(NamedTuple):
@@ -148,18 +152,12 @@ def urdf_parts(path: Path) -> Parts:
 
 def tree_parts(robot: Robot) -> Parts:
     """The parts of a robot that has no URDF, by its tree."""
-    from twin.urdf_writer import BASE
-
     tree = robot.tree
     names = [BASE, *tree.links]
     links = [LinkPart(BASE, 0.0, np.zeros(3), np.zeros((3, 3)))]
     joints = []
     for i, row in enumerate(tree.inertias):
-        mass, h = float(row[0]), row[1:4]
-        com = h / mass if mass > 0 else np.zeros(3)
-        xx, yy, zz, xy, xz, yz = row[4:]
-        tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        tensor -= mass * (np.dot(com, com) * np.eye(3) - np.outer(com, com))
+        mass, com, tensor = body_of_parameters(row)
         links.append(LinkPart(tree.links[i], mass if robot.has_inertia else None, com, tensor))
         values = (robot.q_min[i], robot.q_max[i], robot.qd_max[i], robot.tau_max[i])
         low, high, speed, effort = (float(value) if np.isfinite(value) else None for value in values)

@@ -121,6 +121,15 @@ def inertial_parameters(mass: float, com: FloatArray, inertia: FloatArray) -> Fl
     return np.array([mass, *(mass * com), I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
 
 
+def body_of_parameters(parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Mass, centre of mass (3,) and tensor about it (3, 3) of (10,) inertial parameters; the way back."""
+    mass, h = float(parameters[0]), parameters[1:4]
+    xx, yy, zz, xy, xz, yz = parameters[4:]
+    com = h / mass if mass > 0 else np.zeros(3)
+    about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return mass, com, about_origin - mass * (np.dot(com, com) * np.eye(3) - np.outer(com, com))
+
+
 def transformed_parameters(parameters: FloatArray, T: FloatArray) -> FloatArray:
     """The same body's (10,) inertial parameters in a frame in which its own frame has the pose `T` (4, 4)."""
     mass, h = parameters[0], parameters[1:4]
@@ -137,8 +146,7 @@ def transformed_parameters(parameters: FloatArray, T: FloatArray) -> FloatArray:
 def possible_moments(moments: np.ndarray) -> np.ndarray:
     """Principal moments (3,), in [kg m^2], moved to where a body can have them if rounding took them beyond.
 
-    A rod or a plate is at the edge of the triangle inequality.  One bit beyond it PyBullet sets the whole
-    inertia to zero, with no more than a warning.
+    A rod or a plate is at the edge of the triangle inequality, and printed digits may lie beyond it.
     """
     moments = np.maximum(moments, 0.0)
     largest = int(np.argmax(moments))

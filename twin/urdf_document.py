@@ -13,6 +13,10 @@ from pathlib import Path
 
 from twin.errors import RobotError
 
+LARGEST = 20_000_000  # bytes
+MOST_LINKS = 500
+DEEPEST = 50
+
 NUMBERS = {
     "origin": {"xyz": 3, "rpy": 3},
     "axis": {"xyz": 3},
@@ -36,6 +40,8 @@ def read_document(path: Path) -> ET.Element:
     if not path.is_file():
         raise RobotError(f"no such robot file: {path}")
     try:
+        if path.stat().st_size > LARGEST:
+            raise RobotError(f"{path} is larger than the {LARGEST // 1_000_000} MB that are read of a URDF")
         root = _parsed(path.read_bytes())
     except OSError as error:
         raise RobotError(f"cannot read {path}: {error.strerror}") from error
@@ -43,6 +49,7 @@ def read_document(path: Path) -> ET.Element:
         raise RobotError(f"{path} is not well-formed XML: {error}") from error
     if root.tag != "robot":
         raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
+    _check_extent(path, root)
     for part in (*root.iterfind("link"), *root.iterfind("joint")):
         if part.get("name") == "":  # PyBullet ends the process
             raise RobotError(f"{path} has a <{part.tag}> with an empty name")
@@ -64,15 +71,24 @@ def _parsed(text: bytes) -> ET.Element:
             raise error from None  # what it says of lines holds for the file as it is
 
 
+def _check_extent(path: Path, root: ET.Element) -> None:
+    """Raise `RobotError` for what readers that call themselves do not survive, or that takes hours."""
+    links = sum(1 for _ in root.iterfind("link"))
+    if links > MOST_LINKS:
+        raise RobotError(f"{path} has {links} links, expected at most {MOST_LINKS}")
+    level, depth = [root], 0
+    while level:
+        level, depth = [element for above in level for element in above], depth + 1
+        if depth > DEEPEST:
+            raise RobotError(f"{path} has elements within elements more than {DEEPEST} deep")
+
+
 def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
     for name, count in NUMBERS.get(str(element.tag), {}).items():
         text = element.get(name)
         if text is None:
             continue
-        try:
-            numbers = [float(word) for word in text.split()]
-        except ValueError:
-            numbers = []
+        numbers = words_as_numbers(text)
         missing = element.tag == "inertia" and any(map(math.isnan, numbers))  # urchin: "not symmetric"
         if len(numbers) != count or missing:
             expected = "a number" if count == 1 else f"{count} numbers"
@@ -80,6 +96,19 @@ def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
                 f"{path} cannot be read as a URDF: {owner.tag} {owner.get('name')!r} has "
                 f"<{element.tag} {name}={text!r}>, expected {expected}"
             )
+
+
+def words_as_numbers(text: str) -> list[float]:
+    """The numbers of an attribute, as every reader of URDFs understands them; none if a word is no number.
+
+    Python's `float` takes more than C's: digits of other scripts, underscores, spaces that are not ASCII.
+    """
+    if not (text.isascii() and "_" not in text):
+        return []
+    try:
+        return [float(word) for word in text.split()]
+    except ValueError:
+        return []
 
 
 def check_connections(path: Path, root: ET.Element) -> None:

@@ -38,6 +38,22 @@ class UrdfModel(NamedTuple):
     tau_max: np.ndarray
 
 
+class PlacedLink(NamedTuple):
+    """A link of the file: the index of the moving joint that carries it, -1 for none, and its pose there."""
+
+    name: str
+    index: int
+    T: np.ndarray
+
+
+class MovingJoint(NamedTuple):
+    """A joint that moves, as urchin read it: the index of the one that carries it, and its pose there."""
+
+    said: Any
+    parent: int
+    T: np.ndarray
+
+
 def read_urdf(path: Path) -> UrdfModel:
     """Read and check a URDF.
 
@@ -50,52 +66,59 @@ def read_urdf(path: Path) -> UrdfModel:
     root = read_document(path)
     document = parsed(path, root)
     _check_joints(path, root)
-    joints_of: dict[str, list[Any]] = {}
-    for joint in document.joints:
-        joints_of.setdefault(joint.parent, []).append(joint)
-    moved = {joint.child for joint in document.joints if joint.joint_type != "fixed"}
+    links, moving = placed_links(path, document)
+    if not moving:
+        raise RobotError(f"{path}: no joint moves; at least one must be revolute, continuous or prismatic")
     stated = {link.get("name") for link in root.iterfind("link") if link.find("inertial") is not None}
-
-    moving: list[Any] = []
-    parents: list[int] = []
-    offsets: list[np.ndarray] = []
-    inertias: list[np.ndarray] = []
-    frames: list[tuple[str, int, np.ndarray, int]] = []  # link, its tree index, pose there, moving depth
-
-    def visit(link: str, index: int, T: np.ndarray, depth: int) -> None:
-        frames.append((link, index, T, depth))
+    moved = {joint.said.child for joint in moving}
+    inertias = np.zeros((len(moving), 10))
+    for link, index, T in links:
         if link in stated:
             body = _body(path, document.link_map[link], moved=link in moved)
             if index >= 0:
                 inertias[index] += transformed_parameters(body, T)
-        for joint in joints_of.get(link, []):
-            T_joint = T @ _origin(path, joint)
-            if joint.joint_type == "fixed":
-                visit(joint.child, index, T_joint, depth)
-            else:
-                moving.append(joint)
-                parents.append(index)
-                offsets.append(T_joint)
-                inertias.append(np.zeros(10))
-                visit(joint.child, len(moving) - 1, np.eye(4), depth + 1)
-
-    visit(document.base_link.name, -1, np.eye(4), 0)
-    if not moving:
-        raise RobotError(f"{path}: no joint moves; at least one must be revolute, continuous or prismatic")
-    _, flange_joint, T_joint_flange, _ = max(frames, key=lambda frame: (frame[0] == "tool0", frame[3]))
-    limits = np.array([_limits(path, joint) for joint in moving])
+    # How many joints carry each joint; the base, of index -1, is the last.
+    depths = [0] * (len(moving) + 1)
+    for index, joint in enumerate(moving):
+        depths[index] = depths[joint.parent] + 1
+    _, flange_joint, T_joint_flange = max(links, key=lambda link: (link.name == "tool0", depths[link.index]))
+    joints = [joint.said for joint in moving]
+    limits = np.array([_limits(path, joint) for joint in joints])
     tree = Tree(
-        names=tuple(joint.name for joint in moving),
-        links=tuple(joint.child for joint in moving),
-        kinds=tuple(MOVING[joint.joint_type] for joint in moving),
-        parents=tuple(parents),
-        T_parent_joint=frozen(offsets),
-        axes=frozen([_axis(path, joint) for joint in moving]),
+        names=tuple(joint.name for joint in joints),
+        links=tuple(joint.child for joint in joints),
+        kinds=tuple(MOVING[joint.joint_type] for joint in joints),
+        parents=tuple(joint.parent for joint in moving),
+        T_parent_joint=frozen([joint.T for joint in moving]),
+        axes=frozen([_axis(path, joint) for joint in joints]),
         inertias=frozen(inertias),
         flange_joint=flange_joint,
         T_joint_flange=frozen(T_joint_flange),
     )
     return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T))
+
+
+def placed_links(path: Path, document: Any) -> tuple[list[PlacedLink], list[MovingJoint]]:
+    """The links of a document, parents first, and its moving joints: what is fixed together moves as one.
+
+    Raises:
+        RobotError: the origin of a joint is not finite.
+    """
+    joints_of: dict[str, list[Any]] = {}
+    for joint in document.joints:
+        joints_of.setdefault(joint.parent, []).append(joint)
+    links: list[PlacedLink] = []
+    moving: list[MovingJoint] = []
+    waiting: list[tuple[str, Any, int, np.ndarray]] = [(document.base_link.name, None, -1, np.eye(4))]
+    while waiting:  # a loop, for a chain may be longer than Python's calls may be deep
+        link, joint, index, T = waiting.pop()
+        if joint is not None and joint.joint_type != "fixed":
+            moving.append(MovingJoint(joint, index, T))
+            index, T = len(moving) - 1, np.eye(4)
+        links.append(PlacedLink(link, index, T))
+        carried = reversed(joints_of.get(link, []))
+        waiting += [(joint.child, joint, index, T @ _origin(path, joint)) for joint in carried]
+    return links, moving
 
 
 def faults(path: Path) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+LARGEST = 4096  # pixels of a picture's side: PyBullet ends the process over sizes that it cannot take
 YAW_DEG, PITCH_DEG = 50.0, -20.0
 WINDOW_NEARER = 0.42  # its angle of view is wider than a picture's
 MARGIN = 0.05  # of half the window, which a path leaves free at its edges
@@ -90,7 +91,21 @@ def matrices(
         pitch_deg: negative looks down, in [degrees].
         distance: of the camera from the target, in [m]; by default the whole robot is in view.
         target: (3,) what the camera looks at, base frame, in [m]; the robot's middle by default.
+
+    Raises:
+        ValueError: a size beyond `LARGEST`, or a number that is not finite.
     """
+    for what, size in (("width", width), ("height", height)):
+        if not (isinstance(size, int | np.integer) and 1 <= size <= LARGEST):
+            raise ValueError(f"expected a {what} of 1 to {LARGEST} pixels, got {size!r}")
+    numbers = [
+        yaw_deg,
+        pitch_deg,
+        *([] if distance is None else [distance]),
+        *([] if target is None else target),
+    ]
+    if not np.all(np.isfinite(numbers)) or not (target is None or len(target) == 3):
+        raise ValueError(f"expected finite angles, distance and target (3,) of a camera, got {numbers}")
     centre, away = framing(client, body)
     view = client.computeViewMatrixFromYawPitchRoll(
         centre if target is None else list(target),

@@ -31,6 +31,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "links?": {"source": "text"},
     "link.*?": {"mass?": "number", "com?": 3, "inertia?": 6},
 }
+KEYS = {key.rstrip("?") for key in TABLES[""]}
 KINDS = ("revolute", "prismatic")
 
 
@@ -43,7 +44,7 @@ def check(facts: dict[str, Any]) -> None:
     """Raise `FactsError` unless every table has its keys, every value its kind, and all fit together."""
     groups = {pattern.replace(".*", ""): "table" for pattern in TABLES if pattern}
     check_keys("", facts, {**TABLES[""], **groups})
-    check_values("", {key: facts[key] for key in facts if not isinstance(facts[key], dict)}, TABLES[""], 0)
+    check_values("", {key: facts[key] for key in facts if key in KEYS}, TABLES[""], 0)
     if not NAME.fullmatch(facts["name"]):
         raise FactsError(f"expected a name of letters, digits and _, got {facts['name']!r}")
     check_keys("dh", facts["dh"], TABLES["dh"])

@@ -151,4 +151,9 @@ def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colore
 
 def is_number(value: Any) -> bool:
     """Whether `value` is a finite number (TOML's `true` is not, though Python counts it as 1)."""
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that is larger than any float
+        return False

@@ -1,8 +1,4 @@
-"""Writes URDF: single elements, and the whole file of a robot that has none.
-
-Numbers are written so that they read back to the same bits, tensors in principal axes: PyBullet itself
-diagonalises to 1e-8 only.
-"""
+"""Writes the URDF of a robot that has none, for other libraries to read: numbers to the same bits."""
 
 from __future__ import annotations
 
@@ -11,17 +7,15 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from twin.robot import Robot
-from twin.tree import Tree, possible_moments
+from twin.tree import Tree, body_of_parameters, possible_moments
 
 BASE = "base_link"
-SLENDER = 0.04
-"""Thickness of the sticks that stand for the links of a robot without shapes, as a part of the longest."""
 
 
 def urdf_of_tree(robot: Robot) -> str:
     """Write the URDF of a robot, without its payload, from its tree.
 
-    A link looks like sticks from its joint to what it carries; the flange is the link `tool0`.
+    The flange is the link `tool0`.
 
     Args:
         robot: any; its limits are written where they are finite.
@@ -32,22 +26,14 @@ def urdf_of_tree(robot: Robot) -> str:
     robot.require_inertia()
     tree = robot.tree if robot.bare is None else robot.bare
     root = ET.Element("robot", name=robot.name)
-    carried: dict[int, list[np.ndarray]] = {i: [] for i in range(-1, tree.n)}
-    for i in range(tree.n):
-        carried[tree.parents[i]].append(tree.T_parent_joint[i][:3, 3])
-    carried[tree.flange_joint].append(tree.T_joint_flange[:3, 3])
-    thick = SLENDER * max(float(np.linalg.norm(end)) for ends in carried.values() for end in ends)
     for i in range(-1, tree.n):
         link = ET.SubElement(root, "link", name=_link_name(tree, i))
         link.append(_body(tree.inertias[i]) if i >= 0 else _frame())
-        for end in carried[i]:
-            if np.linalg.norm(end) > thick:
-                link.append(_stick(end, thick))
     for i in range(tree.n):
         root.append(_joint(robot, tree, i))
     ET.SubElement(root, "link", name="tool0").append(_frame())
     name = "joint_tool"
-    while name in tree.names:  # which PyBullet would not survive
+    while name in tree.names:
         name += "_"
     flange = ET.SubElement(root, "joint", name=name, type="fixed")
     _join(flange, _link_name(tree, tree.flange_joint), "tool0", tree.T_joint_flange)
@@ -60,11 +46,8 @@ def _link_name(tree: Tree, i: int) -> str:
 
 def _body(parameters: np.ndarray) -> ET.Element:
     """The `<inertial>` of (10,) inertial parameters about the link's origin."""
-    mass, h = float(parameters[0]), parameters[1:4]
-    xx, yy, zz, xy, xz, yz = parameters[4:]
-    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    com = h / mass if mass > 0 else np.zeros(3)
-    moments, axes = np.linalg.eigh(tensor - mass * (np.dot(com, com) * np.eye(3) - np.outer(com, com)))
+    mass, com, tensor = body_of_parameters(parameters)
+    moments, axes = np.linalg.eigh(tensor)
     return inertial(mass, com, axes * np.sign(np.linalg.det(axes)), possible_moments(moments))
 
 
@@ -95,17 +78,6 @@ def _join(joint: ET.Element, parent: str, child: str, T: np.ndarray) -> None:
     ET.SubElement(joint, "parent", link=parent)
     ET.SubElement(joint, "child", link=child)
     ET.SubElement(joint, "origin", xyz=numbers_text(T[:3, 3]), rpy=numbers_text(rpy_from_matrix(T[:3, :3])))
-
-
-def _stick(end: np.ndarray, thick: float) -> ET.Element:
-    """A `<visual>`: a cylinder from the link's origin to the point `end` (3,)."""
-    visual = ET.Element("visual")
-    pitch, yaw = np.arctan2(np.hypot(end[0], end[1]), end[2]), np.arctan2(end[1], end[0])
-    ET.SubElement(visual, "origin", xyz=numbers_text(end / 2), rpy=numbers_text([0.0, pitch, yaw]))
-    geometry = ET.SubElement(visual, "geometry")
-    length = float(np.linalg.norm(end))
-    ET.SubElement(geometry, "cylinder", radius=repr(thick / 2), length=repr(length))
-    return visual
 
 
 def inertial(mass: float, com: np.ndarray, axes: np.ndarray, moments: np.ndarray) -> ET.Element:

@@ -1,0 +1,47 @@
+"""A process whose locale writes numbers with a comma: C libraries then read "0.5" as 0."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.locale
+
+SCRIPT = """
+import locale
+locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+assert locale.localeconv()["decimal_point"] == ","
+import numpy as np
+import twin
+from twin.engine import Simulation
+from twin.uncompiled import uncompiled
+
+robot = uncompiled(twin.load("irb140"))
+q = np.linspace(0.1, 0.6, 6)
+with Simulation(robot) as simulation:
+    simulation.reset(q)
+    T = simulation.tool_pose()
+    seen = (simulation.picture(64, 48) < 255).any(axis=2).sum()
+    simulation.step(np.ones(6))
+    speeds = simulation.state()[1]
+np.testing.assert_allclose(T, twin.forward_kinematics(robot, q), atol=1e-13)
+expected = 1e-3 * twin.forward_dynamics(robot, q, np.zeros(6), np.ones(6))
+np.testing.assert_allclose(speeds, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
+assert seen > 50, seen
+print("done")
+"""
+
+
+def test_a_decimal_comma_moves_nothing(tmp_path):
+    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")]
+    subprocess.run(command, check=True, capture_output=True)
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT)],
+        env=os.environ | {"LOCPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr

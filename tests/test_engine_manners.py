@@ -1,0 +1,153 @@
+"""What the engine says and refuses: it prints nothing, and leaves nothing behind where it fails."""
+
+import time
+
+import numpy as np
+import pybullet
+import pytest
+
+from twin.engine import Simulation
+from twin.errors import TwinError
+
+
+def test_nothing_is_printed(irb140, capfd):
+    with Simulation(irb140) as simulation:
+        simulation.step(np.zeros(6))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("time_step", [0.0, -1e-3, np.nan, np.inf])
+def test_a_time_step_that_is_none(irb140, time_step):
+    with pytest.raises(ValueError, match="time step above 0 s"):
+        Simulation(irb140, time_step=time_step)
+
+
+def test_wrong_arguments(irb140):
+    with Simulation(irb140) as simulation:
+        for call in (simulation.reset, simulation.step, simulation.jacobian):
+            with pytest.raises(ValueError, match=r"of shape \(6,\), got \(5,\)"):
+                call(np.zeros(5))
+        with pytest.raises(ValueError, match=r"tau of shape \(6,\), got \(1, 6\)"):
+            simulation.step(np.zeros((1, 6)))
+        with pytest.raises(ValueError, match="q to be finite"):
+            simulation.reset(np.full(6, np.nan))
+        with pytest.raises(ValueError, match=r"finite wrench of shape \(6,\)"):
+            simulation.step(np.zeros(6), np.full(6, np.inf))
+        with pytest.raises(ValueError, match=r"points of shape \(N, 3\)"):
+            simulation.draw_path(np.zeros(3))
+
+
+def test_a_closed_simulation_says_so(irb140):
+    simulation = Simulation(irb140)
+    simulation.close()
+    simulation.close()
+    with Simulation(irb140) as other:  # which gets the number of the closed one
+        other.reset(np.ones(6))
+        for call in (simulation.state, simulation.tool_pose, simulation.picture):
+            with pytest.raises(TwinError, match="closed already"):
+                call()
+        for call in (simulation.reset, simulation.step, simulation.jacobian):
+            with pytest.raises(TwinError, match="closed already"):
+                call(np.zeros(6))
+        np.testing.assert_array_equal(other.state()[0], np.ones(6))
+
+
+def test_an_error_of_pybullet_is_named(irb140, monkeypatch):
+    def refuse(*_, **__):
+        raise pybullet.error("out of sorts")
+
+    with Simulation(irb140) as simulation:
+        monkeypatch.setattr(simulation, "_read", refuse)
+        with pytest.raises(TwinError, match="PyBullet: out of sorts"):
+            simulation.state()
+
+
+def test_real_time_keeps_pace_with_the_clock(irb140):
+    with Simulation(irb140, real_time=True) as simulation:
+        simulation.reset(np.zeros(6))
+        began = time.perf_counter()
+        for _ in range(60):
+            simulation.step(np.zeros(6))
+        assert time.perf_counter() - began >= 0.055
+
+
+def test_a_picture_shows_the_robot(irb140):
+    with Simulation(irb140) as simulation:
+        simulation.reset(np.zeros(6))
+        first = simulation.picture(160, 120)
+        simulation.reset(np.array([1.0, 0.5, 0, 0, 0, 0]))
+        second = simulation.picture(160, 120)
+        close = simulation.picture(160, 120, distance=0.8, target=[0, 0, 0.3], yaw_deg=0, pitch_deg=-80)
+    assert first.shape == (120, 160, 3)
+    assert first.dtype == np.uint8
+    orange = (first[..., 0] > 1.5 * first[..., 2] + 30).sum()
+    assert orange > 200, "the arm is orange"
+    assert (first != second).any()
+    assert (close[..., 0] > 1.5 * close[..., 2] + 30).sum() > orange
+
+
+def test_a_step_that_is_refused_leaves_nothing_behind(irb140):
+    """Neither the wrench that came with a wrong torque, nor the torque that came with a wrong wrench."""
+    push, turn, flat = np.full(6, 50.0), np.full(6, 500.0), np.zeros((3, 3))
+    refused = (
+        (np.zeros(5), push, None, "expected tau of shape"),
+        (np.full(6, np.nan), push, None, "expected tau to be finite"),
+        (np.full(6, np.inf), push, None, "expected tau to be finite"),
+        (turn, np.full(6, np.nan), None, "expected a finite wrench"),
+        (turn, np.zeros(3), None, "expected a finite wrench"),
+        (turn, push, flat, "T_flange_tool"),
+    )
+    with Simulation(irb140) as simulation:
+        after = []
+        for wrong in (None, *refused):
+            simulation.reset(irb140.poses["test_1"])
+            if wrong is not None:
+                *arguments, told = wrong
+                with pytest.raises((ValueError, TwinError), match=told):
+                    simulation.step(*arguments)
+            simulation.step(np.zeros(6))
+            after.append(simulation.state()[1])
+    for speeds in after[1:]:
+        np.testing.assert_array_equal(speeds, after[0])
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.zeros((2, 6), dtype=int),
+        np.zeros((2, 6), dtype=np.float32),
+        np.zeros((6, 2)),
+        np.zeros(12),
+        np.zeros((4, 6))[::2],
+        np.zeros((6, 2)).T,
+        np.broadcast_to(0.0, (2, 6)),
+        [0.0] * 12,
+    ],
+)
+def test_a_state_is_written_to_no_array_that_cannot_hold_it(irb140, out):
+    with Simulation(irb140) as simulation:
+        simulation.reset(np.ones(6))
+        with pytest.raises(ValueError, match=r"out to be a writable float64 array \(2, 6\) in one piece"):
+            simulation.state(out)
+        fit = np.zeros((2, 6))
+        assert simulation.state(fit) is fit
+        np.testing.assert_array_equal(fit[0], np.ones(6))
+
+
+@pytest.mark.parametrize(
+    ("size", "camera"),
+    [
+        ((-1, 10), {}),
+        ((10, 0), {}),
+        ((10**6, 10), {}),
+        ((10.5, 10), {}),
+        ((10, 10), {"distance": np.nan}),
+        ((10, 10), {"target": (0, np.inf, 0)}),
+        ((10, 10), {"target": (0, 0)}),
+    ],
+)
+def test_a_picture_that_cannot_be(irb140, size, camera):
+    with Simulation(irb140) as simulation:
+        for call in (simulation.picture, lambda *a, **c: simulation.pixels(np.zeros(3), *a, **c)):
+            with pytest.raises(ValueError, match="expected"):
+                call(*size, **camera)
