@@ -1,12 +1,13 @@
 """`python -m tests.fuzz`: judge cases for some time, or one case again.
 
-    --seconds 600 --seed 7              all kinds, ten minutes, from seed 7 on
-    --kind urdf --seed 1 --case 4711    this one, its files written to the folder `fuzz_case`
+--seconds 600 --seed 7              all kinds, ten minutes, from seed 7 on
+--kind urdf --seed 1 --case 4711    this one, its files written to the folder `fuzz_case`
 """
 
 import argparse
 import itertools
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,6 @@ from pathlib import Path
 from tests.fuzz import cases
 from tests.fuzz.cases import KINDS, CaseId
 from tests.fuzz.judges import judge
-from tests.fuzz.verdicts import Verdict
 from tests.fuzz.workers import judged
 
 
@@ -27,10 +27,12 @@ def main() -> int:
     parser.add_argument("--case", type=int, help="this case alone")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long, all kinds together")
     parser.add_argument("--workers", type=int, default=1, help="processes")
-    parser.add_argument("--out", type=Path, default=Path("fuzz_case"), help="folder for a case's files")
+    parser.add_argument("--out", type=Path, help="folder for a case's files (default: a new one)")
     given = parser.parse_args()
     if given.case is not None:
-        return one(CaseId(given.kind[0], given.seed, given.case), given.out)
+        return one(
+            CaseId(given.kind[0], given.seed, given.case), given.out or Path(tempfile.mkdtemp(prefix="fuzz-"))
+        )
     found = 0
     for kind in given.kind:
         found += many(kind, given.seed, given.seconds / len(given.kind), given.workers)
@@ -63,17 +65,12 @@ def many(kind: str, seed: int, seconds: float, workers: int) -> int:
         if verdict.is_fault:
             sorts[verdict.sort] += 1
             if sorts[verdict.sort] == 1:
-                print(told(id, verdict), flush=True)
+                print(f"FAULT {verdict.sort}\n  {verdict.text}\n  {id.command}", flush=True)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
     print(f"{kind}, seed {seed}: {sum(outcomes.values())} cases: {counted}", flush=True)
     for sort, count in sorts.most_common():
         print(f"  {count:5} {sort}", flush=True)
     return len(sorts)
-
-
-def told(id: CaseId, verdict: Verdict) -> str:
-    """A fault and how to see it again."""
-    return f"FAULT {verdict.sort}\n  {verdict.text}\n  {id.command}"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def csv_case(rng: np.random.Generator) -> dict[str, bytes]:
     N = int(rng.integers(1, 8))
     t = np.cumsum(rng.uniform(0.01, 0.1, N))
     position = np.cumsum(rng.normal(size=(N, 3)) * 0.01, axis=0)
-    quats = np.cumsum(rng.normal(size=(N, 4)) * 0.05, axis=0) + [1, 0, 0, 0]
+    quats = np.cumsum(rng.normal(size=(N, 4)) * 0.05, axis=0) + np.array([1.0, 0, 0, 0])
     quats /= np.linalg.norm(quats, axis=1)[:, None]
     values = np.column_stack([t, position, quats]).tolist()
     table = [list(HEADER), *([repr(value) for value in row] for row in values)]
@@ -52,7 +52,9 @@ def _change_table(rng: np.random.Generator, table: list[list[str]]) -> None:
         case 6:
             table[:] = [[*row, odd.text(rng)] for row in table]
         case 7:
-            row[at : at + 1] = odd.one_of(rng, ([], ["1" * 200_000], ['"'], ['"1\n"'], ["1;2"], [" 1"], ["", ""]))
+            row[at : at + 1] = odd.one_of(
+                rng, ([], ["1" * 200_000], ['"'], ['"1\n"'], ["1;2"], [" 1"], ["", ""])
+            )
         case _:
             table[0] = [odd.one_of(rng, (name, name.upper(), f" {name} ", f'"{name}"')) for name in table[0]]
 
@@ -95,7 +97,9 @@ def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> N
                 odd_values = [np.nan, np.inf, -1.0, 0.0, 1e308, 1e-320, float(rng.normal())]
                 arrays[name].reshape(-1)[rng.integers(array.size)] = odd.one_of(rng, odd_values)
         case _:
-            arrays[name] = np.array(odd.one_of(rng, (odd.text(rng), -1, 0, 2.5, np.nan, 2**62, True, "irb1400")))
+            arrays[name] = np.array(
+                odd.one_of(rng, (odd.text(rng), -1, 0, 2.5, np.nan, 2**62, True, "irb1400"))
+            )
 
 
 def _of_kind(array: np.ndarray, kind: str) -> np.ndarray:
@@ -127,7 +131,9 @@ def _log(which: int) -> dict[str, np.ndarray]:
         robot = twin.dh_robot("mine", twin.load("two_link").dh)
     rng = np.random.default_rng(which)
     N, n = 5, robot.n
-    series = {name: rng.uniform(-0.2, 0.2, (N, n)) for name in ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau")}
+    series = {
+        name: rng.uniform(-0.2, 0.2, (N, n)) for name in ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau")
+    }
     log = Log(
         robot=uncompiled(robot),
         controller="pd",

@@ -16,6 +16,7 @@ from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
+from twin.errors import RobotError, UnknownNameError
 from twin.log import RECORDED, Log
 from twin.recording import COLUMNS, read_recording, write_recording
 
@@ -24,10 +25,10 @@ DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 def judge(id: CaseId) -> Verdict:
     """Make a case, and say what came of it; whatever it raises or warns of is a fault."""
-    case = cases.make(id)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
+            case = cases.make(id)
             verdict = JUDGES[id.kind](case, case.written(Path(folder)))
         except BaseException as error:
             return raised(error)
@@ -64,21 +65,30 @@ def log_file(case: Case, path: Path) -> Verdict:
     try:
         log = Log.load(path)
     except Exception as error:
-        return refusal(error, [path.name])
+        named = not isinstance(error, RobotError | UnknownNameError)  # they name the robot's file instead
+        return refusal(error, [path.name] if named else [""])
     N, n = np.shape(log.q) if np.ndim(log.q) == 2 else (-1, -1)
-    promised = {name: (N, n) for name in ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand")}
+    promised = dict.fromkeys(("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand"), (N, n))
     promised |= {"t": (N,), "loop_gap": (N,), "saturated": (N, n), "pose": (N, 7), "pose_ref": (N, 7)}
     for name, shape in promised.items():
         array, wanted = getattr(log, name), bool if name == "saturated" else np.float64
         if array.shape != shape or array.dtype != wanted or n != log.robot.n:
             sort = f"a log whose {name} is of another shape or kind"
-            return fault("a log with an array of another shape or kind", f"{sort}: {array.shape} {array.dtype}")
+            return fault(
+                "a log with an array of another shape or kind", f"{sort}: {array.shape} {array.dtype}"
+            )
     if not (0 < log.time_step < np.inf and log.steps_per_period >= 1 and np.all(np.diff(log.t) > 0)):
         return fault("a log without a time", f"{log.time_step} {log.steps_per_period} {log.t}")
     log.save(path)
     again = Log.load(path)
-    same = all(np.array_equal(getattr(log, name), getattr(again, name), equal_nan=name not in
-               ("controller", "time_step", "steps_per_period")) for name in RECORDED)
+    same = all(
+        np.array_equal(
+            getattr(log, name),
+            getattr(again, name),
+            equal_nan=name not in ("controller", "time_step", "steps_per_period"),
+        )
+        for name in RECORDED
+    )
     return Verdict("accepted") if same else fault("not the same when written and read again")
 
 
@@ -107,7 +117,9 @@ def _command(case: Case, words: list[str], path: Path) -> Verdict:
     if status == 1 and not printed.strip():
         return fault("status 1 without a word", repr(said)[:300])
     if case.right is not None and case.right != (status == 0):
-        return fault(f"status {status} of what is {'right' if case.right else 'wrong'}", said or printed[-600:])
+        return fault(
+            f"status {status} of what is {'right' if case.right else 'wrong'}", said or printed[-600:]
+        )
     if results.exists():
         json.loads(results.read_text(encoding="utf-8"), parse_constant=_no_constant)
     return Verdict("accepted" if status < 2 else "refused", said.strip())

@@ -1,7 +1,6 @@
 """Robot files: refused in a sentence, or read as they stand, and then one robot to PyBullet and the model."""
 
 import re
-import xml.etree.ElementTree as ET
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from twin.errors import LimitError, TwinError
 from twin.model_check import check_model
 from twin.robot import Robot
 from twin.uncompiled import uncompiled
+from twin.urdf_document import read_document
 
 CLOSE = 1e-11  # as in `scenarios/engine_agreement.py`, which says why the condition number enters
 EPS = float(np.finfo(float).eps)
@@ -41,7 +41,7 @@ def robot_file(case: Case, path: Path) -> Verdict:
     looked = _looked_over(case, path, Verdict("accepted"))
     if looked.is_fault:
         return looked
-    if path.suffix == ".urdf" and (odd := _odd_number(path)):
+    if path.suffix == ".urdf" and (odd := odd_number(path)):
         return fault("a number that only Python reads", odd)
     return _compared(case, robot) if robot.has_inertia else looked
 
@@ -62,9 +62,9 @@ def _looked_over(case: Case, path: Path, loaded: Verdict) -> Verdict:
     return loaded
 
 
-def _odd_number(path: Path) -> str:
+def odd_number(path: Path) -> str:
     """A number of an accepted URDF that C would not read as Python does."""
-    root = ET.fromstring(path.read_bytes().strip(b"\0 \t\r\n"))
+    root = read_document(path)
     for place, names in NUMERIC.items():
         for element in root.iterfind(place):
             for word in " ".join(element.get(name, "") for name in names).split(" "):
@@ -90,7 +90,7 @@ def _compared(case: Case, robot: Robot) -> Verdict:
     try:
         measured, T_engine = _in_engine(robot, q, qd, tau)
     except TwinError as error:
-        return refusal(error, list(case.files))
+        return refusal(error, [robot.name, *case.files])
     step = np.max(np.abs(measured - expected)) / np.max(np.abs(expected))
     pose = np.max(np.abs(T_engine - T))
     if not step <= limit:

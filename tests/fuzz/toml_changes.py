@@ -11,12 +11,52 @@ KEY = re.compile(r"^(\w+) = (?!\"\"\")(.*[^\[{,])$", re.MULTILINE)
 HEADER = re.compile(r"^\[+[\w.]+\]+$", re.MULTILINE)
 LISTED = re.compile(r"[^\s\[\],][^\[\],]*,")
 VALUES = (
-    *("{ a = 1 }", "[]", "[[]]", "[{}]", "true", "1979-05-27T07:32:00Z", "07:32:00", "nan", "-inf", "-1", "0"),
-    *("1e400", "1_000", "0x10", "1" + "0" * 5000, '""', '"""\n"""', "'x'", "[1, 'x']", "[true, false]", "[1]"),
-    *("[nan, nan, nan]", "[0, 0, 0]", '["a", "a"]', '["joint_1"]', "[" * 3000 + "]" * 3000, "{ box = [1, 1, 1] }"),
+    *(
+        "{ a = 1 }",
+        "[]",
+        "[[]]",
+        "[{}]",
+        "true",
+        "1979-05-27T07:32:00Z",
+        "07:32:00",
+        "nan",
+        "-inf",
+        "-1",
+        "0",
+    ),
+    *(
+        "1e400",
+        "1_000",
+        "0x10",
+        "1" + "0" * 5000,
+        '""',
+        '"""\n"""',
+        "'x'",
+        "[1, 'x']",
+        "[true, false]",
+        "[1]",
+    ),
+    *(
+        "[nan, nan, nan]",
+        "[0, 0, 0]",
+        '["a", "a"]',
+        '["joint_1"]',
+        "[" * 3000 + "]" * 3000,
+        "{ box = [1, 1, 1] }",
+    ),
     *("1.5", "3", '"prismatic"', '["prismatic", "revolute"]', "[[1, 0], [0, 1]]", "[1e308, -1e308]"),
 )
-HEADERS = ("[dh]", "[link.1]", "[link.9]", "[[link]]", "[joints]", "[loop.x]", "[joint.x]", "[poses]", "[x.y.z]")
+HEADERS = (
+    "[dh]",
+    "[link.1]",
+    "[link.9]",
+    "[[link]]",
+    "[joints]",
+    "[loop.x]",
+    "[joint.x]",
+    "[poses]",
+    "[x.y.z]",
+)
 
 
 def changed(rng: np.random.Generator, text: str) -> str:
@@ -80,7 +120,9 @@ def random_table(rng: np.random.Generator) -> str:
         for i in range(1, n + 1):
             points = rng.normal(size=(8, 3)) * 0.1
             tensor = np.trace(points.T @ points) * np.eye(3) - points.T @ points
-            six = tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]] if rng.random() < 0.95 else rng.normal(size=6)
+            six = (
+                tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]] if rng.random() < 0.95 else rng.normal(size=6)
+            )
             text += [f"[link.{i}]", f"mass = {rng.uniform(0.1, 9)}", f"inertia = {six.tolist()}"]
             text.append(f"com = {(rng.normal(size=3) * 0.2).tolist()}")
     return "\n".join(text) + "\n"

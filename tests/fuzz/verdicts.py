@@ -1,6 +1,7 @@
 """What came of a case, and when a refusal is one: one sentence, of the domain, that names the file."""
 
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +38,15 @@ def fault(sort: str, text: str = "") -> Verdict:
 def raised(error: BaseException) -> Verdict:
     """An error that nobody should see: its type, and the last place of ours that it came from."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if _relative(frame.filename).split("/")[0] in OURS]
-    place = f"{_relative(ours[-1].filename)}, {ours[-1].name}" if ours else "outside"
+    place = last_place([(frame.filename, frame.name) for frame in frames])
     return fault(f"{type(error).__name__} from {place}", f"{type(error).__name__}: {str(error)[:300]}")
+
+
+def last_place(frames: Sequence[tuple[str, str]]) -> str:
+    """Of (file, function) pairs from outer to inner the last one of the program itself."""
+    ours = [(_relative(file), name) for file, name in frames]
+    ours = [f"{file}, {name}" for file, name in ours if file.split("/")[0] in OURS]
+    return ours[-1] if ours else "outside"
 
 
 def _relative(file: str) -> str:

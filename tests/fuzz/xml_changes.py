@@ -35,7 +35,6 @@ MESHES = {
     "lying.stl": bytes(80) + b"\xff\xff\xff\x7f" + bytes(50),
     "empty.obj": b"",
 }
-DEPTHS = (10, 300, 3_000, 100_000)
 CHAINS = (5, 40, 119, 129, 400, 3_000)
 
 
@@ -127,13 +126,6 @@ def mesh(rng, root):
     odd.one_of(rng, [*root.iterfind("link"), root]).append(shape)
 
 
-def nest(rng, root):
-    """Elements in elements in elements."""
-    inner = odd.one_of(rng, [*root.iter()])
-    for _ in range(odd.one_of(rng, DEPTHS)):
-        inner = ET.SubElement(inner, odd.one_of(rng, ("link", "joint", "geometry", "x")))
-
-
 def chain(rng, root):
     """Many more joints, one after the other; most of them fixed, or most of them not."""
     links = [link.get("name") for link in root.iterfind("link")]
@@ -170,4 +162,4 @@ def _edge(rng, root):
 
 OFTEN = (number, number, number, body, body, special, special, kind, reorder, mesh)
 SELDOM = (text, clash, remove_attribute, remove, double)
-CHANGES = (*OFTEN, *OFTEN, *SELDOM, *SELDOM, nest, chain)
+CHANGES = (*OFTEN, *OFTEN, *SELDOM, *SELDOM, chain)
