@@ -95,9 +95,17 @@ def _compared(case: Case, robot: Robot) -> Verdict:
     pose = np.max(np.abs(T_engine - T))
     if not step <= limit:
         return fault("engine and model differ in a step", f"by {step:.3g}, allowed {limit:.3g}")
-    if not pose <= (allowed := 1e-13 * max(1.0, np.max(np.abs(T[:3, 3])))):
+    if not pose <= (allowed := 1e-13 * max(1.0, _lengths(robot))):
         return fault("engine and model differ in a pose", f"by {pose:.3g}, allowed {allowed:.3g}")
     return Verdict("compared", f"step {step:.3g}, allowed {limit:.3g}; pose {pose:.3g}")
+
+
+def _lengths(robot: Robot) -> float:
+    """The lengths that a pose is a sum of, in [m]: to PyBullet a link is where its centre of mass is."""
+    masses, moments = robot.inertias[:, 0], robot.inertias[:, 1:4]
+    centres = np.abs(moments[masses > 0]) / masses[masses > 0, None]
+    offsets = np.abs([*robot.tree.T_parent_joint[:, :3, 3], robot.tree.T_joint_flange[:3, 3]])
+    return float(np.max(offsets) + np.max(centres, initial=0.0))
 
 
 def _in_engine(robot: Robot, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
