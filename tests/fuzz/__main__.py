@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--case", type=int, help="this case alone")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long, all kinds together")
     parser.add_argument("--workers", type=int, default=1, help="processes")
-    parser.add_argument("--out", type=Path, help="folder for a case's files (default: a new one)")
+    parser.add_argument("--out", type=Path, help="folder for the files of a case, or of each fault")
     given = parser.parse_args()
     if given.case is not None:
         return one(
@@ -35,7 +35,7 @@ def main() -> int:
         )
     found = 0
     for kind in given.kind:
-        found += many(kind, given.seed, given.seconds / len(given.kind), given.workers)
+        found += many(kind, given.seed, given.seconds / len(given.kind), given.workers, given.out)
     return 1 if found else 0
 
 
@@ -48,7 +48,7 @@ def one(id: CaseId, folder: Path) -> int:
     return 1 if verdict.is_fault else 0
 
 
-def many(kind: str, seed: int, seconds: float, workers: int) -> int:
+def many(kind: str, seed: int, seconds: float, workers: int, out: Path | None) -> int:
     """Judge cases of a kind for some time, print each sort of fault once, and return how many there are."""
     end = time.monotonic() + seconds
     outcomes: Counter[str] = Counter()
@@ -66,6 +66,10 @@ def many(kind: str, seed: int, seconds: float, workers: int) -> int:
             sorts[verdict.sort] += 1
             if sorts[verdict.sort] == 1:
                 print(f"FAULT {verdict.sort}\n  {verdict.text}\n  {id.command}", flush=True)
+                if out is not None:
+                    folder = out / f"{kind}_{seed}_{id.number}"
+                    folder.mkdir(parents=True, exist_ok=True)
+                    cases.make(id).written(folder)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
     print(f"{kind}, seed {seed}: {sum(outcomes.values())} cases: {counted}", flush=True)
     for sort, count in sorts.most_common():

@@ -27,7 +27,7 @@ def csv_case(rng: np.random.Generator) -> dict[str, bytes]:
     quats /= np.linalg.norm(quats, axis=1)[:, None]
     values = np.column_stack([t, position, quats]).tolist()
     table = [list(HEADER), *([repr(value) for value in row] for row in values)]
-    for _ in range(rng.geometric(0.5) - 1):
+    for _ in range(rng.geometric(0.6)):
         _change_table(rng, table)
     changed = "\n".join(",".join(row) for row in table).encode("utf-8", "replace")
     while rng.random() < 0.2:
@@ -62,7 +62,7 @@ def _change_table(rng: np.random.Generator, table: list[list[str]]) -> None:
 def npz_case(rng: np.random.Generator) -> dict[str, bytes]:
     """`run.npz`, and a file that shows whether something in it was run."""
     arrays = dict(_log(int(rng.integers(3))))
-    for _ in range(rng.geometric(0.5) - 1):
+    for _ in range(rng.geometric(0.6)):
         _change_arrays(rng, arrays)
     file = io.BytesIO()
     np.savez(file, **arrays)

@@ -40,7 +40,7 @@ def urdf_case(rng: np.random.Generator) -> dict[str, bytes]:
 def changed_urdf(rng: np.random.Generator, text: str) -> bytes:
     """The text of a URDF with some changes of its form and, seldom, of its bytes."""
     root = ET.fromstring(text)
-    for _ in range(rng.geometric(0.5) - 1):
+    for _ in range(rng.geometric(0.6)):
         xml_changes.changed(rng, root)
     changed = ET.tostring(root, encoding="utf-8")
     if rng.random() < 0.02:
@@ -77,7 +77,7 @@ def dh_toml_case(rng: np.random.Generator) -> dict[str, bytes]:
 
 def changed_toml(rng: np.random.Generator, text: str) -> bytes:
     """A TOML text with some changes of its form and, seldom, of its bytes."""
-    for _ in range(rng.geometric(0.5) - 1):
+    for _ in range(rng.geometric(0.6)):
         text = toml_changes.changed(rng, text)
     changed = text.encode("utf-8", "replace")
     while rng.random() < 0.15:

@@ -8,19 +8,25 @@ from tests.fuzz import odd
 from tests.random_trees import random_inertial
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical", "Revolute", "")
-SPECIALS = (
+OF_LINKS = (
     '<contact><inertia_scaling value="3"/><lateral_friction value="9"/></contact>',
+    '<contact><inertia_scaling value="0.5"/></contact>',
+    '<inertial><mass value="1"/></inertial>',
+    '<inertial><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial>',
+    '<visual><geometry><capsule radius="0.1" length="0.2"/></geometry></visual>',
+    '<collision><geometry><cylinder radius="-1" length="nan"/></geometry></collision>',
+    '<collision><geometry><box size="9 9 9"/></geometry></collision>',
+    '<visual><geometry><box size="0.1 0.1"/></geometry><material name="[/x]"/></visual>',
+)
+OF_JOINTS = (
     '<dynamics damping="0.7" friction="0.3"/>',
     '<mimic joint="joint0" multiplier="2" offset="0.1"/>',
     '<safety_controller soft_lower_limit="0" soft_upper_limit="0" k_position="9" k_velocity="9"/>',
     '<limit lower="-0.1" upper="0.1" effort="0" velocity="0"/>',
     '<origin xyz="0.1 0.2 0.3" rpy="0.1 -0.2 3.1"/>',
     '<axis xyz="0.6 0 0.8"/>',
-    '<inertial><mass value="1"/></inertial>',
-    '<inertial><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial>',
-    '<visual><geometry><capsule radius="0.1" length="0.2"/></geometry></visual>',
-    '<collision><geometry><cylinder radius="-1" length="nan"/></geometry></collision>',
-    '<visual><geometry><box size="0.1 0.1"/></geometry><material name="[/x]"/></visual>',
+)
+OF_ANY = (
     '<gazebo reference="x"><kp>1e8</kp></gazebo>',
     '<transmission name="t"><type>none</type></transmission>',
     '<sensor_frame_stl filename=""/>',
@@ -106,8 +112,10 @@ def reorder(rng, root):
 
 
 def special(rng, root):
-    """An element that some other program understands, or that is not quite right."""
-    odd.one_of(rng, [*root, root]).append(ET.fromstring(odd.one_of(rng, SPECIALS)))
+    """An element that only some programs heed, or that is not quite right, before the others or after."""
+    tag, known = odd.one_of(rng, (("link", OF_LINKS), ("joint", OF_JOINTS), ("*", OF_ANY)))
+    owner = odd.one_of(rng, [*root.iterfind(tag)] or [root])
+    owner.insert(len(owner) * int(rng.integers(2)), ET.fromstring(odd.one_of(rng, known)))
 
 
 def body(rng, root):
@@ -160,6 +168,6 @@ def _edge(rng, root):
     return odd.one_of(rng, found) if found else (root, None)
 
 
-OFTEN = (number, number, number, body, body, special, special, kind, reorder, mesh)
+OFTEN = (number, number, number, number, body, special, special, special, kind, reorder, mesh)
 SELDOM = (text, clash, remove_attribute, remove, double)
 CHANGES = (*OFTEN, *OFTEN, *SELDOM, *SELDOM, chain)
