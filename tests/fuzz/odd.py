@@ -1,5 +1,7 @@
 """Numbers and texts that files should not have, or not there."""
 
+import re
+
 import numpy as np
 
 NUMBERS = (
@@ -53,10 +55,29 @@ TEXTS = (
 )
 
 
+DISGUISES = (
+    lambda number: number.translate({ord("0") + k: 0xFF10 + k for k in range(10)}),
+    lambda number: number.translate({ord("0") + k: 0x0660 + k for k in range(10)}),
+    lambda number: re.sub(r"(\d)(\d)", r"\1_\2", number, count=1),
+    lambda number: number + "\u00a0",
+    lambda number: "\u2003" + number,
+    lambda number: number.replace("-", "\u2212"),
+    lambda number: number.replace(".", ","),
+    lambda number: number + "f",
+    lambda number: number + "e0",
+    lambda number: "+" + number,
+    lambda number: f" {number} ",
+)
+"""The same number in another dress; the last three are as good as it was."""
+
+
 def number(rng: np.random.Generator, near: str = "1") -> str:
-    """A number as text: one that is odd, or one that is well formed and not far from another."""
-    if rng.random() < 0.5:
+    """A number as text: an odd one, the near one in another dress, or one that is not far from it."""
+    choice = rng.random()
+    if choice < 0.4:
         return one_of(rng, NUMBERS)
+    if choice < 0.6:
+        return one_of(rng, DISGUISES)(near)
     try:
         old = float(near)
     except ValueError:

@@ -61,7 +61,8 @@ class Worker:
         return verdict
 
     def _said(self) -> str:
-        return self._errors.read_text(encoding="utf-8", errors="replace")[-3000:]
+        text = self._errors.read_text(encoding="utf-8", errors="replace")
+        return text.partition("\nExtension modules:")[0][-3000:]
 
     def _place(self) -> str:
         """Where the process was, which its last words tell from inner to outer."""
