@@ -30,7 +30,7 @@ class Worker:
         os.close(handle)
         self._errors = Path(name)
         self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(judge, theirs, name), daemon=True)
+        self._process = context.Process(target=_work, args=(judge, theirs, name))
         self._process.start()
         theirs.close()
         self.give(case, STARTING)
