@@ -129,8 +129,8 @@ open  return replace(held(config), arrays={3: 'x'})
 open  return replace(held(config), steps_per_period=0)
 """)
 METRICS = parts(r"""
-right return (Metric('[/x]', 0.5, '[rad]', 1.0, '[bold]'),)
 right return (Metric('a', 1, '', None, ''),)
+right return (Metric('[/x]', 0.5, '[rad]', 1.0, '[bold]'),)
 right return (Metric('a', np.float32(1), 'm', 1e308, 'x'),)
 right return ()
 right return []
