@@ -4,13 +4,18 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint bench clean
+.PHONY: run test fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
 test: $(VENV)/.test  ## all tests
 	$(BIN)/python -m pytest
+
+SECONDS ?= 300
+SEED ?= 1
+fuzz: $(VENV)/.test  ## damaged files of every kind, for SECONDS, from SEED on; each fault with its repeat command
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --workers 2
 
 lint: $(VENV)/.lint  ## ruff and pyright
 	$(BIN)/ruff check

@@ -1,0 +1,81 @@
+"""`python -m tests.fuzz`: judge cases for some time, or one case again.
+
+--seconds 600 --seed 7              all kinds, ten minutes, from seed 7 on
+--kind urdf --seed 1 --case 4711    this one, its files written to the folder `fuzz_case`
+"""
+
+import argparse
+import itertools
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fuzz import cases
+from tests.fuzz.cases import KINDS, CaseId
+from tests.fuzz.judges import judge
+from tests.fuzz.workers import judged
+
+
+def main() -> int:
+    """Exit status 0: no fault."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n")[0])
+    parser.add_argument("--kind", choices=KINDS, nargs="+", default=KINDS)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--case", type=int, help="this case alone")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long, all kinds together")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--out", type=Path, help="folder for the files of a case, or of each fault")
+    given = parser.parse_args()
+    if given.case is not None:
+        return one(
+            CaseId(given.kind[0], given.seed, given.case), given.out or Path(tempfile.mkdtemp(prefix="fuzz-"))
+        )
+    found = 0
+    for kind in given.kind:
+        found += many(kind, given.seed, given.seconds / len(given.kind), given.workers, given.out)
+    return 1 if found else 0
+
+
+def one(id: CaseId, folder: Path) -> int:
+    """Judge a case, and write its files out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = cases.make(id).written(folder)
+    _, verdict = next(judged(judge, [id]))
+    print(f"{verdict.outcome}: {verdict.sort}\n{verdict.text}\nfiles in {path.parent}")
+    return 1 if verdict.is_fault else 0
+
+
+def many(kind: str, seed: int, seconds: float, workers: int, out: Path | None) -> int:
+    """Judge cases of a kind for some time, print each sort of fault once, and return how many there are."""
+    end = time.monotonic() + seconds
+    outcomes: Counter[str] = Counter()
+    sorts: Counter[str] = Counter()
+
+    def numbers() -> Iterator[CaseId]:
+        for number in itertools.count():
+            if time.monotonic() > end:
+                return
+            yield CaseId(kind, seed, number)
+
+    for id, verdict in judged(judge, numbers(), workers):
+        outcomes[verdict.outcome] += 1
+        if verdict.is_fault:
+            sorts[verdict.sort] += 1
+            if sorts[verdict.sort] == 1:
+                print(f"FAULT {verdict.sort}\n  {verdict.text}\n  {id.command}", flush=True)
+                if out is not None:
+                    folder = out / f"{kind}_{seed}_{id.number}"
+                    folder.mkdir(parents=True, exist_ok=True)
+                    cases.make(id).written(folder)
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+    print(f"{kind}, seed {seed}: {sum(outcomes.values())} cases: {counted}", flush=True)
+    for sort, count in sorts.most_common():
+        print(f"  {count:5} {sort}", flush=True)
+    return len(sorts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""Cases of data: recordings in CSV, logs in `.npz`."""
+
+import io
+import tempfile
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+import twin
+from tests.fuzz import odd, raw
+from twin.log import Log
+from twin.uncompiled import uncompiled
+
+HEADER = ["t", "x", "y", "z", "a", "b", "c", "d"]
+DTYPES = ("f4", "f8", "i8", "c16", "?", "U5", "S5", "O", "M8[s]", "m8[s]", ">f8", "V8", "u1", "f2")
+SHAPES = ((0,), (), (1,), (6,), (5, 1), (1, 6), (5, 7), (2, 3, 4), (100_000,))
+
+
+def csv_case(rng: np.random.Generator) -> dict[str, bytes]:
+    """`path.csv`."""
+    N = int(rng.integers(1, 8))
+    t = np.cumsum(rng.uniform(0.01, 0.1, N))
+    position = np.cumsum(rng.normal(size=(N, 3)) * 0.01, axis=0)
+    quats = np.cumsum(rng.normal(size=(N, 4)) * 0.05, axis=0) + np.array([1.0, 0, 0, 0])
+    quats /= np.linalg.norm(quats, axis=1)[:, None]
+    values = np.column_stack([t, position, quats]).tolist()
+    table = [list(HEADER), *([repr(value) for value in row] for row in values)]
+    for _ in range(rng.geometric(0.6)):
+        _change_table(rng, table)
+    changed = "\n".join(",".join(row) for row in table).encode("utf-8", "replace")
+    while rng.random() < 0.2:
+        changed = raw.damaged(rng, changed)
+    return {"path.csv": changed}
+
+
+def _change_table(rng: np.random.Generator, table: list[list[str]]) -> None:
+    """Change a cell, a row, a column or the header."""
+    row = odd.one_of(rng, table)
+    at = int(rng.integers(len(row) + 1))
+    match rng.integers(9):
+        case 0 | 1 | 2:
+            row[at : at + 1] = [odd.number(rng, row[at] if at < len(row) else "1")]
+        case 3:
+            row[at : at + 1] = [odd.text(rng)]
+        case 4:
+            table.insert(int(rng.integers(len(table) + 1)), list(row))
+        case 5:
+            order = rng.permutation(len(table[0]))
+            table[:] = [[row[k] for k in order] if len(row) == len(order) else row for row in table]
+        case 6:
+            table[:] = [[*row, odd.text(rng)] for row in table]
+        case 7:
+            row[at : at + 1] = odd.one_of(
+                rng, ([], ["1" * 200_000], ['"'], ['"1\n"'], ["1;2"], [" 1"], ["", ""])
+            )
+        case _:
+            table[0] = [odd.one_of(rng, (name, name.upper(), f" {name} ", f'"{name}"')) for name in table[0]]
+
+
+def npz_case(rng: np.random.Generator) -> dict[str, bytes]:
+    """`run.npz`, and a file that shows whether something in it was run."""
+    arrays = dict(_log(int(rng.integers(3))))
+    for _ in range(rng.geometric(0.6)):
+        _change_arrays(rng, arrays)
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    changed = file.getvalue()
+    if rng.random() < 0.1:
+        changed = _lying(changed, odd.one_of(rng, list(arrays)), int(10 ** rng.uniform(1, 18)))
+    while rng.random() < 0.1:
+        changed = raw.damaged(rng, changed)
+    return {"run.npz": changed}
+
+
+def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> None:
+    """Change one of the arrays: its values, shape, kind or name."""
+    name = odd.one_of(rng, list(arrays))
+    array = np.asarray(arrays.pop(name))
+    match rng.integers(9):
+        case 0:
+            return
+        case 1:
+            arrays[odd.one_of(rng, ("q", "own_", "own_x", "payload_mass", "dh_d", "robot", "x"))] = array
+        case 2:
+            arrays[name] = _of_kind(array, odd.one_of(rng, DTYPES))
+        case 3:
+            arrays[name] = array[: rng.integers(len(array) + 1)] if array.ndim else array[None]
+        case 4:
+            arrays[name] = array.T[..., None][..., 0].copy() if rng.random() < 0.5 else array[None]
+        case 5:
+            arrays[name] = np.resize(array, odd.one_of(rng, SHAPES))
+        case 6 | 7:
+            arrays[name] = array.copy()
+            if array.dtype.kind == "f" and array.size:
+                odd_values = [np.nan, np.inf, -1.0, 0.0, 1e308, 1e-320, float(rng.normal())]
+                arrays[name].reshape(-1)[rng.integers(array.size)] = odd.one_of(rng, odd_values)
+        case _:
+            arrays[name] = np.array(
+                odd.one_of(rng, (odd.text(rng), -1, 0, 2.5, np.nan, 2**62, True, "irb1400"))
+            )
+
+
+def _of_kind(array: np.ndarray, kind: str) -> np.ndarray:
+    """The array as another kind; where that cannot be, one of that kind of its shape."""
+    try:
+        with np.errstate(all="ignore"):
+            return array.astype(kind)
+    except (TypeError, ValueError):
+        return np.zeros(array.shape, kind)
+
+
+def _lying(archive: bytes, name: str, length: int) -> bytes:
+    """The archive with an array whose header promises that many numbers."""
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({length},), }}".ljust(117) + "\n"
+    with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(out := io.BytesIO(), "w") as new:
+        for entry in old.namelist():
+            lies = entry == f"{name}.npy"
+            new.writestr(entry, b"\x93NUMPY\x01\x00\x76\x00" + header.encode() if lies else old.read(entry))
+    return out.getvalue()
+
+
+@lru_cache
+def _log(which: int) -> dict[str, np.ndarray]:
+    """The arrays of a log: of an arm, of an arm with a payload, of a robot made of a table."""
+    robot = twin.load("irb140")
+    if which == 1:
+        robot = robot.with_payload(twin.Payload(2.0, (0.0, 0.1, 0.05)))
+    if which == 2:
+        robot = twin.dh_robot("mine", twin.load("two_link").dh)
+    rng = np.random.default_rng(which)
+    N, n = 5, robot.n
+    series = {
+        name: rng.uniform(-0.2, 0.2, (N, n)) for name in ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau")
+    }
+    log = Log(
+        robot=uncompiled(robot),
+        controller="pd",
+        time_step=1e-3,
+        steps_per_period=1,
+        t=np.arange(N) * 1e-3,
+        tau_demand=series["tau"],
+        saturated=np.zeros((N, n), dtype=bool),
+        loop_gap=np.zeros(N),
+        arrays={"bandwidth": np.array(20.0)},
+        **series,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        log.save(path := Path(folder) / "run.npz")
+        with np.load(path) as archive:
+            return dict(archive)

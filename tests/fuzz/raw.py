@@ -1,0 +1,95 @@
+"""Damage to a file that knows nothing of its form: bytes, lines, numbers and quoted texts."""
+
+import re
+
+import numpy as np
+
+from tests.fuzz import odd
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+QUOTED = re.compile(r'"[^"\n]*"')
+
+
+def damaged(rng: np.random.Generator, content: bytes) -> bytes:
+    """The content with one random damage."""
+    return odd.one_of(rng, DAMAGES)(rng, content)
+
+
+def flip(rng, content):
+    """Some bits turned round."""
+    changed = bytearray(content)
+    for _ in range(rng.integers(1, 5)):
+        if changed:
+            changed[rng.integers(len(changed))] ^= 1 << rng.integers(8)
+    return bytes(changed)
+
+
+def cut(rng, content):
+    """The end missing."""
+    return content[: rng.integers(len(content) + 1)]
+
+
+def hole(rng, content):
+    """A part missing."""
+    at = rng.integers(len(content) + 1)
+    return content[:at] + content[at + rng.integers(1, 50) :]
+
+
+def noise(rng, content):
+    """Random bytes put in."""
+    at = rng.integers(len(content) + 1)
+    return content[:at] + rng.bytes(rng.integers(1, 20)) + content[at:]
+
+
+def lines(rng, content):
+    """A line taken out, doubled, or put in another's place."""
+    all_lines = content.splitlines(keepends=True)
+    if not all_lines:
+        return content
+    a, b = rng.integers(len(all_lines), size=2)
+    match rng.integers(3):
+        case 0:
+            del all_lines[a]
+        case 1:
+            all_lines.insert(b, all_lines[a])
+        case _:
+            all_lines[a], all_lines[b] = all_lines[b], all_lines[a]
+    return b"".join(all_lines)
+
+
+def encoded(rng, content):
+    """Another encoding, line ends or byte-order mark."""
+    content_text = content.decode("utf-8", "replace")
+    match rng.integers(6):
+        case 0:
+            return content_text.encode("utf-16")
+        case 1:
+            return content_text.encode("latin-1", "replace")
+        case 2:
+            return content.replace(b"\n", b"\r\n")
+        case 3:
+            return content.replace(b"\n", b"\r")
+        case 4:
+            return b"\xef\xbb\xbf" + content
+        case _:
+            return content + b"\0"
+
+
+def replaced(pattern, make):
+    """A damage that puts something else in the place of one match of a pattern."""
+
+    def damage(rng, content):
+        content_text = content.decode("utf-8", "replace")
+        found = list(pattern.finditer(content_text))
+        if not found:
+            return content
+        match = odd.one_of(rng, found)
+        made = make(rng, match.group())
+        return (content_text[: match.start()] + made + content_text[match.end() :]).encode()
+
+    return damage
+
+
+number = replaced(NUMBER, odd.number)
+quoted = replaced(QUOTED, lambda rng, _: f'"{odd.text(rng)}"')
+DAMAGES = (flip, cut, hole, noise, lines, lines, encoded, number, number, number, quoted)

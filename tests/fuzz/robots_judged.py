@@ -1,0 +1,118 @@
+"""Robot files: refused in a sentence, or read as they stand, and then one robot to PyBullet and the model."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+import twin
+from scenarios.motion_range import random_positions
+from tests.fuzz.cases import Case
+from tests.fuzz.verdicts import Verdict, fault, refusal
+from twin.engine import Simulation
+from twin.errors import LimitError, TwinError
+from twin.model_check import check_model
+from twin.robot import Robot
+from twin.uncompiled import uncompiled
+from twin.urdf_document import read_document
+
+CLOSE = 1e-11  # as in `scenarios/engine_agreement.py`, which says why the condition number enters
+EPS = float(np.finfo(float).eps)
+ACCELERATION = 50.0
+NUMBER = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf|infinity)", re.ASCII | re.IGNORECASE)
+NUMERIC = {
+    "link/inertial/origin": ("xyz", "rpy"),
+    "link/inertial/mass": ("value",),
+    "link/inertial/inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "joint/origin": ("xyz", "rpy"),
+    "joint/axis": ("xyz",),
+    "joint/limit": ("lower", "upper", "effort", "velocity"),
+}
+
+
+def robot_file(case: Case, path: Path) -> Verdict:
+    """Load it, look it over, compare."""
+    try:
+        robot = twin.load(path)
+    except Exception as error:
+        refused = refusal(error, list(case.files))
+        return refused if refused.is_fault else _looked_over(case, path, refused)
+    looked = _looked_over(case, path, Verdict("accepted"))
+    if looked.is_fault:
+        return looked
+    if path.suffix == ".urdf" and (odd := odd_number(path)):
+        return fault("a number that only Python reads", odd)
+    return _compared(case, robot) if robot.has_inertia else looked
+
+
+def _looked_over(case: Case, path: Path, loaded: Verdict) -> Verdict:
+    """Whether `check_model` says the same as `load`."""
+    try:
+        check = check_model(path)
+    except Exception as error:
+        refused = refusal(error, list(case.files))
+        if refused.is_fault or loaded.outcome == "refused":
+            return refused
+        return fault("check_model refuses what load takes", refused.text)
+    if loaded.outcome == "refused" and check.sound:
+        return fault("check_model finds nothing in what load refuses", loaded.text)
+    if loaded.outcome == "accepted" and check.robot is None:
+        return fault("check_model refuses what load takes", str(check.findings))
+    return loaded
+
+
+def odd_number(path: Path) -> str:
+    """A number of an accepted URDF that C would not read as Python does."""
+    root = read_document(path)
+    for place, names in NUMERIC.items():
+        for element in root.iterfind(place):
+            for word in " ".join(element.get(name, "") for name in names).split(" "):
+                if word.strip("\t\r\n") and not NUMBER.fullmatch(word.strip("\t\r\n")):
+                    return f"{place}: {word[:80]!r}"
+    return ""
+
+
+def _compared(case: Case, robot: Robot) -> Verdict:
+    """One step and the tool's pose of PyBullet against the model, from a random state."""
+    model, rng = uncompiled(robot), case.rng
+    q, qd, qdd = rng.uniform(-1, 1, (3, robot.n)) * [[1.0], [1.0], [ACCELERATION]]
+    if robot.passive:
+        q = random_positions(robot, rng, 1)[0]
+    M = twin.mass_matrix(model, q)
+    tau = twin.inverse_dynamics(model, q, qd, qdd)
+    if not np.all(np.isfinite(tau)) or not np.all(np.isfinite(M)):
+        return Verdict("accepted", "numbers beyond all bodies: not compared")
+    limit = max(10 * CLOSE if robot.loops else CLOSE, EPS * float(np.linalg.cond(M)))
+    if not limit < 1e-3:
+        return Verdict("accepted", "mass matrix too badly conditioned to compare")
+    expected, T = twin.forward_dynamics(model, q, qd, tau), twin.forward_kinematics(model, q)
+    try:
+        measured, T_engine = _in_engine(robot, q, qd, tau)
+    except TwinError as error:
+        return refusal(error, [robot.name, *case.files])
+    step = np.max(np.abs(measured - expected)) / np.max(np.abs(expected))
+    pose = np.max(np.abs(T_engine - T))
+    if not step <= limit:
+        return fault("engine and model differ in a step", f"by {step:.3g}, allowed {limit:.3g}")
+    if not pose <= (allowed := 1e-13 * max(1.0, _lengths(robot))):
+        return fault("engine and model differ in a pose", f"by {pose:.3g}, allowed {allowed:.3g}")
+    return Verdict("compared", f"step {step:.3g}, allowed {limit:.3g}; pose {pose:.3g}")
+
+
+def _lengths(robot: Robot) -> float:
+    """The lengths that a pose is a sum of, in [m]: to PyBullet a link is where its centre of mass is."""
+    masses, moments = robot.inertias[:, 0], robot.inertias[:, 1:4]
+    centres = np.abs(moments[masses > 0]) / masses[masses > 0, None]
+    offsets = np.abs([*robot.tree.T_parent_joint[:, :3, 3], robot.tree.T_joint_flange[:3, 3]])
+    return float(np.max(offsets) + np.max(centres, initial=0.0))
+
+
+def _in_engine(robot: Robot, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Acceleration of one step, and the pose of the tool before it."""
+    with Simulation(robot) as simulation:
+        simulation.reset(q, qd)
+        T = simulation.tool_pose()
+        with suppress(LimitError):  # the step may lead beyond the range of a closed loop; it is done
+            simulation.step(tau)
+        return (simulation.state()[1] - qd) / simulation.time_step, T

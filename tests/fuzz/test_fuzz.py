@@ -1,0 +1,36 @@
+"""Some thousand damaged files of every kind, the same ones every time; `make fuzz` goes on for longer."""
+
+from collections import Counter
+
+import pytest
+
+from tests.fuzz.cases import KINDS, CaseId
+from tests.fuzz.judges import judge
+from tests.fuzz.workers import judged
+
+SEED = 1
+CASES = {
+    "urdf": 500,
+    "robot_toml": 120,
+    "dh_toml": 400,
+    "csv": 1000,
+    "npz": 200,
+    "check_model": 12,
+    "scenario": 100,
+    "controller": 80,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_file_is_refused_in_a_sentence_or_read_as_it_stands(kind):
+    outcomes, faults = Counter(), {}
+    for id, verdict in judged(judge, [CaseId(kind, SEED, number) for number in range(CASES[kind])]):
+        outcomes[verdict.outcome] += 1
+        if verdict.is_fault:
+            faults.setdefault(verdict.sort, f"{verdict.sort}: {id.command}\n    {verdict.text[:300]}")
+    if faults:
+        told = "\n".join(faults.values())
+        pytest.fail(f"{outcomes['fault']} faults, {len(faults)} sorts:\n{told}", pytrace=False)
+    # Files that are all refused, or all accepted, would try nothing.
+    accepted = outcomes["accepted"] + outcomes["compared"]
+    assert min(outcomes["refused"], accepted) > 0.05 * CASES[kind], outcomes

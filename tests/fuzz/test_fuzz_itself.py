@@ -1,0 +1,115 @@
+"""That the fuzz suite sees what it looks for: crashes, hangs, tracebacks, and an engine that differs."""
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from tests import small_robots
+from tests.fuzz import cases, robots_judged, workers
+from tests.fuzz.cases import KINDS, Case, CaseId
+from tests.fuzz.judges import recording_file
+from tests.fuzz.robots_judged import robot_file
+from tests.fuzz.verdicts import Verdict, refusal
+from tests.fuzz.workers import judged
+from twin.errors import RobotError
+
+
+def behaving(how):
+    """A judge whose process does as it is told."""
+    match how:
+        case "crash":
+            os.abort()
+        case "exit":
+            os._exit(3)
+        case "hang":
+            time.sleep(1000)
+    return Verdict("accepted", str(os.getpid()))
+
+
+def test_a_process_that_dies_or_hangs_is_a_fault_of_one_case(monkeypatch):
+    monkeypatch.setattr(workers, "PATIENCE", 1.0)
+    told = ["well", "crash", "well", "exit", "well", "hang", "well", "well"]
+    found = dict(enumerate(judged(behaving, told)))
+    assert [case for case, _ in found.values()] == told
+    sorts = [verdict.sort.partition(" in ")[0] for _, verdict in found.values()]
+    crash, exit, hang = "the process ended with SIGABRT", "the process ended with status 3", "no end"
+    assert sorts == ["", crash, "", exit, "", hang, "", ""]
+    assert found[6][1].text == found[7][1].text, "the same process goes on where nothing happened"
+    assert "behaving" in found[1][1].text, "its last words say where it was"
+    assert "behaving" in found[5][1].text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_case_is_made_of_its_name_alone(kind):
+    for number in range(5):
+        first, second = (cases.make(CaseId(kind, 3, number)) for _ in range(2))
+        assert first.files == second.files
+        assert first.right == second.right
+        assert first.rng.random() == second.rng.random()
+    assert first.files != cases.make(CaseId(kind, 4, number)).files
+
+
+@pytest.mark.parametrize(
+    ("error", "sort"),
+    [
+        (RobotError("a.urdf: no joint moves"), ""),
+        (RobotError("a.urdf: no\njoint"), "more than one line"),
+        (RobotError("a.urdf: \x1b[31m"), "unprintable"),
+        (RobotError("no joint moves"), "no file named"),
+        (ValueError("a.urdf: no joint moves"), "ValueError"),
+        (RecursionError("a.urdf"), "RecursionError"),
+    ],
+)
+def test_a_refusal_is_one_sentence_of_the_domain_that_names_the_file(error, sort):
+    assert refusal(error, ["a.urdf"]).sort.partition(":")[0].partition(" from")[0] == sort
+
+
+def judged_robot(tmp_path, text):
+    case = Case(CaseId("urdf", 0, 0), {"robot.urdf": text.encode()}, rng=np.random.default_rng(1))
+    return robot_file(case, case.written(tmp_path))
+
+
+def test_an_engine_that_differs_in_the_tenth_digit_is_a_fault(tmp_path, monkeypatch):
+    assert judged_robot(tmp_path, small_robots.SOUND).outcome == "compared"
+    in_engine = robots_judged._in_engine
+    for part, sort in enumerate(("step", "pose")):
+
+        def off(*arguments, part=part):
+            answers = list(in_engine(*arguments))
+            answers[part] = answers[part] * (1 + 1e-10)
+            return answers
+
+        monkeypatch.setattr(robots_judged, "_in_engine", off)
+        assert judged_robot(tmp_path, small_robots.SOUND).sort == f"engine and model differ in a {sort}"
+
+
+@pytest.mark.parametrize(("text", "odd"), [("1_0", True), ("\u0661", True), ("10", False), ("-.5e-3", False)])
+def test_a_number_that_only_python_reads_is_seen(tmp_path, monkeypatch, text, odd):
+    path = tmp_path / "robot.urdf"
+    path.write_text(
+        small_robots.SOUND.replace('<mass value="3"/>', f'<mass value="{text}"/>'), encoding="utf-8"
+    )
+    monkeypatch.setattr(robots_judged, "read_document", lambda path: ET.parse(path).getroot())
+    assert bool(robots_judged.odd_number(path)) == odd
+
+
+def test_a_recording_that_changes_when_it_is_written_is_a_fault(tmp_path, monkeypatch):
+    rows = b"t,x,y,z,a,b,c,d\n0,0,0,0,1,0,0,0\n1,%s,0,0,1,0,0,0\n"
+    case = Case(CaseId("csv", 0, 0), {"path.csv": rows % b"0"})
+    assert recording_file(case, case.written(tmp_path)).outcome == "accepted"
+    write = "tests.fuzz.judges.write_recording"
+    monkeypatch.setattr(write, lambda path, t, poses: path.write_bytes(rows % b"1e-9"))
+    assert recording_file(case, case.written(tmp_path)).sort == "not the same when written and read again"
+
+
+def test_a_case_can_be_seen_again_from_the_command_line(tmp_path):
+    words = ["--kind", "csv", "--seed", "1", "--case", "3", "--out", str(tmp_path / "case")]
+    run = subprocess.run([sys.executable, "-m", "tests.fuzz", *words], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "case" / "path.csv").read_bytes() == cases.make(CaseId("csv", 1, 3)).files["path.csv"]
+    assert run.stdout.startswith(("accepted", "refused"))
