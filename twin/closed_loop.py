@@ -27,6 +27,7 @@ from twin.sampling import Reference, Samples, State
 from twin.watch import Bounds, what_is_beyond
 
 PROGRESS_INTERVAL = 0.05  # s
+FLOAT = np.dtype(np.float64)
 
 
 class Plant(Protocol):
@@ -119,7 +120,7 @@ def run_closed_loop(
             reset()
         plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
         tell = time.perf_counter() + PROGRESS_INTERVAL
-        for k in range(N):
+        for k, wanted in enumerate(map(Reference, q_ref, qd_ref, qdd_ref)):
             measured = plant.state(state)
             if measured is not state:
                 state[:] = measured
@@ -128,8 +129,10 @@ def run_closed_loop(
             if at_sample is not None:
                 at_sample(k)
             q, qd = state.copy()  # a controller that writes to what it sees must not falsify the log
-            demand = controller(State(times[k], q, qd), Reference(q_ref[k], qd_ref[k], qdd_ref[k]))
-            signals[DEMAND] = _checked(demand, n, name, times[k])
+            demand = controller(State(times[k], q, qd), wanted)
+            if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
+                demand = _checked(demand, n, name, times[k])
+            signals[DEMAND] = demand
             if not deliver_and_record(signals, tau_max, recorded, k):
                 joint = int(np.argmin(np.isfinite(torque)))
                 demanded = f"demands {torque[joint]} N m of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
@@ -157,8 +160,6 @@ def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:
         raise ValueError(
             f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {t:.6g} s, expected {(n,)}"
         )
-    if type(demand) is np.ndarray and demand.dtype == np.float64:
-        return demand
     array = np.asarray(demand)
     if array.dtype.kind not in "fiu" or isinstance(demand, np.ma.MaskedArray):
         what = "a masked array" if isinstance(demand, np.ma.MaskedArray) else f"an array of {array.dtype}"
