@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.atomic_file import drafted
 from twin.errors import RecordingError
 from twin.limits import Floats
 from twin.rotations import continuous_quaternions
@@ -104,7 +105,8 @@ def write_recording(path: str | Path, t: ArrayLike, poses: ArrayLike) -> None:
     rows = np.column_stack([checked.t, checked.poses]).tolist()
     text = "\n".join([",".join(COLUMNS), *(",".join(map(repr, row)) for row in rows)]) + "\n"
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        with drafted(path) as draft:
+            draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror}") from error
 
