@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import controllers
 from twin.errors import RobotError, UnknownNameError
 from twin.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
@@ -120,6 +122,9 @@ class Metric:
         unit: its unit, "" for a pure number.
         limit: the largest value allowed; None where the figure is only reported.
         why: where the limit comes from, or how to read the figure.
+
+    Raises:
+        TypeError: a text that is none, or a figure that is not one real number.
     """
 
     name: str
@@ -128,7 +133,23 @@ class Metric:
     limit: float | None
     why: str
 
+    def __post_init__(self) -> None:
+        for part in ("name", "unit", "why"):
+            if not isinstance(getattr(self, part), str):
+                raise TypeError(f"expected {part} of {self.name!r} to be text, got {getattr(self, part)!r}")
+        object.__setattr__(self, "value", _one_number(self.value, f"value of {self.name!r}"))
+        if self.limit is not None:
+            object.__setattr__(self, "limit", _one_number(self.limit, f"limit of {self.name!r}"))
+
     @property
     def holds(self) -> bool:
         """Whether the value keeps its limit; a figure without a limit holds if it is a number."""
-        return bool(self.value <= (float("inf") if self.limit is None else self.limit))
+        return self.value <= (float("inf") if self.limit is None else self.limit)
+
+
+def _one_number(value: Any, what: str) -> float:
+    """A number of Python's or NumPy's as a float; a text, a complex number or several are none."""
+    kind = np.asarray(value)
+    if kind.shape != () or kind.dtype.kind not in "biuf":
+        raise TypeError(f"expected {what} to be one real number, got {value!r}")
+    return float(value)

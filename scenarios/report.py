@@ -90,7 +90,7 @@ def _columns(first: str, names: Iterable[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first)
     for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(Text(name), justify="right", no_wrap=True)
     return table
 
 
@@ -100,7 +100,7 @@ def error_table(logs: Sequence[Log]) -> Table:
 
     def rows(names: Sequence[str], errors: list[NDArray]) -> None:
         for k, name in enumerate(names):
-            table.add_row(name, *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
+            table.add_row(Text(name), *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
 
     rows(logs[0].robot.joint_names, [joint_error(log) for log in logs])
     table.add_section()
@@ -116,7 +116,7 @@ def torque_table(logs: Sequence[Log]) -> Table:
         for log in logs:
             cut = np.count_nonzero(log.saturated[:, joint])
             cells.append(figure(largest(log.tau)[joint]) + (f", {cut} cut" if cut else ""))
-        table.add_row(f"{name} ({figure(logs[0].robot.tau_max[joint])})", *cells)
+        table.add_row(Text(f"{name} ({figure(logs[0].robot.tau_max[joint])})"), *cells)
     return table
 
 
@@ -124,7 +124,9 @@ def check_table(runs: Sequence[Run]) -> Table:
     """What was claimed: every figure, and under it its limit and whether it holds."""
     table = _columns("check", (run.config.controller for run in runs))
     for name in check_names(runs):
-        table.add_row(name, *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs))
+        table.add_row(
+            Text(name), *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs)
+        )
     return table
 
 
@@ -150,7 +152,7 @@ def reasons(runs: Sequence[Run]) -> Table:
             if found := _metric(run, name):
                 whys.setdefault(found.why, []).append(run.config.controller)
         told = [why if len(whys) == 1 else f"({', '.join(who)}) {why}" for why, who in whys.items()]
-        table.add_row(name, Text("; ".join(told)))
+        table.add_row(Text(name), Text("; ".join(told)))
     return table
 
 
@@ -180,7 +182,8 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
         kept = f"{sum(metric.holds for metric in checks)}/{len(checks)}"
         here = (run.config.robot, run.scenario)
         names = here if here[0] != above[0] else ("", here[1] if here != above else "")
-        table.add_row(*names, ", ".join([run.config.controller, *settings]), error, kept, verdict(run.holds))
+        texts = (*names, ", ".join([run.config.controller, *settings]), error, kept)
+        table.add_row(*map(Text, texts), verdict(run.holds))
         above = here
     yield table
     for run in runs:
