@@ -48,6 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     output.printable()
     try:
         status = _dispatch(words)
+    except BrokenPipeError:  # whoever reads the help has seen enough
+        output.hang_up()
+        status = 0
     except (WrongUse, TwinError, ValueError, OSError) as error:
         output.complain(str(error))
         status = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import sys
 import typing
 from typing import Any, NoReturn
 
@@ -24,6 +25,10 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+    def print_help(self, file: Any = None) -> None:
+        """Print it; argparse itself would pass over a disk that is full."""
+        (sys.stdout if file is None else file).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUse`."""
@@ -49,7 +54,7 @@ def kind_of(config: type[Config], name: str) -> tuple[type, bool]:
     try:
         annotation = typing.get_type_hints(config)[name]
     except Exception as error:  # an annotation is code: a name that is not there, a call
-        raise TypeError(f"the annotation of setting {name!r} cannot be evaluated: {error}") from None
+        raise TypeError(f"an annotation of Config cannot be evaluated: {error}") from None
     parts = typing.get_args(annotation) or (annotation,)
     kinds = [part for part in parts if part is not type(None)]
     if len(kinds) != 1 or kinds[0] not in (bool, int, float, str) or annotation in kinds[1:]:

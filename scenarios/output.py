@@ -34,9 +34,7 @@ def writable(path: Path, suffix: str, option: str) -> Path:
         raise WrongUse(f"{option} {path}: is a folder")
     place = Path(os.path.realpath(path))  # a link is followed
     if not place.parent.is_dir():
-        raise WrongUse(
-            f"{option} {path}: there is no folder {path.parent if place == path else place.parent}"
-        )
+        raise WrongUse(f"{option} {path}: there is no folder {(place if path.is_symlink() else path).parent}")
     # The folder, too: a file is written beside its place, and takes it when it is complete.
     if not os.access(place.parent, os.W_OK) or (place.exists() and not os.access(place, os.W_OK)):
         raise WrongUse(f"{option} {path}: no permission to write there")
@@ -98,7 +96,8 @@ def console(stream: TextIO | None = None) -> Any:
             self.quiet = True
             hang_up()
 
-    return Page(file=stream, width=_width(stream or sys.stdout), markup=False, emoji=False)
+    width = _width(stream or sys.stdout)  # with a height, too, rich does not read COLUMNS itself
+    return Page(file=stream, width=width, height=25, markup=False, emoji=False)
 
 
 def _width(stream: TextIO) -> int:
@@ -114,7 +113,8 @@ def printable() -> None:
     """Have the console print `?` for a sign that it does not know, as an ASCII terminal a Greek letter."""
     if sys.stdout is None:  # closed by whoever started it
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
+    strict = getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape")
+    if strict and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
 
 
