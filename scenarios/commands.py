@@ -86,6 +86,7 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):
             complain(sentence)
+        files.name(console())
         return 2
     page = console()
     for scenario in scenarios:

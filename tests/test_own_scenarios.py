@@ -131,6 +131,14 @@ def test_a_fault_of_a_file_is_one_sentence_of_that_run(fault, tmp_path, capsys):
     assert main(["run", own]) == 1
 
 
+def test_settings_that_a_run_refuses_are_wrong_use_and_in_the_results(tmp_path, capsys):
+    results = tmp_path / "a.json"
+    assert main(["run", "gravity_hold", "--robot", "irb99", "--json", str(results)]) == 2
+    assert capsys.readouterr().err.startswith("irb-twin: unknown robot 'irb99'")
+    (run,) = json.loads(results.read_text())["runs"]
+    assert "unknown robot 'irb99'" in run["error"]
+
+
 def test_one_option_cannot_be_of_two_types(tmp_path, capsys):
     files = [
         own_scenarios.write(tmp_path / f"{kind}.py", **setting(f"size: {kind} = option({kind}(2), 'x')"))
