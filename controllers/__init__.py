@@ -64,6 +64,11 @@ def law(name: str) -> type:
     return getattr(import_module(module), attribute)
 
 
+def title(name: str) -> str:
+    """What the control law of that name is, in a line."""
+    return (law(name).__doc__ or "").partition("\n")[0]
+
+
 def make(name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> Controller:
     """Make the control law called `name` for a robot.
 

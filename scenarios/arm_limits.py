@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from twin.log import Log
 
 
-def arm_metrics(log: Log) -> tuple[Metric, ...]:
-    """How far joints were beyond their ranges, and their speeds over their limits; each names the worst."""
+def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
+    """How far joints were beyond their ranges, and their speeds over their limits; each names the worst.
+
+    Args:
+        log: of the run.
+        leaves_limits: why the run is made to leave them; then the figures are reported without a limit.
+    """
     from twin.limits import ROUND_OFF
 
     robot = log.robot
@@ -28,16 +33,16 @@ def arm_metrics(log: Log) -> tuple[Metric, ...]:
             "position beyond the range",
             float(np.maximum(np.max(excess, initial=0.0), 0.0)),
             "rad",
-            ROUND_OFF,
-            "of any joint, as the engine had it; ranges of the robot's URDF",
+            None if leaves_limits else ROUND_OFF,
+            leaves_limits or "of any joint, as the engine had it; ranges of the robot's URDF",
             found.get("position", ""),
         ),
         Metric(
             "speed / its limit",
             float(np.max(np.abs(log.qd) / robot.qd_max, initial=0.0)),
             "",
-            1.0 + ROUND_OFF,
-            "of any joint, as the engine had it; speed limits of the robot's URDF",
+            None if leaves_limits else 1.0 + ROUND_OFF,
+            leaves_limits or "of any joint, as the engine had it; speed limits of the robot's URDF",
             found.get("speed", ""),
         ),
     )

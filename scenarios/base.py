@@ -8,7 +8,9 @@ A scenario is one Python file, in this package or anywhere else, that holds
 - ``run(config) -> Log``: does it, without printing and without touching files,
 - ``metrics(log) -> tuple[Metric, ...]``: pure; what came out, and where each limit comes from,
 - optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller,
-- optionally ``suits(robot) -> bool``: whether it can show anything with a robot; ``validate`` asks.
+- optionally ``suits(robot) -> bool``: whether it can show anything with a robot; ``validate`` asks,
+- optionally ``LEAVES_LIMITS``: why the arm is made to leave its ranges or speed limits, in a sentence; every
+  other run is judged by whether it kept them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import controllers
 from twin.errors import RobotError, UnknownNameError
@@ -121,6 +125,9 @@ class Metric:
         limit: the largest value allowed; None where the figure is only reported.
         why: where the limit comes from, or how to read the figure.
         where: joint, time, value and limit, where a limit was not kept.
+
+    Raises:
+        TypeError: a text that is none, or a figure that is not one real number.
     """
 
     name: str
@@ -130,7 +137,23 @@ class Metric:
     why: str
     where: str = ""
 
+    def __post_init__(self) -> None:
+        for part in ("name", "unit", "why", "where"):
+            if not isinstance(getattr(self, part), str):
+                raise TypeError(f"expected {part} of {self.name!r} to be text, got {getattr(self, part)!r}")
+        object.__setattr__(self, "value", _one_number(self.value, f"value of {self.name!r}"))
+        if self.limit is not None:
+            object.__setattr__(self, "limit", _one_number(self.limit, f"limit of {self.name!r}"))
+
     @property
     def holds(self) -> bool:
         """Whether the value keeps its limit; a figure without a limit holds if it is a number."""
-        return bool(self.value <= (float("inf") if self.limit is None else self.limit))
+        return self.value <= (float("inf") if self.limit is None else self.limit)
+
+
+def _one_number(value: Any, what: str) -> float:
+    """A number of Python's or NumPy's as a float; a text, a complex number or several are none."""
+    kind = np.asarray(value)
+    if kind.shape != () or kind.dtype.kind not in "biuf":
+        raise TypeError(f"expected {what} to be one real number, got {value!r}")
+    return float(value)

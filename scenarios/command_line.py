@@ -1,19 +1,19 @@
 """The command `irb-twin`: list what there is, run scenarios, validate everything, print formulas.
 
-Exit status: 0 everything holds; 1 a check does not hold or a run did not finish; 2 wrong use, with one
-sentence on standard error.
+Exit status: 0 everything holds; 1 a check does not hold, a run did not finish, or a file could not be
+written; 2 wrong use, with one sentence on standard error.  Whoever reads what is printed and hangs up, as
+`head` does, changes nothing in it.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import controllers
-from scenarios import commands, options, registry
+from scenarios import commands, options, output, registry
 from scenarios.options import Parser, WrongUse
 from twin.errors import TwinError
 
@@ -45,23 +45,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 or 2.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if sys.stdout is None:  # closed by whoever started it
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    output.printable()
     try:
-        return _dispatch(words)
+        status = _dispatch(words)
+    except BrokenPipeError:  # whoever reads the help has seen enough
+        output.hang_up()
+        status = 0
     except (WrongUse, TwinError, ValueError, OSError) as error:
-        print(f"irb-twin: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
-        return 2
+        output.complain(str(error))
+        status = 2
     except SystemExit as done:  # argparse, after --help
-        return int(done.code or 0)
+        status = int(done.code or 0)
     except KeyboardInterrupt:
-        print("irb-twin: interrupted", file=sys.stderr)  # noqa: T201
-        return 130
+        output.complain("interrupted")
+        status = 130
+    return output.flushed(status)
 
 
 def _dispatch(words: list[str]) -> int:
     names = _leading_names(words[1:]) if words[:1] == ["run"] else []
-    scenarios = [registry.find(name) for name in dict.fromkeys(names)]
+    # One of several that does not load is a run that fails; for its help it has to load.
+    find = registry.find if {"-h", "--help"}.intersection(words) else registry.find_regardless
+    scenarios = registry.told_apart([find(name) for name in registry.different(names)])
     parser = _parser(scenarios)
     if not words:
         parser.print_help()
@@ -69,6 +74,9 @@ def _dispatch(words: list[str]) -> int:
     given, extra = parser.parse_known_args(words)
     if given.command is None:
         raise WrongUse(f"name a command before {' '.join(words)!r}: known are {', '.join(COMMANDS)}")
+    for scenario in scenarios:
+        if extra and scenario.fault is not None:  # it may be the one that has these options
+            raise scenario.fault
     options.refuse_unknown(extra, given.parser)
     return COMMANDS[given.command](given, scenarios)
 

@@ -6,20 +6,20 @@ Each takes the parsed options and the scenarios that were named, prints, and ret
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import controllers
 from scenarios import options, registry
+from scenarios.base import Config
+from scenarios.faults import ScenarioError, is_interrupt, told, told_with_place
 from scenarios.options import WrongUse
-from scenarios.output import apart, writable
+from scenarios.output import Files, apart, complain, console, writable
 from scenarios.validation import planned
+from twin.errors import TwinError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scenarios.registry import Scenario
     from scenarios.runs import Run
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`list`: what there is, a line each."""
     from rich.table import Table
+    from rich.text import Text
 
     import twin
     from twin.loading import robot_title
@@ -35,17 +36,27 @@ def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    laws = [(name, (controllers.law(name).__doc__ or "").partition("\n")[0]) for name in controllers.NAMES]
-    for heading, rows in (
-        ("robots", [(name, robot_title(name)) for name in twin.robot_names()]),
-        ("laboratory", [(name, robot_title(name)) for name in twin.laboratory_names()]),
-        ("controllers", laws),
-        ("scenarios", list(registry.titles().items())),
+    scenario_titles = registry.titles()
+    for heading, names, title in (
+        ("robots", twin.robot_names(), robot_title),
+        ("laboratory", twin.laboratory_names(), robot_title),
+        ("controllers", controllers.NAMES, controllers.title),
+        ("scenarios", scenario_titles, scenario_titles.__getitem__),
     ):
-        for place, (name, title) in enumerate(rows):
-            table.add_row(f"[bold]{heading}[/]" if place == 0 else "", name, title)
-    _console().print(table)
+        for place, name in enumerate(names):
+            table.add_row(Text(heading if place == 0 else "", "bold"), name, _or_fault(title, name))
+    console().print(table)
     return 0
+
+
+def _or_fault(title: Callable[[str], str], name: str) -> str:
+    """The title of something, or why it has none: the rest of the list stands."""
+    try:
+        return title(name)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return f"cannot be loaded: {told(error)}"
 
 
 def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
@@ -53,11 +64,7 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     if not scenarios:
         known = ", ".join(registry.titles())
         raise WrongUse(f"name at least one scenario, before any option: known are {known}")
-    plan = [
-        (scenario, config)
-        for scenario in scenarios
-        for config in options.configs(vars(given), scenario.Config, given.controller)
-    ]
+    plan = [run for scenario in scenarios for run in _runs(given, scenario)]
     for path, suffix, option in (
         (given.log, ".npz", "--log"),
         (given.picture, ".png", "--picture"),
@@ -75,38 +82,57 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         for scenario, config in plan:
             step = begin(f"{scenario.name}, {config.controller}")
             runs.append(carry_out(scenario, config, step))
-    written = _write(given, runs)  # before anything is printed: a reader may hang up
-    console = _console()
+    files = _written(given, runs)  # before anything is printed: a reader may hang up
+    if all(run.refused for run in runs):
+        for sentence in dict.fromkeys(str(run.error) for run in runs):
+            complain(sentence)
+        files.name(console())
+        return 2
+    page = console()
     for scenario in scenarios:
         done = [run for run in runs if run.scenario == scenario.name]
-        console.print(*scenario_report(scenario.title, done, console.width), sep="\n")
-    console.print(total(runs))
-    _name(written, console)
-    return 0 if all(run.holds for run in runs) else 1
+        page.print(*scenario_report(scenario.title, done, page.width), sep="\n")
+    page.print(total(runs))
+    complete = files.name(page)
+    return 0 if complete and all(run.holds for run in runs) else 1
 
 
-def _write(given: argparse.Namespace, runs: list[Run]) -> list[Path]:
-    """Write the files that were asked for, and name them."""
+def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario, Config]]:
+    """The runs of one scenario, one a controller; one that fails if the code of its settings does."""
+    if scenario.fault is None:
+        try:
+            configs = options.configs(vars(given), scenario.Config, given.controller)
+            return [(scenario, config) for config in configs]
+        except (TwinError, ValueError):  # wrong use
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            scenario = registry.failing(scenario, ScenarioError(told_with_place(error, scenario.file)))
+    return [(scenario, Config())]
+
+
+def _written(given: argparse.Namespace, runs: list[Run]) -> Files:
+    """Write the files that were asked for."""
+    files = Files()
     logged = [(run, run.log) for run in runs if run.log is not None]
     names = list(dict.fromkeys(run.scenario for run, _ in logged))
-    written = []
     if given.log:
         for run, log in logged:
             words = () if len(runs) == 1 else (run.scenario, run.config.controller)
-            written.append(apart(given.log, *words))
-            log.save(written[-1])
+            files.write(apart(given.log, *words), log.save)
     if given.picture:
         from scenarios.picture import draw
 
         for name in names:
-            written.append(given.picture if len(names) == 1 else apart(given.picture, name))
-            draw([run for run, _ in logged if run.scenario == name], written[-1])
+            members = [run for run, _ in logged if run.scenario == name]
+            path = given.picture if len(names) == 1 else apart(given.picture, name)
+            files.write(path, partial(draw, members))
     if given.json:
         from scenarios.results_file import write_json
 
-        write_json(runs, given.json)
-        written.append(given.json)
-    return written
+        files.write(given.json, partial(write_json, runs))
+    return files
 
 
 def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
@@ -126,29 +152,27 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from scenarios.progress import shown
     from scenarios.report import validation_report
     from scenarios.results_file import write_json, write_junit
-    from scenarios.runs import carry_out_regardless
+    from scenarios.runs import carry_out
 
     runs = []
     ledger = [] if given.robot else items()  # the ledger is about no robot in particular
     with shown(len(plan) + len(ledger)) as begin:
         for scenario, config in plan:
             begin(f"{config.robot}, {scenario.name}, {config.controller}")
-            runs.append(carry_out_regardless(scenario, config))
+            runs.append(carry_out(scenario, config))
         published = []
         for item in ledger:
             begin(f"{item.id}, {item.what}")
             published += rows([item])
-    written = []
+    files = Files()
     for path, write in ((given.junit, write_junit), (given.json, write_json)):
-        if path:
-            write(runs, path, published)
-            written.append(path)
-    console = _console()
-    console.print(*validation_report(runs), sep="\n")
+        files.write(path, partial(write, runs, published=published))
+    page = console()
+    page.print(*validation_report(runs), sep="\n")
     if published:
-        console.print(*faults(published), ledger_total(published), sep="\n")
-    _name(written, console)
-    return 0 if all(run.holds for run in runs) and all(row.holds for row in published) else 1
+        page.print(*faults(published), ledger_total(published), sep="\n")
+    complete = files.name(page)
+    return 0 if complete and all(one.holds for one in (*runs, *published)) else 1
 
 
 def published(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
@@ -170,22 +194,20 @@ def published(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         for item in wanted:
             begin(f"{item.id}, {item.what}")
             found += rows([item])
-    written = []
-    for path, write in ((given.json, report.write_json), (given.markdown, report.write_markdown)):
-        if path is not None:
-            write(found, path)
-            written.append(path)
-    console = _console()
-    console.print(*report.ledger_report(found, details=len(found) <= report.DETAILED), sep="\n")
-    _name(written, console)
-    return 0 if all(row.holds for row in found) else 1
+    files = Files()
+    files.write(given.json, partial(report.write_json, found))
+    files.write(given.markdown, partial(report.write_markdown, found))
+    page = console()
+    page.print(*report.ledger_report(found, details=len(found) <= report.DETAILED), sep="\n")
+    complete = files.name(page)
+    return 0 if complete and all(row.holds for row in found) else 1
 
 
 def show_formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`formulas`: equations of motion as text."""
     from twin.symbolic_models import formulas
 
-    _console().print(formulas(given.model), highlight=False, markup=False, soft_wrap=True)
+    console().print(formulas(given.model), highlight=False, soft_wrap=True)
     return 0
 
 
@@ -197,23 +219,9 @@ def check_model(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from scenarios.check_model import Report
 
     report = Report(given.file)
-    if given.json:
-        report.write_json(given.json)
-    console = _console()
-    console.print(*report.tables(), sep="\n", highlight=False)
-    _name([given.json] if given.json else [], console)
-    return 0 if report.holds else 1
-
-
-def _name(written: list[Path], console: Console) -> None:
-    """Name the files that were written."""
-    for path in written:
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
-
-
-def _console() -> Console:
-    """Standard output; 100 columns where it is not a terminal, unless COLUMNS says otherwise."""
-    from rich.console import Console
-
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=100) if piped else Console()
+    files = Files()
+    files.write(given.json, report.write_json)
+    page = console()
+    page.print(*report.tables(), sep="\n", highlight=False)
+    complete = files.name(page)
+    return 0 if complete and report.holds else 1

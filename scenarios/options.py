@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import sys
 import typing
 from typing import Any, NoReturn
 
 from scenarios.base import Config
 from twin.errors import UnknownNameError
+
+TAKEN = ("command", "help", "json", "log", "parser", "picture", "scenarios")
+"""Names of the command line's own, which no setting can have."""
 
 
 class WrongUse(Exception):
@@ -21,6 +25,10 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+    def print_help(self, file: Any = None) -> None:
+        """Print it; argparse itself would pass over a disk that is full."""
+        (sys.stdout if file is None else file).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUse`."""
@@ -37,6 +45,52 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def kind_of(config: type[Config], name: str) -> tuple[type, bool]:
+    """What a field holds: bool, int, float or str, and whether `None` will do as well.
+
+    Raises:
+        TypeError: its annotation is something else, from which no option can be built.
+    """
+    try:
+        annotation = typing.get_type_hints(config)[name]
+    except Exception as error:  # an annotation is code: a name that is not there, a call
+        raise TypeError(f"an annotation of Config cannot be evaluated: {error}") from None
+    parts = typing.get_args(annotation) or (annotation,)
+    kinds = [part for part in parts if part is not type(None)]
+    if len(kinds) != 1 or kinds[0] not in (bool, int, float, str) or annotation in kinds[1:]:
+        told = getattr(annotation, "__name__", None) if isinstance(annotation, type) else annotation
+        raise TypeError(
+            f"setting {name!r} is annotated {told}: an option holds bool, int, float or str, "
+            "or one of them or None"
+        )
+    return kinds[0], type(None) in parts
+
+
+def require_types(config: type[Config]) -> None:
+    """Check that the command line can offer the fields of a `Config`, and that their defaults fit.
+
+    Raises:
+        TypeError: naming the field, what it is and what it may be.
+    """
+    for name, item in fields(config).items():
+        if name in TAKEN:
+            raise TypeError(
+                f"setting {name!r} has a name that the command line itself uses: {', '.join(TAKEN)}"
+            )
+        kind, optional = kind_of(config, name)
+        value, choices = item.default, item.metadata.get("choices", ())
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if isinstance(value, bool) and kind is not bool:
+            fits = False
+        if not fits and not (optional and value is None):
+            wanted = kind.__name__ + (" or None" if optional else "")
+            raise TypeError(f"setting {name!r} has the default {value!r}, which is not {wanted}")
+        if not isinstance(item.metadata["help"], str):
+            raise TypeError(f"setting {name!r} has the help {item.metadata['help']!r}, which is not text")
+        if not isinstance(choices, (tuple, list)) or not all(isinstance(choice, str) for choice in choices):
+            raise TypeError(f"setting {name!r} has the choices {choices!r}, which are not a tuple of texts")
+
+
 def add(parser: argparse.ArgumentParser, configs: dict[str, type[Config]]) -> None:
     """Offer every field of the scenarios' settings; an option that is not given stays out of the result.
 
@@ -49,14 +103,26 @@ def add(parser: argparse.ArgumentParser, configs: dict[str, type[Config]]) -> No
     for name, item in shared.items():
         if name != "controller":  # the command line takes several and runs them side by side
             _add(common, Config, item, configs)
-    seen = set(shared)
+    seen = {name: ("every scenario", kind_of(Config, name)) for name in shared}
     for scenario, config in configs.items():
-        own = [item for name, item in fields(config).items() if name not in seen]
-        if own:
-            group = parser.add_argument_group(f"settings of {scenario}")
-            for item in own:
-                _add(group, config, item, configs)
-                seen.add(item.name)
+        group = None
+        for name, item in fields(config).items():
+            kind = kind_of(config, name)
+            if name in seen:
+                _require_same(name, seen[name], (scenario, kind))
+                continue
+            group = group or parser.add_argument_group(f"settings of {scenario}")
+            _add(group, config, item, configs)
+            seen[name] = scenario, kind
+
+
+def _require_same(name: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+    """Raise `WrongUse` where one option would have to be of two types."""
+    (where, kind), (here, other) = first, second
+    if kind[0] is not other[0]:
+        raise WrongUse(
+            f"{flag(name)} is {kind[0].__name__} in {where} and {other[0].__name__} in {here}: run them apart"
+        )
 
 
 def _add(
@@ -65,24 +131,20 @@ def _add(
     item: dataclasses.Field,
     configs: dict[str, type[Config]],
 ) -> None:
-    kind = typing.get_type_hints(config)[item.name]
-    help = item.metadata["help"].replace("%", "%%")
+    kind, _ = kind_of(config, item.name)
+    help = item.metadata["help"]
     if item.default is not None and kind is not bool:
         help += f" (default {default(item.name, configs)})"
+    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help.replace("%", "%%")}
     if kind is bool:
-        group.add_argument(
-            flag(item.name), action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=help
-        )
-        return
-    if kind not in (int, float, str):  # `float | None` and the like: the type that is not None
-        kind = next(part for part in typing.get_args(kind) if part is not type(None))
-    group.add_argument(
-        flag(item.name),
-        type=kind,
-        default=argparse.SUPPRESS,
-        help=help,
-        metavar="|".join(item.metadata["choices"]) or kind.__name__.upper(),
-    )
+        settings["action"] = argparse.BooleanOptionalAction
+    else:
+        settings["type"] = kind
+        settings["metavar"] = "|".join(item.metadata.get("choices", ())) or kind.__name__.upper()
+    try:
+        group.add_argument(flag(item.name), **settings)
+    except argparse.ArgumentError as error:
+        raise WrongUse(f"setting {item.name!r} makes an option that there is already ({error})") from error
 
 
 def default(name: str, configs: dict[str, type[Config]]) -> str:

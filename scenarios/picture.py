@@ -51,7 +51,7 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     above.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     handles, labels = below.axes[0].get_legend_handles_labels()
     below.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, format="png")
 
 
 def _decades(logs: Sequence[Log]) -> tuple[float, float]:

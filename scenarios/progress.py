@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from scenarios import output
 
 
 @contextmanager
@@ -16,9 +18,10 @@ def shown(count: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
     Yields:
         ``begin(title)``, to be called once a run; it returns what takes the fraction done of that run.
     """
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    console = output.console(sys.stderr)
+    with Progress(*columns, console=console, transient=True, disable=not watched) as bar:
         task = bar.add_task("starting", total=count)
         begun = -1
 

@@ -78,6 +78,9 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         yield "Where the limits come from"
         yield reasons(runs)
     for run in runs:
+        for metric in run.metrics:
+            if not metric.holds and metric.where:
+                yield Text(f"{run.config.controller}: {metric.where}", "bold red")
         if run.error is not None:
             yield Text(f"{run.config.controller} did not finish: {run.error}", "bold red")
 
@@ -90,7 +93,7 @@ def _columns(first: str, names: Iterable[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first)
     for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(Text(name), justify="right", no_wrap=True)
     return table
 
 
@@ -100,7 +103,7 @@ def error_table(logs: Sequence[Log]) -> Table:
 
     def rows(names: Sequence[str], errors: list[NDArray]) -> None:
         for k, name in enumerate(names):
-            table.add_row(name, *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
+            table.add_row(Text(name), *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
 
     rows(logs[0].robot.joint_names, [joint_error(log) for log in logs])
     table.add_section()
@@ -116,7 +119,7 @@ def torque_table(logs: Sequence[Log]) -> Table:
         for log in logs:
             cut = np.count_nonzero(log.saturated[:, joint])
             cells.append(figure(largest(log.tau)[joint]) + (f", {cut} cut" if cut else ""))
-        table.add_row(f"{name} ({figure(logs[0].robot.tau_max[joint])})", *cells)
+        table.add_row(Text(f"{name} ({figure(logs[0].robot.tau_max[joint])})"), *cells)
     return table
 
 
@@ -124,7 +127,9 @@ def check_table(runs: Sequence[Run]) -> Table:
     """What was claimed: every figure, and under it its limit and whether it holds."""
     table = _columns("check", (run.config.controller for run in runs))
     for name in check_names(runs):
-        table.add_row(name, *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs))
+        table.add_row(
+            Text(name), *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs)
+        )
     return table
 
 
@@ -150,7 +155,7 @@ def reasons(runs: Sequence[Run]) -> Table:
             if found := _metric(run, name):
                 whys.setdefault(found.why, []).append(run.config.controller)
         told = [why if len(whys) == 1 else f"({', '.join(who)}) {why}" for why, who in whys.items()]
-        table.add_row(name, Text("; ".join(told)))
+        table.add_row(Text(name), Text("; ".join(told)))
     return table
 
 
@@ -180,7 +185,8 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
         kept = f"{sum(metric.holds for metric in checks)}/{len(checks)}"
         here = (run.config.robot, run.scenario)
         names = here if here[0] != above[0] else ("", here[1] if here != above else "")
-        table.add_row(*names, ", ".join([run.config.controller, *settings]), error, kept, verdict(run.holds))
+        texts = (*names, ", ".join([run.config.controller, *settings]), error, kept)
+        table.add_row(*map(Text, texts), verdict(run.holds))
         above = here
     yield table
     for run in runs:
@@ -189,7 +195,8 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
             if not metric.holds:
                 wanted = "a number" if metric.limit is None else f"<= {figure(metric.limit)}"
                 value = f"{figure(metric.value)} {metric.unit}".strip()
-                yield Text(f"{where}: {metric.name} is {value}, wanted {wanted}: {metric.why}", "red")
+                place = f" ({metric.where})" if metric.where else ""
+                yield Text(f"{where}: {metric.name} is {value}{place}, wanted {wanted}: {metric.why}", "red")
         if run.error is not None:
             yield Text(f"{where} did not finish: {run.error}", "red")
     yield total(runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,10 @@ def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def _setting(value: object) -> object:
+    return _number(value) if isinstance(value, float) else value
+
+
 def _numbers(values: Any) -> list[float | None]:
     return [_number(value) for value in values]
 
@@ -42,7 +47,7 @@ def _numbers(values: Any) -> list[float | None]:
 def _as_json(run: Run) -> dict[str, Any]:
     result: dict[str, Any] = {
         "scenario": run.scenario,
-        "config": {name: getattr(run.config, name) for name in fields(type(run.config))},
+        "config": {name: _setting(getattr(run.config, name)) for name in fields(type(run.config))},
         "holds": run.holds,
         "error": run.error,
         "metrics": [
@@ -50,9 +55,10 @@ def _as_json(run: Run) -> dict[str, Any]:
                 "name": metric.name,
                 "value": _number(metric.value),
                 "unit": metric.unit,
-                "limit": metric.limit,
+                "limit": _setting(metric.limit),
                 "holds": metric.holds,
                 "why": metric.why,
+                "where": metric.where,
             }
             for metric in run.metrics
         ],
@@ -87,7 +93,7 @@ def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) 
     for run in runs:
         suites.setdefault(f"{run.config.robot}.{run.scenario}", []).append(run)
     for name, members in suites.items():
-        suite = TestSuite(name)
+        suite = TestSuite(_text(name))
         for run in members:
             own = ((key, value) for key, value in run.settings.items() if key != "robot")
             settings = "".join(f", {key}={value}" for key, value in own)
@@ -96,14 +102,15 @@ def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) 
             checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
             share = run.seconds / max(len(checks), 1)
             for metric in checks:
-                case = TestCase(metric.name, where, share)
+                case = TestCase(_text(metric.name), _text(where), share)
                 if not metric.holds:
                     wanted = "a number" if metric.limit is None else f"at most {metric.limit:g} {metric.unit}"
-                    case.result = [Failure(f"{metric.value:g} {metric.unit}, wanted {wanted}: {metric.why}")]
+                    found = f"{metric.value:g} {metric.unit}, wanted {wanted}: {metric.why} {metric.where}"
+                    case.result = [Failure(_text(found))]
                 suite.add_testcase(case)
             if run.error is not None:
-                case = TestCase("finishes", where, run.seconds)
-                case.result = [Failure(run.error)]
+                case = TestCase("finishes", _text(where), run.seconds)
+                case.result = [Failure(_text(run.error))]
                 suite.add_testcase(case)
         document.add_testsuite(suite)
     if published:
@@ -118,3 +125,8 @@ def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) 
         document.add_testsuite(suite)
     document.update_statistics()
     document.write(str(path), pretty=True)
+
+
+def _text(text: str) -> str:
+    """A text as XML can have it: most control characters have no place there."""
+    return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)

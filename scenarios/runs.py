@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scenarios.arm_limits import arm_metrics
 from scenarios.base import Config, Metric
+from scenarios.faults import ScenarioError, is_interrupt, told, told_with_place
 from scenarios.registry import Scenario
 from twin.errors import DivergenceError, TwinError
 
@@ -22,7 +23,7 @@ class Run:
     """A run: its scenario's name, its settings, the log, the metrics and the time it took, in [s].
 
     `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
-    sample or `None`.
+    sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
     """
 
     scenario: str
@@ -31,6 +32,7 @@ class Run:
     metrics: tuple[Metric, ...]
     seconds: float
     error: str | None = None
+    refused: bool = False
 
     @property
     def holds(self) -> bool:
@@ -50,58 +52,61 @@ class Run:
 
 
 def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
-    """Run a scenario once and evaluate it; a divergence is a result, not an exception.
+    """Run a scenario once and evaluate it; whatever goes wrong is a result, not an exception.
 
     Args:
         scenario: what to run.
         config: its settings.
         progress: called with the fraction done.
-
-    Raises:
-        TwinError: for a setting that the robot or the path cannot meet; for a fault of the scenario itself.
-        ValueError: for a setting that makes no sense.
     """
+    start = time.perf_counter()
+    log, metrics, fault, refused = None, (), None, False
+    try:
+        if scenario.fault is not None:
+            raise scenario.fault
+        log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
+        metrics = _sound_metrics([*scenario.metrics(log), *arm_metrics(log, scenario.leaves_limits)], scenario)
+    except DivergenceError as error:
+        fault, log = told(error), log or _what_there_was(error)
+    except ScenarioError as error:
+        fault = told(error)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        refused = log is None and isinstance(error, (TwinError, ValueError))
+        fault = told(error) if refused else told_with_place(error, scenario.file)
+    return Run(scenario.name, config, log, metrics, time.perf_counter() - start, fault, refused)
+
+
+def _sound(log: Any, scenario: Scenario) -> Log:
+    """What `run` returned, if it is a log that can be evaluated."""
     from twin.log import Log
 
-    start = time.perf_counter()
+    if not isinstance(log, Log):
+        raise ScenarioError(f"{scenario.file}: run must return a Log, got {log!r}")
     try:
-        log = _expected(scenario.run(dataclasses.replace(config, progress=progress)), Log, scenario, "run")
-        metrics = _expected(scenario.metrics(log), (tuple, list), scenario, "metrics")
-        for metric in metrics:
-            _expected(metric, Metric, scenario, "each of metrics")
-    except DivergenceError as error:
-        log = error.log if error.log is not None and len(error.log.t) > 0 else None
-        return Run(scenario.name, config, log, (), time.perf_counter() - start, str(error))
-    except (TwinError, ValueError):
-        raise
-    except Exception as error:  # whatever the code of a scenario does wrong
-        raise TwinError(f"{_place(error, scenario)}: {type(error).__name__}: {error}") from error
-    return Run(scenario.name, config, log, tuple(metrics), time.perf_counter() - start)
-
-
-def _expected(value: Any, kind: type | tuple[type, ...], scenario: Scenario, what: str) -> Any:
-    """The value, if it is what a scenario must return."""
-    if not isinstance(value, kind):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        wanted = " or ".join(known.__name__ for known in kinds)
-        raise TwinError(f"{scenario.file}: {what} must return a {wanted}, got {value!r}")
-    return value
-
-
-def _place(error: Exception, scenario: Scenario) -> str:
-    """The last line of the scenario's own file that an error passed through."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == scenario.file]
-    return f"{scenario.file}, line {own[-1].lineno}" if own else scenario.file
-
-
-def carry_out_regardless(scenario: Scenario, config: Config) -> Run:
-    """As `carry_out`, for a table of many runs: whatever the robot cannot meet becomes a failed run.
-
-    A `ValueError` too, of a robot that a scenario did not think of: the other runs still count.
-    """
-    start = time.perf_counter()
-    try:
-        return carry_out(scenario, config)
+        log.require_consistent()
     except (TwinError, ValueError) as error:
-        return Run(scenario.name, config, None, (), time.perf_counter() - start, str(error))
+        raise ScenarioError(f"{scenario.file}: run returned a log that cannot be: {error}") from error
+    return log
+
+
+def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
+    """What `metrics` returned, if it is a list of metrics that can be told apart."""
+    if not isinstance(metrics, (tuple, list)):
+        raise ScenarioError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
+    seen = set()
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise ScenarioError(f"{scenario.file}: each of metrics must return a Metric, got {metric!r}")
+        if metric.name in seen:
+            raise ScenarioError(f"{scenario.file}: metrics has more than one Metric named {metric.name!r}")
+        seen.add(metric.name)
+    return tuple(metrics)
+
+
+def _what_there_was(error: DivergenceError) -> Log | None:
+    """The log of a run that ended early, if it has a sample."""
+    from twin.log import Log
+
+    return error.log if isinstance(error.log, Log) and len(error.log.t) > 0 else None

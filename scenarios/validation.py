@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import controllers
 from scenarios import registry
+from scenarios.base import Config
+from scenarios.faults import ScenarioError, is_interrupt, told_with_place
 
 if TYPE_CHECKING:
-    from scenarios.base import Config
     from scenarios.registry import Scenario
+    from twin.robot import Robot
 
 
 def planned(robots: Sequence[str]) -> list[tuple[Scenario, Config]]:
-    """The runs of a validation, robot by robot.
+    """The runs of a validation, robot by robot; a scenario that fails here already is a run that fails.
 
     Args:
         robots: names, or paths of files.
@@ -29,9 +31,25 @@ def planned(robots: Sequence[str]) -> list[tuple[Scenario, Config]]:
     for name in robots:
         robot = twin.load(name)
         robot.require_inertia()
-        for scenario in map(registry.find, registry.titles()):
-            if not scenario.suits(robot):
-                continue
-            configs = [scenario.Config(controller=law) for law in controllers.NAMES] + list(scenario.variants)
-            runs += [(scenario, dataclasses.replace(config, robot=name)) for config in configs]
+        for scenario in map(registry.find_regardless, registry.titles()):
+            runs += _runs(scenario, robot, name)
     return runs
+
+
+def _runs(scenario: Scenario, robot: Robot, name: str) -> list[tuple[Scenario, Config]]:
+    """The runs of one scenario with one robot."""
+    if scenario.fault is None:
+        try:
+            configs = _configs(scenario) if scenario.suits(robot) else ()
+            return [(scenario, dataclasses.replace(config, robot=name)) for config in configs]
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            fault = ScenarioError(told_with_place(error, scenario.file))
+            scenario = registry.failing(scenario, fault)
+    return [(scenario, Config(robot=name))]
+
+
+def _configs(scenario: Scenario) -> Iterator[Config]:
+    yield from (scenario.Config(controller=law) for law in controllers.NAMES)
+    yield from scenario.variants

@@ -1,7 +1,6 @@
 """The command `irb-twin` as a user meets it: exit status, what is printed where, what is written."""
 
 import json
-import re
 import shlex
 import subprocess
 import sys
@@ -245,8 +244,6 @@ def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("import numpee\n", "cannot load scenario file"),
-        ("def run(config:\n", "SyntaxError"),
         ("def run(config): ...\n", "lacks Config, metrics"),
         ("class Config: ...\ndef run(c): ...\ndef metrics(l): ...\n", "inherits scenarios.base.Config"),
     ],
@@ -284,32 +281,6 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
     held = [run["holds"] for run in document["runs"]]
     assert np.count_nonzero(held) == 1
     assert document["holds"] is False
-
-
-BROKEN = {
-    "raises": ("run", "raise KeyError('torque')", r"own\.py, line 12: KeyError: 'torque'"),
-    "no log": ("run", "return None", r"own\.py: run must return a Log, got None"),
-    "no metrics": ("metrics", "return 3", r"own\.py: metrics must return a tuple or list, got 3"),
-    "odd metrics": ("metrics", "return [3]", r"own\.py: each of metrics must return a Metric, got 3"),
-}
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-def test_a_fault_in_a_scenario_of_ones_own_is_named_with_its_line(fault, tmp_path, capsys):
-    where, statement, message = BROKEN[fault]
-    body = {"run": "return gravity_hold.run(gravity_hold.Config(duration=0.01))", "metrics": "return ()"}
-    body[where] = statement
-    file = tmp_path / "own.py"
-    file.write_text(
-        '"""Something of one\'s own."""\n\nfrom dataclasses import dataclass\n\n'
-        "from scenarios import base, gravity_hold\n\n\n"
-        "@dataclass(frozen=True)\nclass Config(base.Config): ...\n"
-        f"\ndef run(config):\n    {body['run']}\n\ndef metrics(log):\n    {body['metrics']}\n"
-    )
-    assert main(["run", str(file)]) == 2
-    printed = capsys.readouterr()
-    assert re.search(message, printed.err), printed.err
-    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("unread", ["| true", ">&-"])

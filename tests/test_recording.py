@@ -162,6 +162,19 @@ def test_files_that_cannot_be_read(tmp_path):
         write_recording(tmp_path / "no" / "path.csv", [0.0, 1.0], [[0, 0, 0, 1, 0, 0, 0]] * 2)
 
 
+def test_a_file_without_end_is_not_read_for_ever():
+    with pytest.raises(RecordingError, match="/dev/zero: cannot be read: it is larger than 1e\\+08 bytes"):
+        read_recording("/dev/zero")
+
+
+def test_a_field_without_end_is_one_sentence(tmp_path):
+    for value in ("1" * 200_000, "1" * 1000, '"' + "1\n" * 100_000):
+        with pytest.raises(RecordingError) as error:
+            read_recording(write(tmp_path / "path.csv", *with_value(3, "y", value)))
+        assert len(str(error.value)) < 300
+        assert "\n" not in str(error.value)
+
+
 def test_arrays_are_checked_by_sample():
     poses = np.tile([0.5, 0, 0.7, 1, 0, 0, 0], (3, 1))
     with pytest.raises(RecordingError, match="the recording, sample 2, column 't': time runs backwards"):

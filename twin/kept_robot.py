@@ -42,7 +42,8 @@ def found_again(content: Mapping[str, Any]) -> Robot:
         UnknownNameError, RobotError: it is not there any more.
         KeyError: something is missing.
     """
-    robot = _made_again(content) if "dh_d" in content else load(str(content["robot"]))
+    name = _texts(content, "robot", 0)
+    robot = _made_again(name, content) if "dh_d" in content else load(name)
     robot = robot.with_gravity(content["gravity"])
     if "payload_mass" not in content:
         return robot
@@ -70,14 +71,25 @@ def _table(robot: Robot) -> dict[str, Any]:
     return content | ({"inertias": bare.inertias} if robot.has_inertia else {})
 
 
-def _made_again(content: Mapping[str, Any]) -> Robot:
+def _texts(content: Mapping[str, Any], name: str, axes: int) -> Any:
+    """One text, or a list of them."""
+    array = content[name]
+    if array.dtype.kind != "U" or array.ndim != axes:
+        raise TwinError(f"expected {name} to be text of {axes} axes, got {array.dtype} of {array.ndim}")
+    return array.tolist()
+
+
+def _made_again(name: str, content: Mapping[str, Any]) -> Robot:
     robot = dh_robot(
-        str(content["robot"]),
+        name,
         DH(*(content[f"dh_{letter}"] for letter in DH._fields)),
-        kinds=content["dh_kinds"].tolist(),
-        joint_names=content["joint_names"].tolist(),
+        kinds=_texts(content, "dh_kinds", 1),
+        joint_names=_texts(content, "joint_names", 1),
         **{name: content[name] for name in LIMITS},
     )
     if "inertias" not in content:
         return robot
+    shape, numbers = (robot.n, 10), content["inertias"]
+    if numbers.shape != shape or numbers.dtype != np.float64 or not np.all(np.isfinite(numbers)):
+        raise TwinError(f"expected inertias of shape {shape}, finite numbers, got {numbers.tolist()}")
     return replace(robot, tree=replace(robot.tree, inertias=frozen(content["inertias"])), has_inertia=True)

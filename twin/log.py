@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -11,8 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
+from twin.archive import KINDS, read_arrays
+from twin.atomic_file import drafted
 from twin.dynamics import forward_dynamics
 from twin.errors import TwinError
 from twin.kept_robot import found_again, kept
@@ -58,7 +58,16 @@ class Log:
     tau_demand: np.ndarray
     saturated: np.ndarray
     loop_gap: np.ndarray
-    arrays: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrays", MappingProxyType(dict(self.arrays)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"arrays": dict(self.arrays)}  # a mapping that is read only has no copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, arrays=MappingProxyType(state["arrays"]))
 
     @property
     def pose(self) -> np.ndarray:  # noqa: D102
@@ -117,50 +126,109 @@ class Log:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write a NumPy archive, by custom `.npz`.
+        """Write a NumPy archive, by custom `.npz`, whole or not at all.
 
         Of the robot it keeps where it came from, its gravity and its payload. A robot that was altered in
         another way, say by `dataclasses.replace(robot, tau_max=...)`, comes back as its file has it.
+
+        Raises:
+            TwinError: the log is one that `load` would refuse, or its robot one that cannot be kept.
+            OSError: the file cannot be written.
         """
+        self.require_consistent()
         content = kept(self.robot)
         content |= {name: getattr(self, name) for name in RECORDED}
+        content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
         content |= {OWN + name: array for name, array in self.arrays.items()}
-        with open(path, "wb") as file:  # given a name, NumPy might append to it
+        with drafted(path) as draft, open(draft, "wb") as file:  # given a name, NumPy might append to it
             np.savez(file, **content)
 
     @staticmethod
     def load(path: str | Path) -> Log:
-        """Read what `save` wrote.
+        """Read what `save` wrote; of a file that was altered, nothing but numbers and text is read.
 
         Raises:
             TwinError: the file is missing or is not a log.
             UnknownNameError, RobotError: the robot that it was made with is not there any more.
         """
         try:
-            content = np.load(path)
-            if not isinstance(content, NpzFile):
-                raise ValueError("it holds a single array")
-            with content as archive:
-                arrays: dict[str, Any] = dict(archive)
-            recorded = {name: arrays[name] for name in RECORDED}
-            robot = found_again(arrays)
+            return _log(read_arrays(path))
+        except TwinError as error:
+            if type(error) is not TwinError:
+                raise
+            reason, cause = str(error), error
         except OSError as error:
             raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error
-        except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise TwinError(f"{path} is not a log of this program ({error})") from error
-        for name, kind in SCALARS.items():
-            recorded[name] = kind(recorded[name])
-        own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
-        poses = tuple(recorded.pop(name) for name in POSES)
-        log = Log(robot=robot, arrays=MappingProxyType(own), **recorded)
-        log.__dict__["_poses"] = poses  # where cached_property looks first
-        return log
+        except KeyError as error:
+            reason, cause = f"it has no {error}", error
+        except Exception as error:  # whatever an altered file does to those who read it
+            reason, cause = " ".join(str(error).split()) or type(error).__name__, error
+        raise TwinError(f"{path} is not a log of this program ({reason})") from cause
+
+    def require_consistent(self) -> None:
+        """Check that the parts of the log can be those of one run.
+
+        Raises:
+            TwinError: naming the array, what it is and what it must be.
+        """
+        if not 0 < self.time_step < np.inf or not self.steps_per_period >= 1:
+            raise TwinError(
+                f"expected a time step above 0 s and at least 1 step per period, got {self.time_step} s "
+                f"and {self.steps_per_period}"
+            )
+        N, n = np.size(self.t), self.robot.n
+        for name, (shape, kind) in ARRAYS.items():
+            wanted = tuple({"N": N, "n": n}.get(size, size) for size in shape)
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.shape != wanted or array.dtype != kind:
+                raise TwinError(
+                    f"expected {name} to be {np.dtype(kind)} of shape {wanted}, got {_form(array)}"
+                )
+        if not (N > 0 and np.all(np.isfinite(self.t)) and np.all(np.diff(self.t) > 0)):
+            raise TwinError("expected t to have at least one sample, and to rise")
+        period = self.time_step * self.steps_per_period
+        if not np.all(
+            np.abs(np.diff(self.t) - period) <= 1e-6 * period + 4 * np.spacing(np.max(np.abs(self.t)))
+        ):
+            raise TwinError(f"expected samples that are a period of {period:g} s apart in t")
+        for name, array in self.arrays.items():
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in KINDS:
+                raise TwinError(f"expected {name} to be an array of numbers or text, got {_form(array)}")
 
 
 POSES = ("pose", "pose_ref")
 RECORDED = (*(item.name for item in fields(Log) if item.name not in ("robot", "arrays")), *POSES)
 OWN = "own_"  # before the names of a scenario's own arrays in the archive
-SCALARS = {"controller": str, "time_step": float, "steps_per_period": int}
+SCALARS = {"controller": (str, "U"), "time_step": (float, "f"), "steps_per_period": (int, "i")}
+JOINTS = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand")
+ARRAYS = {
+    "t": (("N",), np.float64),
+    **dict.fromkeys(JOINTS, (("N", "n"), np.float64)),
+    "saturated": (("N", "n"), np.bool_),
+    "loop_gap": (("N",), np.float64),
+    **dict.fromkeys(POSES, (("N", 7), np.float64)),
+}
+"""The shape of every array and the type of its numbers."""
+
+
+def _log(arrays: dict[str, np.ndarray]) -> Log:
+    """The log that these arrays are."""
+    recorded: dict[str, Any] = {name: arrays[name] for name in RECORDED}
+    for name, (kind, letter) in SCALARS.items():
+        if recorded[name].shape != () or recorded[name].dtype.kind != letter:
+            raise TwinError(f"expected {name} to be one {kind.__name__}, got {_form(recorded[name])}")
+        recorded[name] = kind(recorded[name])
+    own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
+    poses = tuple(recorded.pop(name) for name in POSES)
+    log = Log(robot=found_again(arrays), arrays=own, **recorded)
+    log.__dict__["_poses"] = poses  # where cached_property looks first
+    log.require_consistent()
+    return log
+
+
+def _form(value: object) -> str:
+    """What an array is, in words."""
+    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def _same(a: object, b: object) -> bool:

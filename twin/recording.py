@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.atomic_file import drafted
 from twin.errors import RecordingError
 from twin.limits import Floats
 from twin.rotations import continuous_quaternions
@@ -23,6 +24,9 @@ COLUMNS = ("t", "x", "y", "z", "a", "b", "c", "d")
 UNIT_TOLERANCE = 1e-3
 """How far a quaternion's norm may be from 1: the most that rounding to three decimals can do. It is
 normalised after that; anything further off is not rounding but another quantity."""
+
+LARGEST_FILE = 100_000_000
+"""In bytes: a million samples. What is larger is not read, nor is what never ends, as a device."""
 
 LARGEST_POSITION = 10.0
 """No ABB arm reaches 5 m: a coordinate beyond 10 m is in another unit."""
@@ -104,7 +108,8 @@ def write_recording(path: str | Path, t: ArrayLike, poses: ArrayLike) -> None:
     rows = np.column_stack([checked.t, checked.poses]).tolist()
     text = "\n".join([",".join(COLUMNS), *(",".join(map(repr, row)) for row in rows)]) + "\n"
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        with drafted(path) as draft:
+            draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -112,10 +117,14 @@ def write_recording(path: str | Path, t: ArrayLike, poses: ArrayLike) -> None:
 def _read_numbers(path: str | Path) -> tuple[list[list[float]], list[int]]:
     """Return the numbers of each row, in the order of `COLUMNS`, and the line each row stands on."""
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        text = content.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise RecordingError(f"{path}: cannot be read: {reason}") from error
+    if len(content) > LARGEST_FILE:
+        raise RecordingError(f"{path}: cannot be read: it is larger than {LARGEST_FILE:g} bytes")
     reader = csv.reader(io.StringIO(text, newline=""))
     rows, lines = [], []
     try:

@@ -223,6 +223,18 @@ def link_name(link: str) -> str:
     return "base_link" if link == "base" else f"link_{link}"
 
 
+def replace(path: Path, content: str) -> None:
+    """Write a file; what was there stays until the new one is complete."""
+    draft = path.with_suffix(".draft")
+    try:
+        draft.write_text(content, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    except OSError as error:
+        raise FactsError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Write the named robots' URDFs, all of them by default; 0, or 2 with one sentence on standard error."""
     known = sorted(path.parent.name for path in HERE.glob("*/robot.toml"))
@@ -235,8 +247,7 @@ def main(argv: list[str] | None = None) -> int:
             facts = read(folder / "robot.toml", parse_float=Decimal)
             if facts["name"] != name:
                 raise FactsError(f"{folder / 'robot.toml'}: expected name = {name!r}, got {facts['name']!r}")
-            written = urdf(facts)
-            (folder / f"{name}.urdf").write_text(written, encoding="utf-8", newline="\n")
+            replace(folder / f"{name}.urdf", urdf(facts))
     except FactsError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
