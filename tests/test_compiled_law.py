@@ -14,7 +14,7 @@ import pytest
 import controllers
 import twin
 from tests.test_closed_loop import PERIOD, still
-from twin import compiled_loops, kernel_cache
+from twin import compiled_loops
 from twin.analytic_plant import AnalyticPlant
 from twin.closed_loop import run_closed_loop
 from twin.compiled_loops import compilable
@@ -209,25 +209,6 @@ def test_laws_may_come_and_go(irb140):
             log = run_closed_loop(AnalyticPlant(irb140), law, still(irb140, 2))
             np.testing.assert_array_equal(log.tau_demand, np.full((2, 6), 1e-3 * k))
         compiled_loops._compiled.cache_clear()  # as 64 others would
-
-
-def test_what_is_kept_of_a_function_depends_on_what_numba_leaves_out(irb140):
-    """The names of a tuple's members, options, and the values and functions of other files."""
-
-    def key(**options):
-        return kernel_cache.compiled(vandal, **options).sources
-
-    assert key() == key()
-    assert len({key(), key(boundscheck=True), key(error_model="numpy"), key(layout="q, qd")}) == 4
-    assert all(name in compiled_loops.LAYOUT for name in ("'qdd'", "'tau_max'", "'per_speed'", "'memory'"))
-    globals()["GAIN"] = 1.0
-    first = kernel_cache.compiled(with_a_gain).sources
-    globals()["GAIN"] = 2.0
-    assert kernel_cache.compiled(with_a_gain).sources != first
-
-
-def with_a_gain(x):
-    return x * GAIN  # noqa: F821
 
 
 THREADS = """
