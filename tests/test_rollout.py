@@ -240,8 +240,8 @@ runs.append(run_rollouts(robot, laws[-1], reference).q)
 for law, run in zip(laws, runs):
     assert np.array_equal(run_closed_loop(AnalyticPlant(robot), law, reference).q, run), law.name
 np.save(sys.argv[1], runs)
-functions = [rollout_loop.euler_step, filtered, laws[0].law]
-pointers = [compiled_loops.STEP, compiled_loops.LAW, compiled_loops.LAW]
+functions = [rollout_loop.euler_step, laws[0].law]  # not filtered, of which nothing is known
+pointers = [compiled_loops.STEP, compiled_loops.LAW]
 if sys.argv[2] == "compiled":
     compiled = [compiled_loops._native(*both) for both in zip(functions, [p.signature for p in pointers])]
     for function in (*compiled, compiled_loops._native_main(rollout_loop.loop, compiled_loops.LOOP)):
