@@ -59,6 +59,6 @@ def interpreted(robot):
     """The robot with the same generated source, run by Python: nothing to compile for a robot met once."""
     module = SimpleNamespace()
     text = kernels.source(robot.tree, robot.G, robot.g0, robot.loops)
-    exec(re.sub(r"@njit\(.*\)\n", "", text), module.__dict__)
+    exec(re.sub(r"@(njit|kept)\(.*\)\n", "", text), module.__dict__)
     robot.__dict__["kernels"] = module
     return robot

@@ -1,28 +1,119 @@
-"""What numba keeps is forgotten when a file changes from which a compiled function calls another."""
+"""What is kept of compiled functions: for whom, for how long, and that a change of ours makes it anew."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 
+import platformdirs
 import pytest
+
+from twin import kept_files, kernel_cache
+from twin.kernel_cache import compiled, imported
+from twin.rotations import rigidity_error
 
 HEAD = "from twin.kernel_cache import compiled\n"
 INNER = HEAD + "@compiled\ndef inner():\n    return {}\n"
-MIDDLE = HEAD + "from inner import inner\n@compiled\ndef middle():\n    return inner()\n"
-OUTER = HEAD + "from middle import middle\n@compiled\ndef outer():\n    return middle()\n"
+MIDDLE = HEAD + "from twin.inner import inner\n@compiled\ndef middle():\n    return inner()\n"
+OUTER = HEAD + "from twin.middle import middle\n@compiled\ndef outer():\n    return middle()\n"
 
 
-@pytest.mark.parametrize("called", ["middle", "outer"])
-def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path, called):
-    (tmp_path / "middle.py").write_text(MIDDLE)
-    (tmp_path / "outer.py").write_text(OUTER)
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    program = f"from {called} import {called} as f; print(f(), sum(f.stats.cache_hits.values()))"
+def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
+    package = tmp_path / "twin"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    for module in (kernel_cache, kept_files):
+        shutil.copy(module.__file__, package)
+    (package / "middle.py").write_text(MIDDLE)
+    (package / "outer.py").write_text(OUTER)
+    places = {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    program = "from twin.outer import outer as f; print(f(), sum(f.stats.cache_hits.values()))"
     answers = []
     for value in (1, 2, 2):
-        (tmp_path / "inner.py").write_text(INNER.format(value))
+        (package / "inner.py").write_text(INNER.format(value))
         run = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        )
+            [sys.executable, "-c", program],
+            env=os.environ | places, cwd=tmp_path, capture_output=True, text=True, check=True,
+        )  # fmt: skip
         answers.append(run.stdout.split())
     assert answers == [["1", "0"], ["2", "0"], ["2", "1"]]
+    assert not list(package.rglob("*.nb?"))  # nothing of it lies where the program is installed
+
+
+@pytest.fixture
+def kernels_folder(tmp_path, monkeypatch):
+    """An empty cache, as a process finds it that has used none yet."""
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    kernel_cache._folder.cache_clear()
+    yield tmp_path / "irb-twin" / "kernels"
+    kernel_cache._folder.cache_clear()
+
+
+def test_options_are_told_apart(kernels_folder):
+    """Which numba does not."""
+    options = {}, {}, {"boundscheck": True}
+    functions = [compiled(rigidity_error, **each) for each in options]
+    assert len({function.stats.cache_path for function in functions}) == 2
+
+
+def twice(x):
+    return 2.0 * x
+
+
+def test_the_function_of_a_user_is_not_kept(kernels_folder):
+    """Nothing is known of what it uses."""
+    function = compiled(twice)
+    assert function(21.0) == 42.0
+    assert function.stats.cache_path is None
+    assert not kernels_folder.exists()
+
+
+TEXT = "from twin.kernel_cache import kept\n@kept()\ndef twice(x):\n    return 2.0 * x\n"
+
+
+def test_a_module_is_written_once_for_all_processes(kernels_folder):
+    texts = iter([TEXT])
+    for _ in range(2):
+        sys.modules.pop("irb_twin_once", None)
+        kept_files.kept_files.cache_clear()  # as another process
+        module = imported("irb_twin_once", lambda: next(texts))
+        assert module.twice(21.0) == 42.0
+    assert sum(module.twice.stats.cache_hits.values()) == 1
+    assert (kernels_folder / "irb_twin_once" / "irb_twin_once.py").read_text() == TEXT
+
+
+def aged(path, seconds):
+    at = time.time() - seconds
+    os.utime(path, (at, at))
+
+
+def test_what_nobody_used_for_long_goes_when_something_new_comes(kernels_folder):
+    unused, used, of_old = (kernels_folder / name for name in ("unused", "used", "irb_twin_kernels_old.py"))
+    for folder in (unused, used):
+        folder.mkdir(parents=True)
+        (folder / "one.nbc").write_bytes(b"machine code")
+        aged(folder, kernel_cache.UNUSED_FOR + 60)
+    of_old.write_text("")
+    aged(of_old, kernel_cache.UNUSED_FOR + 60)
+    kernel_cache._folder("used")
+    sys.modules.pop("irb_twin_new", None)
+    imported("irb_twin_new", lambda: TEXT)
+    assert {path.name for path in kernels_folder.iterdir()} == {"used", "irb_twin_new"}
+
+
+def test_where_nothing_can_be_written_functions_are_compiled_all_the_same():
+    program = (
+        "import numpy as np, twin\n"
+        "from twin.joint_turns import principal\n"
+        "robot = twin.load('youbot')\n"
+        "out = np.empty((4, 4))\n"
+        "robot.kernels.tool_pose(np.zeros(5), np.eye(4), out)\n"
+        "print(out[3, 3], principal(7.0) == 7.0 - 2 * np.pi, principal.stats.cache_path)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"XDG_CACHE_HOME": __file__, "NUMBA_DISABLE_JIT": "0"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.split() == ["1.0", "True", "None"]

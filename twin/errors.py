@@ -7,6 +7,17 @@ value with the unit, and what is valid.
 from typing import Any
 
 
+class ShapeError(ValueError):
+    """An array of another shape than expected: `ShapeError("expected q of shape (6,)", q.shape)`.
+
+    Compiled code raises it, which would take a second more of compiling to write the sentence itself.
+    """
+
+    def __str__(self) -> str:
+        expected, shape = self.args
+        return f"{expected}, got {shape}"
+
+
 class TwinError(Exception):
     """Base of all errors of the domain."""
 

@@ -1,109 +1,151 @@
 """Where compiled functions are kept, so that the next process does not compile them again.
 
-numba keeps the machine code of a function beside the file that it comes from.  Functions made from a string
-have no file, so a generated module is written to the user's cache folder and imported from there.
+numba keeps the machine code of a function beside the file that the function comes from.  Each such file, a
+copy of one of ours or a generated module, lies in a folder of the user's cache that is named after all that
+the machine code depends on: what is there never has to be told from what is out of date.  It may be damaged,
+and damaged machine code does anything; `twin/kept_files.py` sees to that.
+
+Where nothing can be written, or no more, functions are compiled without being kept.
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
-import importlib.util
+import marshal
 import os
 import shutil
 import sys
-import tempfile
+import time
 from collections.abc import Callable
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-import numpy as np
+from twin.kept_files import kept_files, write
 
-COMPLETE = "COMPLETE = True\n"
-"""The last line of every generated module: one that a crash cut short lacks it."""
+PACKAGES = ("twin", "controllers")
+"""Ours, whose functions are kept."""
+
+UNUSED_FOR = 30 * 86400.0
+"""Folders that nobody used for so long are removed, in [s]."""
 
 
 def compiled(function: Callable[..., Any], layout: str = "", **options: Any) -> Callable[..., Any]:
-    """Compile a function with numba, its machine code kept where anything can be written.
+    """Compile a function with numba; it lets go of Python's lock while it runs.
 
-    It lets go of Python's lock while it runs; `options` are numba's.  It may use functions and numbers that
-    its file imports by name: numba itself would go on with the kept code after a change of those, as of its
-    options.  `layout` is for what else its machine code depends on, the order of a tuple's members say.
+    If it is one of ours its machine code is kept, for as long as no file of our packages changes: so it may
+    use any function and constant of theirs.
+
+    Args:
+        function: what is to be compiled.
+        layout: ignored.
+        options: numba's.
     """
-    from numba import njit
+    package = function.__module__.partition(".")[0]
+    if package not in PACKAGES:
+        from numba import njit
 
-    try:
-        made: Any = njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the home can be written: not kept, then
         return njit(nogil=True, **options)(function)
-    if hasattr(made, "py_func"):
-        made.sources = _sources(function, layout, options)
-        own_key = made._cache._index_key
-        made._cache._index_key = lambda *asked: (*own_key(*asked), made.sources)
-    return made
+    digest = hashlib.sha256(_sources("twin") + _sources(package) + repr(sorted(options.items())).encode())
+    folder = _folder(f"irb_twin_{digest.hexdigest()[:16]}")
+    copy, files = folder / f"{function.__module__}.py", kept_files(folder)
+    if files.read(copy.name) is None:
+        write(copy, Path(str(sys.modules[function.__module__].__file__)).read_bytes())
+        files.add_new()
+    code, name = function.__code__.replace(co_filename=str(copy)), function.__name__
+    own = FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
+    return kept(nogil=True, **options)(own)
 
 
-def _sources(function: Callable[..., Any], layout: str, options: dict[str, Any]) -> str:
-    """A digest of what numba's own key leaves out: options, layouts, and what the function's file imports."""
-    from numba.core.registry import CPUDispatcher
-
-    digest = hashlib.sha256(f"{layout}{sorted(options.items())}".encode())
-    for name in sorted(_names(function.__code__) & function.__globals__.keys()):
-        value = function.__globals__[name]
-        if isinstance(value, CPUDispatcher):
-            file = Path(value.py_func.__code__.co_filename)
-            content = file.read_bytes() if file.is_file() else value.py_func.__code__.co_code
-            digest.update(content + getattr(value, "sources", "").encode())
-        elif isinstance(value, np.ndarray):
-            digest.update(f"{name} {value.dtype} {value.shape}".encode() + value.tobytes())
-        elif isinstance(value, (bool, int, float, complex, str, tuple)):
-            digest.update(f"{name} {value!r}".encode())
-    return digest.hexdigest()
+@lru_cache
+def _sources(package: str) -> bytes:
+    """A digest of all files of a package."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(str(sys.modules[package].__file__)).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.digest()
 
 
-def _names(code: CodeType) -> set[str]:
-    """The global names that a function uses, its inner functions' too."""
-    inner = [_names(part) for part in code.co_consts if isinstance(part, CodeType)]
-    return set(code.co_names).union(*inner)
+def kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """The decorator of functions whose machine code numba keeps beside their file; `options` are numba's."""
+    from numba import njit
+    from numba.extending import is_jitted
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            made = njit(cache=True, **options)(function)
+        except (RuntimeError, OSError):  # there is no such file, or nothing can be read or written beside it
+            return njit(**options)(function)
+        if is_jitted(made):
+            _keep(made)
+        return made
+
+    return decorate
+
+
+def _keep(made: Any) -> None:
+    """Check what is kept of a function, and list what it adds; that the disk is full is no reason to fail."""
+    files, numba_compile = kept_files(Path(made.stats.cache_path)), made.compile
+
+    def compile_and_add(signature: Any) -> Any:
+        try:
+            return numba_compile(signature)
+        except OSError:  # it could not be kept, but it is compiled
+            return numba_compile(signature)
+        finally:
+            files.add_new()
+
+    made.compile = compile_and_add
 
 
 def imported(name: str, text: Callable[[], str]) -> ModuleType:
     """Import the generated module of that name, writing it first if it is not there whole."""
     if name not in sys.modules:
-        path = cache_folder() / f"{name}.py"
-        if not path.exists() or not path.read_text(encoding="utf-8").endswith(COMPLETE):
-            _write(path, text() + COMPLETE)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = ModuleType(name)
+        exec(_code(name, text), vars(module))
         sys.modules[name] = module
     return sys.modules[name]
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file so that another process sees the whole of it or nothing."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".draft")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(draft, path)
+def _code(name: str, text: Callable[[], str]) -> CodeType:
+    """The code of a generated module, which is read in a hundredth of the time that it takes to make it."""
+    folder = _folder(name)
+    files = kept_files(folder)
+    path, code_path = folder / f"{name}.py", folder / f"{name}.{sys.implementation.cache_tag}.code"
+    as_kept = files.read(code_path.name)
+    if as_kept is not None and files.read(path.name) is not None:
+        return marshal.loads(as_kept)
+    source = text()
+    code = compile(source, path, "exec")
+    write(path, source.encode())
+    write(code_path, marshal.dumps(code))
+    files.add_new()
+    return code
 
 
-@lru_cache(maxsize=1)
-def cache_folder() -> Path:
-    """The user's cache folder for generated modules; one for this process alone if that cannot be written."""
+@cache  # as many as a process uses
+def _folder(name: str) -> Path:
+    """The folder of that name, marked as used now; where one must be made, those that nobody uses go."""
     from platformdirs import user_cache_path
 
-    folder = user_cache_path("irb-twin") / "kernels"
+    folder = user_cache_path("irb-twin") / "kernels" / name
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except OSError:
+        os.utime(folder)
+    except FileNotFoundError:
+        _remove_unused(folder.parent)
+    except OSError:  # it cannot be written, but perhaps read
         pass
-    own = tempfile.mkdtemp(prefix="irb-twin-")
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
-    return Path(own)
+    return folder
+
+
+def _remove_unused(parent: Path) -> None:
+    """Remove what nobody used for long; a process that just began to, or began long ago, compiles anew."""
+    with suppress(OSError):
+        for entry in list(parent.iterdir()):
+            if entry.stat().st_mtime < time.time() - UNUSED_FOR:
+                if entry.is_dir():
+                    shutil.rmtree(entry, ignore_errors=True)
+                else:
+                    entry.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """How traced quantities are written as the functions of a Python module.
 
 Of a quantity there are `f`, which fills `out`, and `f_batch`, which does so for every row; `f_one` checks its
-vectors first, see `twin/one_sample.py`.
+vectors first, see `twin/one_sample.py`.  `f` refuses arrays of other shapes than its own, which it would read
+or write beyond: control laws call it, which anybody writes.
 
 Where a batch is worth compiling the arithmetic twice, it is done for `LANES` samples at a time, copied into
 a table in which the same entry of neighbouring samples lies side by side: so the compiler can do several
@@ -26,6 +27,9 @@ from math import cos, sin
 import numpy as np
 from numba import njit
 
+from twin.errors import ShapeError
+from twin.kernel_cache import kept
+
 
 @njit(forceinline=True, error_model="numpy")
 def reciprocal(x):
@@ -46,21 +50,35 @@ class Signature(NamedTuple):
         """All of them, as they are written."""
         return ", ".join((*self.samples, *self.shared, "out"))
 
+    def shapes(self, n: int, n_tree: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of all, for n joints and the n_tree of the tree."""
+        shared = {"inertias": (n_tree, 10), "gravity": (3,), "T_flange_tool": (4, 4)}
+        return dict.fromkeys(self.samples, (n,)) | {s: shared[s] for s in self.shared} | {"out": self.out}
 
-def of_sample(title: str, signature: Signature, values: Sequence[Any]) -> str:
-    """The function that computes `values`, the entries of `out`, from arrays that are not checked."""
+
+def of_sample(title: str, signature: Signature, n: int, n_tree: int, values: Sequence[Any]) -> str:
+    """The function that computes `values`, the entries of `out`."""
     text = written(values)
-    body = [f'"""{title.replace("_", " ").capitalize()}: `out` is {signature.out}."""', *text.lines]
+    body = [f'"""{title.replace("_", " ").capitalize()}: `out` is {signature.out}."""']
+    for name, shape in signature.shapes(n, n_tree).items():
+        body.append(f"if {name}.shape != {shape}:")
+        body.append(f'    raise ShapeError("{expected(title, name, shape)}", {name}.shape)')
+    body += text.lines
     for place, value in zip(product(*map(range, signature.out)), text.values, strict=True):
         body.append(f"out[{', '.join(map(str, place))}] = {value}")
-    return _function(title, signature, body, "cache=True")
+    return _function(title, signature, body, "")
+
+
+def expected(title: str, name: str, shape: tuple[int, ...]) -> str:
+    """What is said of an array of another shape."""
+    return f"expected {name} of {title} of shape {shape}"
 
 
 def of_batch(title: str, signature: Signature) -> str:
     """Its loop over the samples of a batch."""
     row = ", ".join((*(f"{s}[k]" for s in signature.samples), *signature.shared, "out[k]"))
     body = [f'"""`{title}` of every row."""', "for k in range(out.shape[0]):", f"    {title}({row})"]
-    return _function(f"{title}_batch", signature, body, "cache=True, nogil=True")
+    return _function(f"{title}_batch", signature, body, "nogil=True")
 
 
 class Rows(Trace):
@@ -130,7 +148,7 @@ def of_batch_in_lanes(title: str, signature: Signature, on: Rows, values: Sequen
         f"        for i in range({len(text.values)}):",
         f"            results[start + k, i] = rows[{first} + i, k]",
     ]
-    return _function(f"{title}_batch", signature, body, "cache=True, nogil=True")
+    return _function(f"{title}_batch", signature, body, "nogil=True")
 
 
 def of_checked_sample(title: str, signature: Signature, n: int) -> str:
@@ -148,9 +166,9 @@ def of_checked_sample(title: str, signature: Signature, n: int) -> str:
         f"{title}({signature.parameters})",
         "return True",
     ]
-    return _function(f"{title}_one", signature, body, "cache=True")
+    return _function(f"{title}_one", signature, body, "")
 
 
 def _function(title: str, signature: Signature, body: list[str], options: str) -> str:
-    head = f"@njit({options})\ndef {title}({signature.parameters}):"
+    head = f"@kept({options})\ndef {title}({signature.parameters}):"
     return "\n".join((f"\n\n{head}", *(f"    {line}" for line in body), ""))

@@ -166,7 +166,7 @@ IN_LANES = ("inverse_dynamics", "forward_dynamics")
 # The one that has no trace of its own: it is computed from a traced function, for any robot.
 FOOTER = '''
 
-@njit(cache=True)
+@kept()
 def coriolis_matrix(q, qd, inertias, out):
     """Christoffel C (n, n): h(qd) = C qd is quadratic, so C e_j = (h(qd + s e_j) - h(qd - s e_j)) / 4 s."""
     n = q.shape[0]
@@ -198,12 +198,13 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
     for title, kernel in KERNELS.items():
         if kernel.trace is not None:
             values = kernel.trace(Symbols(tree, G, g0))
-            parts.append(kernel_source.of_sample(title, kernel.signature(n), values))
+            parts.append(kernel_source.of_sample(title, kernel.signature(n), n, tree.n, values))
     if loops:
         on = Symbols(tree, np.eye(tree.n), np.zeros(tree.n))
         frames = recursion.world_frames(on.tree, on.at)
         gaps = [value for loop in loops for value in recursion.loop_gap(loop, frames)]
-        parts.append(kernel_source.of_sample("loop_gaps", Signature(("q",), (), (len(gaps),)), gaps))
+        signature = Signature(("q",), (), (len(gaps),))
+        parts.append(kernel_source.of_sample("loop_gaps", signature, tree.n, tree.n, gaps))
     parts.append(FOOTER)
     for title, kernel in KERNELS.items():
         if kernel.trace is not None and title in IN_LANES:
@@ -219,8 +220,8 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
 def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = ()) -> Any:
     """The module of compiled kernels for a robot's geometry, from the cache where it is there.
 
-    Each function `f(..., out)` fills `out`; `f_batch` does it for every row.  Arguments are C-contiguous
-    float64 arrays and are not checked, except by `f_one`, see `twin/one_sample.py`.
+    Each function `f(..., out)` fills `out`, and checks the shapes; `f_batch` does it for every row, and
+    `f_one` see `twin/one_sample.py`.  Arguments are C-contiguous float64 arrays.
     """
     key = hashlib.sha256()
     for part in (tree.T_parent_joint, tree.axes, tree.T_joint_flange, G, g0):

@@ -110,7 +110,7 @@ class SymbolicDynamics:
             batch = imported(name, lambda: source).dynamics_batch
         else:
             namespace: dict[str, Any] = {}
-            exec(source.replace("@njit(cache=True)\n", ""), namespace)
+            exec(source.replace("@kept()\n", ""), namespace)
             batch = namespace["dynamics_batch"]
 
         def dynamics(q: ArrayLike, qd: ArrayLike, parameters: ArrayLike = ()) -> Matrices:
@@ -134,16 +134,16 @@ MODULE = '''"""Equations of motion, written by twin/symbolic.py; not to be edite
 
 from math import cos, sin
 
-from numba import njit
+from twin.kernel_cache import kept
 
 
-@njit(cache=True)
+@kept()
 def dynamics(q, qd, parameters, D, C, g):
     """Inertia matrix, Coriolis matrix and gravity of one sample."""
     pass
 
 
-@njit(cache=True)
+@kept()
 def dynamics_batch(q, qd, parameters, D, C, g):
     """`dynamics` of every row."""
     for k in range(q.shape[0]):

@@ -15,17 +15,19 @@ from typing import Any
 import numpy as np
 
 from twin import kernels, loops
+from twin.errors import ShapeError
+from twin.kernel_source import expected
 from twin.robot import Robot
 
 
 def uncompiled(robot: Robot) -> Robot:
     """The same robot with kernels that are run, not compiled; what is made from it compiles again."""
     robot = replace(robot)
-    functions: dict[str, Any] = {"np": np, "njit": lambda **_: lambda function: function}
+    functions: dict[str, Any] = {"np": np, "kept": lambda **_: lambda function: function}
     exec(kernels.FOOTER, functions)
     for title, kernel in kernels.KERNELS.items():
         if kernel.trace is not None:
-            functions[title] = _run_on_numbers(robot, kernel, kernel.trace)
+            functions[title] = _run_on_numbers(robot, title, kernel, kernel.trace)
         functions[f"{title}_batch"] = _over_rows(functions[title], len(kernel.samples))
         functions[f"{title}_one"] = lambda *_: False
     if robot.loops:
@@ -57,13 +59,17 @@ class _Numbers:
 
 
 def _run_on_numbers(
-    robot: Robot, kernel: kernels.Kernel, trace: Callable[[kernels.Symbols], list[float]]
+    robot: Robot, title: str, kernel: kernels.Kernel, trace: Callable[[kernels.Symbols], list[float]]
 ) -> Callable[..., None]:
-    names = (*kernel.samples, *kernel.shared)
+    shapes = kernel.signature(robot.n).shapes(robot.n, robot.tree.n)
 
     def run(*arguments: np.ndarray) -> None:
-        *values, out = arguments
-        on = kernels.Symbols(robot.tree, robot.G, robot.g0, _Numbers(dict(zip(names, values, strict=True))))
+        values = dict(zip(shapes, arguments, strict=True))
+        for name, shape in shapes.items():
+            if values[name].shape != shape:
+                raise ShapeError(expected(title, name, shape), values[name].shape)
+        out = values.pop("out")
+        on = kernels.Symbols(robot.tree, robot.G, robot.g0, _Numbers(values))
         out[...] = np.reshape(trace(on), out.shape)
 
     return run
