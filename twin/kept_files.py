@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
 import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from twin.atomic_file import drafted
 
 KINDS = (".nbi", ".nbc", ".py", ".code")
 """Machine code and its index, as numba names them; modules and their compiled code."""
@@ -88,7 +89,7 @@ class KeptFiles:
 
     def _remove_drafts(self) -> None:
         """Remove what killed processes left."""
-        for path in (*self._folder.glob("*.draft"), *self._folder.glob("*.tmp.*")):
+        for path in (*self._folder.glob(".*.draft*"), *self._folder.glob("*.tmp.*")):
             with suppress(OSError):
                 if path.stat().st_mtime < time.time() - LEFT_AFTER:
                     path.unlink()
@@ -98,17 +99,8 @@ def write(path: Path, content: bytes) -> bool:
     """Write a file so that another process sees the whole of it or nothing; false where that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".draft")
+        with drafted(path) as draft:
+            draft.write_bytes(content)
     except OSError:
         return False
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(draft, path)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(draft)
-        if isinstance(error, OSError):
-            return False
-        raise
     return True

@@ -1,9 +1,8 @@
 """Where compiled functions are kept, so that the next process does not compile them again.
 
-numba keeps the machine code of a function beside the file that the function comes from.  Each such file, a
-copy of one of ours or a generated module, lies in a folder of the user's cache that is named after all that
-the machine code depends on: what is there never has to be told from what is out of date.  It may be damaged,
-and damaged machine code does anything; `twin/kept_files.py` sees to that.
+numba keeps the machine code of a function in a folder.  Here that is one of the user's cache that is named
+after all that the machine code depends on: what is there never has to be told from what is out of date.  It
+may be damaged, and damaged machine code does anything; `twin/kept_files.py` sees to that.
 
 Where nothing can be written, or no more, functions are compiled without being kept.
 """
@@ -15,12 +14,13 @@ import marshal
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from twin.kept_files import kept_files, write
@@ -28,11 +28,13 @@ from twin.kept_files import kept_files, write
 PACKAGES = ("twin", "controllers")
 """Ours, whose functions are kept."""
 
+_ONE_AT_A_TIME = threading.Lock()
+
 UNUSED_FOR = 30 * 86400.0
 """Folders that nobody used for so long are removed, in [s]."""
 
 
-def compiled(function: Callable[..., Any], layout: str = "", **options: Any) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile a function with numba; it lets go of Python's lock while it runs.
 
     If it is one of ours its machine code is kept, for as long as no file of our packages changes: so it may
@@ -40,23 +42,27 @@ def compiled(function: Callable[..., Any], layout: str = "", **options: Any) -> 
 
     Args:
         function: what is to be compiled.
-        layout: ignored.
         options: numba's.
     """
+    from numba import config, njit
+    from numba.extending import is_jitted
+
     package = function.__module__.partition(".")[0]
     if package not in PACKAGES:
-        from numba import njit
-
         return njit(nogil=True, **options)(function)
     digest = hashlib.sha256(_sources("twin") + _sources(package) + repr(sorted(options.items())).encode())
     folder = _folder(f"irb_twin_{digest.hexdigest()[:16]}")
-    copy, files = folder / f"{function.__module__}.py", kept_files(folder)
-    if files.read(copy.name) is None:
-        write(copy, Path(str(sys.modules[function.__module__].__file__)).read_bytes())
-        files.add_new()
-    code, name = function.__code__.replace(co_filename=str(copy)), function.__name__
-    own = FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
-    return kept(nogil=True, **options)(own)
+    with _ONE_AT_A_TIME:  # where numba keeps machine code is a setting of the whole process
+        usual, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+        try:
+            made = kept(nogil=True, **options)(function)
+        finally:
+            config.CACHE_DIR = usual
+    # Where that folder cannot be written numba takes another one, which is not named after everything.
+    elsewhere = (
+        is_jitted(made) and made.stats.cache_path and folder not in Path(made.stats.cache_path).parents
+    )
+    return njit(nogil=True, **options)(function) if elsewhere else made
 
 
 @lru_cache
