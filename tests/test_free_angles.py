@@ -75,7 +75,7 @@ def test_near_keeps_axis_4_of_a_wrist_that_is_in_line_as_far_as_nine_decimals_te
     nearest = inverse_kinematics(arm, T, near=q)
     forward, bend, _ = geometry(arm, q)
     here = np.minimum(np.abs(forward), np.abs(bend)) > 0.2  # elsewhere the arm magnifies the rounding
-    assert np.mean(here) > 0.7
+    assert np.mean(here) > 0.5
     np.testing.assert_array_equal(nearest[here, 3], q[here, 3])
     assert np.max(np.abs(forward_kinematics(arm, nearest) - T)) <= 1e-8
     # Every solution meets the pose itself, as far as that is one, with an axis 4 that says nothing.
