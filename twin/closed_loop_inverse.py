@@ -33,8 +33,8 @@ from twin.pose_coordinates import (
     tool_coordinates,
 )
 from twin.pseudo_inverse import full_rank_inverse, pseudo_inverse_dot
+from twin.real_arrays import float_array, real_array
 from twin.robot import Robot
-from twin.rotations import float_array
 from twin.sampling import Samples, sample_times
 from twin.tool_paths import ToolMotion, ToolPath
 
@@ -151,7 +151,7 @@ def error_decay(error: ArrayLike, gain: ArrayLike, t: ArrayLike) -> Floats:
 
     Source: Ljubljana lab manual, eq. (3.46).
     """
-    error, t = np.asarray(error, dtype=np.float64), np.asarray(t, dtype=np.float64)
+    error, t = real_array(error, "error"), real_array(t, "t")
     K = gain_matrix(gain, error.shape[-1])
     return expm(-K * t[..., None, None]) @ error
 
@@ -162,7 +162,7 @@ def gain_matrix(gain: ArrayLike, size: int) -> Floats:
     Raises:
         ValueError: another shape, or not positive definite, without which the error would not die away.
     """
-    given = np.asarray(gain, dtype=np.float64)
+    given = real_array(gain, "gain")
     if given.shape not in ((), (size,), (size, size)):
         raise ValueError(f"expected a gain of shape (), ({size},) or ({size}, {size}), got {given.shape}")
     K = given if given.ndim == 2 else np.diag(np.broadcast_to(given, size))

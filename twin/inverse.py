@@ -14,6 +14,7 @@ from twin.free_angles import NOISE_TOLERANCE, solve
 from twin.joint_turns import choose_nearest
 from twin.kernel_cache import compiled
 from twin.kinematics import tool_pose
+from twin.real_arrays import real_array
 from twin.robot import Robot
 from twin.rotations import RIGID_TOLERANCE, rigid_poses, rigidity_error
 from twin.spherical_wrist import SINGULAR_TOLERANCE
@@ -83,7 +84,7 @@ def inverse_kinematics(
         RobotError: the arm has no DH table, or one outside the family above.
     """
     limits = bool(limits)
-    if near is None and T_flange_tool is None:
+    if near is None and T_flange_tool is None and type(T_base_tool) is np.ndarray:
         q = np.empty((8, 6))
         try:
             if _one_pose(T_base_tool, _packed(robot, limits), q):
@@ -155,7 +156,7 @@ def _solve(
 
 def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
     """Return T_base_tool as an array of rigid poses of shape (..., 4, 4), writable and in one piece."""
-    T = np.asarray(T_base_tool, dtype=np.float64)
+    T = real_array(T_base_tool, "T_base_tool")
     if T.shape[-2:] == (4, 4):
         if not T.flags.carray:
             T = np.array(T, order="C")
