@@ -42,7 +42,7 @@ def inverse_dynamics(
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
-    if type(q) is type(qd) is type(qdd) is ndarray and q.ndim == 1 and wrench is None:
+    if type(q) is ndarray and type(qd) is ndarray and type(qdd) is ndarray and q.ndim == 1 and wrench is None:
         compute, inertias, gravity = robot.one.inverse_dynamics
         tau = empty(q.size)
         try:
@@ -92,7 +92,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
-    if type(q) is type(qd) is ndarray and q.ndim == 1:
+    if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1:
         one = robot.one
         compute, inertias = one.coriolis_matrix
         C = empty((one.n, one.n))
@@ -149,7 +149,7 @@ def forward_dynamics(
     Returns:
         (..., n) `qdd`, in [rad/s^2].
     """
-    if type(q) is type(qd) is type(tau) is ndarray and q.ndim == 1 and wrench is None:
+    if type(q) is ndarray and type(qd) is ndarray and type(tau) is ndarray and q.ndim == 1 and wrench is None:
         compute, inertias, gravity = robot.one.forward_dynamics
         qdd = empty(q.size)
         try:

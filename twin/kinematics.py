@@ -84,7 +84,7 @@ def jacobian_dot(
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
-    if type(q) is type(qd) is ndarray and q.ndim == 1 and T_flange_tool is None:
+    if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1 and T_flange_tool is None:
         compute, flange = robot.one.jacobian_rate
         J_dot = empty((6, q.size))
         try:
