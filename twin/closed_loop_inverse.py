@@ -21,7 +21,7 @@ from scipy.linalg import expm
 
 from twin.batch import joint_vector
 from twin.differential_kinematics import analytic_jacobian, analytic_jacobian_dot
-from twin.errors import SingularityError
+from twin.errors import SingularityError, UnreachableError
 from twin.limits import Floats
 from twin.pose_coordinates import (
     SIZES,
@@ -41,6 +41,9 @@ from twin.tool_paths import ToolMotion, ToolPath
 Integration: TypeAlias = Literal["euler", "runge-kutta"]
 
 ORDERS = {"euler": 1, "runge-kutta": 4}
+
+LARGEST_STEP = 0.5
+"""In [rad] and [m]: a Jacobian says little of where a step as long as that leads, and the path is lost."""
 
 
 class TrackedPath(NamedTuple):
@@ -193,6 +196,7 @@ def track(
 
     Raises:
         SingularityError: at some time the analytic Jacobian lacks rank, or the angles are singular.
+        UnreachableError: the path leaves the arm's reach, or comes so near a singularity that it is lost.
         ValueError: a gain so high that in steps of this period the error would grow.
 
     Source: Ljubljana lab manual, eq. (3.39)-(3.46), and its Figure 3.4.
@@ -218,6 +222,14 @@ def track(
             half = speeds(q_hat + 0.5 * period * qd[k], middle, k)
             again = speeds(q_hat + 0.5 * period * half, middle, k)
             mean = (qd[k] + 2.0 * (half + again) + speeds(q_hat + period * again, motion, k + 1)) / 6.0
+        if not np.max(np.abs(period * mean)) <= LARGEST_STEP:
+            off = np.linalg.norm(law.error(q_hat, motion.T_base_tool[k])[:3])
+            step = np.max(np.abs(period * mean))
+            raise UnreachableError(
+                f"sample {k} at t = {t[k]:.6g} s: the joints lost the path, {off:.3g} m off it, where the law "
+                f"asks for a step of {step:.3g} rad, of which at most {LARGEST_STEP:g} can be followed: the "
+                "pose there is out of reach, or beside a singularity"
+            )
         q_hat = q_hat + period * mean
     samples = Samples(t, q, qd, law.accelerations(q, qd, motion))
     return TrackedPath(samples, law.error(q, motion.T_base_tool))
