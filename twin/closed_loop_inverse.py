@@ -226,8 +226,8 @@ def track(
             off = np.linalg.norm(law.error(q_hat, motion.T_base_tool[k])[:3])
             step = np.max(np.abs(period * mean))
             raise UnreachableError(
-                f"sample {k} at t = {t[k]:.6g} s: the joints lost the path, {off:.3g} m off it, where the law "
-                f"asks for a step of {step:.3g} rad, of which at most {LARGEST_STEP:g} can be followed: the "
+                f"sample {k} at t = {t[k]:.6g} s: the joints lost the path, {off:.3g} m off it: the law "
+                f"asks for a step of {step:.3g} rad, at most {LARGEST_STEP:g} can be followed, so the "
                 "pose there is out of reach, or beside a singularity"
             )
         q_hat = q_hat + period * mean
