@@ -71,23 +71,31 @@ def against_loop_solvers(robot, q, qd, tau) -> Rows:
     yield what, "MuJoCo, extrapolated to a rigid loop", largest_relative_error(rigid, ours)
 
 
-def against_engine(robot, q, qd, tau) -> Rows:
+def against_engine(robot, q, qd, qdd, tau) -> Rows:
+    """One step under torques of even accelerations, and under random torques of the drives.
+
+    The latter, and a wrench at the tool, mostly accelerate the wrist, by up to 1e6 rad/s^2, and a relative
+    error divides by that.
+    """
     F = np.random.default_rng(1).uniform(-100, 100, (len(q), 6))
     for payload in (None, BODY):
-        errors, gap = [], 0.0
+        load = "with" if payload else "no"
+        worst: dict[str, list[np.ndarray]] = {}
+        gap = 0.0
         for where in ("floor", "wall", "inverted"):
             arm = robot.mounted(where).with_payload(payload)
-            found = np.empty_like(q)
-            with Simulation(arm) as simulation:
-                for k in range(len(q)):
-                    found[k] = one_step(simulation, q[k], qd[k], tau[k], F[k], TOOL)
-                    gap = max(gap, simulation.loop_gap)
-            expected = twin.forward_dynamics(arm, q, qd, tau, F, TOOL)
-            errors.append(np.max(np.abs(found - expected), axis=1) / np.max(np.abs(expected), axis=1))
-        load = "with" if payload else "no"
-        what = f"acceleration of one step: tool wrench, {load} payload; floor, wall, inverted"
-        yield what, "PyBullet", float(np.max(errors))
-        yield f"the same, {load} payload, the median", "PyBullet", float(np.median(errors))
+            even = twin.inverse_dynamics(arm, q, qd, qdd)
+            for kind, torques, wrench in (
+                ("even accelerations", even, np.zeros_like(F)),
+                ("torques of the drives and tool wrench", tau, F),
+            ):
+                errors, widest = _steps(arm, q, qd, torques, wrench)
+                worst.setdefault(kind, []).append(errors)
+                gap = max(gap, widest)
+        for kind, errors in worst.items():
+            what = f"acceleration of one step, {kind}, {load} payload; floor, wall, inverted"
+            yield what, "PyBullet", float(np.max(errors))
+            yield f"{what}: the median", "PyBullet", float(np.median(errors))
         if robot.loops:
             yield f"the same, {load} payload, the widest gap of the loop, in m", "zero", gap
     with Simulation(robot) as simulation:
@@ -98,6 +106,17 @@ def against_engine(robot, q, qd, tau) -> Rows:
             J.append(simulation.jacobian(sample))
     yield "tool pose, absolute", "PyBullet", float(np.max(np.abs(twin.forward_kinematics(robot, q) - T)))
     yield "Jacobian, absolute", "PyBullet", float(np.max(np.abs(twin.jacobian(robot, q) - np.array(J))))
+
+
+def _steps(arm, q, qd, tau, F) -> tuple[np.ndarray, float]:
+    """Relative errors (N,) of the engine's accelerations, and the widest gap of a loop, in [m]."""
+    found, gap = np.empty_like(q), 0.0
+    with Simulation(arm) as simulation:
+        for k in range(len(q)):
+            found[k] = one_step(simulation, q[k], qd[k], tau[k], F[k], TOOL)
+            gap = max(gap, simulation.loop_gap)
+    expected = twin.forward_dynamics(arm, q, qd, tau, F, TOOL)
+    return np.max(np.abs(found - expected), axis=1) / np.max(np.abs(expected), axis=1), gap
 
 
 def in_motion(robot) -> Rows:
@@ -135,7 +154,7 @@ def main() -> int:
         parts = [against_libraries(robot, q, qd, qdd, tau)]
         if robot.loops:
             parts += [against_loop_solvers(robot, q, qd, tau), in_motion(robot)]
-        parts += [against_engine(robot, q, qd, tau), inverse_kinematics(robot)]
+        parts += [against_engine(robot, q, qd, qdd, tau), inverse_kinematics(robot)]
         for part in parts:
             for what, peer, error in part:
                 print(f"| {name} | {what} | {peer} | {error:.0e} |", flush=True)

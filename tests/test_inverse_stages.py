@@ -132,9 +132,12 @@ def test_one_or_many(irb1400):
         ),
         (
             lambda r: twin.wrist_axis_angles(r, [np.eye(3), np.eye(3) + 1e-8]),
-            "expected R_36[1] to be a right-handed rotation within 1e-09, got a deviation of 2e-08",
+            "expected R_36[1] to be rigid within 1e-09 (a right-handed rotation), got a deviation of 1e-08",
         ),
-        (lambda r: twin.wrist_axis_angles(r, np.diag([1, 1, -1])), "deviation of 0 and a determinant of -1"),
+        (
+            lambda r: twin.wrist_axis_angles(r, np.diag([1, 1, -1])),
+            "got a deviation of 2: its rotation is not right-handed",
+        ),
     ],
 )
 def test_misuse_is_one_clear_sentence(irb1400, call, message):

@@ -86,7 +86,7 @@ def test_the_list_is_as_sha256sum_writes_it(folder):
     assert (folder / LIST).read_text() == "".join(lines)
 
 
-@pytest.mark.parametrize("name", ["x.draft", "a.nbc.tmp.0123"])
+@pytest.mark.parametrize("name", [".x.draft.nbc", "a.nbc.tmp.0123"])
 def test_what_a_killed_process_left_half_written_goes_when_it_is_old(folder, name):
     (folder / name).write_bytes(b"hal")
     KeptFiles(folder)

@@ -163,8 +163,10 @@ def test_shoulder_singularity(arm):
     assert np.all(every[0, :, 0] == 0.0)
     near = rng.uniform(-1, 1, 6)
     nearest = inverse_kinematics(arm, T, near=near, limits=False)
-    assert nearest[0, 0] == near[0]
-    assert np.max(pose_errors(arm, nearest[:, None], T)) <= 1e-12
+    noise = radius <= 1e-8 * (abs(arm.dh.a[1]) + np.hypot(arm.dh.a[2], arm.dh.d[3]))
+    np.testing.assert_array_equal(nearest[noise, 0], near[0])
+    missed = pose_errors(arm, nearest[:, None], T)[:, 0]
+    assert np.all(missed <= np.where(noise, radius, 0.0) + 1e-12)
 
 
 def test_all_singularities_at_once(robot):

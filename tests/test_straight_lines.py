@@ -84,7 +84,7 @@ def test_what_is_no_such_line_is_refused():
         straight_line(START, END, speed=0.5, acceleration=0.4)
     with pytest.raises(ValueError, match=re.escape("expected a line of some length")):
         straight_line(START, START, speed=0.5, acceleration=0.4)
-    with pytest.raises(ValueError, match="expected rigid poses"):
+    with pytest.raises(ValueError, match=r"expected poses\[1\] to be rigid within 1e-06"):
         straight_line(START, 1.001 * END, speed=0.25, acceleration=0.4)
     with pytest.raises(ValueError, match="expected positive speed"):
         straight_line(START, END, speed=-0.25, acceleration=0.4)

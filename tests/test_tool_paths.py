@@ -262,12 +262,12 @@ def test_eased_time_meets_its_conditions():
     [
         (lambda: through_poses(POSES[:1]), "expected at least 2 poses, got 1"),
         (lambda: through_poses(POSES[0]), r"expected poses of shape \(K, 4, 4\) or \(K, 7\), got \(4, 4\)"),
-        (lambda: through_poses(POSES * np.nan), "finite poses"),
+        (lambda: through_poses(POSES * np.nan), "expected poses to be finite"),
         (lambda: through_poses(pose_vector(POSES) * np.nan), "finite poses"),
         (lambda: through_poses(-POSES), "right-handed"),
         (
             lambda: through_poses(np.diag([1.001, 1, 1, 1]) @ POSES),
-            "expected rigid poses, but pose 0 deviates",
+            r"expected poses\[0\] to be rigid within 1e-06",
         ),
         (lambda: through_poses(2.0 * pose_vector(POSES)), "expected unit quaternions"),
         (lambda: through_poses(POSES, speed=0.0), "expected positive speeds, got 0.0 m/s"),

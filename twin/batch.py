@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.real_arrays import real_array
 from twin.robot import Robot
 from twin.threads import in_chunks
 
@@ -22,12 +23,7 @@ def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
     """
     arrays = []
     for name, values in vectors.items():
-        try:
-            array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"expected {name} to be numbers of shape (..., {robot.n}), got {values!r}"
-            ) from None
+        array = real_array(values, name)
         if array.ndim == 0 or array.shape[-1] != robot.n:
             raise ValueError(f"expected {name} of shape (..., {robot.n}), got {array.shape}")
         if not np.all(np.isfinite(array)):
@@ -49,7 +45,7 @@ def joint_vector(robot: Robot, name: str, values: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: the shape is another, or a value is not finite.
     """
-    array = np.array(values, dtype=np.float64)
+    array = np.array(real_array(values, name))
     if array.shape != (robot.n,):
         raise ValueError(f"expected {name} of shape ({robot.n},), got {array.shape}")
     if not np.all(np.isfinite(array)):

@@ -25,6 +25,7 @@ from twin.errors import SingularityError
 from twin.kinematics import jacobian, jacobian_dot
 from twin.limits import Floats
 from twin.pseudo_inverse import RANK_TOLERANCE
+from twin.real_arrays import real_array
 from twin.robot import Robot
 
 
@@ -103,7 +104,7 @@ def task_matrix(task: ArrayLike | None) -> Floats:
     """Return the checked matrix (m, 6) of a task, the identity for `None`."""
     if task is None:
         return np.eye(6)
-    A = np.asarray(task, dtype=np.float64)
+    A = real_array(task, "task")
     if A.ndim != 2 or A.shape[1] != 6 or not len(A) or not np.all(np.isfinite(A)):
         raise ValueError(f"expected a finite task of shape (m, 6), got {A.shape}")
     return A

@@ -21,7 +21,7 @@ from scipy.linalg import expm
 
 from twin.batch import joint_vector
 from twin.differential_kinematics import analytic_jacobian, analytic_jacobian_dot
-from twin.errors import SingularityError
+from twin.errors import SingularityError, UnreachableError
 from twin.limits import Floats
 from twin.pose_coordinates import (
     SIZES,
@@ -33,14 +33,17 @@ from twin.pose_coordinates import (
     tool_coordinates,
 )
 from twin.pseudo_inverse import full_rank_inverse, pseudo_inverse_dot
+from twin.real_arrays import float_array, real_array
 from twin.robot import Robot
-from twin.rotations import float_array
 from twin.sampling import Samples, sample_times
 from twin.tool_paths import ToolMotion, ToolPath
 
 Integration: TypeAlias = Literal["euler", "runge-kutta"]
 
 ORDERS = {"euler": 1, "runge-kutta": 4}
+
+LARGEST_STEP = 0.5
+"""In [rad] and [m]: a Jacobian says little of where a step as long as that leads, and the path is lost."""
 
 
 class TrackedPath(NamedTuple):
@@ -151,7 +154,7 @@ def error_decay(error: ArrayLike, gain: ArrayLike, t: ArrayLike) -> Floats:
 
     Source: Ljubljana lab manual, eq. (3.46).
     """
-    error, t = np.asarray(error, dtype=np.float64), np.asarray(t, dtype=np.float64)
+    error, t = real_array(error, "error"), real_array(t, "t")
     K = gain_matrix(gain, error.shape[-1])
     return expm(-K * t[..., None, None]) @ error
 
@@ -162,7 +165,7 @@ def gain_matrix(gain: ArrayLike, size: int) -> Floats:
     Raises:
         ValueError: another shape, or not positive definite, without which the error would not die away.
     """
-    given = np.asarray(gain, dtype=np.float64)
+    given = real_array(gain, "gain")
     if given.shape not in ((), (size,), (size, size)):
         raise ValueError(f"expected a gain of shape (), ({size},) or ({size}, {size}), got {given.shape}")
     K = given if given.ndim == 2 else np.diag(np.broadcast_to(given, size))
@@ -193,6 +196,7 @@ def track(
 
     Raises:
         SingularityError: at some time the analytic Jacobian lacks rank, or the angles are singular.
+        UnreachableError: the path leaves the arm's reach, or comes so near a singularity that it is lost.
         ValueError: a gain so high that in steps of this period the error would grow.
 
     Source: Ljubljana lab manual, eq. (3.39)-(3.46), and its Figure 3.4.
@@ -218,6 +222,14 @@ def track(
             half = speeds(q_hat + 0.5 * period * qd[k], middle, k)
             again = speeds(q_hat + 0.5 * period * half, middle, k)
             mean = (qd[k] + 2.0 * (half + again) + speeds(q_hat + period * again, motion, k + 1)) / 6.0
+        if not np.max(np.abs(period * mean)) <= LARGEST_STEP:
+            off = np.linalg.norm(law.error(q_hat, motion.T_base_tool[k])[:3])
+            step = np.max(np.abs(period * mean))
+            raise UnreachableError(
+                f"sample {k} at t = {t[k]:.6g} s: the joints lost the path, {off:.3g} m off it: the law "
+                f"asks for a step of {step:.3g} rad, at most {LARGEST_STEP:g} can be followed, so the "
+                "pose there is out of reach, or beside a singularity"
+            )
         q_hat = q_hat + period * mean
     samples = Samples(t, q, qd, law.accelerations(q, qd, motion))
     return TrackedPath(samples, law.error(q, motion.T_base_tool))

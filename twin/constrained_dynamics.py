@@ -26,8 +26,8 @@ from twin.cartesian_dynamics import mass_weighted
 from twin.dynamics import forward_dynamics
 from twin.kinematics import forward_kinematics, jacobian, jacobian_dot
 from twin.limits import Floats
+from twin.real_arrays import float_array
 from twin.robot import Robot
-from twin.rotations import float_array
 from twin.surfaces import Surface
 
 

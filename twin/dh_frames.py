@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import Floats
+from twin.real_arrays import float_array
 from twin.robot import DH
-from twin.rotations import float_array
 
 
 def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from twin.errors import RobotError
 from twin.moved_mass import require_moved_mass
+from twin.real_arrays import real_array
 from twin.robot import DH, Robot
 from twin.tree import Tree, frozen, inertial_parameters, transformed_parameters
 
@@ -71,7 +72,9 @@ def dh_robot(
         ValueError: arrays of the wrong shape, or not finite.
         RobotError: a body that cannot exist, a joint that moves no mass, or an empty range.
     """
-    columns = [np.array(column, dtype=np.float64) for column in dh]
+    columns = [
+        np.array(real_array(column, f"DH {letter}")) for letter, column in zip(DH._fields, dh, strict=True)
+    ]
     n = columns[0].size
     if n < 1 or any(column.shape != (n,) or not np.all(np.isfinite(column)) for column in columns):
         raise ValueError(
@@ -154,7 +157,10 @@ def _parameters(
         if body is None:
             continue
         where = f"link {i + 1} of robot {name!r}"
-        com, inertia = np.asarray(body.com, dtype=np.float64), np.asarray(body.inertia, dtype=np.float64)
+        com, inertia = (
+            real_array(body.com, f"com of {where}"),
+            real_array(body.inertia, f"inertia of {where}"),
+        )
         if com.shape != (3,) or inertia.shape != (3, 3) or not np.all(inertia == inertia.T):
             raise ValueError(f"{where}: expected com of shape (3,) and a symmetric inertia of shape (3, 3)")
         if not (0 <= body.mass < np.inf and np.all(np.isfinite(com)) and np.all(np.isfinite(inertia))):
@@ -185,7 +191,7 @@ def _limits(
     for what, values, none in zip(
         ("q_min", "q_max", "qd_max", "tau_max"), given, (-np.inf, np.inf, np.inf, np.inf), strict=True
     ):
-        array = frozen(np.full(n, none) if values is None else values)
+        array = frozen(np.full(n, none) if values is None else real_array(values, what))
         if array.shape != (n,) or np.any(np.isnan(array)):
             raise ValueError(f"expected {n} numbers for {what}, got {array.tolist()}")
         arrays.append(array)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from twin.batch import evaluate, joint_vectors
 from twin.one_sample import UNFIT
+from twin.real_arrays import real_array
 from twin.robot import Robot
 
 
@@ -41,7 +42,7 @@ def inverse_dynamics(
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
-    if isinstance(q, ndarray) and q.ndim == 1 and wrench is None:
+    if type(q) is ndarray and type(qd) is ndarray and type(qdd) is ndarray and q.ndim == 1 and wrench is None:
         compute, inertias, gravity = robot.one.inverse_dynamics
         tau = empty(q.size)
         try:
@@ -65,7 +66,7 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n, n), symmetric and positive definite, in [kg m^2].
     """
-    if isinstance(q, ndarray) and q.ndim == 1:
+    if type(q) is ndarray and q.ndim == 1:
         one = robot.one
         compute, inertias = one.mass_matrix
         M = empty((one.n, one.n))
@@ -91,7 +92,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
-    if isinstance(q, ndarray) and q.ndim == 1:
+    if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1:
         one = robot.one
         compute, inertias = one.coriolis_matrix
         C = empty((one.n, one.n))
@@ -114,7 +115,7 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n), in [N m].
     """
-    if isinstance(q, ndarray) and q.ndim == 1:
+    if type(q) is ndarray and q.ndim == 1:
         compute, inertias, gravity = robot.one.gravity_torque
         g = empty(q.size)
         try:
@@ -148,7 +149,7 @@ def forward_dynamics(
     Returns:
         (..., n) `qdd`, in [rad/s^2].
     """
-    if isinstance(q, ndarray) and q.ndim == 1 and wrench is None:
+    if type(q) is ndarray and type(qd) is ndarray and type(tau) is ndarray and q.ndim == 1 and wrench is None:
         compute, inertias, gravity = robot.one.forward_dynamics
         qdd = empty(q.size)
         try:
@@ -193,7 +194,7 @@ def _wrench_torque(
 
     if wrench is None:
         return 0.0
-    F = np.asarray(wrench, dtype=np.float64)
+    F = real_array(wrench, "wrench")
     if F.ndim == 0 or F.shape[-1] != 6 or not np.all(np.isfinite(F)):
         raise ValueError(f"expected a finite wrench of shape (..., 6), got {F.shape}")
     try:

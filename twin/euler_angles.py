@@ -19,7 +19,8 @@ from scipy.spatial.transform import Rotation
 
 from twin.errors import SingularityError
 from twin.limits import Floats
-from twin.rotations import UNIT_TOLERANCE, float_array, quaternion_from_matrix
+from twin.real_arrays import real_array
+from twin.rotations import UNIT_TOLERANCE, float_array, quaternion_from_matrix, rotation_matrices
 
 Sequence: TypeAlias = Literal["zyx", "zyz"]
 
@@ -65,11 +66,14 @@ def euler_from_matrix(R: ArrayLike, sequence: Sequence, *, lower: bool = False) 
     Returns:
         (..., 3) `phi, theta, psi`, in [rad].
 
+    Raises:
+        ValueError: R is no rotation within 1e-9, or the sequence is unknown.
+
     Source: Kawasaki, eq. (5), both signs; Ljubljana lab manual, eq. (3.22)-(3.25), whose range (0, pi) of
     theta should read (-pi/2, pi/2), and whose condition that r11 and r21 differ from 0 should be that not
     both of them are 0.
     """
-    R = float_array(R, "R", (3, 3))
+    R = rotation_matrices(R, nan=True)
     _require(sequence)
     u = R[..., :, 0 if sequence == "zyx" else 2]
     sign = -1.0 if lower else 1.0
@@ -173,7 +177,7 @@ def matrix_from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Floats:
         raise ValueError(
             f"expected unit axes (length 1 within {UNIT_TOLERANCE:g}), got {length[wrong][0]:.9g}"
         )
-    vectors = axis / length * np.asarray(angle, dtype=np.float64)[..., None]
+    vectors = axis / length * real_array(angle, "angle")[..., None]
     return Rotation.from_rotvec(vectors.reshape(-1, 3)).as_matrix().reshape(*vectors.shape, 3)
 
 
@@ -189,6 +193,9 @@ def axis_angle_from_matrix(R: ArrayLike) -> tuple[Floats, Floats]:
     Returns:
         axis: (..., 3) unit vectors.
         angle: (...,) angles in [0, pi], in [rad].
+
+    Raises:
+        ValueError: R is no rotation within 1e-9.
     """
     quat = quaternion_from_matrix(R)
     sine = np.linalg.norm(quat[..., 1:], axis=-1)

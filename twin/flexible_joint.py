@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import Floats
+from twin.real_arrays import real_array
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def zeros(joint: FlexibleJoint) -> np.ndarray:
 
 def frequency_response(model: StateSpace, omega: ArrayLike) -> np.ndarray:
     """The complex gain `C (i omega - A)^-1 B` (...,) at frequencies `omega` (...,), in [rad/s]."""
-    s = 1j * np.asarray(omega, dtype=np.float64)[..., None, None]
+    s = 1j * real_array(omega, "omega")[..., None, None]
     x = np.linalg.solve(
         s * np.eye(len(model.A)) - model.A, np.broadcast_to(model.B, (*s.shape[:-2], *model.B.shape))
     )
@@ -164,7 +165,7 @@ def _column(*entries: float) -> Floats:
 
 
 def _state(x: ArrayLike) -> np.ndarray:
-    array = np.asarray(x, dtype=np.float64)
+    array = real_array(x, "x")
     if array.ndim == 0 or array.shape[-1] != 4 or not np.all(np.isfinite(array)):
         raise ValueError(
             f"expected a finite state [qm, qm', qa, qa'] of shape (..., 4), got {array.tolist()}"

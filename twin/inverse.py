@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from twin.arm_family import arm_constants
 from twin.batch import WORTH_A_THREAD, joint_vectors
+from twin.free_angles import NOISE_TOLERANCE, solve
 from twin.joint_turns import choose_nearest
 from twin.kernel_cache import compiled
 from twin.kinematics import tool_pose
+from twin.real_arrays import real_array
 from twin.robot import Robot
 from twin.rotations import RIGID_TOLERANCE, rigid_poses, rigidity_error
-from twin.spherical_wrist import solve
+from twin.spherical_wrist import SINGULAR_TOLERANCE
 from twin.threads import in_chunks
 
 BRANCHES = tuple(
@@ -45,15 +47,23 @@ def inverse_kinematics(
     - elbow: 0 wrist centre in front of the lower arm, where the forearm points at q = 0; 1 behind it.
     - wrist: 0 axis 5 positive (DH angle theta_5 in [0, pi]); 1 negative.
 
-    A row is NaN where there is no solution or a limit forbids it. Every other row meets the pose to
-    round-off, however near a singularity. At a singularity, where some angles are free, these rules hold:
+    A row is NaN where there is no solution or a limit forbids it. Without `near` every other row meets the
+    pose to round-off, 1e-15 and at singularities 1e-13, in [m] and [1]. At a singularity, where some angles
+    are free, these rules hold:
 
     - shoulder (wrist centre on axis 1): q1 keeps near's value, or is 0 without `near`;
     - wrist (axes 4 and 6 in line): q4 keeps near's value, or is 0 without `near`;
     - elbow (arm fully stretched or folded): both elbow rows hold the same angles;
     - wrist centre on axis 2 (only where |a2| = hypot(a3, d4)): q2 keeps near's value, or is 0 without `near`.
 
-    A value taken from near that lies outside its limits is moved onto the nearer one first.
+    A value taken from near that lies outside its limits is moved onto the nearer one first. Where limits
+    forbid a row with q1, q2 or q4 so, the first is taken that they allow of the values 15, -15, 30, ..., 180
+    degrees further, and of the two q1 that bring axis 6 into the plane of the arm.
+
+    A singularity is met without `near` within 1e-13: the sine of axis 5, the distance of the wrist centre
+    over the length of the stretched arm. With `near` it is 1e-8, below which a pose of nine decimals, as
+    measured or printed, says nothing of the free angle; keeping that of near then misses the pose by no more
+    than that sine in [rad] or distance in [m].
 
     Each angle is the representative modulo 2 pi nearest to near's, without `near` the one in (-pi, pi]; with
     `limits`, the nearest to that among those within `[q_min, q_max]`. The nearest solution has the least sum
@@ -74,7 +84,7 @@ def inverse_kinematics(
         RobotError: the arm has no DH table, or one outside the family above.
     """
     limits = bool(limits)
-    if near is None and T_flange_tool is None:
+    if near is None and T_flange_tool is None and type(T_base_tool) is np.ndarray:
         q = np.empty((8, 6))
         try:
             if _one_pose(T_base_tool, _packed(robot, limits), q):
@@ -87,7 +97,7 @@ def inverse_kinematics(
         T = T @ np.linalg.inv(tool_pose(T_flange_tool))
     if near is None:
         q = np.empty((*T.shape[:-2], 8, 6))
-        _solve(T.reshape(-1, 4, 4), constants, q.reshape(-1, 8, 6))
+        _solve(T.reshape(-1, 4, 4), constants, SINGULAR_TOLERANCE, q.reshape(-1, 8, 6))
         return q
 
     (q_near,) = joint_vectors(robot, near=near)
@@ -98,7 +108,7 @@ def inverse_kinematics(
     arm, theta0, inverse_S, bounds, _, _, folding = constants
     theta_free = np.clip(q_near, *bounds) @ robot.S.T + theta0
     q, nearest = np.empty((len(T), 8, 6)), np.empty((len(T), 6))
-    _solve(T, (arm, theta0, inverse_S, bounds, theta_free, q_near, folding), q)
+    _solve(T, (arm, theta0, inverse_S, bounds, theta_free, q_near, folding), NOISE_TOLERANCE, q)
     choose_nearest(q, q_near, nearest)
     return nearest.reshape(*batch, 6)
 
@@ -129,21 +139,24 @@ def _packed(robot: Robot, limits: bool) -> NDArray[np.float64]:
 
 
 def _solve(
-    T: NDArray[np.float64], constants: tuple[NDArray[np.float64], ...], q: NDArray[np.float64]
+    T: NDArray[np.float64],
+    constants: tuple[NDArray[np.float64], ...],
+    tolerance: float,
+    q: NDArray[np.float64],
 ) -> None:
     """Fill q (N, 8, 6) with the solutions of poses (N, 4, 4), shared between the cores."""
     *fixed, theta_free, q_near, folding = constants
 
     def work(part: slice) -> None:
         own = [rows[part] if len(rows) > 1 else rows for rows in (theta_free, q_near)]
-        solve(T[part], *fixed, *own, folding, q[part])
+        solve(T[part], *fixed, *own, folding, tolerance, q[part])
 
     in_chunks(work, len(T), WORTH_A_THREAD)
 
 
 def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
     """Return T_base_tool as an array of rigid poses of shape (..., 4, 4), writable and in one piece."""
-    T = np.asarray(T_base_tool, dtype=np.float64)
+    T = real_array(T_base_tool, "T_base_tool")
     if T.shape[-2:] == (4, 4):
         if not T.flags.carray:
             T = np.array(T, order="C")
@@ -161,7 +174,7 @@ def _one_pose(T, packed, q):
     bounds, theta_free, q_near = packed[50:62].reshape(2, 6), packed[62:68], packed[68:74]
     folding = packed[74:].reshape((len(packed) - 74) // 9, 9)
     one = T.reshape(1, 4, 4), theta_free.reshape(1, 6), q_near.reshape(1, 6), q.reshape(1, 8, 6)
-    solve(one[0], arm, theta0, inverse_S, bounds, one[1], one[2], folding, one[3])
+    solve(one[0], arm, theta0, inverse_S, bounds, one[1], one[2], folding, SINGULAR_TOLERANCE, one[3])
     return True
 
 

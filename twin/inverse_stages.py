@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from twin import spherical_wrist
 from twin.arm_family import arm_constants
-from twin.inverse import RIGID_TOLERANCE
 from twin.robot import Robot
-from twin.rotations import float_array
+from twin.rotations import float_array, rotation_matrices
 
 PRINTED_ORDER = [0, 1, 3, 2]
 """Of the compiled rows, `2 * rear + elbow`: behind axis 1 the elbow that is up is the other one."""
@@ -80,16 +79,7 @@ def wrist_axis_angles(robot: Robot, R_36: ArrayLike) -> tuple[NDArray[np.float64
     r11, r21, r31 for r13, r23, r33; and the arccos of (2.50) loses the angle's sign, which arctan2 keeps.
     """
     arm, theta0, _ = arm_constants(robot)
-    R_36 = _finite(float_array(R_36, "R_36", (3, 3)), "R_36")
-    deviation = np.max(np.abs(R_36 @ np.swapaxes(R_36, -1, -2) - np.eye(3)), axis=(-2, -1))
-    wrong = np.argwhere(~((deviation <= RIGID_TOLERANCE) & (np.linalg.det(R_36) > 0)))
-    if len(wrong):
-        where = wrong[0].tolist()
-        raise ValueError(
-            f"expected R_36{where or ''} to be a right-handed rotation within {RIGID_TOLERANCE:g}, "
-            f"got a deviation of {deviation[tuple(where)]:.3g} and a determinant of "
-            f"{np.linalg.det(R_36[tuple(where)]):.6g}"
-        )
+    R_36 = rotation_matrices(R_36, "R_36")
     rows = np.array(R_36, order="C").reshape(-1, 3, 3)
     theta, s = np.empty((len(rows), 2, 3)), np.empty(len(rows), dtype=np.int64)
     spherical_wrist.wrist_axes(rows, arm, theta0, theta, s)

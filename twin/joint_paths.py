@@ -14,6 +14,7 @@ from twin.errors import BranchError, LimitError, UnreachableError
 from twin.inverse import BRANCHES, inverse_kinematics
 from twin.kinematics import jacobian, jacobian_dot, tool_pose
 from twin.limits import Floats, check_limits
+from twin.real_arrays import real_array
 from twin.robot import Robot
 from twin.sampling import Samples, sample_times
 from twin.singularities import check_singularities
@@ -48,7 +49,7 @@ class JointPath:
 
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd), each (..., 6), at the times t (...), in [rad], [rad/s], [rad/s^2]."""
-        t = np.asarray(t, dtype=np.float64)
+        t = real_array(t, "t")
         times = t.reshape(-1)
         motion = self.tool_path(times)
         q = inverse_kinematics(
@@ -134,7 +135,7 @@ def _rates(
 
 def _start(robot: Robot, T_base_tool: Floats, tool: Floats, near: ArrayLike | None) -> Floats:
     """Return the solution (6,) of the first pose nearest to `near` within the joint ranges."""
-    near = np.zeros(6) if near is None else np.asarray(near, dtype=np.float64)
+    near = np.zeros(6) if near is None else real_array(near, "near")
     start = inverse_kinematics(robot, T_base_tool, T_flange_tool=tool, near=near)
     _check_angles(robot, near, "near must be joint angles within their ranges")
     if np.isnan(start).any():

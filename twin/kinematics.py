@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from twin.batch import evaluate, joint_vectors
 from twin.errors import RobotError
 from twin.one_sample import FLANGE, UNFIT
+from twin.real_arrays import real_array
 from twin.robot import DH, Robot
-from twin.rotations import quaternion_from_matrix, quaternion_rate
+from twin.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
@@ -30,7 +31,7 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
 
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
-    if isinstance(q, ndarray) and q.ndim == 1 and T_flange_tool is None:
+    if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
         compute, flange = robot.one.tool_pose
         T = empty((4, 4))
         try:
@@ -55,7 +56,7 @@ def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None)
 
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
-    if isinstance(q, ndarray) and q.ndim == 1 and T_flange_tool is None:
+    if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
         compute, flange = robot.one.jacobian
         J = empty((6, q.size))
         try:
@@ -83,7 +84,7 @@ def jacobian_dot(
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
-    if isinstance(q, ndarray) and q.ndim == 1 and T_flange_tool is None:
+    if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1 and T_flange_tool is None:
         compute, flange = robot.one.jacobian_rate
         J_dot = empty((6, q.size))
         try:
@@ -170,11 +171,7 @@ def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:
     """The checked pose (4, 4) of a tool on the flange; the flange itself for `None`."""
     if T_flange_tool is None:
         return FLANGE
-    T = np.array(T_flange_tool, dtype=np.float64)
+    T = np.array(real_array(T_flange_tool, "T_flange_tool"))
     if T.shape != (4, 4):
         raise ValueError(f"expected T_flange_tool of shape (4, 4), got {T.shape}")
-    if not (np.all(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)) < 1e-9) and np.linalg.det(T[:3, :3]) > 0):
-        raise ValueError("expected T_flange_tool to be a pose: its upper left 3x3 block is not a rotation")
-    if not (np.all(np.isfinite(T)) and np.array_equal(T[3], (0, 0, 0, 1))):
-        raise ValueError("expected T_flange_tool to be a pose: finite, its last row 0 0 0 1")
-    return T
+    return rigid_poses(T, "T_flange_tool")

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.real_arrays import real_array
+
 
 @dataclass(frozen=True)
 class MainAxes:
@@ -154,7 +156,7 @@ def _couplings(p: MainAxes) -> tuple[float, float]:
 def _angles(**vectors: ArrayLike) -> np.ndarray:
     """A joint vector as a finite float64 array (..., 3)."""
     ((name, values),) = vectors.items()
-    array = np.asarray(values, dtype=np.float64)
+    array = real_array(values, name)
     if array.ndim == 0 or array.shape[-1] != 3 or not np.all(np.isfinite(array)):
         raise ValueError(f"expected finite {name} of shape (..., 3), got {array.tolist()}")
     return array

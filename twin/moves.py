@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import Floats, check_peak
+from twin.real_arrays import real_array
 
 
 def quintic_law(x: Floats) -> tuple[Floats, Floats, Floats]:
@@ -38,7 +39,7 @@ class Quintic:
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd) at the times t."""
         T = self.duration if self.duration > 0.0 else 1.0  # no time: a move to where it is
-        s, ds, dds = quintic_law(np.asarray(t, dtype=np.float64)[..., None] / T)
+        s, ds, dds = quintic_law(real_array(t, "t")[..., None] / T)
         dq = self.q1 - self.q0
         return self.q0 + dq * s, dq / T * ds, dq / T * (dds / T)
 
@@ -85,7 +86,7 @@ def both_ends(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:
 
 def finite_vector(value: ArrayLike, name: str, n: int | None = None) -> Floats:
     """Return a read-only copy of shape (n,); a number stands for all joints where n is known."""
-    array = np.array(value, dtype=np.float64)
+    array = np.array(real_array(value, name))
     if n is not None and array.ndim == 0:
         array = np.full(n, array)
     if array.ndim != 1 or array.size == 0 or (n is not None and len(array) != n):

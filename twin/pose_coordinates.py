@@ -16,7 +16,7 @@ from twin.euler_angles import euler_from_matrix, euler_rate_inverse, euler_rate_
 from twin.kinematics import forward_kinematics
 from twin.limits import Floats
 from twin.robot import Robot
-from twin.rotations import float_array, pose_vector, quaternion_rate
+from twin.rotations import float_array, pose_vector, quaternion_rate, rigid_poses
 
 Coordinates: TypeAlias = Literal["zyx", "zyz", "quaternion"]
 
@@ -48,7 +48,7 @@ def coordinates_from_pose(T: ArrayLike, coordinates: Coordinates) -> Floats:
     require_coordinates(coordinates)
     if coordinates == "quaternion":
         return pose_vector(T)
-    T = float_array(T, "T", (4, 4))
+    T = rigid_poses(T, "T", nan=True)
     return np.concatenate([T[..., :3, 3], euler_from_matrix(T[..., :3, :3], coordinates)], axis=-1)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import Floats
-from twin.rotations import float_array, quaternion_product, unit_quaternion
+from twin.real_arrays import real_array
+from twin.rotations import float_array, quaternion_product, rotation_matrices, unit_quaternion
 
 
 class PolarForm(NamedTuple):
@@ -90,7 +91,7 @@ def quaternion_from_polar(r: ArrayLike, k: ArrayLike, phi: ArrayLike) -> Floats:
     Source: Norrlöf 1999, eq. (2.11), (2.12).
     """
     k = float_array(k, "k", (3,))
-    r, phi = np.asarray(r, dtype=np.float64), np.asarray(phi, dtype=np.float64)
+    r, phi = real_array(r, "r"), real_array(phi, "phi")
     scalar, vector = (r * np.cos(phi))[..., None], (r * np.sin(phi))[..., None] * k
     return np.concatenate([np.broadcast_to(scalar, (*vector.shape[:-1], 1)), vector], axis=-1)
 
@@ -135,7 +136,7 @@ def quaternion_by_largest_axis(R: ArrayLike) -> Floats:
     Source: Norrlöf 1999, eq. (2.16)-(2.22), where (2.19) prints `k''_z = r23 + r13` for `r31 + r13`, and
     (2.22) prints k'' for k''', which loses the sign of k.
     """
-    R = float_array(R, "R", (3, 3))
+    R = rotation_matrices(R, nan=True)
     diagonal = np.stack([R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]], axis=-1)
     trace = np.sum(diagonal, axis=-1)
     skew = np.stack(

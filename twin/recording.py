@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from twin.atomic_file import drafted
 from twin.errors import RecordingError
 from twin.limits import Floats
+from twin.real_arrays import real_array
 from twin.rotations import continuous_quaternions
 
 COLUMNS = ("t", "x", "y", "z", "a", "b", "c", "d")
@@ -69,7 +70,7 @@ def recording(t: ArrayLike, poses: ArrayLike) -> Recording:
         RecordingError: names the sample, the column and the value that is wrong, and what is valid.
         ValueError: arrays of wrong shape.
     """
-    t, poses = np.array(t, dtype=np.float64), np.array(poses, dtype=np.float64)
+    t, poses = np.array(real_array(t, "t")), np.array(real_array(poses, "poses"))
     if t.ndim != 1 or poses.shape != (len(t), 7):
         raise ValueError(
             f"expected t of shape (N,) and poses of shape (N, 7), got {t.shape} and {poses.shape}"

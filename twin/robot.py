@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from twin.errors import RobotError, UnknownNameError
+from twin.real_arrays import real_array
 from twin.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class Payload(Portable):
     inertia: Sequence[Sequence[float]] | np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
-        com, inertia = frozen(self.com), frozen(self.inertia)
+        com = frozen(real_array(self.com, "the payload's com"))
+        inertia = frozen(real_array(self.inertia, "the payload's inertia"))
         if not 0 <= self.mass < np.inf:
             raise ValueError(f"expected a payload mass of at least 0 kg, got {self.mass}")
         if com.shape != (3,) or not np.all(np.isfinite(com)):

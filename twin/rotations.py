@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from twin.real_arrays import float_array
+
 UNIT_TOLERANCE = 1e-6
 """How far the norm of a quaternion may be from 1: RobotStudio prints nine digits, RAPID code often seven."""
 
 RIGID_TOLERANCE = 1e-9
-"""How far a pose may be from rigid where joint angles are asked that meet it; they can meet it no better."""
+"""How far a pose may be from rigid: nine decimals, and more than what hundreds of products leave."""
 
 
 def quaternion_from_matrix(R: ArrayLike) -> NDArray[np.float64]:
@@ -36,9 +38,14 @@ def quaternion_from_matrix(R: ArrayLike) -> NDArray[np.float64]:
         (..., 4) unit quaternions, scalar first, `a >= 0`.
 
     Raises:
-        ValueError: R is not of shape (..., 3, 3).
+        ValueError: R is not of shape (..., 3, 3), or no rotation within 1e-9 (`rotation_matrices`).
     """
-    R = float_array(R, "R", (3, 3))
+    R = rotation_matrices(R, nan=True)
+    return _quaternion(R)
+
+
+def _quaternion(R: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the quaternions of rotation matrices that have been checked."""
     r11, r22, r33 = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     ab, ac, ad = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
     bc, bd, cd = R[..., 0, 1] + R[..., 1, 0], R[..., 0, 2] + R[..., 2, 0], R[..., 1, 2] + R[..., 2, 1]
@@ -188,10 +195,10 @@ def pose_vector(T: ArrayLike) -> NDArray[np.float64]:
         (..., 7) pose vectors, `a >= 0` (see `quaternion_from_matrix`).
 
     Raises:
-        ValueError: T is not of shape (..., 4, 4).
+        ValueError: T is not of shape (..., 4, 4), or no pose within 1e-9 (`rigid_poses`).
     """
-    T = float_array(T, "T", (4, 4))
-    return np.concatenate([T[..., :3, 3], quaternion_from_matrix(T[..., :3, :3])], axis=-1)
+    T = rigid_poses(T, "T", nan=True)
+    return np.concatenate([T[..., :3, 3], _quaternion(T[..., :3, :3])], axis=-1)
 
 
 def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
@@ -214,27 +221,52 @@ def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
     return T
 
 
-def rigid_poses(T: ArrayLike, name: str) -> NDArray[np.float64]:
+def rigid_poses(
+    T: ArrayLike, name: str, *, nan: bool = False, within: float = RIGID_TOLERANCE
+) -> NDArray[np.float64]:
     """Return T as an array of poses (..., 4, 4).
 
+    Args:
+        T: (..., 4, 4) poses.
+        name: what the message calls the array.
+        nan: whether poses that hold NaN are left as they are, as in recordings with gaps.
+        within: by how much a pose may deviate; more than by default only where it is then made rigid.
+
     Raises:
-        ValueError: it has another shape, or a pose is not finite, or not rigid within 1e-9; the message calls
-            the array `name` and tells which pose it is.
+        ValueError: it has another shape, or a pose is not finite, or not rigid; the message tells which pose
+            it is and by how much.
     """
     T = float_array(T, name, (4, 4))
-    if not np.all(np.isfinite(T)):
-        where = np.argwhere(~np.isfinite(T))[0]
-        raise ValueError(f"expected {name} to be finite, got {T[tuple(where)]} at {where.tolist()}")
+    return _rigid(T, T, name, "a right-handed rotation, last row 0 0 0 1", nan, within)
+
+
+def rotation_matrices(R: ArrayLike, name: str = "R", *, nan: bool = False) -> NDArray[np.float64]:
+    """Return R as an array of rotation matrices (..., 3, 3); the rest is as in `rigid_poses`."""
+    R = float_array(R, name, (3, 3))
+    T = np.zeros((*R.shape[:-2], 4, 4))
+    T[..., :3, :3], T[..., 3, 3] = R, 1.0
+    return _rigid(R, T, name, "a right-handed rotation", nan, RIGID_TOLERANCE)
+
+
+def _rigid(
+    given: NDArray[np.float64], T: NDArray[np.float64], name: str, wanted: str, nan: bool, within: float
+) -> NDArray[np.float64]:
+    """Return what was given if the poses T that it stands for are rigid."""
+    missing = np.isnan(given)
+    infinite = np.isinf(given) if nan else ~np.isfinite(given)
+    if np.any(infinite):
+        where = np.argwhere(infinite)[0]
+        raise ValueError(f"expected {name} to be finite, got {given[tuple(where)]} at {where.tolist()}")
     with np.errstate(over="ignore", invalid="ignore"):  # of absurd numbers
         error = rigidity_error(np.moveaxis(T, (-2, -1), (0, 1)))
-        wrong = np.argwhere(~(error <= RIGID_TOLERANCE))
+        wrong = np.argwhere(~((error <= within) | np.any(missing, axis=(-2, -1))))
         if not len(wrong):
-            return T
+            return given
         where = wrong[0].tolist()
         mirrored = np.linalg.det(T[tuple(where)][:3, :3]) < 0.0
     raise ValueError(
-        f"expected {name}{where or ''} to be rigid within {RIGID_TOLERANCE:g} (a right-handed rotation, "
-        f"last row 0 0 0 1), got a deviation of {error[tuple(where)]:.3g}"
+        f"expected {name}{where or ''} to be rigid within {within:g} ({wanted}), "
+        f"got a deviation of {error[tuple(where)]:.3g}"
         + (": its rotation is not right-handed" if mirrored else "")
     )
 
@@ -264,16 +296,3 @@ def rigidity_error(T):
         + T[0, 2] * (T[1, 0] * T[2, 1] - T[1, 1] * T[2, 0])
     )
     return error + 2.0 * (determinant < 0.0)
-
-
-def float_array(value: ArrayLike, name: str, tail: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return value as a float array whose last dimensions are `tail`.
-
-    Raises:
-        ValueError: they are others; the message calls the array `name`.
-    """
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape[-len(tail) :] != tail:
-        wanted = ", ".join(map(str, tail))
-        raise ValueError(f"expected {name} of shape (..., {wanted}), got {array.shape}")
-    return array

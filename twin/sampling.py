@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import Floats
+from twin.real_arrays import real_array
 from twin.trajectories import Trajectory
 
 MOST_SAMPLES = 10_000_000
@@ -122,15 +123,15 @@ def consistent_from_positions(
         ValueError: q is not of shape (N, n) with N >= 1 or not finite, `before` or `after` do not fit it, or
             the period is not positive.
     """
-    target = np.array(q, dtype=np.float64, order="C")
+    target = np.array(real_array(q, "q"), order="C")
     if target.ndim != 2 or len(target) == 0:
         raise ValueError(f"expected q of shape (N, n), got {target.shape}")
     if not np.all(np.isfinite(target)):
         raise ValueError("expected finite q")
     if not (period > 0.0 and np.isfinite(period)):
         raise ValueError(f"expected a positive period in s, got {period}")
-    first = np.array(target[0] if before is None else before, dtype=np.float64)
-    last = np.array(target[-1] if after is None else after, dtype=np.float64)
+    first = np.array(target[0] if before is None else real_array(before, "before"))
+    last = np.array(target[-1] if after is None else real_array(after, "after"))
     for name, given in (("before", first), ("after", last)):
         if given.shape != target.shape[1:] or not np.all(np.isfinite(given)):
             raise ValueError(f"expected {name} of shape {target.shape[1:]} and finite, got {given.tolist()}")

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from twin.arc_tangents import arc_tangents
-from twin.joint_turns import joint_angles_of, principal, take_solutions
+from twin.joint_turns import principal
 from twin.kernel_cache import compiled
 
 REACH_TOLERANCE = 1e-12
@@ -32,40 +32,8 @@ SINGULAR_TOLERANCE = 1e-13
 It is some hundred roundings wide, and the most by which the pose is then missed.
 """
 
-BLOCK = 32
-"""Poses at a time: what is known of them then stays in the processor's nearest memory."""
-
-
-@compiled
-def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, q):
-    """Fill in all solutions of a batch of poses.
-
-    Args:
-        T: (N, 4, 4) flange poses, rigid.
-        arm: from `twin.arm_family.arm_constants`.
-        theta0: (6,) DH angles at q = 0, in [rad].
-        inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0.
-        limits: (2, 6) lower and upper joint limits in [rad], infinite for none.
-        theta_free: (N, 6) DH angles that axes 1, 2 and 4 take where they are undefined, in [rad]; of this
-            and of q_near one row (1, 6) will do for all poses.
-        q_near: (N, 6) joint angles whose nearest representative modulo 2 pi is wanted, in [rad].
-        folding: (p, 9) of each passive joint its row of G, its angle at q = 0 and its range, in [rad].
-        q: (N, 8, 6) joint angles in [rad], the result, NaN rows for none.
-    """
-    for start in range(0, len(T), BLOCK):
-        end = min(start + BLOCK, len(T))
-        block = 8 * (end - start)
-        theta, work, near = np.empty((6, block)), np.empty((6, block)), np.empty((6, block))
-        free = theta_free[start:end] if len(theta_free) > 1 else theta_free
-        _dh_angles(T[start:end], arm, free, work, theta)
-        for joint in range(6):
-            if len(q_near) == 1:
-                near[joint] = q_near[0, joint]
-            else:
-                for column in range(block):
-                    near[joint, column] = q_near[start + column // 8, joint]
-        joint_angles_of(theta, theta0, inverse_S, near, limits[0], limits[1], work)
-        take_solutions(work, folding, q[start:end])
+AXIS_1_FREE, AXIS_2_FREE, AXIS_4_FREE = 1, 2, 4
+"""Of a solution, which angles are undefined; they may add up."""
 
 
 @compiled
@@ -81,7 +49,7 @@ def main_axes(p_wrist, arm, theta_free, theta):
     y, x, angle = np.empty(8), np.empty(8), np.empty(8)
     for sample in range(len(p_wrist)):
         p = p_wrist[sample]
-        _main_directions((p[0], p[1], p[2]), arm, theta_free, y, x, 0)
+        _main_directions((p[0], p[1], p[2]), arm, theta_free, SINGULAR_TOLERANCE, y, x, 0)
         arc_tangents(y, x, angle)
         for row in range(4):
             angles = _main_angles(y, x, angle, 0, row, arm, theta_free)
@@ -104,7 +72,7 @@ def wrist_axes(R_36, arm, theta_free, theta, singular):
     for sample in range(len(R_36)):
         R = R_36[sample]
         U = R[0, 0], R[0, 1], R[0, 2], R[1, 0], R[1, 1], R[1, 2], R[2, 2]
-        singular[sample] = _wrist_directions(U, arm, theta_free[3], directions, 0)
+        singular[sample] = _wrist_directions(U, arm, theta_free[3], SINGULAR_TOLERANCE, directions, 0)
         for axis in range(3):
             arc_tangents(directions[axis], directions[3 + axis], angle)
             if axis == 0 and singular[sample] != 0:
@@ -114,22 +82,30 @@ def wrist_axes(R_36, arm, theta_free, theta, singular):
 
 
 @compiled
-def _dh_angles(T, arm, theta_free, directions, theta):
-    """Fill in the DH angles of all solutions of a block of n poses.
+def dh_angles(T, arm, theta_free, tolerance, directions, theta, free_axes):
+    """Fill in the DH angles of all solutions of a block of n poses; return whether any of them is free.
 
     Args:
         T: (n, 4, 4) flange poses, rigid.
         arm: from `twin.arm_family.arm_constants`.
         theta_free: (n, 6), or (1, 6) for all poses.
+        tolerance: below which an angle counts as undefined.
         directions: (6, 8 n) space for y of three angles and x of three angles.
         theta: (6, 8 n) the result: column `8 * pose + row`, NaN in some of it for no solution.
+        free_axes: (8 n,) whole numbers, filled with flags, `AXIS_1_FREE` and so on, only if an angle is free.
     """
     y, x, angle, d6 = directions[0], directions[3], theta[5], arm[3]
+    any_free = wrist_free = False
     for pose in range(len(T)):
         R, free = T[pose], theta_free[pose if len(theta_free) > 1 else 0]
         # The wrist centre, Norrlöf eq. (2.28).
         p_wrist = R[0, 3] - d6 * R[0, 2], R[1, 3] - d6 * R[1, 2], R[2, 3] - d6 * R[2, 2]
-        _main_directions(p_wrist, arm, free, y, x, 8 * pose)
+        main = _main_directions(p_wrist, arm, free, tolerance, y, x, 8 * pose)
+        if main != 0:
+            if not any_free:
+                free_axes[: 8 * len(T)] = 0
+            any_free = True
+            free_axes[8 * pose : 8 * pose + 8] = main
     arc_tangents(y, x, angle)
     for pose in range(len(T)):
         free = theta_free[pose if len(theta_free) > 1 else 0]
@@ -141,31 +117,40 @@ def _dh_angles(T, arm, theta_free, directions, theta):
         theta_23 = theta[1, column] + theta[2, column]
         U = _wrist_orientation(T[column // 8], theta[0, column], theta_23, arm)
         free = theta_free[column // 8 if len(theta_free) > 1 else 0]
-        _wrist_directions(U, arm, free[3], directions, column)
+        wrist_free = _wrist_directions(U, arm, free[3], tolerance, directions, column) != 0 or wrist_free
     for axis in range(3):
         arc_tangents(directions[axis], directions[3 + axis], theta[3 + axis])
     for column in range(8 * len(T)):
         if y[column] == 0.0 and x[column] == 0.0:
             theta[3, column] = theta_free[column // 8 if len(theta_free) > 1 else 0, 3]
+    if wrist_free and not any_free:
+        free_axes[: 8 * len(T)] = 0
+    for column in range(8 * len(T) if wrist_free else 0):
+        free_axes[column] += AXIS_4_FREE if y[column] == 0.0 and x[column] == 0.0 else 0
+    return any_free or wrist_free
 
 
 @compiled
-def _main_directions(p_wrist, arm, theta_free, y, x, at):
+def _main_directions(p_wrist, arm, theta_free, tolerance, y, x, at):
     """Put eight directions of a wrist centre into y and x from index `at` on.
 
     They are, in front and behind: theta_1; the wrist centre seen from axis 2 against the horizontal, and
     against the lower arm; and half the bend of the forearm against the lower arm, from the square roots of
     `1 - cos phi` and `1 + cos phi` as products: phi keeps the digits near 0 and pi that arccos loses. Within
     rounding of full stretch or fold it is 0 or pi exactly, so that both elbows are the same.
+
+    Returns the flags of the angles that are undefined, in front or behind.
     """
     d1, a1, a2, forearm = arm[0], arm[1], arm[2], arm[4]
     px, py, height = p_wrist[0], p_wrist[1], p_wrist[2] - d1
     outer, inner = abs(a2) + forearm, abs(abs(a2) - forearm)
     slack, rounding = REACH_TOLERANCE * outer, SINGULAR_TOLERANCE * outer
+    undefined = tolerance * outer
     radius = math.sqrt(px * px + py * py)
+    free = AXIS_1_FREE if radius <= undefined else 0
     for rear in range(2):
         side = 1.0 - 2.0 * rear
-        if radius > rounding:
+        if radius > undefined:
             y[at + rear], x[at + rear], along = side * py, side * px, side * radius
         else:
             y[at + rear] = x[at + rear] = 0.0
@@ -182,12 +167,14 @@ def _main_directions(p_wrist, arm, theta_free, y, x, at):
             straight = math.nan
         scale = np.divide(forearm if a2 > 0.0 else -forearm, straight * straight + bent * bent)
         cosine, sine = (straight - bent) * (straight + bent), 2.0 * bent * straight
-        if distance > rounding:
+        if distance > undefined:
             y[at + 2 + rear], x[at + 2 + rear] = down, forward
             y[at + 4 + rear], x[at + 4 + rear] = scale * sine, a2 + scale * cosine
         else:
             y[at + 2 + rear] = x[at + 2 + rear] = y[at + 4 + rear] = x[at + 4 + rear] = 0.0
+            free |= AXIS_2_FREE
         y[at + 6 + rear], x[at + 6 + rear] = bent, straight
+    return free
 
 
 @compiled
@@ -220,7 +207,7 @@ def _wrist_orientation(T, theta_1, theta_23, arm):
 
 
 @compiled
-def _wrist_directions(U, arm, theta_4_free, directions, at):
+def _wrist_directions(U, arm, theta_4_free, tolerance, directions, at):
     """Put the directions of axes 4 to 6 into columns `at` and `at + 1`: y in rows 0 to 2, x in rows 3 to 5.
 
     They are those of U = R36 = Rz(theta_4) Ry(kappa theta_5) Rz(theta_6), theta_5 of at least 0 first.
@@ -231,7 +218,7 @@ def _wrist_directions(U, arm, theta_4_free, directions, at):
     u11, u12, u13, u21, u22, u23, u33 = U
     kappa = arm[7]
     sine = math.sqrt(u13 * u13 + u23 * u23)
-    regular = sine > SINGULAR_TOLERANCE
+    regular = sine > tolerance
     if regular:
         scale = np.divide(kappa, sine)
         c4, s4 = scale * u13, scale * u23

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from twin.kinematics import jacobian
 from twin.limits import Floats
 from twin.robot import Robot
-from twin.rotations import float_array
+from twin.rotations import float_array, rigid_poses
 
 
 def cross_matrix(r: ArrayLike) -> Floats:
@@ -43,7 +43,7 @@ def twist_transform(T_AB: ArrayLike) -> Floats:
     Source: Ljubljana lab manual, eq. (4.47)-(4.60), A and B as its frames 1 and 2; (4.56) prints omega_0 for
     omega_2.
     """
-    T = float_array(T_AB, "T_AB", (4, 4))
+    T = rigid_poses(T_AB, "T_AB")
     R_BA = np.swapaxes(T[..., :3, :3], -1, -2)
     X = np.zeros((*T.shape[:-2], 6, 6))
     X[..., :3, :3] = X[..., 3:, 3:] = R_BA

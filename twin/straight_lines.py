@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from twin.limits import Floats
-from twin.tool_paths import ToolMotion, line_motion, rigid_poses
+from twin.real_arrays import real_array
+from twin.tool_paths import ToolMotion, line_motion, path_poses
 from twin.trapezoids import Trapezoid, cruising_trapezoid
 
 
@@ -58,7 +59,7 @@ def straight_line(T_start: ArrayLike, T_end: ArrayLike, *, speed: float, acceler
 
     Source: Ljubljana lab manual, eq. (5.70)-(5.82) and its template trajectory.m.
     """
-    T = rigid_poses(np.stack([np.asarray(T_start, np.float64), np.asarray(T_end, np.float64)]))
+    T = path_poses(np.stack([real_array(T_start, "T_start"), real_array(T_end, "T_end")]))
     if not np.any(T[0, :3, 3] != T[1, :3, 3]):
         raise ValueError("expected a line of some length, got a start and an end in one place")
     timing = cruising_trapezoid(T[0, :3, 3], T[1, :3, 3], speed, acceleration, unit="m")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.limits import Floats
-from twin.rotations import float_array
+from twin.real_arrays import float_array
 from twin.tree import frozen
 
 

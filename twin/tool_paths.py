@@ -17,8 +17,9 @@ from scipy.spatial.transform import Rotation, RotationSpline
 from twin.errors import RecordingError
 from twin.limits import Floats
 from twin.moves import quintic_law
+from twin.real_arrays import real_array
 from twin.recording import Recording
-from twin.rotations import pose_matrix, rigidity_error
+from twin.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
 
 SPEED = 0.5
 """The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`
@@ -26,9 +27,6 @@ about half of what the IRB 140's axes can do on the thesis' poses."""
 
 ANGULAR_SPEED = 1.5
 """The tool's default peak angular speed, in [rad/s]."""
-
-RIGID_TOLERANCE = 1e-6
-"""How far a given rotation matrix may be from orthogonal; it is made so to round-off."""
 
 CONTINUOUS = 1e-6
 """How much the angular acceleration may jump at a sample, relative to its largest value."""
@@ -80,7 +78,7 @@ class PosePath:
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
         """Return the tool's motion at the times t (...), in [s], by the quintic time law in each segment."""
-        t = np.asarray(t, dtype=np.float64)
+        t = real_array(t, "t")
         k = np.searchsorted(self.times[1:-1], t, side="right")
         duration = np.diff(self.times)[k]
         T = np.where(duration > 0.0, duration, 1.0)  # no time: a segment that goes nowhere
@@ -126,7 +124,7 @@ class RecordedPath:
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
         """Return the tool's motion at the times t (...), in [s], by the chain rule through u(t)."""
-        t = np.asarray(t, dtype=np.float64)
+        t = real_array(t, "t")
         u, du, ddu = (part.reshape(-1) for part in self.eased_time(t))
         R = self.rotation(u).as_matrix()
         # scipy gives the rotation spline's rates in tool axes.
@@ -161,7 +159,7 @@ def eased_time(
         ease_in: in [s], positive.
         ease_out: in [s], positive.
     """
-    t = np.clip(np.asarray(t, dtype=np.float64), 0.0, duration)
+    t = np.clip(real_array(t, "t"), 0.0, duration)
     x, y = np.minimum(t / ease_in, 1.0), np.minimum((duration - t) / ease_out, 1.0)
     lead, lag = ease_in * _lag(x), ease_out * (0.5 - _lag(y))
     rate = (x * x * (3.0 - 2.0 * x)) * (y * y * (3.0 - 2.0 * y))
@@ -194,7 +192,7 @@ def through_poses(
     Raises:
         ValueError: poses of wrong shape or not rigid, or a duration or a speed that is not positive.
     """
-    T = rigid_poses(poses)
+    T = path_poses(poses)
     if len(T) < 2:
         raise ValueError(f"expected at least 2 poses, got {len(T)}")
     R = Rotation.from_matrix(T[:, :3, :3])
@@ -206,7 +204,7 @@ def through_poses(
             raise ValueError(f"expected positive speeds, got {speed} m/s and {angular_speed} rad/s")
         lengths = 15.0 / 8.0 * np.maximum(distance / speed, angle / angular_speed)
     else:
-        lengths = np.broadcast_to(np.asarray(durations, dtype=np.float64), (len(T) - 1,))
+        lengths = np.broadcast_to(real_array(durations, "durations"), (len(T) - 1,))
         still = (distance == 0.0) & (angle == 0.0)
         if not np.all(np.isfinite(lengths) & ((lengths > 0.0) | (still & (lengths == 0.0)))):
             raise ValueError(f"expected positive, finite durations in s, got {lengths}")
@@ -258,24 +256,16 @@ def _rotation_spline(u: Floats, rotations: Rotation) -> RotationSpline:
     )
 
 
-def rigid_poses(poses: ArrayLike) -> Floats:
-    """Return (K, 4, 4) poses from matrices or pose vectors, orthogonal to round-off."""
-    poses = np.array(poses, dtype=np.float64)
+def path_poses(poses: ArrayLike) -> Floats:
+    """Return (K, 4, 4) poses from matrices or pose vectors, orthogonal to round-off; six decimals will do."""
+    poses = np.array(real_array(poses, "poses"))
     if poses.ndim == 2 and poses.shape[1] == 7:
         if not np.all(np.isfinite(poses)):
             raise ValueError("expected finite poses")
         return pose_matrix(poses)
     if poses.ndim != 3 or poses.shape[1:] != (4, 4):
         raise ValueError(f"expected poses of shape (K, 4, 4) or (K, 7), got {poses.shape}")
-    if not np.all(np.isfinite(poses)):
-        raise ValueError("expected finite poses")
-    error = rigidity_error(np.moveaxis(poses, 0, -1))
-    if not np.all(error <= RIGID_TOLERANCE):
-        k = int(np.argmax(~(error <= RIGID_TOLERANCE)))
-        raise ValueError(
-            f"expected rigid poses, but pose {k} deviates from one by {error[k]:.3g}: it takes a "
-            "right-handed rotation, and 0 0 0 1 in the last row"
-        )
+    poses = rigid_poses(poses, "poses", within=UNIT_TOLERANCE)
     poses[:, :3, :3] = Rotation.from_matrix(poses[:, :3, :3]).as_matrix()
     poses[:, 3] = 0.0, 0.0, 0.0, 1.0
     return poses

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from twin.limits import ROUND_OFF, Floats, check_peak
 from twin.moves import Quintic, duration_of, finite_vector, limit_vector, quintic
+from twin.real_arrays import real_array
 from twin.trapezoids import cruising_trapezoid, timed_trapezoid, trapezoid
 
 __all__ = [
@@ -56,7 +57,7 @@ class Sines:
     def __call__(self, t: ArrayLike, /) -> Motion:
         """Return (q, qd, qdd) at the times t, see `Trajectory`."""
         omega = 2.0 * np.pi * self.frequency
-        angle = omega * np.asarray(t, dtype=np.float64)[..., None] + self.phase
+        angle = omega * real_array(t, "t")[..., None] + self.phase
         sine, cosine = self.amplitude * np.sin(angle), self.amplitude * np.cos(angle)
         return self.center + sine, omega * cosine, -(omega**2) * sine
 
@@ -74,7 +75,7 @@ class Sequence:
 
     def __call__(self, t: ArrayLike, /) -> Motion:
         """Return (q, qd, qdd) at the times t, see `Trajectory`; at a join, of the part that begins."""
-        t = np.asarray(t, dtype=np.float64)
+        t = real_array(t, "t")
         starts = np.cumsum([0.0, *(part.duration for part in self.parts[:-1])])
         active = np.searchsorted(starts[1:], t, side="right")
         n = self.parts[0](0.0)[0].shape[-1]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from twin.errors import LimitError
 from twin.limits import ROUND_OFF, Floats, check_peak
 from twin.moves import both_ends, duration_of, finite_vector, limit_vector
+from twin.real_arrays import real_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Trapezoid:
 
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd) at the times t."""
-        t = np.asarray(t, dtype=np.float64)[..., None]
+        t = real_array(t, "t")[..., None]
         T, ramp = self.duration, self.acceleration_time
         dq = self.q1 - self.q0
         if not T > 0.0:

@@ -67,7 +67,16 @@ def by_the_report(p: Floats) -> Floats:
     return np.stack([theta_1, FACING * t2 - np.pi / 2, theta_3], axis=-1)
 
 
-def reached(*differences: np.ndarray) -> float:
+def wrongly_lost(arm: Arm) -> int:
+    """How many solutions are missing that (2.31) has, or are there that it has not."""
+    _, dh = irb1400()
+    a2, b3 = dh.a[1], np.hypot(dh.a[2], dh.d[3])
+    D = (arm.r**2 + arm.z**2 - a2**2 - b3**2) / (2 * a2 * b3)
+    missing = np.any(np.isnan(arm.theta), axis=-1)
+    return int(np.sum(missing != (np.abs(D) > 1 + 1e-12)))
+
+
+def reached(*differences: np.ndarray | int) -> float:
     """The largest magnitude over the solutions that there are; NaN rows are out of the arm's reach."""
     return float(np.max([np.nanmax(np.abs(difference)) for difference in differences]))
 
@@ -115,7 +124,8 @@ def axis_1(item: Item) -> Finding:
     arm, _, _ = arms()
     error = modulo_turn(arm.theta[:, :2, 0] - np.arctan2(arm.p[:, 1], arm.p[:, 0])[:, None])
     return Finding(
-        f"{len(arm.p)} wrist centres", reached(error * np.hypot(arm.p[:, 0], arm.p[:, 1])[:, None])
+        f"{len(arm.p)} wrist centres",
+        reached(error * np.hypot(arm.p[:, 0], arm.p[:, 1])[:, None], wrongly_lost(arm)),
     )
 
 
@@ -128,7 +138,11 @@ def axis_1_turned_round(item: Item) -> Finding:
     right, printed = np.arctan2(y, x) + np.pi, np.arctan2(x, y) + np.pi
     return Finding(
         f"{len(arm.p)} wrist centres",
-        reached(modulo_turn(behind - right) * radius, modulo_turn(behind - np.arctan2(-y, -x)) * radius),
+        reached(
+            modulo_turn(behind - right) * radius,
+            modulo_turn(behind - np.arctan2(-y, -x)) * radius,
+            wrongly_lost(arm),
+        ),
         reached(modulo_turn(behind - printed) * radius),
     )
 
@@ -153,7 +167,7 @@ def elbow(item: Item) -> Finding:
     D = (c_squared - a2**2 - b3**2) / (2 * a2 * b3)
     law = (a2**2 + b3**2 - c_squared) / (2 * a2 * b3) - np.cos(np.pi - arm.t3)
     signs = np.sin(arm.t3[:, ::2]) + np.sin(arm.t3[:, 1::2])
-    return Finding(f"{len(arm.p)} wrist centres", reached(np.cos(arm.t3) - D, law, signs))
+    return Finding(f"{len(arm.p)} wrist centres", reached(np.cos(arm.t3) - D, law, signs, wrongly_lost(arm)))
 
 
 @computes("N-2.34")
@@ -166,7 +180,9 @@ def axis_2(item: Item) -> Finding:
         of_base = np.arctan(arm.p[:, :1] / arm.p[:, 1:2]) - np.arctan(across / along)
         of_plane = np.arctan(arm.r / arm.z) - np.arctan(across / along)
     literal = min(reached(modulo_turn(arm.t2 - of_base)), reached(modulo_turn(arm.t2 - of_plane)))
-    return Finding(f"{len(arm.p)} wrist centres", reached(modulo_turn(arm.t2 - right)), literal)
+    return Finding(
+        f"{len(arm.p)} wrist centres", reached(modulo_turn(arm.t2 - right), wrongly_lost(arm)), literal
+    )
 
 
 def against_the_report(rows: slice) -> Finding:
@@ -179,7 +195,10 @@ def against_the_report(rows: slice) -> Finding:
     met = wrist_centres(np.where(lost[..., None], 0.0, wrist)) - arm.p[:, None]
     # arccos near 1 or -1 keeps as many digits of theta_3, and so of theta_2, as the elbow's sine leaves.
     apart = modulo_turn(theta - arm.theta[:, rows])[..., 1:] * np.sin(arm.t3[:, rows, None])
-    return Finding(f"{np.sum(~lost)} solutions", reached(np.where(lost[..., None], 0.0, met), apart, reach))
+    return Finding(
+        f"{np.sum(~lost)} solutions",
+        reached(np.where(lost[..., None], 0.0, met), apart, reach, wrongly_lost(arm)),
+    )
 
 
 @computes("N-2.36")

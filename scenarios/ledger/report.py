@@ -94,6 +94,8 @@ def total(rows: Sequence[Row]) -> Text:
     told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     broken = sum(not row.holds for row in rows)
     end = "all confirmed" if not broken else f"{broken} not confirmed"
+    text = sum(bool(row.item.text_only) for row in rows)
+    told += f"; {len(rows) - text} computed, {text} text only" if text else ""
     seconds = sum(row.seconds for row in rows)
     items = f"{len(rows)} published item{'' if len(rows) == 1 else 's'}"
     return Text(f"{items} ({told}) in {seconds:.1f} s: {end}", "bold")
@@ -117,7 +119,13 @@ def write_markdown(rows: Sequence[Row], path: Path) -> None:
 
 def write_json(rows: Sequence[Row], path: Path) -> None:
     """Write every item with its finding; a number that is not finite becomes null."""
-    document = {"holds": all(row.holds for row in rows), "items": [as_json(row) for row in rows]}
+    computed = sum(row.finding is not None for row in rows)
+    document = {
+        "holds": all(row.holds for row in rows),
+        "computed": computed,
+        "text_only": sum(bool(row.item.text_only) for row in rows),
+        "items": [as_json(row) for row in rows],
+    }
     path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
