@@ -52,11 +52,10 @@ def test_a_terminal_that_knows_no_greek_gets_question_marks(words, environment):
         assert done.stdout.isascii()
 
 
-@pytest.mark.parametrize("words", ["list", "--help", "run --help", "formulas main_axes"])
+@pytest.mark.parametrize("words", ["list", "--help", "validate --help", "formulas main_axes"])
 def test_a_reader_who_hangs_up_is_no_error(words):
-    done = shell(f"irb-twin {words} | head -c 1; exit ${{PIPESTATUS[0]}}")
+    done = shell(f"irb-twin {words} | true; exit ${{PIPESTATUS[0]}}")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert len(done.stdout) == 1
 
 
 def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path):
