@@ -16,8 +16,8 @@ from twin.errors import UnknownNameError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from twin.robot import Robot
-    from twin.sampling import Reference, State
+    from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Reference, State
 
 _LAWS = {
     "pd": ("controllers.pd", "PD"),

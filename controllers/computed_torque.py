@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controllers.gains import natural_frequencies
-from twin.control_law import ControlLaw, kept_law
+from twin.control.control_law import ControlLaw, kept_law
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from twin.control_law import Model
-    from twin.robot import Robot
-    from twin.sampling import Reference, State
+    from twin.control.control_law import Model
+    from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Reference, State
 
 
 @kept_law
 def computed_torque(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
-    """The law with Kp and Kv as parameters; see `twin.control_law`."""
+    """The law with Kp and Kv as parameters; see `twin.control.control_law`."""
     Kp, Kv = parameters[0], parameters[1]
     qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
     tau = np.empty(len(qdd))

@@ -31,7 +31,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from twin.robot import Robot
+    from twin.robot.robot import Robot
 
 
 class PDGains(NamedTuple):
@@ -72,7 +72,7 @@ def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
 
 def diagonal_inertia(robot: Robot) -> NDArray:
     """Mbar = diag M(0): (n,) in [kg m^2], what each joint turns at the zero pose with the others locked."""
-    from twin.dynamics import mass_matrix  # compiles the model: not at the module's top
+    from twin.dynamics.equation_of_motion import mass_matrix  # compiles the model: not at the module's top
 
     return np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controllers.gains import PDGains, pd_gains
-from twin.control_law import ControlLaw, Law, kept_law
+from twin.control.control_law import ControlLaw, Law, kept_law
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from twin.control_law import Model
-    from twin.robot import Robot
-    from twin.sampling import Reference, State
+    from twin.control.control_law import Model
+    from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Reference, State
 
 
 @kept_law
 def pd(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
-    """The law with Kp and Kd as parameters; see `twin.control_law`."""
+    """The law with Kp and Kd as parameters; see `twin.control.control_law`."""
     Kp, Kd = parameters[0], parameters[1]
     return Kp * (reference.q - state.q) + Kd * (reference.qd - state.qd)
 
@@ -36,7 +36,7 @@ def pd(state: State, reference: Reference, parameters: NDArray, memory: NDArray,
 def pd_gravity(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
-    """The law with Kp and Kd as parameters; see `twin.control_law`."""
+    """The law with Kp and Kd as parameters; see `twin.control.control_law`."""
     Kp, Kd = parameters[0], parameters[1]
     weight = np.empty(len(state.q))
     model.gravity_torque(state.q, model.inertias, model.gravity, weight)

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from controllers.gains import PIDGains, pid_gains
-from twin.control_law import ControlLaw, kept_law
+from twin.control.control_law import ControlLaw, kept_law
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from twin.control_law import Model
-    from twin.robot import Robot
-    from twin.sampling import Reference, State
+    from twin.control.control_law import Model
+    from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Reference, State
 
 
 @kept_law
 def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
-    """The law with Kp, Ki, Kd, the period as parameters, the integral as memory; see `twin.control_law`."""
+    """The law with Kp, Ki, Kd and the period as parameters, and the integral as memory."""
     Kp, Ki, Kd, period = parameters[0], parameters[1], parameters[2], parameters[3]
     error = reference.q - state.q
     feedback = Kp * error + Kd * (reference.qd - state.qd)

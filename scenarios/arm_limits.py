@@ -13,7 +13,7 @@ import numpy as np
 from scenarios.base import Metric
 
 if TYPE_CHECKING:
-    from twin.log import Log
+    from twin.control.log import Log
 
 
 def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
@@ -23,7 +23,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
         log: of the run.
         leaves_limits: why the run is made to leave them; then the figures are reported without a limit.
     """
-    from twin.limits import ROUND_OFF
+    from twin.robot.limits import ROUND_OFF
 
     robot = log.robot
     found = {violation.quantity: str(violation) for violation in log.violations()}

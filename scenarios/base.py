@@ -23,7 +23,7 @@ import numpy as np
 
 import controllers
 from twin.errors import RobotError, UnknownNameError
-from twin.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
+from twin.robot.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -44,7 +44,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.log import Log
+    from twin.control.log import Log
 
 ROUND_OFF = 1e-10
 """[rad]: computed torque on its own model. Seen: 1e-15 on smooth joint motion; the room is for long runs."""
@@ -75,7 +75,7 @@ def tracking_bound(log: Log) -> tuple[NDArray, str]:
 
 def _missing_torque_bound(log: Log) -> tuple[NDArray, str]:
     from controllers.gains import diagonal_inertia
-    from twin.dynamics import gravity_torque, inverse_dynamics, mass_matrix
+    from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
 
     missing = inverse_dynamics(log.robot, log.q_ref, log.qd_ref, log.qdd_ref)
     if log.controller == "pd_gravity":
@@ -96,7 +96,7 @@ def _missing_torque_bound(log: Log) -> tuple[NDArray, str]:
 
 
 def _sampling_bound(log: Log) -> tuple[NDArray, str]:
-    from twin.dynamics import forward_dynamics, inverse_dynamics
+    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 
     robot, s, omega = log.robot, log.steps_per_period, float(log.arrays["bandwidth"])
     T = s * log.time_step
@@ -119,7 +119,7 @@ def step_residual(log: Log) -> float:
     closed loop adds the speed at which the engine takes its gap back: a hundredth of the gap in a step, on
     a lever of 10 mm, which is shorter than any.
     """
-    from twin.dynamics import forward_dynamics
+    from twin.dynamics.equation_of_motion import forward_dynamics
 
     qdd = forward_dynamics(log.robot, log.q, log.qd, log.tau)
     steps = log.steps_per_period

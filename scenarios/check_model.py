@@ -14,14 +14,14 @@ from rich.text import Text
 
 from scenarios.report import figure, verdict
 from twin.errors import TwinError
-from twin.model_check import ModelCheck, check_model
-from twin.model_findings import ERROR, Finding
+from twin.loading.model_check import ModelCheck, check_model
+from twin.loading.model_findings import ERROR, Finding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from scenarios.engine_agreement import Agreement
-    from twin.model_parts import JointPart
+    from twin.loading.model_parts import JointPart
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 

@@ -30,7 +30,7 @@ def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from rich.text import Text
 
     import twin
-    from twin.loading import robot_title
+    from twin.loading.loading import robot_title
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
@@ -205,7 +205,7 @@ def published(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
 
 def show_formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`formulas`: equations of motion as text."""
-    from twin.symbolic_models import formulas
+    from twin.dynamics.symbolic.models import formulas
 
     console().print(formulas(given.model), highlight=False, soft_wrap=True)
     return 0

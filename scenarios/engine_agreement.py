@@ -22,7 +22,7 @@ from twin.errors import LimitError, TwinError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.robot import Robot
+    from twin.robot.robot import Robot
 
 STATES = 20
 TOP_SPEED = 10.0  # rad/s or m/s: a file's limit may be anything
@@ -75,9 +75,9 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
     Raises:
         RobotError: PyBullet cannot load the robot.
     """
-    from twin.dynamics import forward_dynamics, inverse_dynamics, mass_matrix
-    from twin.kinematics import forward_kinematics
-    from twin.uncompiled import uncompiled
+    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+    from twin.kinematics.forward import forward_kinematics
+    from twin.robot.uncompiled import uncompiled
 
     robot, rng = uncompiled(robot), np.random.default_rng(seed)
     q = _nearby(robot, random_positions(robot, rng, STATES))
@@ -131,7 +131,7 @@ def agreement_apart(path: Path) -> Agreement:
 
 def tell() -> None:
     """Write the agreement of the robot of a file, the argument of this process, to standard output."""
-    from twin.loading import load
+    from twin.loading.loading import load
 
     try:
         told = asdict(agreement(load(sys.argv[1])))
@@ -148,7 +148,7 @@ def _nearby(robot: Robot, q: NDArray) -> NDArray:
 
 def _in_engine(robot: Robot, q: NDArray, qd: NDArray, tau: NDArray) -> tuple[NDArray, NDArray]:
     """Accelerations (N, n) of one step each, and the tool's poses (N, 4, 4) before it, in a new world."""
-    from twin.engine import Simulation
+    from twin.engine.simulation import Simulation
 
     accelerations, poses = np.empty_like(q), np.empty((len(q), 4, 4))
     with Simulation(robot) as simulation:

@@ -12,8 +12,8 @@ from twin.errors import LimitError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.log import Log
-    from twin.robot import Robot
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
 
 
 def check_free_time(free_time: float, time_step: float) -> None:
@@ -46,8 +46,8 @@ def free_motion(
         `free_engine` and `free_model`: (N, 2, n) each, positions and speeds `[q, qd]`; `free_gap`, (N,), how
         far closed loops came open in the engine, in [m].
     """
-    from twin.analytic_plant import AnalyticPlant
-    from twin.engine import Simulation
+    from twin.control.analytic_plant import AnalyticPlant
+    from twin.engine.simulation import Simulation
 
     arrays: dict[str, NDArray] = {}
     with Simulation(robot, time_step=time_step, gui=gui) as simulation:
@@ -69,7 +69,7 @@ def free_motion(
 
 def free_metrics(log: Log) -> tuple[Metric, ...]:
     """The free motion of a log's arrays: how long it was, engine and model, and their energy."""
-    from twin.dynamics import energy, gravity_torque
+    from twin.dynamics.equation_of_motion import energy, gravity_torque
 
     engine, model = log.arrays["free_engine"], log.arrays["free_model"]
     steps = min(len(engine), len(model))

@@ -25,8 +25,8 @@ from scenarios.tracking_error import joint_error
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.log import Log
-    from twin.robot import Robot
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ TRANSIENT = 100.0
 
 def run(config: Config) -> Log:
     """Hold the pose."""
-    from twin.trajectories import hold
+    from twin.trajectories.joint_trajectories import hold
 
     robot = config.load_robot()
     q = held_pose(robot, config.pose)
@@ -82,7 +82,7 @@ def settled_error(log: Log) -> NDArray | None:
     from scipy.optimize import root
 
     from controllers.gains import diagonal_inertia
-    from twin.dynamics import gravity_torque
+    from twin.dynamics.equation_of_motion import gravity_torque
 
     Mbar, square = diagonal_inertia(log.robot), float(log.arrays["bandwidth"]) ** 2
     q_ref = log.q_ref[-1]
@@ -105,7 +105,7 @@ def decay(log: Log, settled: NDArray) -> float:
     if log.controller not in ("pd", "pid"):
         return np.inf
     from controllers.gains import pd_gains, pid_gains
-    from twin.dynamics import gravity_torque, mass_matrix
+    from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
 
     robot, bandwidth, n = log.robot, float(log.arrays["bandwidth"]), log.robot.n
     q = log.q_ref[-1] - settled

@@ -23,9 +23,9 @@ from scenarios.motion_range import finite_speed, middle_and_half
 from scenarios.tracking import follow, sampled, tracking_metrics
 
 if TYPE_CHECKING:
-    from twin.log import Log
-    from twin.robot import Robot
-    from twin.trajectories import Trajectory
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ SHARE_OF_RANGE = 0.6  # of the way from the middle to the limit that a joint may
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
     """The cosines: as wide as the speed allows, and no wider than a share of the range."""
-    from twin.trajectories import sines
+    from twin.trajectories.joint_trajectories import sines
 
     frequency = np.linspace(SLOWEST, FASTEST, robot.n)
     middle, half = middle_and_half(robot)

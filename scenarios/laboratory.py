@@ -9,9 +9,10 @@ arm's dynamics follow these angles. The run begins in motion, at the speed that 
 of speed is more than any drive gives.
 
 What must hold: the error e at the start dies away as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T,
-and what the steps add to it stays under the bound of `twin.integration_drift`. The controller follows the
-joint angles within the bound of `scenarios.bounds`, computed torque to 1e-10 rad, and the engine does what
-the model foretells. (`--reference continuous` integrates by Runge-Kutta: there the law itself is wanted.)
+and what the steps add to it stays under the bound of `twin.trajectories.integration_drift`. The controller
+follows the joint angles within the bound of `scenarios.bounds`, computed torque to 1e-10 rad, and the engine
+does what the model foretells. (`--reference continuous` integrates by Runge-Kutta: there the law itself is
+wanted.)
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from twin.errors import RobotError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.closed_loop_inverse import Integration, TrackedPath
-    from twin.log import Log
-    from twin.robot import Robot
-    from twin.sampling import Samples
-    from twin.straight_lines import StraightLine
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.closed_loop_inverse import Integration, TrackedPath
+    from twin.trajectories.sampling import Samples
+    from twin.trajectories.straight_lines import StraightLine
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ def suits(robot: Robot) -> bool:
 
 def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
     """The line, which begins beside the tool of an arm at q_start (6,), in [rad]."""
-    from twin.kinematics import forward_kinematics
-    from twin.straight_lines import straight_line
+    from twin.kinematics.forward import forward_kinematics
+    from twin.trajectories.straight_lines import straight_line
 
     T = np.tile(forward_kinematics(robot, q_start), (2, 1, 1))
     T[:, :3, 3] += config.start_error * BESIDE
@@ -98,7 +99,7 @@ def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
 
 def reference(tracked: TrackedPath, config: Config) -> Samples:
     """The joint motion for the controller, in the form that the settings ask for."""
-    from twin.sampling import consistent_from_positions
+    from twin.trajectories.sampling import consistent_from_positions
 
     samples, T = tracked.samples, config.period
     if config.reference == "continuous":
@@ -109,9 +110,9 @@ def reference(tracked: TrackedPath, config: Config) -> Samples:
 
 def run(config: Config) -> Log:
     """Follow the line."""
-    from twin.closed_loop_inverse import FeedbackLaw, track
-    from twin.integration_drift import decayed_error, drift_bound
-    from twin.limits import check_limits
+    from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
+    from twin.trajectories.integration_drift import decayed_error, drift_bound
+    from twin.trajectories.limits import check_limits
 
     robot = config.load_robot()
     if not suits(robot):

@@ -34,9 +34,9 @@ from twin.errors import LimitError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.log import Log
-    from twin.robot import Robot
-    from twin.trajectories import Trajectory
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def run(config: Config) -> Log:
 
 def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str, NDArray]:
     """Accelerations of the engine and of the model: (states, n) each, in [rad/s^2]."""
-    from twin.dynamics import forward_dynamics, inverse_dynamics
-    from twin.engine import Simulation
+    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
+    from twin.engine.simulation import Simulation
 
     q = random_positions(robot, rng, config.states)
     qd = finite_speed(robot) * rng.uniform(-1, 1, q.shape)
@@ -98,7 +98,7 @@ def released(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str
 
 def random_moves(config: Config, robot: Robot, rng: np.random.Generator) -> Trajectory:
     """Quintic moves between random poses, at half the speed limits."""
-    from twin.trajectories import quintic, sequence
+    from twin.trajectories.joint_trajectories import quintic, sequence
 
     poses = random_positions(robot, rng, config.moves + 1, share=0.5)
     return sequence(*(quintic(a, b, qd_max=0.5 * finite_speed(robot)) for a, b in pairwise(poses)))

@@ -14,7 +14,7 @@ from twin.errors import RobotError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.robot import Robot
+    from twin.robot.robot import Robot
 
 HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
 """Half of the range of a joint without one, in [rad] or [m]: about zero, or off the only limit it has."""

@@ -39,9 +39,9 @@ from scenarios.tracking import (
 from twin.errors import RobotError
 
 if TYPE_CHECKING:
-    from twin.log import Log
-    from twin.robot import Robot
-    from twin.trajectories import Trajectory
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
 
 MODELS = ("exact", "no_rod", "open_chain")
 
@@ -85,7 +85,7 @@ def suits(robot: Robot) -> bool:
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
     """Hold, swing every other joint against its neighbours, hold."""
-    from twin.trajectories import hold, sequence, sines
+    from twin.trajectories.joint_trajectories import hold, sequence, sines
 
     middle, half = middle_and_half(robot)
     speed = finite_speed(robot)
@@ -98,7 +98,7 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
 
 def believed(robot: Robot, model: str) -> Robot:
     """The robot that the controller believes in."""
-    from twin.open_chain import open_chain, without_loop_links
+    from twin.robot.open_chain import open_chain, without_loop_links
 
     return {"exact": lambda r: r, "no_rod": without_loop_links, "open_chain": open_chain}[model](robot)
 

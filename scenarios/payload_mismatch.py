@@ -37,9 +37,9 @@ from twin.errors import RobotError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.log import Log
-    from twin.robot import Rating, Robot
-    from twin.trajectories import Trajectory
+    from twin.control.log import Log
+    from twin.robot.robot import Rating, Robot
+    from twin.trajectories.joint_trajectories import Trajectory
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def suits(robot: Robot) -> bool:
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
     """The joint motion of the carry."""
-    from twin.joint_paths import joint_path
-    from twin.tool_paths import through_poses
+    from twin.trajectories.joint_paths import joint_path
+    from twin.trajectories.tool_paths import through_poses
 
     poses = flange_poses(rating(robot).reach)
     return joint_path(robot, through_poses(poses, durations=DURATIONS), near=np.zeros(robot.n))
@@ -98,7 +98,7 @@ def rating(robot: Robot) -> Rating:
 
 def run(config: Config) -> Log:
     """Carry the payload."""
-    from twin.robot import Payload
+    from twin.robot.robot import Payload
 
     bare = config.load_robot()
     mass = rating(bare).payload if config.payload_mass is None else config.payload_mass

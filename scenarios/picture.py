@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scenarios.runs import Run
-    from twin.log import Log
+    from twin.control.log import Log
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe-Ito: told apart by all
 PICTURE = (1400, 1400)  # pixels of the arm, drawn at less than half that size
@@ -76,7 +76,7 @@ def _draw_error(axes: Axes, log: Log) -> None:
 
 def _draw_arm(axes: Axes, log: Log) -> None:
     """Draw the simulated arm where the run began, its further stops as shadows, and the tool's path."""
-    from twin.engine import Simulation
+    from twin.engine.simulation import Simulation
 
     axes.set_axis_off()
     sound = np.nonzero(np.isfinite(log.q).all(axis=1))[0]  # a run that diverged may end otherwise

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from twin.joint_paths import JointPath
-    from twin.log import Log
-    from twin.robot import Robot
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.joint_paths import JointPath
 
 TOOL_ROUND_OFF = 2e-15
 """[m] and [1]: of the engine's forward kinematics, and of the joint angles after a whole run. Seen: 1e-15."""
@@ -68,10 +68,10 @@ def suits(robot: Robot) -> bool:
 
 def trajectory(robot: Robot, config: Config) -> JointPath:
     """The joint motion of the tool path that the settings ask for."""
-    from twin.joint_paths import joint_path
-    from twin.kinematics import forward_kinematics
-    from twin.recording import read_recording
-    from twin.tool_paths import through_poses, through_recording
+    from twin.kinematics.forward import forward_kinematics
+    from twin.trajectories.joint_paths import joint_path
+    from twin.trajectories.recording import read_recording
+    from twin.trajectories.tool_paths import through_poses, through_recording
 
     if config.csv is not None:
         return joint_path(robot, through_recording(read_recording(config.csv)), near=np.zeros(robot.n))
@@ -89,7 +89,7 @@ def trajectory(robot: Robot, config: Config) -> JointPath:
 
 def run(config: Config) -> Log:
     """Follow the path; on the tour the engine is asked where the tool is in the published poses."""
-    from twin.tool_paths import PosePath
+    from twin.trajectories.tool_paths import PosePath
 
     robot = config.load_robot()
     path = trajectory(robot, config)
@@ -115,8 +115,8 @@ def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]
 
 def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
     """Where the engine has the tool (S, 7) when the arm is put into poses that the tour leaves out."""
-    from twin.engine import Simulation
-    from twin.rotations import pose_vector
+    from twin.engine.simulation import Simulation
+    from twin.spatial.rotations import pose_vector
 
     if not names:
         return np.zeros((0, 7))
@@ -135,8 +135,8 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 
 def tour_metrics(log: Log) -> tuple[Metric, ...]:
     """The engine's tool and forward kinematics against the printed poses; the path's ends."""
-    from twin.kinematics import forward_kinematics
-    from twin.rotations import pose_vector
+    from twin.kinematics.forward import forward_kinematics
+    from twin.spatial.rotations import pose_vector
 
     robot = log.robot
     ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])

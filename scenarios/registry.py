@@ -26,8 +26,8 @@ from scenarios.options import require_types
 from twin.errors import TwinError, UnknownNameError
 
 if TYPE_CHECKING:
-    from twin.log import Log
-    from twin.robot import Robot
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
 
 PARTS = ("Config", "run", "metrics")
 HERE = Path(__file__).parent

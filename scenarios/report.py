@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from scenarios.runs import Run
-    from twin.log import Log
+    from twin.control.log import Log
 
 
 def figure(value: float) -> str:

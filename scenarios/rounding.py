@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from twin.log import Log
-    from twin.robot import Robot
-    from twin.sampling import Samples
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Samples
 
 SCALE = 1e6
 """Kicks of 1e-16 rad/s would drown in the rounding of the run that is kicked."""
@@ -50,8 +50,8 @@ def growth(
     Returns:
         infinity where the kicked run runs away.
     """
-    from twin.analytic_plant import AnalyticPlant
-    from twin.closed_loop import run_closed_loop
+    from twin.control.analytic_plant import AnalyticPlant
+    from twin.control.closed_loop import run_closed_loop
     from twin.errors import DivergenceError
 
     robot: Robot = log.robot

@@ -15,7 +15,7 @@ from scenarios.registry import Scenario
 from twin.errors import DivergenceError, TwinError
 
 if TYPE_CHECKING:
-    from twin.log import Log
+    from twin.control.log import Log
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
 
 def _sound(log: Any, scenario: Scenario) -> Log:
     """What `run` returned, if it is a log that can be evaluated."""
-    from twin.log import Log
+    from twin.control.log import Log
 
     if not isinstance(log, Log):
         raise ScenarioError(f"{scenario.file}: run must return a Log, got {log!r}")
@@ -109,6 +109,6 @@ def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
 
 def _what_there_was(error: DivergenceError) -> Log | None:
     """The log of a run that ended early, if it has a sample."""
-    from twin.log import Log
+    from twin.control.log import Log
 
     return error.log if isinstance(error.log, Log) and len(error.log.t) > 0 else None

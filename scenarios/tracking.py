@@ -17,10 +17,10 @@ from scenarios.tracking_error import joint_error, largest, tool_distance
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from twin.log import Log
-    from twin.robot import Robot
-    from twin.sampling import Samples
-    from twin.trajectories import Trajectory
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
+    from twin.trajectories.sampling import Samples
 
 LOOP_GAP = 1e-12
 """[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
@@ -28,7 +28,7 @@ LOOP_GAP = 1e-12
 
 def sampled(config: Config, trajectory: Trajectory) -> Samples:
     """The reference at every control period, in the form that the settings ask for."""
-    from twin.sampling import recursion_consistent, sample
+    from twin.trajectories.sampling import recursion_consistent, sample
 
     take = recursion_consistent if config.reference == "consistent" else sample
     return take(trajectory, config.period)
@@ -62,10 +62,10 @@ def follow(
     Raises:
         DivergenceError: if the simulation runs away.
     """
-    from twin.analytic_plant import AnalyticPlant
-    from twin.closed_loop import run_closed_loop
-    from twin.engine import Simulation
-    from twin.rotations import pose_vector
+    from twin.control.analytic_plant import AnalyticPlant
+    from twin.control.closed_loop import run_closed_loop
+    from twin.engine.simulation import Simulation
+    from twin.spatial.rotations import pose_vector
 
     model = plant if model is None else model
     with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
@@ -74,7 +74,7 @@ def follow(
     tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
         if config.gui:
-            from twin.kinematics import forward_kinematics
+            from twin.kinematics.forward import forward_kinematics
 
             simulation.draw_path(forward_kinematics(plant, reference.q)[:, :3, 3])
 

@@ -13,7 +13,7 @@ from scenarios.faults import ScenarioError, is_interrupt, told_with_place
 
 if TYPE_CHECKING:
     from scenarios.registry import Scenario
-    from twin.robot import Robot
+    from twin.robot.robot import Robot
 
 
 def planned(robots: Sequence[str]) -> list[tuple[Scenario, Config]]:

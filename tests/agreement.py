@@ -14,7 +14,7 @@ from scenarios import parallelogram
 from scenarios.motion_range import random_positions
 from tests.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error, one_step
 from tests.test_engine_oracle import BODY, TOOL
-from twin.engine import Simulation
+from twin.engine.simulation import Simulation
 
 STATES = 1000
 POSES = 10_000

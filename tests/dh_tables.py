@@ -4,8 +4,8 @@ import numpy as np
 
 import twin
 from tests.random_trees import interpreted
-from twin.dh_robots import LinkBody, dh_robot
-from twin.robot import DH
+from twin.loading.dh_tables import LinkBody, dh_robot
+from twin.robot.robot import DH
 
 MIXED = ("revolute", "prismatic", "revolute", "revolute", "prismatic", "revolute")
 

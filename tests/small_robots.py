@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from twin.dynamics import forward_dynamics
-from twin.engine import Simulation
+from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.engine.simulation import Simulation
 
 BALL = (0.1, 0.1, 0.1, 0.0, 0.0, 0.0)
 

@@ -5,7 +5,7 @@ import sympy as sp
 
 import twin
 from tests.peers import largest_relative_error
-from twin.trig_sums import trigonometric_sum
+from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 
 
 def agrees(dynamics, robot, rng, parameters=(), span=3.0):

@@ -11,7 +11,7 @@ import pytest
 from scenarios.command_line import main
 from tests import own_scenarios
 from twin.atomic_file import drafted
-from twin.log import Log
+from twin.control.log import Log
 from urdf import build
 
 

@@ -12,8 +12,8 @@ from scenarios import bounds, registry
 from scenarios.base import Config
 from scenarios.tracking import follow, sampled, tracking_metrics
 from scenarios.tracking_error import joint_error
-from twin.dynamics import gravity_torque, inverse_dynamics
-from twin.trajectories import sines
+from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
+from twin.trajectories.joint_trajectories import sines
 
 
 def run(name, **settings):

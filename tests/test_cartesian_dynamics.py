@@ -9,9 +9,9 @@ import twin
 from tests.laboratory_arms import YOUBOT, urdf_of
 from tests.peers import Pinocchio
 from tests.test_differential_kinematics import SEVEN, states_of, times
-from twin.cartesian_dynamics import operational_space
+from twin.dynamics.operational_space import operational_space
 from twin.errors import SingularityError
-from twin.robot import Payload
+from twin.robot.robot import Payload
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.dynamics import gravity_torque, inverse_dynamics
-from twin.engine import Simulation
-from twin.robot import Payload
-from twin.sampling import Samples, recursion_consistent, sample
-from twin.trajectories import hold, sines
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
+from twin.engine.simulation import Simulation
+from twin.robot.robot import Payload
+from twin.trajectories.joint_trajectories import hold, sines
+from twin.trajectories.sampling import Samples, recursion_consistent, sample
 
 PERIOD = 1e-3
 

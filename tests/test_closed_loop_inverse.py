@@ -8,12 +8,18 @@ import pytest
 import twin
 from tests.laboratory_arms import YOUBOT, urdf_of
 from tests.test_differential_kinematics import SEVEN
-from twin.closed_loop_inverse import FeedbackLaw, coordinate_error, error_decay, gain_matrix, track
-from twin.differential_kinematics import analytic_jacobian
 from twin.errors import SingularityError
-from twin.pose_coordinates import coordinate_rates, coordinates_from_pose, tool_coordinates
-from twin.rotations import matrix_from_quaternion
-from twin.tool_paths import through_poses
+from twin.kinematics.differential import analytic_jacobian
+from twin.kinematics.pose_coordinates import coordinate_rates, coordinates_from_pose, tool_coordinates
+from twin.spatial.rotations import matrix_from_quaternion
+from twin.trajectories.closed_loop_inverse import (
+    FeedbackLaw,
+    coordinate_error,
+    error_decay,
+    gain_matrix,
+    track,
+)
+from twin.trajectories.tool_paths import through_poses
 
 KINDS = ("zyx", "zyz", "quaternion")
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])

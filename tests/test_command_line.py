@@ -12,7 +12,7 @@ import pytest
 import controllers
 from scenarios import registry
 from scenarios.command_line import main
-from twin.log import Log
+from twin.control.log import Log
 
 OWN = '''"""A short swing of my own."""
 
@@ -31,7 +31,7 @@ class Config(base.Config):
 
 
 def run(config):
-    from twin.trajectories import quintic
+    from twin.trajectories.joint_trajectories import quintic
 
     robot = config.load_robot()
     q = robot.poses["zero"]
@@ -185,8 +185,9 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     path, results = tmp_path / "mine.py", tmp_path / "a.json"
     start = "sample(sines(q, 1.0, 1e3, 0.2), 1e-3)"
     text = OWN.replace("sampled(config, quintic(q, q + config.swing, 0.2))", start).replace(
-        "from twin.trajectories import quintic",
-        "from twin.sampling import sample\n    from twin.trajectories import sines",
+        "from twin.trajectories.joint_trajectories import quintic",
+        "from twin.trajectories.sampling import sample\n"
+        "    from twin.trajectories.joint_trajectories import sines",
     )
     path.write_text(text, encoding="utf-8")
     files = ["--log", str(tmp_path / "a.npz"), "--picture", str(tmp_path / "a.png"), "--json", str(results)]

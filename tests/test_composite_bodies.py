@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from tests.random_trees import random_urdf
-from twin import composite_bodies, recursion
+from twin.multibody import composite_bodies, recursions
 
 
 @pytest.mark.parametrize("joints", [1, 4, 7])
@@ -16,10 +16,10 @@ def test_mass_matrix_is_the_torques_of_unit_accelerations(joints, tmp_path, rng)
     path = tmp_path / "tree.urdf"
     path.write_text(random_urdf(rng, joints))
     tree = twin.load(path).tree
-    at = recursion.placements(tree, rng.uniform(-3, 3, joints).tolist(), math)
+    at = recursions.placements(tree, rng.uniform(-3, 3, joints).tolist(), math)
     inertias, still = tree.inertias.tolist(), [0.0] * joints
     columns = [
-        recursion.newton_euler(tree, at, still, unit, inertias, recursion.ZERO)
+        recursions.newton_euler(tree, at, still, unit, inertias, recursions.ZERO)
         for unit in np.eye(joints).tolist()
     ]
     M = np.array(composite_bodies.mass_matrix(tree, at, inertias))

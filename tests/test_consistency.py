@@ -7,9 +7,10 @@ import pytest
 
 import twin
 from scenarios.motion_range import random_positions
-from twin import consistency, loops
 from twin.errors import RobotError
-from twin.tree import Loop, frozen
+from twin.loading import consistency
+from twin.multibody.tree import Loop, frozen
+from twin.robot import loops
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,16 @@ import twin
 from tests.laboratory_arms import YOUBOT, urdf_of
 from tests.peers import Pinocchio
 from tests.test_differential_kinematics import times
-from twin.constrained_dynamics import (
+from twin.dynamics.constrained import (
     Constraint,
     constrained_forward_dynamics,
     surface_constraint,
     surface_violation,
 )
-from twin.engine import Simulation
+from twin.dynamics.surfaces import Cylinder, Plane, Sphere
+from twin.engine.simulation import Simulation
 from twin.errors import SingularityError
-from twin.robot import Payload
-from twin.surfaces import Cylinder, Plane, Sphere
+from twin.robot.robot import Payload
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 MASS = 1.7

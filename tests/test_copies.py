@@ -10,11 +10,11 @@ import pytest
 import controllers
 import twin
 from tests.test_rollout import path
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.robot import Payload
-from twin.rollout import run_rollouts
-from twin.sampling import sample
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.rollout import run_rollouts
+from twin.robot.robot import Payload
+from twin.trajectories.sampling import sample
 
 WAYS = {
     "pickled": lambda value: pickle.loads(pickle.dumps(value)),

@@ -12,10 +12,10 @@ import pytest
 
 PROGRAM = """
 from math import pi
-from twin.joint_turns import principal
-from twin.kernel_cache import imported
+from twin.kinematics.joint_turns import principal
+from twin.jit import imported
 
-TEXT = '''from twin.kernel_cache import kept
+TEXT = '''from twin.jit import kept
 
 @kept()
 def cube(x):

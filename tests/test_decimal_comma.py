@@ -15,8 +15,8 @@ locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
 assert locale.localeconv()["decimal_point"] == ","
 import numpy as np
 import twin
-from twin.engine import Simulation
-from twin.uncompiled import uncompiled
+from twin.engine.simulation import Simulation
+from twin.robot.uncompiled import uncompiled
 
 robot = uncompiled(twin.load("irb140"))
 q = np.linspace(0.1, 0.6, 6)

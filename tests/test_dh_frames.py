@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.dh_arms import dh_frames
-from twin.dh_frames import dh_poses, dh_transforms
-from twin.kinematics import dh_angles, forward_kinematics
-from twin.robot import DH
+from twin.kinematics.forward import dh_angles, forward_kinematics
+from twin.robot.dh_frames import dh_poses, dh_transforms
+from twin.robot.robot import DH
 
 
 def random_table(rng, n=6):

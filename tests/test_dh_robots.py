@@ -10,10 +10,10 @@ from tests.dh_tables import MIXED, dh_product, plain, random_robot
 from tests.peers import Pinocchio, largest_relative_error, one_step
 from tests.random_trees import interpreted
 from tests.urdf_writer import urdf_of_tree
-from twin.dh_robots import LinkBody, dh_robot
-from twin.engine import Simulation
+from twin.engine.simulation import Simulation
 from twin.errors import RobotError
-from twin.robot import DH, Payload
+from twin.loading.dh_tables import LinkBody, dh_robot
+from twin.robot.robot import DH, Payload
 
 TABLE = DH(*np.zeros((4, 2)))
 TENSOR = np.diag([1.0, 2.0, 2.5])
@@ -116,11 +116,11 @@ def test_without_masses_there_are_no_dynamics(ask):
 
 
 def test_a_log_keeps_such_robots(rng, tmp_path):
-    from twin.analytic_plant import AnalyticPlant
-    from twin.closed_loop import run_closed_loop
-    from twin.log import Log
-    from twin.sampling import sample
-    from twin.trajectories import hold
+    from twin.control.analytic_plant import AnalyticPlant
+    from twin.control.closed_loop import run_closed_loop
+    from twin.control.log import Log
+    from twin.trajectories.joint_trajectories import hold
+    from twin.trajectories.sampling import sample
 
     made = random_robot(rng, MIXED)
     own = tmp_path / "own_dh.toml"
@@ -147,8 +147,8 @@ def test_a_log_keeps_such_robots(rng, tmp_path):
 
 
 def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
+    from twin.control.log_robot import kept
     from twin.errors import TwinError
-    from twin.kept_robot import kept
 
     with pytest.raises(TwinError, match="no log can keep robot 'irb140'"):
         kept(replace(irb140, file=None, dh=None))

@@ -7,21 +7,21 @@ import pytest
 
 import twin
 from tests.laboratory_arms import RX90, YOUBOT, urdf_of
-from twin.differential_kinematics import (
+from twin.errors import SingularityError
+from twin.kinematics.differential import (
     analytic_jacobian,
     analytic_jacobian_dot,
     analytic_jacobian_inverse,
     inverse_acceleration,
     inverse_velocity,
 )
-from twin.errors import SingularityError
-from twin.euler_angles import euler_rate_matrix
-from twin.pose_coordinates import (
+from twin.kinematics.pose_coordinates import (
     coordinate_accelerations,
     coordinate_rates,
     coordinates_from_pose,
     tool_coordinates,
 )
+from twin.spatial.euler_angles import euler_rate_matrix
 
 KINDS = ("zyx", "zyz", "quaternion")
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])

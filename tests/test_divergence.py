@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.dynamics import gravity_torque, mass_matrix
-from twin.engine import Simulation
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.divergence import RUNAWAY_SPEED
+from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
+from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, LimitError
-from twin.sampling import Samples, sample
-from twin.trajectories import hold
-from twin.watch import RUNAWAY_SPEED
+from twin.trajectories.joint_trajectories import hold
+from twin.trajectories.sampling import Samples, sample
 
 PERIOD = 1e-3
 

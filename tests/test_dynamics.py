@@ -6,7 +6,7 @@ import pytest
 import twin
 from tests.peers import MuJoCo, Pinocchio, largest_relative_error
 from tests.random_trees import interpreted, random_urdf
-from twin.uncompiled import uncompiled
+from twin.robot.uncompiled import uncompiled
 
 STATES = 1000
 

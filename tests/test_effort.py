@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from scenarios import joint_tracking, parallelogram, payload_mismatch, pose_path
-from twin.sampling import sample
+from twin.trajectories.sampling import sample
 
 MARGIN = 1.5
 BEYOND_FLANGE = 0.080  # m

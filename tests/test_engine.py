@@ -1,4 +1,4 @@
-"""The traps of PyBullet that `twin/engine.py` keeps shut, one test a trap; those of the file are elsewhere.
+"""The traps of PyBullet that `twin/engine/` keeps shut, one test a trap; those of the file are elsewhere.
 
 Each test fails when its cure is taken out; the name says which trap is open again.
 """
@@ -10,10 +10,10 @@ import pytest
 
 from tests.random_trees import interpreted, random_urdf
 from tests.small_robots import ROTOR, arm, inertial, joint, one_step_error
-from twin.analytic_plant import AnalyticPlant
-from twin.engine import Simulation
-from twin.kinematics import forward_kinematics, jacobian
-from twin.robot import Payload
+from twin.control.analytic_plant import AnalyticPlant
+from twin.engine.simulation import Simulation
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.robot.robot import Payload
 
 WEIGHTLESS = (0.0, 0.0, 0.0)
 

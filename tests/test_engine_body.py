@@ -10,15 +10,15 @@ import twin
 from tests.peers import one_step
 from tests.random_trees import interpreted
 from tests.small_robots import LUMP, agrees, arm, inertial, one_step_error
-from twin.dynamics import forward_dynamics
-from twin.engine import Simulation
-from twin.engine_body import MOST_JOINTS
+from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.engine.body import MOST_JOINTS
+from twin.engine.simulation import Simulation
 from twin.errors import RobotError
-from twin.kinematics import forward_kinematics, jacobian
-from twin.open_chain import open_chain, without_loop_links
-from twin.robot import Payload
-from twin.tree import body_of_parameters
-from twin.uncompiled import uncompiled
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.multibody.tree import body_of_parameters
+from twin.robot.open_chain import open_chain, without_loop_links
+from twin.robot.robot import Payload
+from twin.robot.uncompiled import uncompiled
 
 
 def test_inertia_is_the_file_s_not_the_collision_shape_s(load, rng):

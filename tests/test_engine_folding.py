@@ -7,15 +7,14 @@ import pytest
 
 import twin
 from tests.test_engine_loops import WEIGHTLESS, ZERO, open_loop
-from twin import engine_loops
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.dynamics import gravity_torque
-from twin.engine import Simulation
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.dynamics.equation_of_motion import gravity_torque
+from twin.engine.simulation import Simulation, loops
 from twin.errors import DivergenceError, LimitError, LoopError
-from twin.sampling import sample
-from twin.trajectories import hold
-from twin.tree import frozen
+from twin.multibody.tree import frozen
+from twin.trajectories.joint_trajectories import hold
+from twin.trajectories.sampling import sample
 
 APART = (
     r"loop parallelogram came open: link_rod and link_3 are \S+ m apart where they meet, "
@@ -68,7 +67,7 @@ def test_a_gap_that_is_not_a_number_is_one(arm):
     q_tree = np.zeros(8)
     q_tree[7] = np.nan
     with pytest.raises(LoopError, match="are nan m apart"):
-        engine_loops.checked_gap(arm, q_tree)
+        loops.checked_gap(arm, q_tree)
 
 
 @pytest.mark.parametrize("side", [-1, 1])
@@ -103,9 +102,9 @@ def test_at_the_end_of_the_range_the_driven_joints_decide(arm):
         q_tree[arm.tree.names.index("joint_rod")] = rod
         if folds:
             with pytest.raises(LimitError, match=FOLD):
-                engine_loops.checked_gap(arm, q_tree)
+                loops.checked_gap(arm, q_tree)
         else:
-            assert engine_loops.checked_gap(arm, q_tree) < 1e-9
+            assert loops.checked_gap(arm, q_tree) < 1e-9
 
 
 def test_each_end_of_each_range_is_watched(arm):
@@ -115,7 +114,7 @@ def test_each_end_of_each_range_is_watched(arm):
         q_tree = arm.tree_positions(np.array([0, 0, side * (1 + 2e-9), 0, 0, 0]))
         q_tree[arm.tree.names.index("joint_elbow")] = side * (1 - 0.5e-9)
         with pytest.raises(LimitError, match=r"joint_elbow \(q3 - q2\) would be at"):
-            engine_loops.checked_gap(wide, q_tree)
+            loops.checked_gap(wide, q_tree)
 
 
 def test_a_run_that_folds_ends_with_its_log(plant, arm):
@@ -135,7 +134,7 @@ def test_a_run_that_folds_ends_with_its_log(plant, arm):
 
 
 def test_a_run_whose_loop_comes_open_ends_with_its_log(simulation, monkeypatch):
-    monkeypatch.setattr(engine_loops, "LARGEST_GAP", 1e-18)
+    monkeypatch.setattr(loops, "LARGEST_GAP", 1e-18)
     q = np.array([0.3, 0.2, -0.4, 0.1, 0.2, 0.3])
     with pytest.raises(DivergenceError, match=APART + r", in the step after t = \S+ s") as caught:
         run_closed_loop(simulation, lambda *_: ZERO, sample(hold(q, 0.1), 1e-3))

@@ -14,13 +14,12 @@ from scenarios.free_motion import free_motion
 from scenarios.motion_range import random_positions
 from scenarios.parallelogram import Config, run
 from tests.peers import one_step
-from twin import engine_loops
-from twin.analytic_plant import AnalyticPlant
-from twin.dynamics import forward_dynamics
-from twin.engine import Simulation
-from twin.engine_state import link_pose
-from twin.kinematics import forward_kinematics, jacobian
-from twin.tree import frozen
+from twin.control.analytic_plant import AnalyticPlant
+from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.engine.simulation import Simulation, loops
+from twin.engine.state import link_pose
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.multibody.tree import frozen
 
 STATES = 100
 ZERO = np.zeros(6)
@@ -190,7 +189,7 @@ def test_a_passive_joint_with_an_offset(arm, rng):
 
 
 def test_the_gap_is_the_one_between_the_links_of_the_engine(floating, monkeypatch):
-    monkeypatch.setattr(engine_loops, "LARGEST_GAP", 1.0)
+    monkeypatch.setattr(loops, "LARGEST_GAP", 1.0)
     floating.reset(np.array([0.3, 0.2, -0.4, 0, 0, 0]))
     open_loop(floating, 0.1)
     floating.step(ZERO)

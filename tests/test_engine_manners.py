@@ -6,7 +6,7 @@ import numpy as np
 import pybullet
 import pytest
 
-from twin.engine import Simulation
+from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 
 

@@ -5,11 +5,11 @@ import pytest
 
 from scenarios.motion_range import random_positions
 from tests.peers import one_step
-from twin.dynamics import forward_dynamics, inverse_dynamics
-from twin.engine import Simulation
-from twin.kinematics import forward_kinematics, jacobian
-from twin.loading import load
-from twin.robot import Payload
+from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
+from twin.engine.simulation import Simulation
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.loading.loading import load
+from twin.robot.robot import Payload
 
 STATES = 200
 BODY = Payload(

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from twin.flexible_joint import (
+from twin.dynamics.flexible_joint import (
     FlexibleJoint,
     angle_model,
     energy,

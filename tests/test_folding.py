@@ -13,10 +13,10 @@ import twin
 from scenarios.motion_range import beyond_passive_range
 from tests.dh_arms import distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import LimitError
-from twin.joint_paths import joint_path
-from twin.limits import check_folding
-from twin.rotations import matrix_from_quaternion
-from twin.tool_paths import through_poses
+from twin.robot.limits import check_folding
+from twin.spatial.rotations import matrix_from_quaternion
+from twin.trajectories.joint_paths import joint_path
+from twin.trajectories.tool_paths import through_poses
 
 FOLD = np.deg2rad(75.0)
 DOWN = matrix_from_quaternion([0.0, 1.0, 0.0, 0.0])

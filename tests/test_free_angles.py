@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 
 from scenarios.motion_range import beyond_passive_range
 from tests.dh_arms import geometry, pose_errors, random_poses_of
-from twin.inverse import inverse_kinematics
-from twin.kinematics import forward_kinematics
+from twin.kinematics.forward import forward_kinematics
+from twin.kinematics.inverse import inverse_kinematics
 
 TURN = np.deg2rad(100)
 

@@ -17,12 +17,12 @@ import time
 import numpy as np
 import twin
 from tests.xwindow import Display
-from twin.closed_loop import run_closed_loop
-from twin.dynamics import gravity_torque
-from twin.engine import Simulation
+from twin.control.closed_loop import run_closed_loop
+from twin.dynamics.equation_of_motion import gravity_torque
+from twin.engine.simulation import Simulation
 from twin.errors import TwinError
-from twin.sampling import sample
-from twin.trajectories import hold, quintic
+from twin.trajectories.sampling import sample
+from twin.trajectories.joint_trajectories import hold, quintic
 
 TITLE = "Bullet Physics"
 robot = twin.load("irb140")
@@ -127,7 +127,7 @@ def test_a_path_beyond_the_window_comes_into_view(display):
     """Of the IRB 1400, from below the base to above the stretched arm; the camera keeps its direction."""
     passes(
         """
-        from twin.view import _on_screen
+        from twin.engine.view import _on_screen
         path = np.linspace([1.0, 0.3, -0.4], [0.4, -0.5, 2.4], 50)
         with Simulation(twin.load("irb1400"), gui=True, real_time=False) as simulation:
             client, body = simulation._client, simulation._body

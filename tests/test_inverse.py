@@ -12,9 +12,9 @@ import pytest
 
 from scenarios.motion_range import beyond_passive_range
 from tests.dh_arms import TURN, distance_mod_turn, geometry, pose_errors, random_poses_of
-from twin.inverse import inverse_kinematics
-from twin.kinematics import forward_kinematics
-from twin.rotations import pose_matrix
+from twin.kinematics.forward import forward_kinematics
+from twin.kinematics.inverse import inverse_kinematics
+from twin.spatial.rotations import pose_matrix
 
 
 def test_the_printed_results_of_the_thesis(robot):
@@ -211,7 +211,7 @@ def test_without_compilation_the_result_is_the_same(robot, tmp_path):
     T[0] = forward_kinematics(robot, np.zeros(6))  # wrist singular
     np.savez(tmp_path / "poses.npz", q=q, T=T)
     script = (
-        "import numpy as np, sys; from twin.loading import load; from twin.inverse import *;"
+        "import numpy as np, sys; from twin import load; from twin.kinematics.inverse import *;"
         "data = np.load(sys.argv[1] + '/poses.npz'); robot = load('irb140');"
         "np.savez(sys.argv[1] + '/out.npz', rows=inverse_kinematics(robot, data['T']),"
         " near=inverse_kinematics(robot, data['T'], near=data['q']))"

@@ -4,8 +4,8 @@ import numpy as np
 
 from scenarios.motion_range import beyond_passive_range
 from tests.dh_arms import distance_mod_turn, random_poses_of
-from twin.inverse import inverse_kinematics
-from twin.kinematics import forward_kinematics
+from twin.kinematics.forward import forward_kinematics
+from twin.kinematics.inverse import inverse_kinematics
 
 
 def test_many_poses_are_solved_as_one_by_one(arm, monkeypatch):

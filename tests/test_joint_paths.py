@@ -7,12 +7,12 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from twin.errors import BranchError, LimitError, SingularityError, UnreachableError
-from twin.inverse import inverse_kinematics
-from twin.joint_paths import joint_path
-from twin.recording import recording
-from twin.rotations import pose_vector
-from twin.sampling import consistent_from_positions, recursion_consistent, sample
-from twin.tool_paths import ToolMotion, through_poses, through_recording
+from twin.kinematics.inverse import inverse_kinematics
+from twin.spatial.rotations import pose_vector
+from twin.trajectories.joint_paths import joint_path
+from twin.trajectories.recording import recording
+from twin.trajectories.sampling import consistent_from_positions, recursion_consistent, sample
+from twin.trajectories.tool_paths import ToolMotion, through_poses, through_recording
 
 ROBOT = twin.load("irb140")
 TEST_1 = np.deg2rad([28.79, -34.07, 19.54, 7.62, 38.93, 56.38])

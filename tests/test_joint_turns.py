@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from twin.joint_turns import LIMIT_TOLERANCE, PER_TURN, TURN, choose_nearest, joint_angles_of, principal
+from twin.kinematics.joint_turns import (
+    LIMIT_TOLERANCE,
+    PER_TURN,
+    TURN,
+    choose_nearest,
+    joint_angles_of,
+    principal,
+)
 
 SHEAR = np.eye(6) - np.eye(6, k=-1)  # whole numbers, determinant 1
 

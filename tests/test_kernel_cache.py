@@ -9,11 +9,11 @@ import time
 import platformdirs
 import pytest
 
-from twin import kept_files, kernel_cache
-from twin.kernel_cache import compiled, imported
-from twin.rotations import rigidity_error
+from twin import jit, kept_files
+from twin.jit import compiled, imported
+from twin.spatial.rotations import rigidity_error
 
-HEAD = "from twin.kernel_cache import compiled\n"
+HEAD = "from twin.jit import compiled\n"
 INNER = HEAD + "@compiled\ndef inner():\n    return {}\n"
 MIDDLE = HEAD + "from twin.inner import inner\n@compiled\ndef middle():\n    return inner()\n"
 OUTER = HEAD + "from twin.middle import middle\n@compiled\ndef outer():\n    return middle()\n"
@@ -23,7 +23,7 @@ def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
     package = tmp_path / "twin"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    for module in (kernel_cache, kept_files):
+    for module in (jit, kept_files):
         shutil.copy(module.__file__, package)
     (package / "middle.py").write_text(MIDDLE)
     (package / "outer.py").write_text(OUTER)
@@ -45,9 +45,9 @@ def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
 def kernels_folder(tmp_path, monkeypatch):
     """An empty cache, as a process finds it that has used none yet."""
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
-    kernel_cache._folder.cache_clear()
+    jit._folder.cache_clear()
     yield tmp_path / "irb-twin" / "kernels"
-    kernel_cache._folder.cache_clear()
+    jit._folder.cache_clear()
 
 
 def test_options_are_told_apart(kernels_folder):
@@ -69,7 +69,7 @@ def test_the_function_of_a_user_is_not_kept(kernels_folder):
     assert not kernels_folder.exists()
 
 
-TEXT = "from twin.kernel_cache import kept\n@kept()\ndef twice(x):\n    return 2.0 * x\n"
+TEXT = "from twin.jit import kept\n@kept()\ndef twice(x):\n    return 2.0 * x\n"
 
 
 def test_a_module_is_written_once_for_all_processes(kernels_folder):
@@ -93,10 +93,10 @@ def test_what_nobody_used_for_long_goes_when_something_new_comes(kernels_folder)
     for folder in (unused, used):
         folder.mkdir(parents=True)
         (folder / "one.nbc").write_bytes(b"machine code")
-        aged(folder, kernel_cache.UNUSED_FOR + 60)
+        aged(folder, jit.UNUSED_FOR + 60)
     of_old.write_text("")
-    aged(of_old, kernel_cache.UNUSED_FOR + 60)
-    kernel_cache._folder("used")
+    aged(of_old, jit.UNUSED_FOR + 60)
+    jit._folder("used")
     sys.modules.pop("irb_twin_new", None)
     imported("irb_twin_new", lambda: TEXT)
     assert {path.name for path in kernels_folder.iterdir()} == {"used", "irb_twin_new"}
@@ -105,7 +105,7 @@ def test_what_nobody_used_for_long_goes_when_something_new_comes(kernels_folder)
 def test_where_nothing_can_be_written_functions_are_compiled_all_the_same():
     program = (
         "import numpy as np, twin\n"
-        "from twin.joint_turns import principal\n"
+        "from twin.kinematics.joint_turns import principal\n"
         "robot = twin.load('youbot')\n"
         "out = np.empty((4, 4))\n"
         "robot.kernels.tool_pose(np.zeros(5), np.eye(4), out)\n"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from twin.control_law import FUNCTIONS
-from twin.kernels import KERNELS
-from twin.uncompiled import uncompiled
+from twin.control.control_law import FUNCTIONS
+from twin.multibody.kernels import KERNELS
+from twin.robot.uncompiled import uncompiled
 
 
 def arguments(robot, title):

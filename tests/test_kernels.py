@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import twin
-from twin import kernel_source, kernels, trace
+from twin.multibody import kernel_source, kernels, trace
 
 
 def test_zeros_and_ones_fold_away():

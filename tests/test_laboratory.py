@@ -13,9 +13,9 @@ from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Config
 from scenarios.tracking import with_arrays
 from scenarios.tracking_error import joint_error
-from twin.closed_loop_inverse import FeedbackLaw, track
 from twin.errors import LimitError, RobotError, UnreachableError
-from twin.kinematics import forward_kinematics
+from twin.kinematics.forward import forward_kinematics
+from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 
 ROBOTS = ("irb140", "irb1400")
 QUICK: dict[str, Any] = {"speed": 0.3, "acceleration": 1.0, "distance": 0.15}

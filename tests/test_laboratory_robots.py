@@ -9,10 +9,10 @@ from tests.dh_arms import dh_pose
 from tests.dh_tables import dh_product, plain
 from tests.peers import largest_relative_error, one_step
 from tests.random_trees import interpreted
-from twin.dh_robots import dh_robot
-from twin.engine import Simulation
+from twin.engine.simulation import Simulation
 from twin.errors import RobotError, UnknownNameError
-from twin.robot import DH
+from twin.loading.dh_tables import dh_robot
+from twin.robot.robot import DH
 
 # Ljubljana lab manual: what its functions print, four decimals; for the last three, friction f_v qd is added.
 T6_RX90 = [

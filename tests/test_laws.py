@@ -13,12 +13,12 @@ import pytest
 import controllers
 import twin
 from tests.test_closed_loop import PERIOD, still
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.control_law import ControlLaw, is_kept
-from twin.rollout import run_rollouts
-from twin.sampling import sample
-from twin.trajectories import hold
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw, is_kept
+from twin.control.rollout import run_rollouts
+from twin.trajectories.joint_trajectories import hold
+from twin.trajectories.sampling import sample
 
 
 class Halved(controllers.law("pd")):
@@ -143,8 +143,8 @@ def test_rollouts_refuse_a_controller_that_is_more_than_its_law(irb140):
 THREADS = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np, twin
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
 from tests.test_closed_loop import still
 robot = twin.load("irb140")
 def run(_):
@@ -204,9 +204,9 @@ def test_only_our_own_laws_are_kept_and_they_use_nothing_that_could_change(irb14
 TWO = """
 import sys, numpy as np, twin
 import gains, helpers
-from twin.analytic_plant import AnalyticPlant
-from twin.control_law import ControlLaw
-from twin.rollout import run_rollouts
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.control_law import ControlLaw
+from twin.control.rollout import run_rollouts
 from tests.test_closed_loop import still
 robot = twin.load("irb140")
 def law(state, reference, parameters, memory, model):

@@ -3,9 +3,9 @@ import pytest
 
 import twin
 from twin.errors import LimitError
-from twin.limits import check_limits
-from twin.sampling import Samples, sample
-from twin.trajectories import quintic
+from twin.trajectories.joint_trajectories import quintic
+from twin.trajectories.limits import check_limits
+from twin.trajectories.sampling import Samples, sample
 
 ROBOT = twin.load("irb140")
 

@@ -9,9 +9,9 @@ from scipy.spatial.transform import Rotation
 import twin
 from tests.random_trees import interpreted
 from tests.small_robots import arm, inertial
-from twin import link_shapes
-from twin.engine import Simulation
+from twin.engine.simulation import Simulation
 from twin.errors import RobotError
+from twin.loading import link_shapes
 
 ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'
 BOX = f'<visual>{ORIGIN}<geometry><box size="0.1 0.2 0.4"/></geometry></visual>'

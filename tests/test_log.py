@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import twin
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.dynamics import gravity_torque
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.log import Log
+from twin.dynamics.equation_of_motion import gravity_torque
 from twin.errors import TwinError
-from twin.kinematics import forward_kinematics
-from twin.log import Log
-from twin.robot import Payload
-from twin.rotations import pose_matrix
-from twin.sampling import sample
-from twin.trajectories import hold, sines
+from twin.kinematics.forward import forward_kinematics
+from twin.robot.robot import Payload
+from twin.spatial.rotations import pose_matrix
+from twin.trajectories.joint_trajectories import hold, sines
+from twin.trajectories.sampling import sample
 
 BODY = Payload(6.0, [0.01, 0.02, 0.08], np.diag([0.03, 0.02, 0.01]))
 

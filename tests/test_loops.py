@@ -10,11 +10,12 @@ import twin
 from scenarios.motion_range import random_positions
 from tests.peers import Pinocchio
 from tests.random_trees import interpreted, random_urdf
-from twin import loops
 from twin.errors import LimitError
-from twin.limits import check_folding, check_limits, check_position
-from twin.sampling import Samples
-from twin.tree import Loop, frozen
+from twin.multibody.tree import Loop, frozen
+from twin.robot import loops
+from twin.robot.limits import check_folding, check_position
+from twin.trajectories.limits import check_limits
+from twin.trajectories.sampling import Samples
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from scenarios import laboratory
 from scenarios.ledger import norrlof_inverse
 from scenarios.ledger.report import total
 from scenarios.ledger.rows import rows
-from twin.closed_loop_inverse import FeedbackLaw, track
 from twin.errors import UnreachableError
-from twin.straight_lines import straight_line
+from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
+from twin.trajectories.straight_lines import straight_line
 
 
 @pytest.mark.parametrize(("gain", "period"), [(10.0, 1e-3), (50.0, 1e-3), (10.0, 1e-2)])

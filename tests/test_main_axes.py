@@ -1,8 +1,8 @@
 """The report's D, C and g: the corrected ones hold, and each misprint fails where its correction holds.
 
-What judges is the kernel (`twin/recursion.py`), over the tree of column, arms, lever and rod.  `STATE` is one
-set of parameters and one motion; its numbers were worked out apart from this code, by an Euler-Lagrange
-derivation that agreed with Pinocchio on the same tree.
+What judges is the kernel (`twin/multibody/recursions.py`), over the tree of column, arms, lever and rod.
+`STATE` is one set of parameters and one motion; its numbers were worked out apart from this code, by an
+Euler-Lagrange derivation that agreed with Pinocchio on the same tree.
 """
 
 from dataclasses import astuple, replace
@@ -14,10 +14,10 @@ from scipy.spatial.transform import Rotation
 import twin
 from tests.peers import largest_relative_error
 from tests.random_trees import interpreted, random_urdf
+from twin.dynamics.main_axes import MainAxes, coriolis_matrix, gravity_torque, mass_matrix
+from twin.dynamics.main_axes_model import main_axes_parameters, main_axes_robot
 from twin.errors import RobotError
-from twin.main_axes import MainAxes, coriolis_matrix, gravity_torque, mass_matrix
-from twin.main_axes_model import main_axes_parameters, main_axes_robot
-from twin.tree import frozen, inertial_parameters
+from twin.multibody.tree import frozen, inertial_parameters
 
 STATE = MainAxes(
     *(4.1, 0.9, 1.3, 0.2, 0.35, 28.0, 35.0, 6.0, 11.0, 0.15, 0.6, -0.18),

@@ -8,13 +8,13 @@ import pytest
 import twin
 from tests.laboratory_arms import YOUBOT, urdf_of
 from tests.random_trees import random_urdf
-from twin.manipulability import (
+from twin.kinematics.manipulability import (
     force_ellipsoid,
     manipulability_measure,
     singular_configuration,
     velocity_ellipsoid,
 )
-from twin.singularities import singular_distances
+from twin.trajectories.singularities import singular_distances
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 

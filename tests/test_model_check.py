@@ -13,7 +13,7 @@ from scenarios.check_model import Report
 from scenarios.command_line import main
 from tests.small_robots import SOUND
 from twin.errors import RobotError
-from twin.model_check import check_model
+from twin.loading.model_check import check_model
 
 DATA = Path(pybullet_data.getDataPath())
 OTHERS = sorted(path for path in DATA.rglob("*.urdf") if "random_urdfs" not in path.parts)

@@ -10,7 +10,7 @@ import pytest
 
 import twin
 from tests.dh_arms import dh_frames, random_poses_of
-from twin import recursion
+from twin.multibody import recursions
 
 P_WRIST = np.array([1.0877356, 0.1091376, 0.8235145])  # Example 1, to more digits than are printed
 
@@ -54,8 +54,8 @@ def test_the_wrist_centre_from_axis_2(irb1400):
     theta = np.array([0.3, 0, 0, 0, 0, 0])
     frame_1 = dh_frames(irb1400.dh, theta)[0]
     q_tree = irb1400.tree_positions(twin.joint_angles(irb1400, theta))
-    axis_2 = recursion.world_frames(
-        irb1400.tree, recursion.placements(irb1400.tree, q_tree.tolist(), math)
+    axis_2 = recursions.world_frames(
+        irb1400.tree, recursions.placements(irb1400.tree, q_tree.tolist(), math)
     ).o[irb1400.tree.links.index("link_2")]
     for right in (turned(0.3) @ [a1, 0, d1], frame_1[:3, :3] @ [a1, -d1, 0]):
         np.testing.assert_allclose(right, axis_2, rtol=0, atol=1e-15)

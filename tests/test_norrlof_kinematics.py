@@ -11,8 +11,8 @@ import pytest
 
 import twin
 from tests.dh_arms import dh_frames, random_poses_of
-from twin import recursion
-from twin.rotations import quaternion_from_matrix
+from twin.multibody import recursions
+from twin.spatial.rotations import quaternion_from_matrix
 
 DIGITS = 5e-5
 """Half a unit of the last of four printed decimals."""
@@ -58,7 +58,7 @@ def link_frames(robot, q, link):
     """Orientations (N, 3, 3) and origins (N, 3) of a link's frame in the base frame."""
     index = robot.tree.links.index(link)
     found = [
-        recursion.world_frames(robot.tree, recursion.placements(robot.tree, angles.tolist(), math))
+        recursions.world_frames(robot.tree, recursions.placements(robot.tree, angles.tolist(), math))
         for angles in robot.tree_positions(q)
     ]
     return np.array([frames.R[index] for frames in found]), np.array([frames.o[index] for frames in found])

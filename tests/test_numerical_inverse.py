@@ -10,7 +10,7 @@ from tests.laboratory_arms import YOUBOT, urdf_of
 from tests.random_trees import random_urdf
 from tests.test_differential_kinematics import SEVEN
 from twin.errors import UnreachableError
-from twin.numerical_inverse import numerical_inverse_kinematics
+from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 

@@ -9,8 +9,9 @@ import pytest
 
 import twin
 from tests.random_trees import random_urdf
-from twin import kinematics, one_sample
-from twin.uncompiled import uncompiled
+from twin.kinematics.forward import forward
+from twin.robot import single_sample
+from twin.robot.uncompiled import uncompiled
 
 CALLS = {
     "inverse_dynamics": 3,
@@ -120,7 +121,7 @@ def test_what_the_functions_share_can_be_written_to_and_is_nobody_else_s(arm):
 def test_a_name_that_is_no_kernel_is_no_attribute(arm):
     with pytest.raises(AttributeError):
         _ = arm.one.nonsense
-    assert kinematics.FLANGE is one_sample.FLANGE
+    assert forward.FLANGE is single_sample.FLANGE
 
 
 def test_all_of_it_runs_without_compiling():

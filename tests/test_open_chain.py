@@ -10,10 +10,10 @@ import twin
 from tests.peers import Pinocchio, Reduced, largest_relative_error
 from tests.random_trees import random_urdf
 from tests.test_engine_oracle import BODY
-from twin.dh_frames import dh_poses
 from twin.errors import LimitError, RobotError
-from twin.limits import check_folding, check_position
-from twin.open_chain import open_chain, without_loop_links
+from twin.robot.dh_frames import dh_poses
+from twin.robot.limits import check_folding, check_position
+from twin.robot.open_chain import open_chain, without_loop_links
 
 LOOP_LINKS = ("link_lever", "link_rod")
 

@@ -11,7 +11,7 @@ from scenarios.motion_range import random_positions
 from tests.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error
 from tests.random_trees import interpreted, random_urdf
 from tests.test_engine_oracle import BODY, TOOL
-from twin.tree import frozen
+from twin.multibody.tree import frozen
 
 STATES = 1000
 MOUNTINGS = ("floor", "wall", "inverted")

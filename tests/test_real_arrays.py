@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import twin
-from twin.euler_angles import axis_angle_from_matrix, euler_from_matrix, matrix_from_euler
-from twin.moves import quintic
-from twin.pose_coordinates import coordinates_from_pose
-from twin.quaternions import quaternion_by_largest_axis, quaternion_norm
-from twin.real_arrays import real_array
-from twin.rotations import pose_vector, quaternion_from_matrix
-from twin.sampling import consistent_from_positions
-from twin.statics import twist_transform
+from twin.arrays import real_array
+from twin.kinematics.pose_coordinates import coordinates_from_pose
+from twin.kinematics.statics import twist_transform
+from twin.spatial.euler_angles import axis_angle_from_matrix, euler_from_matrix, matrix_from_euler
+from twin.spatial.quaternions import quaternion_by_largest_axis, quaternion_norm
+from twin.spatial.rotations import pose_vector, quaternion_from_matrix
+from twin.trajectories.moves import quintic
+from twin.trajectories.sampling import consistent_from_positions
 
 Q = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6])
 NUMBERS = {

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from twin.errors import RecordingError
-from twin.recording import COLUMNS, read_recording, recording, write_recording
+from twin.trajectories.recording import COLUMNS, read_recording, recording, write_recording
 
 HEADER = "t,x,y,z,a,b,c,d"
 ROWS = ["0,0.5,0,0.7,1,0,0,0", "0.1,0.51,0,0.7,1,0,0,0", "0.2,0.52,0,0.7,0.5,0.5,0.5,0.5"]

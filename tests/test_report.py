@@ -15,7 +15,7 @@ from scenarios.report import figure, scenario_report, validation_report
 from scenarios.results_file import write_json, write_junit
 from scenarios.runs import Run
 from scenarios.tracking_error import joint_error, largest, pose_error, rms, tool_distance
-from twin.log import Log
+from twin.control.log import Log
 
 N = 50
 

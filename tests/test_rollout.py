@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import controllers
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.control_law import ControlLaw
-from twin.engine import Simulation
-from twin.robot import Payload
-from twin.rollout import run_rollouts
-from twin.sampling import recursion_consistent, sample
-from twin.trajectories import hold, sines
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw
+from twin.control.rollout import run_rollouts
+from twin.engine.simulation import Simulation
+from twin.robot.robot import Payload
+from twin.trajectories.joint_trajectories import hold, sines
+from twin.trajectories.sampling import recursion_consistent, sample
 
 PERIOD = 1e-3
 LOAD = Payload(3.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))
@@ -147,7 +147,7 @@ def test_a_batch_is_its_rollouts_one_by_one(arm, monkeypatch):
 
 
 def test_the_work_is_shared_in_blocks_and_none_is_left_out(robot, monkeypatch):
-    monkeypatch.setattr("twin.rollout.STEPS_AT_ONCE", 90)
+    monkeypatch.setattr("twin.control.rollout.STEPS_AT_ONCE", 90)
     monkeypatch.setenv("IRB_TWIN_THREADS", "3")
     starts = robot.poses["zero"] + np.linspace(0.0, 0.1, 23)[:, None]
     reference, law = still(robot), controllers.make("pd_gravity", robot)
@@ -221,13 +221,13 @@ import sys
 import numpy as np
 import controllers, twin
 from tests.test_rollout import SOFT, filtered, path
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin import rollout_loop
-from twin.compiled_rollout import compiled_law
-from twin.control_law import ControlLaw
-from twin.rollout import run_rollouts
-from twin.sampling import sample
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control import rollout_loop
+from twin.control.compiled_rollout import compiled_law
+from twin.control.control_law import ControlLaw
+from twin.control.rollout import run_rollouts
+from twin.trajectories.sampling import sample
 robot = twin.load("irb1400")
 reference = sample(path(robot, 0.02), 1e-3)
 laws = [controllers.make(name, robot) for name in controllers.NAMES]
@@ -259,7 +259,7 @@ def test_another_process_compiles_nothing_of_ours_again_and_none_needs_to(irb140
 
 
 def test_rollouts_want_compiled_kernels(irb140):
-    from twin.uncompiled import uncompiled
+    from twin.robot.uncompiled import uncompiled
 
     with pytest.raises(ValueError, match="expected robots with compiled kernels"):
         run_rollouts(uncompiled(irb140), ControlLaw(uncompiled(irb140), nothing), still(irb140))

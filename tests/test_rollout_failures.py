@@ -7,11 +7,11 @@ import pytest
 
 import controllers
 from tests.test_rollout import nothing, still
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.control_law import ControlLaw
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw
+from twin.control.rollout import run_rollouts
 from twin.errors import DivergenceError, LimitError
-from twin.rollout import run_rollouts
 
 
 def too_short(state, reference, parameters, memory, model):

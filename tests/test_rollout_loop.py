@@ -1,7 +1,7 @@
 import numpy as np
 
-from twin.closed_loop import saturated
-from twin.rollout_loop import DEMAND, TAU, deliver
+from twin.control.closed_loop import saturated
+from twin.control.rollout_loop import DEMAND, TAU, deliver
 
 TAU_MAX = np.array([10.0, 20.0, np.inf])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from twin.rotations import (
+from twin.spatial.rotations import (
     continuous_quaternions,
     matrix_from_quaternion,
     pose_matrix,

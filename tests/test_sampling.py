@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from twin.sampling import consistent_from_positions, recursion_consistent, sample
-from twin.trajectories import hold, quintic, sines
+from twin.trajectories.joint_trajectories import hold, quintic, sines
+from twin.trajectories.sampling import consistent_from_positions, recursion_consistent, sample
 
 Q0 = np.array([0.3, -1.0, 0.5, 2.0, -0.7, 0.0])
 Q1 = np.array([-1.2, 0.4, 0.5, -1.0, 0.9, 4.0])

@@ -14,9 +14,9 @@ from scenarios.command_line import main
 from scenarios.motion_range import beyond_passive_range, random_positions
 from scenarios.tracking import agreement_metrics, follow, sampled
 from scenarios.tracking_error import joint_error
+from twin.control.log import Log
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
-from twin.log import Log
-from twin.trajectories import quintic, sines
+from twin.trajectories.joint_trajectories import quintic, sines
 
 NAMES = tuple(registry.titles())
 ROBOTS = twin.robot_names()
@@ -182,9 +182,9 @@ def test_pose_path_visits_the_printed_poses_in_order():
 
 
 def test_pose_path_follows_a_recording(tmp_path):
-    from twin.kinematics import forward_kinematics
-    from twin.recording import write_recording
-    from twin.rotations import pose_vector
+    from twin.kinematics.forward import forward_kinematics
+    from twin.spatial.rotations import pose_vector
+    from twin.trajectories.recording import write_recording
 
     robot = twin.load("irb140")
     move = quintic([0.1, 0.2, 0.1, 0.3, 0.5, -0.2], [0.4, 0.3, 0.2, 0.1, 0.6, 0.1], 1.0)

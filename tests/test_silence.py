@@ -5,7 +5,7 @@ import subprocess
 import sys
 import textwrap
 
-from twin.silence import silence
+from twin.engine.quiet import silence
 
 
 def printed_by(script):
@@ -18,7 +18,7 @@ def printed_by(script):
 def test_two_that_are_silent_at_once_give_the_console_back():
     out, error = printed_by("""
         import sys, threading
-        from twin.silence import silence
+        from twin.engine.quiet import silence
 
         first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
 
@@ -48,7 +48,7 @@ def test_two_that_are_silent_at_once_give_the_console_back():
 def test_simulations_in_threads_leave_the_console():
     out, _ = printed_by("""
         import threading, twin
-        from twin.engine import Simulation
+        from twin.engine.simulation import Simulation
 
         robot = twin.load("irb140")
 

@@ -11,10 +11,10 @@ from scipy.spatial.transform import Rotation
 import twin
 from tests.dh_arms import TURN, dh_frames, dh_pose, distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import RobotError
-from twin.inverse import BRANCHES, inverse_kinematics
-from twin.kinematics import forward_kinematics
-from twin.robot import DH
-from twin.rotations import pose_matrix
+from twin.kinematics.forward import forward_kinematics
+from twin.kinematics.inverse import BRANCHES, inverse_kinematics
+from twin.robot.robot import DH
+from twin.spatial.rotations import pose_matrix
 
 
 def test_every_solution_of_10000_random_poses_meets_the_pose(arm):

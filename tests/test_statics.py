@@ -8,8 +8,8 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from tests.laboratory_arms import RX90, urdf_of
-from twin.engine import Simulation
-from twin.statics import cross_matrix, mobility, twist_transform, wrench_torque, wrench_transform
+from twin.engine.simulation import Simulation
+from twin.kinematics.statics import cross_matrix, mobility, twist_transform, wrench_torque, wrench_transform
 
 
 def random_poses(count, seed=0):

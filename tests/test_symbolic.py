@@ -11,13 +11,13 @@ import twin
 from tests.peers import largest_relative_error
 from tests.random_trees import interpreted, random_urdf
 from tests.symbolic_checks import agrees, is_skew
+from twin.dynamics.main_axes import MainAxes, coriolis_matrix, gravity_torque, mass_matrix
+from twin.dynamics.main_axes_model import main_axes_parameters, main_axes_robot
+from twin.dynamics.symbolic.euler_lagrange import angular_jacobian, rotation_about
+from twin.dynamics.symbolic.models import formulas, main_axes_dynamics, two_link_dynamics
+from twin.dynamics.symbolic.trees import tree_dynamics
+from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.errors import RobotError, UnknownNameError
-from twin.main_axes import MainAxes, coriolis_matrix, gravity_torque, mass_matrix
-from twin.main_axes_model import main_axes_parameters, main_axes_robot
-from twin.symbolic import angular_jacobian, rotation_about
-from twin.symbolic_models import formulas, main_axes_dynamics, two_link_dynamics
-from twin.symbolic_trees import tree_dynamics
-from twin.trig_sums import trigonometric_sum
 
 
 def identical(formula, text):
@@ -190,8 +190,8 @@ def test_sympy_is_loaded_for_formulas_only():
     program = (
         "import sys, twin, scenarios.command_line; twin.load('irb1400'); print('sympy' in sys.modules)\n"
         "for name in [m for m in sys.modules if m.startswith('twin')]: del sys.modules[name]\n"
-        "import twin.symbolic_models; twin.symbolic_models.formulas('two_link')\n"
-        "print('twin.recursion' in sys.modules or 'twin.kernels' in sys.modules)\n"
+        "import twin.dynamics.symbolic.models; twin.dynamics.symbolic.models.formulas('two_link')\n"
+        "print('twin.multibody.recursions' in sys.modules or 'twin.multibody.kernels' in sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "False"]

@@ -11,8 +11,8 @@ import twin
 from tests.random_trees import interpreted, random_urdf
 from tests.small_robots import inertial
 from tests.symbolic_checks import agrees, is_skew
-from twin.main_axes_model import main_axes_robot
-from twin.symbolic_trees import exact_rotation, mass_symbols, rotation_from_z, tree_dynamics
+from twin.dynamics.main_axes_model import main_axes_robot
+from twin.dynamics.symbolic.trees import exact_rotation, mass_symbols, rotation_from_z, tree_dynamics
 
 
 @pytest.fixture

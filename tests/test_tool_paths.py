@@ -6,10 +6,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 from twin.errors import RecordingError
-from twin.moves import quintic_law
-from twin.recording import recording
-from twin.rotations import matrix_from_quaternion, pose_vector
-from twin.tool_paths import eased_time, through_poses, through_recording
+from twin.spatial.rotations import matrix_from_quaternion, pose_vector
+from twin.trajectories.moves import quintic_law
+from twin.trajectories.recording import recording
+from twin.trajectories.tool_paths import eased_time, through_poses, through_recording
 
 
 def poses_at(positions, rotations):

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twin.errors import LimitError
-from twin.trajectories import hold, quintic, sequence, sines, trapezoid
+from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines, trapezoid
 
 Q0 = np.array([0.3, -1.0, 0.5, 2.0, -0.7, 0.0])
 Q1 = np.array([-1.2, 0.4, 0.5, -1.0, 0.9, 4.0])

@@ -1,8 +1,8 @@
 import pytest
 import sympy as sp
 
-from twin.symbolic import number
-from twin.trig_sums import trigonometric_sum
+from twin.dynamics.symbolic.euler_lagrange import number
+from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 
 
 def test_trigonometric_sums():

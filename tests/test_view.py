@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import twin
-from twin.engine import Simulation
+from twin.engine.simulation import Simulation
 
 BALL = """<robot name="ball"><link name="base"/>
 <link name="tip"><inertial><mass value="1"/>

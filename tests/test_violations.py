@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import controllers
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.control_law import ControlLaw
-from twin.robot import Payload
-from twin.rollout import run_rollouts
-from twin.sampling import sample
-from twin.trajectories import sines
-from twin.violations import violations
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw
+from twin.control.rollout import run_rollouts
+from twin.robot.robot import Payload
+from twin.robot.violations import violations
+from twin.trajectories.joint_trajectories import sines
+from twin.trajectories.sampling import sample
 
 
 def swing(robot, amplitude=0.3, duration=0.5):

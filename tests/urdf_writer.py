@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from twin.robot import Robot
-from twin.tree import Tree, body_of_parameters, possible_moments
+from twin.multibody.tree import Tree, body_of_parameters, possible_moments
+from twin.robot.robot import Robot
 
 BASE = "base_link"
 

@@ -13,8 +13,8 @@ from scenarios.ledger.aliaga_newton_euler import states
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
 from scenarios.motion_range import random_positions
-from twin.sampling import Reference, State
-from twin.uncompiled import uncompiled
+from twin.robot.uncompiled import uncompiled
+from twin.trajectories.sampling import Reference, State
 
 
 def facts() -> dict[str, Any]:

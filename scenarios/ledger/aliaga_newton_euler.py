@@ -1,7 +1,7 @@
 """Aliaga 2019, section 2.2.2.3: the Newton-Euler method in the frames of the Denavit-Hartenberg table.
 
 The recursion stands here as the thesis has it, because it is what is judged, with its right and its printed
-forms; the torques that it must give are those of the library's own recursion, which runs over other frames.
+forms; the torques that it must give are those of the library's own recursions, which runs over other frames.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import twin
 from scenarios.ledger.aliaga_poses import configurations
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
-from twin import recursion
-from twin.dh_frames import dh_poses, dh_transforms
-from twin.dh_robots import LinkBody, dh_robot
-from twin.robot import DH, GRAVITY, Payload
-from twin.tree import Tree, transformed_parameters
+from twin.loading.dh_tables import LinkBody, dh_robot
+from twin.multibody import recursions
+from twin.multibody.tree import Tree, transformed_parameters
+from twin.robot.dh_frames import dh_poses, dh_transforms
+from twin.robot.robot import DH, GRAVITY, Payload
 
 Z0 = np.array([0.0, 0.0, 1.0])
 GRAVITY_VECTOR = -GRAVITY * Z0
@@ -43,7 +43,7 @@ class Chain(NamedTuple):
 
 def chain_of(tree: Tree, dh: DH) -> Chain:
     """The bodies of an unbranched tree in the frames of its table, which are known at the zero position."""
-    links = recursion.world_frames(tree, recursion.placements(tree, [0.0] * tree.n, math))
+    links = recursions.world_frames(tree, recursions.placements(tree, [0.0] * tree.n, math))
     bodies = []
     for i, T_dh in enumerate(dh_poses(dh, dh.theta0)):
         T_link = np.eye(4)
@@ -129,9 +129,9 @@ def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
     for _ in range(ARMS):
         arm, chain = random_arm(generator)
         q, qd, qdd = generator.uniform(-3, 3, (3, 1, 6))
-        at = recursion.placements(arm.tree, q[0].tolist(), math)  # uncompiled: each arm is met once
+        at = recursions.placements(arm.tree, q[0].tolist(), math)  # uncompiled: each arm is met once
         moving = (qd[0].tolist(), qdd[0].tolist(), arm.tree.inertias.tolist())
-        right = recursion.newton_euler(arm.tree, at, *moving, tuple(arm.gravity.tolist()))
+        right = recursions.newton_euler(arm.tree, at, *moving, tuple(arm.gravity.tolist()))
         tau = newton_euler(chain, q, qd, qdd, base_acceleration, printed)
         errors.append(_relative(tau, np.array([right])))
     return max(errors)

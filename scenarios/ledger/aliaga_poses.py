@@ -8,11 +8,11 @@ import twin
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
 from scenarios.motion_range import random_positions
-from twin.dh_frames import dh_poses, dh_transforms
-from twin.euler_angles import matrix_from_axis_angle
-from twin.quaternions import quaternion_from_polar
-from twin.robot import DH, Robot
-from twin.rotations import matrix_from_quaternion, pose_matrix, pose_vector, quaternion_from_matrix
+from twin.robot.dh_frames import dh_poses, dh_transforms
+from twin.robot.robot import DH, Robot
+from twin.spatial.euler_angles import matrix_from_axis_angle
+from twin.spatial.quaternions import quaternion_from_polar
+from twin.spatial.rotations import matrix_from_quaternion, pose_matrix, pose_vector, quaternion_from_matrix
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 

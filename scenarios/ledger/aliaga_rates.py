@@ -10,10 +10,10 @@ import twin
 from scenarios.ledger.aliaga_poses import configurations, dh_matrix
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import Finding, computes, largest, rng
-from twin.differential_kinematics import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
-from twin.pseudo_inverse import solution_in_range
-from twin.robot import Robot
-from twin.rotations import quaternion_from_matrix, quaternion_product
+from twin.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
+from twin.robot.robot import Robot
+from twin.spatial.linear_maps import solution_in_range
+from twin.spatial.rotations import quaternion_from_matrix, quaternion_product
 
 POINTS, RADIUS = 32, 0.1
 

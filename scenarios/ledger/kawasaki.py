@@ -6,10 +6,10 @@ import numpy as np
 
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
-from twin.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
-from twin.quaternions import quaternion_conjugate, rotated_vector
-from twin.rotations import matrix_from_quaternion, quaternion_product
-from twin.statics import mobility
+from twin.kinematics.statics import mobility
+from twin.spatial.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
+from twin.spatial.quaternions import quaternion_conjugate, rotated_vector
+from twin.spatial.rotations import matrix_from_quaternion, quaternion_product
 
 NEAR = np.array([0.0, 1e-8, -1e-8, 1e-4])
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.ledger.rows import SAMPLES, rng
-from twin.loading import load
-from twin.robot import DH, Robot
-from twin.uncompiled import uncompiled
+from twin.loading.loading import load
+from twin.robot.robot import DH, Robot
+from twin.robot.uncompiled import uncompiled
 
 Floats = NDArray[np.float64]
 AWKWARD = (0.0, 1e-8, np.pi / 2, np.pi - 1e-8, np.pi, -np.pi / 2)

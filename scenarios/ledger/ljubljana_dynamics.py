@@ -15,10 +15,10 @@ from scenarios.ledger.ljubljana_arms import Floats, arm, configurations, table
 from scenarios.ledger.ljubljana_newton_euler import LabArm, lab_torques, robot_of
 from scenarios.ledger.norrlof_jacobians import times
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
-from twin.dh_frames import dh_transforms
-from twin.dynamics import forward_dynamics, inverse_dynamics, mass_matrix
-from twin.robot import DH, Robot
-from twin.uncompiled import uncompiled
+from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+from twin.robot.dh_frames import dh_transforms
+from twin.robot.robot import DH, Robot
+from twin.robot.uncompiled import uncompiled
 
 REST = np.zeros(3)
 

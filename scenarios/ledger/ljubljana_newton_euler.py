@@ -16,11 +16,11 @@ from scenarios.ledger.ljubljana_arms import Floats, configurations
 from scenarios.ledger.norrlof_newton_euler import back
 from scenarios.ledger.norrlof_trees import Array, relative, turned
 from scenarios.ledger.rows import Finding, against_printed, computes, rng
-from twin.dh_frames import dh_transforms
-from twin.dh_robots import LinkBody, dh_robot
-from twin.dynamics import inverse_dynamics, mass_matrix
-from twin.robot import DH, GRAVITY, Robot
-from twin.uncompiled import uncompiled
+from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
+from twin.loading.dh_tables import LinkBody, dh_robot
+from twin.robot.dh_frames import dh_transforms
+from twin.robot.robot import DH, GRAVITY, Robot
+from twin.robot.uncompiled import uncompiled
 
 ARMS = 8
 Z0 = np.array([0.0, 0.0, 1.0])

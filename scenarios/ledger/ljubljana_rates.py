@@ -8,13 +8,13 @@ from scenarios.ledger.items import Item
 from scenarios.ledger.ljubljana_arms import Floats, arm, configurations
 from scenarios.ledger.norrlof_jacobians import STEP, accelerated, differentiated, times, turning
 from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
-from twin.closed_loop_inverse import FeedbackLaw, error_decay, track
-from twin.differential_kinematics import analytic_jacobian, inverse_velocity
-from twin.euler_angles import euler_rate_matrix
-from twin.kinematics import forward_kinematics, jacobian
-from twin.pose_coordinates import coordinate_rates, coordinates_from_pose, tool_coordinates
-from twin.robot import Robot
-from twin.tool_paths import ToolMotion, through_poses
+from twin.kinematics.differential import analytic_jacobian, inverse_velocity
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.kinematics.pose_coordinates import coordinate_rates, coordinates_from_pose, tool_coordinates
+from twin.robot.robot import Robot
+from twin.spatial.euler_angles import euler_rate_matrix
+from twin.trajectories.closed_loop_inverse import FeedbackLaw, error_decay, track
+from twin.trajectories.tool_paths import ToolMotion, through_poses
 
 
 @computes("B-2.11")

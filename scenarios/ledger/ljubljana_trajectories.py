@@ -8,8 +8,8 @@ from scipy.optimize import root_scalar
 from scenarios.ledger.items import Item
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
 from twin.errors import LimitError
-from twin.trajectories import cruising_trapezoid, timed_trapezoid
-from twin.trapezoids import acceleration_time
+from twin.trajectories.joint_trajectories import cruising_trapezoid, timed_trapezoid
+from twin.trajectories.trapezoids import acceleration_time
 
 
 def refused(distance: float, duration: float, acceleration: float) -> bool:

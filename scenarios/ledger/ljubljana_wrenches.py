@@ -9,11 +9,11 @@ from scenarios.ledger.ljubljana_arms import Floats, arm
 from scenarios.ledger.norrlof_jacobians import times
 from scenarios.ledger.norrlof_samples import rotations
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
-from twin.euler_angles import euler_rate_matrix
-from twin.kinematics import forward_kinematics, jacobian
-from twin.pose_coordinates import tool_coordinates
-from twin.rotations import matrix_from_quaternion
-from twin.statics import cross_matrix, twist_transform, wrench_transform
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.kinematics.pose_coordinates import tool_coordinates
+from twin.kinematics.statics import cross_matrix, twist_transform, wrench_transform
+from twin.spatial.euler_angles import euler_rate_matrix
+from twin.spatial.rotations import matrix_from_quaternion
 
 
 def along_z(distance: float) -> Floats:

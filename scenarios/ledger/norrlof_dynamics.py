@@ -28,8 +28,8 @@ from scenarios.ledger.norrlof_trees import (
     worst,
 )
 from scenarios.ledger.rows import SAMPLES, Finding, computes, rng
-from twin.statics import cross_matrix
-from twin.tree import inertial_parameters
+from twin.kinematics.statics import cross_matrix
+from twin.multibody.tree import inertial_parameters
 
 
 @computes("N-3.28")

@@ -9,7 +9,7 @@ import numpy as np
 from scenarios.ledger.items import Item, items
 from scenarios.ledger.norrlof_trees import Array, relative, worst
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, rng
-from twin.flexible_joint import (
+from twin.dynamics.flexible_joint import (
     FlexibleJoint,
     angle_model,
     energy_matrix,

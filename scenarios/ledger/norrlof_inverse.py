@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 from scenarios.ledger.items import Item
 from scenarios.ledger.norrlof_samples import configurations, irb1400, modulo_turn, wrist_centres
 from scenarios.ledger.rows import Finding, against_printed, computes, largest
-from twin.dh_frames import dh_poses
-from twin.euler_angles import matrix_from_axis_angle
-from twin.inverse_stages import main_axis_angles, wrist_axis_angles
+from twin.kinematics.inverse_stages import main_axis_angles, wrist_axis_angles
+from twin.robot.dh_frames import dh_poses
+from twin.spatial.euler_angles import matrix_from_axis_angle
 
 Floats = NDArray[np.float64]
 FACING = np.array([1.0, 1.0, -1.0, -1.0])

@@ -13,26 +13,28 @@ from numpy.typing import NDArray
 from scenarios.ledger.items import Item
 from scenarios.ledger.norrlof_samples import configurations, irb1400
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
-from twin import recursion
-from twin.dh_frames import dh_poses
-from twin.dh_robots import dh_robot
-from twin.differential_kinematics import inverse_acceleration, inverse_velocity
 from twin.errors import SingularityError
-from twin.kinematics import jacobian, jacobian_dot, joint_angles
-from twin.pseudo_inverse import singular_values
-from twin.robot import DH, Robot
+from twin.kinematics.differential import inverse_acceleration, inverse_velocity
+from twin.kinematics.forward import jacobian, jacobian_dot, joint_angles
+from twin.loading.dh_tables import dh_robot
+from twin.multibody import recursions
+from twin.robot.dh_frames import dh_poses
+from twin.robot.robot import DH, Robot
+from twin.spatial.linear_maps import singular_values
 
 Floats = NDArray[np.float64]
 STEP = 1e-30
 FLANGE = np.eye(4).tolist()
 
 
-def turning(robot: Robot, q: NDArray) -> tuple[recursion.WorldFrames, recursion.Rotation, recursion.Vector]:
+def turning(
+    robot: Robot, q: NDArray
+) -> tuple[recursions.WorldFrames, recursions.Rotation, recursions.Vector]:
     """Frames of all links, and the flange's rotation and position, at joint positions that may be complex."""
     functions = cmath if np.iscomplexobj(q) else math
-    at = recursion.placements(robot.tree, robot.tree_positions(q).tolist(), functions)
-    frames = recursion.world_frames(robot.tree, at)
-    return frames, *recursion.tool_frame(robot.tree, frames, FLANGE)
+    at = recursions.placements(robot.tree, robot.tree_positions(q).tolist(), functions)
+    frames = recursions.world_frames(robot.tree, at)
+    return frames, *recursions.tool_frame(robot.tree, frames, FLANGE)
 
 
 def differentiated(robot: Robot, q: Floats) -> Floats:
@@ -104,7 +106,7 @@ def prismatic_columns(item: Item) -> Finding:
         robot = dh_robot("random", dh, kinds=kinds)
         q = random.uniform(-np.pi, np.pi, len(kinds))
         frames, _, p = turning(robot, q)
-        J = np.array(recursion.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
+        J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
         slid = dh._replace(d=dh.d + np.where(robot.S.diagonal() == 0, q, 0))
         z = np.concatenate([np.eye(4)[None], dh_poses(slid, robot.S @ q + dh.theta0)])[prismatic, :3, 2]
         errors += [J - differentiated(robot, q), J[:, prismatic] - np.column_stack([z, 0 * z]).T]
@@ -137,7 +139,7 @@ def times(matrices: Floats, vectors: Floats) -> Floats:
 def accelerated(robot: Robot, q: Floats, qd: Floats, qdd: Floats) -> Floats:
     """The derivative of `J qd` along a motion: (6,)."""
     frames, _, p = turning(robot, q + 1j * STEP * qd)
-    J = np.array(recursion.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
+    J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
     return np.imag(J @ robot.G @ (qd + 1j * STEP * qdd)) / STEP
 
 

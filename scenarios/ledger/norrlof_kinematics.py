@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 from scenarios.ledger.items import Item
 from scenarios.ledger.norrlof_samples import configurations, irb1400, rotations, wrist_centres
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
-from twin.dh_frames import dh_poses, dh_transforms
-from twin.inverse_stages import main_axis_angles
-from twin.kinematics import dh_angles, forward_kinematics, joint_angles
-from twin.robot import DH
-from twin.rotations import matrix_from_quaternion, quaternion_from_matrix
+from twin.kinematics.forward import dh_angles, forward_kinematics, joint_angles
+from twin.kinematics.inverse_stages import main_axis_angles
+from twin.robot.dh_frames import dh_poses, dh_transforms
+from twin.robot.robot import DH
+from twin.spatial.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 Floats = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from scenarios.ledger.norrlof_trees import (
     worst,
 )
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, rng
-from twin.tree import inertial_parameters, transformed_parameters
-from twin.uncompiled import uncompiled
+from twin.multibody.tree import inertial_parameters, transformed_parameters
+from twin.robot.uncompiled import uncompiled
 
 ROBOTS = ("irb140", "irb1400")
 """They are not compiled: all their kernels for some hundred states would make the ledger's first run slow."""

@@ -31,8 +31,8 @@ from scenarios.ledger.norrlof_trees import (
     worst,
 )
 from scenarios.ledger.rows import Finding, computes
-from twin import main_axes
-from twin.main_axes import MainAxes
+from twin.dynamics import main_axes
+from twin.dynamics.main_axes import MainAxes
 
 
 def of_all(error: Callable[[Case], float]) -> float:

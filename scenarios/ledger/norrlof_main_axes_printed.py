@@ -1,7 +1,7 @@
 """The main axes of the IRB 1400 in Norrlöf's report: D, C and g as they are printed, and what judges them.
 
 The judge is the library's recursion over the tree of column, arms, lever and rod, with the symbols of
-Christoffel from its D.  It shares nothing with the closed form of `twin/main_axes.py`.
+Christoffel from its D.  It shares nothing with the closed form of `twin/dynamics/main_axes.py`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from scenarios.ledger.norrlof_trees import (
     torques,
 )
 from scenarios.ledger.rows import rng
-from twin.loading import load
-from twin.main_axes import MainAxes
-from twin.main_axes_model import AXES, EMBEDDING, JOINTS, PARENTS, main_axes_parameters
-from twin.tree import Tree, inertial_parameters
+from twin.dynamics.main_axes import MainAxes
+from twin.dynamics.main_axes_model import AXES, EMBEDDING, JOINTS, PARENTS, main_axes_parameters
+from twin.loading.loading import load
+from twin.multibody.tree import Tree, inertial_parameters
 
 SETS = 4
 """How many sets of random parameters; the robot's own come on top."""

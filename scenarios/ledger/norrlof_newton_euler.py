@@ -1,7 +1,7 @@
 """Newton and Euler's balances, of Norrlöf's report (section 3.2) and of his lecture, right and as printed.
 
 The report gives the balances alone and takes the motion of the links from Jacobians; the lecture has its own
-recursion for it.  What both must give are the torques of the library's recursion, which runs over other
+recursion for it.  What both must give are the torques of the library's recursions, which runs over other
 quantities (first moments, and tensors about the joints).
 """
 
@@ -26,7 +26,7 @@ from scenarios.ledger.norrlof_trees import (
     worst,
 )
 from scenarios.ledger.rows import Finding, computes, rng
-from twin import recursion
+from twin.multibody import recursions
 
 ARMS = 3
 JOINTS = 6
@@ -66,7 +66,7 @@ def motion_of_lecture(
 ) -> list[tuple[Array, ...]]:
     """The same by the lecture's recursion from the base outwards, revolute joints."""
     R, p = local(arm, q)
-    world = recursion.world_frames(arm.tree, placed(arm, q))
+    world = recursions.world_frames(arm.tree, placed(arm, q))
     R_base = np.broadcast_to(np.eye(3), (len(q), 3, 3))
     w = alpha = a_end = np.zeros((len(q), 3))
     found = []

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from scenarios.ledger.items import Item
 from scenarios.ledger.norrlof_samples import rotations
 from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
-from twin.euler_angles import matrix_from_axis_angle, matrix_from_euler
-from twin.quaternions import (
+from twin.spatial.euler_angles import matrix_from_axis_angle, matrix_from_euler
+from twin.spatial.quaternions import (
     quaternion_by_largest_axis,
     quaternion_conjugate,
     quaternion_from_polar,
@@ -16,7 +16,7 @@ from twin.quaternions import (
     quaternion_polar,
     rotated_vector,
 )
-from twin.rotations import matrix_from_quaternion, quaternion_product
+from twin.spatial.rotations import matrix_from_quaternion, quaternion_product
 
 Floats = NDArray[np.float64]
 ONE, *UNITS = np.eye(4)

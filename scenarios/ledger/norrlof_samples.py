@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.ledger.rows import SAMPLES, rng
-from twin.dh_frames import dh_poses
-from twin.loading import load
-from twin.robot import DH, Robot
+from twin.loading.loading import load
+from twin.robot.dh_frames import dh_poses
+from twin.robot.robot import DH, Robot
 
 NEAR = (0.0, 1e-8, -1e-8)
 

@@ -1,6 +1,6 @@
 """Arms that the rows on dynamics are tried on, and the library's recursions over many samples at once.
 
-`twin/recursion.py` runs over scalars of any kind.  Here a scalar is an array with one entry a sample, so
+`twin/recursions.py` runs over scalars of any kind.  Here a scalar is an array with one entry a sample, so
 there is nothing to compile.  The entries may be complex: then `Im f(x + i h xd) / h` is the derivative of f
 along xd to the last bit, because nothing is subtracted (h is far below rounding).
 """
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.ledger.rows import SAMPLES, rng
-from twin import recursion
-from twin.robot import GRAVITY, Robot
-from twin.rotations import matrix_from_quaternion
-from twin.tree import Tree, inertial_parameters
+from twin.multibody import recursions
+from twin.multibody.tree import Tree, inertial_parameters
+from twin.robot.robot import GRAVITY, Robot
+from twin.spatial.rotations import matrix_from_quaternion
 
 Array = NDArray[np.inexact]
 STEP = 1e-100
@@ -33,7 +33,7 @@ class Arm(NamedTuple):
     tree: Tree
     G: Array
     g0: Array
-    gravity: recursion.Vector = DOWN
+    gravity: recursions.Vector = DOWN
 
 
 class Link(NamedTuple):
@@ -95,16 +95,16 @@ def states(n: int) -> tuple[Array, Array, Array]:
     return q, qd, qdd
 
 
-def placed(arm: Arm, q: Array) -> recursion.Placement:
+def placed(arm: Arm, q: Array) -> recursions.Placement:
     """Where the links are in their parents' frames."""
-    return recursion.placements(arm.tree, _columns(q @ arm.G.T + arm.g0), np)
+    return recursions.placements(arm.tree, _columns(q @ arm.G.T + arm.g0), np)
 
 
 def torques(arm: Arm, q: Array, qd: Array, qdd: Array, gravity: bool = True) -> Array:
     """Joint torques (N, n) by the library's recursion."""
     speeds, rises = _columns(qd @ arm.G.T), _columns(qdd @ arm.G.T)
     pull, inertias = arm.gravity if gravity else NOWHERE, arm.tree.inertias.tolist()
-    tau = recursion.newton_euler(arm.tree, placed(arm, q), speeds, rises, inertias, pull)
+    tau = recursions.newton_euler(arm.tree, placed(arm, q), speeds, rises, inertias, pull)
     return _rows(tau, len(q)) @ arm.G
 
 
@@ -123,8 +123,8 @@ def gravity_torques(arm: Arm, q: Array) -> Array:
 
 def potential_energy(arm: Arm, q: Array) -> Array:
     """(N,) by the library, zero for a mass at the base's origin."""
-    frames = recursion.world_frames(arm.tree, placed(arm, q))
-    return recursion.potential_energy(arm.tree, frames, arm.tree.inertias.tolist(), arm.gravity)
+    frames = recursions.world_frames(arm.tree, placed(arm, q))
+    return recursions.potential_energy(arm.tree, frames, arm.tree.inertias.tolist(), arm.gravity)
 
 
 def kinetic_energy(arm: Arm, q: Array, qd: Array) -> Array:
@@ -134,12 +134,12 @@ def kinetic_energy(arm: Arm, q: Array, qd: Array) -> Array:
 
 def links(arm: Arm, q: Array) -> list[Link]:
     """All links of an open chain, their Jacobians by the library's (2.51)-(2.65)."""
-    frames = recursion.world_frames(arm.tree, placed(arm, q))
+    frames = recursions.world_frames(arm.tree, placed(arm, q))
     found = []
     for i in range(arm.tree.n):
         mass, com, inertia = about_centre(arm.tree.inertias[i])
-        at = recursion.add(frames.o[i], recursion.rotate(frames.R[i], tuple(com.tolist())))
-        columns = recursion.jacobian(replace(arm.tree, flange_joint=i), frames, at)
+        at = recursions.add(frames.o[i], recursions.rotate(frames.R[i], tuple(com.tolist())))
+        columns = recursions.jacobian(replace(arm.tree, flange_joint=i), frames, at)
         J = np.stack([_rows([*v, *w], len(q)) for v, w in columns], axis=-1)
         R = np.stack([_rows(row, len(q)) for row in frames.R[i]], axis=1)
         found.append(Link(mass, inertia, R, _rows(at, len(q)), J[:, :3], J[:, 3:]))
@@ -148,11 +148,11 @@ def links(arm: Arm, q: Array) -> list[Link]:
 
 def accelerations(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple[Array, Array, Array]]:
     """Of every link of an open chain `a_c`, `omega` and `alpha` (N, 3) in base axes, by (2.66)-(2.69)."""
-    frames = recursion.world_frames(arm.tree, placed(arm, q))
+    frames = recursions.world_frames(arm.tree, placed(arm, q))
     found = []
     for i, link in enumerate(links(arm, q)):
         at = tuple(link.centre.T)
-        rates = recursion.jacobian_rate(replace(arm.tree, flange_joint=i), frames, at, _columns(qd))
+        rates = recursions.jacobian_rate(replace(arm.tree, flange_joint=i), frames, at, _columns(qd))
         J = np.concatenate([link.Jv, link.Jw], axis=1)
         J_dot = np.stack([_rows([*v, *w], len(q)) for v, w in rates], axis=-1)
         a = np.einsum("nij,nj->ni", J, qdd) + np.einsum("nij,nj->ni", J_dot, qd)

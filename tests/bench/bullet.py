@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from twin.robot import Robot
-from twin.silence import silence
+from twin.engine.quiet import silence
+from twin.robot.robot import Robot
 
 
 def loaded(robot: Robot) -> tuple[Any, int, list[int]]:

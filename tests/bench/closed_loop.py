@@ -7,11 +7,11 @@ import numpy as np
 import controllers
 from tests.bench.bullet import loaded
 from tests.bench.timing import Meter, Row, same
-from twin.closed_loop import run_closed_loop
-from twin.engine import Simulation
-from twin.robot import Robot
-from twin.sampling import recursion_consistent
-from twin.trajectories import sines
+from twin.control.closed_loop import run_closed_loop
+from twin.engine.simulation import Simulation
+from twin.robot.robot import Robot
+from twin.trajectories.joint_trajectories import sines
+from twin.trajectories.sampling import recursion_consistent
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:

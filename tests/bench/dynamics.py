@@ -11,8 +11,8 @@ from tests.bench import bullet, mujoco_arm
 from tests.bench.timing import Meter, Row, peer, same
 from tests.dh_arms import dh_frames
 from tests.peers import Pinocchio
-from twin.kinematics import FLANGE
-from twin.robot import Robot
+from twin.kinematics.forward import FLANGE
+from twin.robot.robot import Robot
 
 LOOPED = 2000
 """Samples of the batch that a peer which takes one at a time is given in a Python loop."""

@@ -12,7 +12,7 @@ import numpy as np
 
 import twin
 from tests.bench.timing import Meter, Row, peer
-from twin.robot import Robot
+from twin.robot.robot import Robot
 from twin.threads import VARIABLE
 
 LOOPED = 2000

@@ -8,7 +8,7 @@ from scipy.linalg.lapack import dposv
 
 from tests.bench.timing import Meter, Row, same
 from tests.peers import PinocchioLoops
-from twin.robot import Robot
+from twin.robot.robot import Robot
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:

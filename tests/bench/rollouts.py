@@ -10,11 +10,11 @@ import numpy as np
 import controllers
 from tests.bench.mujoco_arm import loaded
 from tests.bench.timing import Meter, Row
-from twin.robot import Robot
-from twin.rollout import run_rollouts
-from twin.sampling import sample
+from twin.control.rollout import run_rollouts
+from twin.robot.robot import Robot
 from twin.threads import VARIABLE
-from twin.trajectories import sines
+from twin.trajectories.joint_trajectories import sines
+from twin.trajectories.sampling import sample
 
 STEPS = 4000
 ROLLOUTS = 128

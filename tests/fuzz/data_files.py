@@ -10,8 +10,8 @@ import numpy as np
 
 import twin
 from tests.fuzz import odd, raw
-from twin.log import Log
-from twin.uncompiled import uncompiled
+from twin.control.log import Log
+from twin.robot.uncompiled import uncompiled
 
 HEADER = ["t", "x", "y", "z", "a", "b", "c", "d"]
 DTYPES = ("f4", "f8", "i8", "c16", "?", "U5", "S5", "O", "M8[s]", "m8[s]", ">f8", "V8", "u1", "f2")

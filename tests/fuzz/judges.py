@@ -16,9 +16,9 @@ from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
+from twin.control.log import RECORDED, Log
 from twin.errors import RobotError, UnknownNameError
-from twin.log import RECORDED, Log
-from twin.recording import COLUMNS, read_recording, write_recording
+from twin.trajectories.recording import COLUMNS, read_recording, write_recording
 
 DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 

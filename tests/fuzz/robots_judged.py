@@ -10,12 +10,12 @@ import twin
 from scenarios.motion_range import random_positions
 from tests.fuzz.cases import Case
 from tests.fuzz.verdicts import Verdict, fault, refusal
-from twin.engine import Simulation
+from twin.engine.simulation import Simulation
 from twin.errors import LimitError, TwinError
-from twin.model_check import check_model
-from twin.robot import Robot
-from twin.uncompiled import uncompiled
-from twin.urdf_document import read_document
+from twin.loading.model_check import check_model
+from twin.loading.urdf_document import read_document
+from twin.robot.robot import Robot
+from twin.robot.uncompiled import uncompiled
 
 CLOSE = 1e-11  # as in `scenarios/engine_agreement.py`, which says why the condition number enters
 EPS = float(np.finfo(float).eps)

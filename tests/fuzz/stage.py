@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from twin.analytic_plant import AnalyticPlant
-from twin.closed_loop import run_closed_loop
-from twin.log import Log
-from twin.sampling import sample
-from twin.trajectories import hold
-from twin.uncompiled import uncompiled
+from twin.control.analytic_plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control.log import Log
+from twin.robot.uncompiled import uncompiled
+from twin.trajectories.joint_trajectories import hold
+from twin.trajectories.sampling import sample
 
 TORQUE = (0.0, 1.0, 0.5, 0.0, 0.1, 0.0)
 

@@ -1,0 +1,225 @@
+from .control.analytic_plant import (
+    AnalyticPlant as AnalyticPlant,
+)
+from .control.closed_loop import (
+    run_closed_loop as run_closed_loop,
+)
+from .control.control_law import (
+    ControlLaw as ControlLaw,
+)
+from .control.log import (
+    Log as Log,
+)
+from .control.rollout import (
+    run_rollouts as run_rollouts,
+)
+from .dynamics.constrained import (
+    constrained_forward_dynamics as constrained_forward_dynamics,
+)
+from .dynamics.constrained import (
+    surface_constraint as surface_constraint,
+)
+from .dynamics.equation_of_motion import (
+    coriolis_matrix as coriolis_matrix,
+)
+from .dynamics.equation_of_motion import (
+    energy as energy,
+)
+from .dynamics.equation_of_motion import (
+    forward_dynamics as forward_dynamics,
+)
+from .dynamics.equation_of_motion import (
+    gravity_torque as gravity_torque,
+)
+from .dynamics.equation_of_motion import (
+    inverse_dynamics as inverse_dynamics,
+)
+from .dynamics.equation_of_motion import (
+    mass_matrix as mass_matrix,
+)
+from .dynamics.operational_space import (
+    operational_space as operational_space,
+)
+from .engine.simulation import (
+    Simulation as Simulation,
+)
+from .kinematics.differential import (
+    analytic_jacobian as analytic_jacobian,
+)
+from .kinematics.differential import (
+    analytic_jacobian_dot as analytic_jacobian_dot,
+)
+from .kinematics.differential import (
+    analytic_jacobian_inverse as analytic_jacobian_inverse,
+)
+from .kinematics.differential import (
+    inverse_acceleration as inverse_acceleration,
+)
+from .kinematics.differential import (
+    inverse_velocity as inverse_velocity,
+)
+from .kinematics.forward import (
+    dh_angles as dh_angles,
+)
+from .kinematics.forward import (
+    forward_kinematics as forward_kinematics,
+)
+from .kinematics.forward import (
+    jacobian as jacobian,
+)
+from .kinematics.forward import (
+    jacobian_dot as jacobian_dot,
+)
+from .kinematics.forward import (
+    joint_angles as joint_angles,
+)
+from .kinematics.forward import (
+    pose_jacobian as pose_jacobian,
+)
+from .kinematics.inverse import (
+    inverse_kinematics as inverse_kinematics,
+)
+from .kinematics.inverse_stages import (
+    main_axis_angles as main_axis_angles,
+)
+from .kinematics.inverse_stages import (
+    wrist_axis_angles as wrist_axis_angles,
+)
+from .kinematics.manipulability import (
+    force_ellipsoid as force_ellipsoid,
+)
+from .kinematics.manipulability import (
+    manipulability_measure as manipulability_measure,
+)
+from .kinematics.manipulability import (
+    singular_configuration as singular_configuration,
+)
+from .kinematics.manipulability import (
+    velocity_ellipsoid as velocity_ellipsoid,
+)
+from .kinematics.numerical_inverse import (
+    numerical_inverse_kinematics as numerical_inverse_kinematics,
+)
+from .kinematics.pose_coordinates import (
+    tool_coordinates as tool_coordinates,
+)
+from .kinematics.statics import (
+    cross_matrix as cross_matrix,
+)
+from .kinematics.statics import (
+    mobility as mobility,
+)
+from .kinematics.statics import (
+    twist_transform as twist_transform,
+)
+from .kinematics.statics import (
+    wrench_torque as wrench_torque,
+)
+from .kinematics.statics import (
+    wrench_transform as wrench_transform,
+)
+from .loading.dh_tables import (
+    LinkBody as LinkBody,
+)
+from .loading.dh_tables import (
+    dh_robot as dh_robot,
+)
+from .loading.loading import (
+    laboratory_names as laboratory_names,
+)
+from .loading.loading import (
+    load as load,
+)
+from .loading.loading import (
+    robot_names as robot_names,
+)
+from .loading.model_check import (
+    check_model as check_model,
+)
+from .robot.dh_frames import (
+    dh_poses as dh_poses,
+)
+from .robot.dh_frames import (
+    dh_transforms as dh_transforms,
+)
+from .robot.robot import (
+    DH as DH,
+)
+from .robot.robot import (
+    Payload as Payload,
+)
+from .robot.robot import (
+    Robot as Robot,
+)
+from .spatial.euler_angles import (
+    axis_angle_from_matrix as axis_angle_from_matrix,
+)
+from .spatial.euler_angles import (
+    euler_from_matrix as euler_from_matrix,
+)
+from .spatial.euler_angles import (
+    euler_rate_inverse as euler_rate_inverse,
+)
+from .spatial.euler_angles import (
+    euler_rate_matrix as euler_rate_matrix,
+)
+from .spatial.euler_angles import (
+    matrix_from_axis_angle as matrix_from_axis_angle,
+)
+from .spatial.euler_angles import (
+    matrix_from_euler as matrix_from_euler,
+)
+from .spatial.quaternions import (
+    quaternion_conjugate as quaternion_conjugate,
+)
+from .spatial.quaternions import (
+    quaternion_from_polar as quaternion_from_polar,
+)
+from .spatial.quaternions import (
+    quaternion_inverse as quaternion_inverse,
+)
+from .spatial.quaternions import (
+    quaternion_norm as quaternion_norm,
+)
+from .spatial.quaternions import (
+    quaternion_polar as quaternion_polar,
+)
+from .spatial.quaternions import (
+    rotated_vector as rotated_vector,
+)
+from .spatial.rotations import (
+    matrix_from_quaternion as matrix_from_quaternion,
+)
+from .spatial.rotations import (
+    pose_matrix as pose_matrix,
+)
+from .spatial.rotations import (
+    pose_vector as pose_vector,
+)
+from .spatial.rotations import (
+    quaternion_from_matrix as quaternion_from_matrix,
+)
+from .spatial.rotations import (
+    quaternion_product as quaternion_product,
+)
+from .spatial.rotations import (
+    quaternion_rate as quaternion_rate,
+)
+from .trajectories.joint_trajectories import (
+    hold as hold,
+)
+from .trajectories.joint_trajectories import (
+    quintic as quintic,
+)
+from .trajectories.joint_trajectories import (
+    sequence as sequence,
+)
+from .trajectories.joint_trajectories import (
+    sines as sines,
+)
+from .trajectories.sampling import (
+    recursion_consistent as recursion_consistent,
+)
+from .trajectories.sampling import (
+    sample as sample,
+)

@@ -1,0 +1,72 @@
+"""The robot as its own model has it: forward dynamics under the engine's recursion, without the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.robot.evaluation import joint_vector
+from twin.robot.limits import check_folding
+from twin.robot.robot import Robot
+
+
+class AnalyticPlant:
+    """Stands in for `twin.engine.simulation.Simulation` wherever no picture is wanted.
+
+    One step is `qd+ = qd + dt qdd`, then `q+ = q + dt qd+`, each rounded as the engine rounds it, so that the
+    two differ by the rounding of `qdd` alone.  Closed loops are closed by construction: `loop_gap` is 0.
+
+    Args:
+        robot: what is simulated, with its payload and gravity.
+        time_step: of the integration, in [s].
+    """
+
+    def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
+        if not (time_step > 0 and np.isfinite(time_step)):
+            raise ValueError(f"expected a time step above 0 s, got {time_step}")
+        self.robot = robot
+        self.time_step = float(time_step)
+        self.loop_gap = 0.0
+        self._state = np.zeros((2, robot.n))
+        self._q, self._qd = self._state
+        self._qdd = np.zeros(robot.n)
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
+        """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default."""
+        q = joint_vector(self.robot, "q", q)
+        qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
+        check_folding(self.robot, q)
+        self._state[:] = q, qd
+
+    def state(self, out: np.ndarray | None = None) -> np.ndarray:
+        """Joint positions and velocities, (2, n); see `twin.engine.simulation.Simulation.state`."""
+        if out is None:
+            return self._state.copy()
+        if out.shape != self._state.shape or out.dtype != np.float64:
+            raise ValueError(
+                f"expected out of shape {self._state.shape} and float64, got {out.shape} and {out.dtype}"
+            )
+        out[:] = self._state
+        return out
+
+    def step(
+        self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
+    ) -> None:
+        """Advance by one time step under the torques `tau` (n,); see `Simulation.step`."""
+        if wrench is None:
+            robot, one = self.robot, self.robot.one
+            tau = np.ascontiguousarray(tau, dtype=np.float64)
+            if tau.shape != (robot.n,):
+                raise ValueError(f"expected tau of shape ({robot.n},), got {tau.shape}")
+            robot.kernels.forward_dynamics(self._q, self._qd, tau, one.inertias, one.gravity, self._qdd)
+        else:
+            self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
+        self._qd += self._qdd * self.time_step
+        self._q += self._qd * self.time_step
+        if self.robot.passive:
+            check_folding(self.robot, self._q)
+
+    def kick(self, change: ArrayLike) -> None:
+        """Change the joint velocities by `change` (n,), in [rad/s], at once, as rounding or a blow would."""
+        self._state[1] += joint_vector(self.robot, "change", change)

@@ -1,0 +1,246 @@
+"""A controller and a plant in a loop, and the record of what they did.
+
+In each control period: the state is read, the controller demands torques, the drives limit them, and the
+plant runs for a whole number of its steps while they are held.  The controller is called from Python,
+whatever it is, so that it can be stepped through; `twin.control.rollout` is the place for many runs.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.control.control_law import ControlLaw
+from twin.control.divergence import Bounds, what_is_beyond
+from twin.control.log import Log
+from twin.control.rollout_loop import DEMAND, QD, TAU, calm, deliver_and_record
+from twin.errors import DivergenceError, LimitError, LoopError
+from twin.robot.robot import Robot
+from twin.trajectories.limits import check_radians
+from twin.trajectories.sampling import Reference, Samples, State
+
+PROGRESS_INTERVAL = 0.05  # s
+FLOAT = np.dtype(np.float64)
+
+
+class Plant(Protocol):
+    """What `run_closed_loop` drives: `twin.Simulation` or `twin.AnalyticPlant`.
+
+    `state` may fill `out` (2, n) or return an array of its own.  `tau` is one array for a whole run, written
+    anew for each sample: a plant that keeps it must copy it.
+    """
+
+    robot: Robot
+    time_step: float
+    loop_gap: float
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None: ...  # noqa: D102
+    def state(self, out: np.ndarray | None = None) -> np.ndarray: ...  # noqa: D102
+    def step(self, tau: np.ndarray) -> None: ...  # noqa: D102
+
+
+def run_closed_loop(
+    plant: Plant,
+    controller: Callable[[State, Reference], np.ndarray],
+    reference: Samples,
+    *,
+    steps_per_period: int = 1,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    progress: Callable[[float], None] | None = None,
+    at_sample: Callable[[int], None] | None = None,
+) -> Log:
+    """Run a controller along a reference.
+
+    The last sample is recorded with the torque that the controller demands there, and the run ends with it.
+
+    Args:
+        plant: put at the start, then driven; not closed.
+        controller: `(state, reference) -> tau` (n,), in [N m]; its `reset()` is called first, if it has one.
+        reference: N samples, one a control period.
+        steps_per_period: engine steps in a control period.
+        start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
+        progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
+        at_sample: called with the number of every sample when its state was read, say to look at the plant.
+
+    Raises:
+        LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
+        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; the
+            plant, or a controller that has a `reset`, is in another closed loop at this moment.
+        DivergenceError: the run ran away, a closed loop folded or came open, or the controller demanded a
+            torque that is not finite. Its `log` holds the samples up to there: before the state that is
+            beyond reason, which the message tells; with the torque that is not finite, in `tau_demand` and
+            `tau` of the last sample. It is empty when the first state is beyond reason.
+    """
+    robot = plant.robot
+    t, q_ref, qd_ref, qdd_ref = checked_reference(reference, robot.n)
+    check_radians(robot, Samples(t, q_ref, qd_ref, qdd_ref))
+    steps_per_period = whole_steps(steps_per_period)
+    check_period(t, plant.time_step, steps_per_period)
+    # A controller that writes to its reference would falsify the log; these views refuse.
+    for array in (q_ref, qd_ref, qdd_ref):
+        array.setflags(write=False)
+    N, n = q_ref.shape
+    if isinstance(controller, ControlLaw) and controller.robot.n != n:
+        raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
+    signals, recorded, loop_gap = np.zeros((4, n)), np.empty((N, 4, n)), np.zeros(N)
+    state, torque = signals[: QD + 1], signals[TAU]
+    bounds, name, times = Bounds.of(robot), _name(controller), t.tolist()
+    tau_max, loops = np.array(robot.tau_max), bool(robot.loops)
+
+    def log(samples: int) -> Log:
+        """The first so many samples."""
+        part = slice(samples)
+        q, qd, tau_demand, tau = np.ascontiguousarray(recorded[part].swapaxes(0, 1))
+        return Log(
+            robot=robot,
+            controller=name,
+            time_step=plant.time_step,
+            steps_per_period=steps_per_period,
+            t=t[part],
+            q_ref=q_ref[part],
+            qd_ref=qd_ref[part],
+            qdd_ref=qdd_ref[part],
+            q=q,
+            qd=qd,
+            tau=tau,
+            tau_demand=tau_demand,
+            saturated=saturated(tau_demand, robot.tau_max),
+            loop_gap=loop_gap[part],
+        )
+
+    with _in_this_loop_alone(plant, controller), np.errstate(over="ignore", invalid="ignore"):
+        if callable(reset := getattr(controller, "reset", None)):
+            reset()
+        plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
+        tell = time.perf_counter() + PROGRESS_INTERVAL
+        for k, wanted in enumerate(map(Reference, q_ref, qd_ref, qdd_ref)):
+            measured = plant.state(state)
+            if measured is not state:
+                state[:] = measured
+            if not calm(signals, bounds.watched) and (trouble := what_is_beyond(robot, *state)):
+                raise DivergenceError(f"{trouble} at t = {t[k]:.6g} s", log(k))
+            if at_sample is not None:
+                at_sample(k)
+            q, qd = state.copy()  # a controller that writes to what it sees must not falsify the log
+            demand = controller(State(times[k], q, qd), wanted)
+            if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
+                demand = _checked(demand, n, name, times[k])
+            signals[DEMAND] = demand
+            if not deliver_and_record(signals, tau_max, recorded, k):
+                joint = int(np.argmin(np.isfinite(torque)))
+                demanded = f"demands {torque[joint]} N m of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
+                raise DivergenceError(f"controller {name!r} {demanded}", log(k + 1))
+            if k < N - 1:
+                try:
+                    for _ in range(steps_per_period):
+                        plant.step(torque)
+                        if loops:
+                            loop_gap[k + 1] = max(loop_gap[k + 1], plant.loop_gap)
+                except (LimitError, LoopError) as error:
+                    message = f"{error}, in the step after t = {t[k]:.6g} s"
+                    raise DivergenceError(message, log(k + 1)) from error
+            if progress is not None and time.perf_counter() > tell:
+                progress((k + 1) / N)
+                tell = time.perf_counter() + PROGRESS_INTERVAL
+    if progress is not None:
+        progress(1.0)
+    return log(N)
+
+
+def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:
+    """What a controller demands, if it is n real numbers; they need not be finite."""
+    if np.shape(demand) != (n,):
+        raise ValueError(
+            f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {t:.6g} s, expected {(n,)}"
+        )
+    array = np.asarray(demand)
+    if array.dtype.kind not in "fiu" or isinstance(demand, np.ma.MaskedArray):
+        what = "a masked array" if isinstance(demand, np.ma.MaskedArray) else f"an array of {array.dtype}"
+        raise ValueError(f"controller {name!r} returned {what} at t = {t:.6g} s, expected real numbers")
+    return array
+
+
+_RUNNING: set[int] = set()
+_CHANGING = threading.Lock()
+
+
+@contextmanager
+def _in_this_loop_alone(plant: Plant, controller: Any) -> Iterator[None]:
+    """Refuse a plant, or a controller that remembers, while a loop in another thread is using it."""
+    remembers = len(controller.memory) if isinstance(controller, ControlLaw) else hasattr(controller, "reset")
+    used = {id(plant), id(controller)} if remembers else {id(plant)}
+    with _CHANGING:
+        if id(plant) in _RUNNING:
+            raise ValueError("this plant is in another closed loop at this moment; give each loop its own")
+        if used & _RUNNING:
+            raise ValueError(
+                f"controller {_name(controller)!r} is in another closed loop at this moment, and its memory "
+                "cannot serve two; give each its own, say by copy.copy"
+            )
+        _RUNNING.update(used)
+    try:
+        yield
+    finally:
+        with _CHANGING:
+            _RUNNING.difference_update(used)
+
+
+def saturated(tau_demand: np.ndarray, tau_max: np.ndarray) -> np.ndarray:
+    """Where (..., n) the drives cannot deliver: a demand at the limit is met, one that is NaN is not."""
+    return ~(np.abs(tau_demand) <= tau_max)
+
+
+def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
+    """Copies of the reference's arrays, checked."""
+    arrays = tuple(np.array(part, dtype=np.float64) for part in reference)
+    N = len(arrays[0])
+    if N == 0:
+        raise ValueError("expected a reference of at least one sample")
+    for name, array, shape in zip(
+        ("t", "q", "qd", "qdd"), arrays, ((N,), (N, n), (N, n), (N, n)), strict=True
+    ):
+        if array.shape != shape:
+            raise ValueError(f"expected reference.{name} of shape {shape}, got {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"expected reference.{name} to be finite")
+    return arrays
+
+
+def whole_steps(steps_per_period: Any) -> int:
+    """The steps of a period as an integer; `ValueError` for anything else, 2.0 included."""
+    try:
+        steps = operator.index(steps_per_period)
+    except TypeError:
+        steps = 0
+    if not steps >= 1:
+        raise ValueError(
+            f"expected a whole number of engine steps in a period, an integer of at least 1, "
+            f"got {steps_per_period!r}"
+        )
+    return steps
+
+
+def check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None:
+    """Raise `ValueError` unless the samples are `steps_per_period` engine steps apart."""
+    if len(t) < 2:
+        return
+    period, expected = t[1] - t[0], steps_per_period * time_step
+    if not abs(period - expected) <= 1e-9 * expected:
+        raise ValueError(
+            f"the reference has a period of {period:.6g} s, "
+            f"which is not {steps_per_period} steps of {time_step:.6g} s (steps_per_period x time_step)"
+        )
+    if not np.all(np.abs(np.diff(t) - expected) <= 1e-6 * expected):
+        raise ValueError(f"expected reference.t to advance by {expected:.6g} s everywhere")
+
+
+def _name(controller: Any) -> str:
+    """The controller's name, a function's own if it has no other."""
+    return str(getattr(controller, "name", getattr(controller, "__name__", type(controller).__name__)))

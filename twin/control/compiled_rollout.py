@@ -1,0 +1,131 @@
+"""The loop of a rollout compiled once for all robots and laws, which it calls through pointers.
+
+A pointer to a function of a fixed signature (`numba.types.FunctionType`) in place of the function itself is
+what keeps numba from compiling the loop again, for seconds, for every law and every robot; a call through
+one takes some nanoseconds.  The law is compiled alone, and the kernels are those that everything else uses.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numba
+from numba import njit, types
+
+from twin.control import rollout_loop
+from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_kept
+from twin.control.rollout_loop import Batch, Passive, Record, Settings
+from twin.jit import compiled
+from twin.robot.robot import Robot
+from twin.trajectories.sampling import Reference, State
+
+# All arrays can be written to, as those for which the kernels are compiled already.
+FLOAT, INTEGER = types.float64, types.int64
+VECTOR, MATRIX, CUBE, LOGS = (types.Array(FLOAT, dimensions, "C") for dimensions in (1, 2, 3, 4))
+COUNT, COUNTS, PLACES = (types.Array(INTEGER, dimensions, "C") for dimensions in (1, 2, 3))
+
+
+def _tuple(cls: type, *members: Any) -> Any:
+    """The type of a NamedTuple."""
+    if len(set(members)) == 1:
+        return types.NamedUniTuple(members[0], len(members), cls)
+    return types.NamedTuple(members, cls)
+
+
+def _pointer(result: Any, *arguments: Any) -> Any:
+    """The type of a pointer to a function."""
+    return types.FunctionType(result(*arguments))
+
+
+DYNAMICS = _pointer(types.void, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR)
+MASS_MATRIX = _pointer(types.void, VECTOR, MATRIX, MATRIX)
+KNOWN = {
+    "inverse_dynamics": DYNAMICS,
+    "bias": _pointer(types.void, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR),
+    "gravity_torque": _pointer(types.void, VECTOR, MATRIX, VECTOR, VECTOR),
+    "mass_matrix": MASS_MATRIX,
+    "tool_pose": _pointer(types.void, VECTOR, MATRIX, MATRIX),
+    "jacobian": _pointer(types.void, VECTOR, MATRIX, MATRIX),
+    "jacobian_rate": _pointer(types.void, VECTOR, VECTOR, MATRIX, MATRIX),
+}
+MODEL = [KNOWN[name] for name in FUNCTIONS]
+LAW = _pointer(
+    VECTOR,
+    _tuple(State, FLOAT, VECTOR, VECTOR),
+    _tuple(Reference, VECTOR, VECTOR, VECTOR),
+    MATRIX,
+    MATRIX,
+    _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR),
+)
+POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX)
+RUN = types.void(
+    *POINTERS, INTEGER, INTEGER,
+    _tuple(
+        Batch, CUBE, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, VECTOR, CUBE, MATRIX, MATRIX, CUBE,
+        MATRIX, MATRIX,
+    ),
+    _tuple(Passive, MATRIX, VECTOR, VECTOR, VECTOR),
+    _tuple(Settings, FLOAT, INTEGER, INTEGER, INTEGER, FLOAT, INTEGER),
+    CUBE,
+    VECTOR,
+    _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, PLACES, MATRIX, COUNT),
+)  # fmt: skip
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None]:
+    """`rollout_loop.run` with its functions filled in: the law, its model's kernels and the plant's.
+
+    Args:
+        plant: whose kernels move.
+        controller: its law and its model.
+
+    Raises:
+        ValueError: numba cannot compile the law, or the kernels are not compiled
+        (`twin/robot/uncompiled.py`).
+    """
+    model = controller.model
+    functions = [getattr(model, name) for name in FUNCTIONS]
+    functions += [plant.kernels.forward_dynamics, plant.kernels.mass_matrix]
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return partial(rollout_loop.run, controller.law, *functions)
+    if not all(hasattr(function, "py_func") for function in functions):
+        raise ValueError("expected robots with compiled kernels, as twin.load gives them")
+    with _ONE_AT_A_TIME:
+        law = compiled_law(controller.law)
+        for function, pointer in zip(functions, POINTERS[1:], strict=True):
+            _ready(function, pointer.signature)
+        _ready(rollout_loop.run, RUN)
+        rollout_loop.run.disable_compile()  # numba converts to pointers only where it must not compile
+    return partial(rollout_loop.run, law, *functions)
+
+
+@lru_cache(maxsize=64)
+def compiled_law(law: Law) -> Any:
+    """A control law compiled, in this process; kept on disk only if it is marked by `kept_law`.
+
+    A law is written by anybody: its indices are checked; divided by zero its numbers are what numpy's are.
+
+    Raises:
+        ValueError: numba cannot compile it.
+    """
+    try:
+        compile_it = compiled if is_kept(law) else partial(njit, nogil=True)
+        made: Any = compile_it(law, boundscheck=True, error_model="numpy")
+        _ready(made, LAW.signature)
+        made.disable_compile()
+    except Exception as error:  # what numba raises for code that it does not know has no common class
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        name = getattr(law, "__name__", repr(law))
+        raise ValueError(f"numba cannot compile the law {name!r}: {' '.join(lines[:2])}") from error
+    return made
+
+
+def _ready(function: Any, signature: Any) -> None:
+    """Compile a function for a signature, or load its machine code, unless that is done."""
+    if signature.args not in function.overloads:  # to ask numba would take a millisecond
+        function.compile(signature)

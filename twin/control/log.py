@@ -1,0 +1,238 @@
+"""What happened in a run, sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from twin.atomic_file import drafted
+from twin.control.archive import KINDS, read_arrays
+from twin.control.log_robot import found_again, kept
+from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.errors import TwinError
+from twin.kinematics.forward import forward_kinematics
+from twin.robot.robot import Robot
+from twin.robot.violations import Violation, violations
+from twin.spatial.rotations import continuous_quaternions, pose_vector
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The record of a closed loop: N samples, one a control period, of n joints.
+
+    Attributes:
+        robot: the plant's.
+        controller: name of the control law.
+        time_step: of the engine, in [s].
+        steps_per_period: engine steps in a control period.
+        t: (N,) time, in [s].
+        q_ref, qd_ref, qdd_ref: (N, n) what was asked for, in [rad], [rad/s], [rad/s^2].
+        q, qd: (N, n) what the plant did, in [rad], [rad/s].
+        tau: (N, n) torques that the joints got from each sample to the next, in [N m]; like `tau_demand` not
+            finite in the last sample of a run that ended for that.
+        tau_demand: (N, n) torques that the controller demanded, in [N m].
+        saturated: (N, n) true where the drive could not deliver them.
+        loop_gap: (N,) how far the closed loops came open in the steps up to each sample, at most, in [m].
+        pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
+            are continuous in time and the same in both.  Computed when they are first asked for.
+        arrays: what a scenario adds of its own, by name; empty for a bare run.
+    """
+
+    robot: Robot
+    controller: str
+    time_step: float
+    steps_per_period: int
+    t: np.ndarray
+    q_ref: np.ndarray
+    qd_ref: np.ndarray
+    qdd_ref: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    tau_demand: np.ndarray
+    saturated: np.ndarray
+    loop_gap: np.ndarray
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrays", MappingProxyType(dict(self.arrays)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"arrays": dict(self.arrays)}  # a mapping that is read only has no copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, arrays=MappingProxyType(state["arrays"]))
+
+    @property
+    def pose(self) -> np.ndarray:  # noqa: D102
+        return self._poses[0]
+
+    @property
+    def pose_ref(self) -> np.ndarray:  # noqa: D102
+        return self._poses[1]
+
+    @cached_property
+    def _poses(self) -> tuple[np.ndarray, np.ndarray]:
+        pose, pose_ref = (pose_vector(forward_kinematics(self.robot, q)) for q in (self.q, self.q_ref))
+        for series in (pose, pose_ref):
+            series[:, 3:] = continuous_quaternions(series[:, 3:])
+        if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
+            pose[:, 3:] *= -1.0
+        return pose, pose_ref
+
+    def model_residuals(self) -> np.ndarray:
+        """How far the plant was from the model's prediction at samples 1 to N-1: (N-1, n) in [rad/s].
+
+        Each sample's state is advanced to the next by the robot's forward dynamics, in the engine's steps and
+        under the logged torque: round-off if plant and analytic model are the same robot.
+        """
+        q, qd = self.q[:-1].copy(), self.qd[:-1].copy()
+        for _ in range(self.steps_per_period if len(q) else 0):
+            qd += self.time_step * forward_dynamics(self.robot, q, qd, self.tau[:-1])
+            q += self.time_step * qd
+        return self.qd[1:] - qd
+
+    def model_residual(self) -> float | None:
+        """The largest of `model_residuals`, in [rad/s]; `None` where there are less than two samples."""
+        return float(np.max(np.abs(self.model_residuals()))) if len(self.t) > 1 else None
+
+    def violations(self) -> tuple[Violation, ...]:
+        """Where the arm was furthest beyond the ranges and the speed limits of its joints, if it was.
+
+        The engine has no stops at the ends of the ranges, so this is where leaving them shows.
+        """
+        return violations(self.robot, self.t, self.q, self.qd)
+
+    def range_excess(self) -> np.ndarray:
+        """How far each joint went beyond its range (n,), in [rad]; 0 where it stayed inside, or never was.
+
+        The engine has no stops at the ends of the range, so this is where leaving it shows.
+        """
+        beyond = np.maximum(self.robot.q_min - self.q, self.q - self.robot.q_max)
+        return np.max(beyond, axis=0, initial=0.0)
+
+    def identical(self, other: Log) -> bool:
+        """Whether two logs agree in every bit of every sample."""
+        return (
+            all(_same(getattr(self, name), getattr(other, name)) for name in RECORDED)
+            and self.arrays.keys() == other.arrays.keys()
+            and all(_same(array, other.arrays[name]) for name, array in self.arrays.items())
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a NumPy archive, by custom `.npz`, whole or not at all.
+
+        Of the robot it keeps where it came from, its gravity and its payload. A robot that was altered in
+        another way, say by `dataclasses.replace(robot, tau_max=...)`, comes back as its file has it.
+
+        Raises:
+            TwinError: the log is one that `load` would refuse, or its robot one that cannot be kept.
+            OSError: the file cannot be written.
+        """
+        self.require_consistent()
+        content = kept(self.robot)
+        content |= {name: getattr(self, name) for name in RECORDED}
+        content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
+        content |= {OWN + name: array for name, array in self.arrays.items()}
+        with drafted(path) as draft, open(draft, "wb") as file:  # given a name, NumPy might append to it
+            np.savez(file, **content)
+
+    @staticmethod
+    def load(path: str | Path) -> Log:
+        """Read what `save` wrote; of a file that was altered, nothing but numbers and text is read.
+
+        Raises:
+            TwinError: the file is missing or is not a log.
+            UnknownNameError, RobotError: the robot that it was made with is not there any more.
+        """
+        try:
+            return _log(read_arrays(path))
+        except TwinError as error:
+            if type(error) is not TwinError:
+                raise
+            reason, cause = str(error), error
+        except OSError as error:
+            raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error
+        except KeyError as error:
+            reason, cause = f"it has no {error}", error
+        except Exception as error:  # whatever an altered file does to those who read it
+            reason, cause = " ".join(str(error).split()) or type(error).__name__, error
+        raise TwinError(f"{path} is not a log of this program ({reason})") from cause
+
+    def require_consistent(self) -> None:
+        """Check that the parts of the log can be those of one run.
+
+        Raises:
+            TwinError: naming the array, what it is and what it must be.
+        """
+        if not 0 < self.time_step < np.inf or not self.steps_per_period >= 1:
+            raise TwinError(
+                f"expected a time step above 0 s and at least 1 step per period, got {self.time_step} s "
+                f"and {self.steps_per_period}"
+            )
+        N, n = np.size(self.t), self.robot.n
+        for name, (shape, kind) in ARRAYS.items():
+            wanted = tuple({"N": N, "n": n}.get(size, size) for size in shape)
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray) or array.shape != wanted or array.dtype != kind:
+                raise TwinError(
+                    f"expected {name} to be {np.dtype(kind)} of shape {wanted}, got {_form(array)}"
+                )
+        if not (N > 0 and np.all(np.isfinite(self.t)) and np.all(np.diff(self.t) > 0)):
+            raise TwinError("expected t to have at least one sample, and to rise")
+        period = self.time_step * self.steps_per_period
+        if not np.all(
+            np.abs(np.diff(self.t) - period) <= 1e-6 * period + 4 * np.spacing(np.max(np.abs(self.t)))
+        ):
+            raise TwinError(f"expected samples that are a period of {period:g} s apart in t")
+        for name, array in self.arrays.items():
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in KINDS:
+                raise TwinError(f"expected {name} to be an array of numbers or text, got {_form(array)}")
+
+
+POSES = ("pose", "pose_ref")
+RECORDED = (*(item.name for item in fields(Log) if item.name not in ("robot", "arrays")), *POSES)
+OWN = "own_"  # before the names of a scenario's own arrays in the archive
+SCALARS = {"controller": (str, "U"), "time_step": (float, "f"), "steps_per_period": (int, "i")}
+JOINTS = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand")
+ARRAYS = {
+    "t": (("N",), np.float64),
+    **dict.fromkeys(JOINTS, (("N", "n"), np.float64)),
+    "saturated": (("N", "n"), np.bool_),
+    "loop_gap": (("N",), np.float64),
+    **dict.fromkeys(POSES, (("N", 7), np.float64)),
+}
+"""The shape of every array and the type of its numbers."""
+
+
+def _log(arrays: dict[str, np.ndarray]) -> Log:
+    """The log that these arrays are."""
+    recorded: dict[str, Any] = {name: arrays[name] for name in RECORDED}
+    for name, (kind, letter) in SCALARS.items():
+        if recorded[name].shape != () or recorded[name].dtype.kind != letter:
+            raise TwinError(f"expected {name} to be one {kind.__name__}, got {_form(recorded[name])}")
+        recorded[name] = kind(recorded[name])
+    own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
+    poses = tuple(recorded.pop(name) for name in POSES)
+    log = Log(robot=found_again(arrays), arrays=own, **recorded)
+    log.__dict__["_poses"] = poses  # where cached_property looks first
+    log.require_consistent()
+    return log
+
+
+def _form(value: object) -> str:
+    """What an array is, in words."""
+    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def _same(a: object, b: object) -> bool:
+    """Bitwise equality of arrays, equality of scalars."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    return a == b

@@ -1,0 +1,95 @@
+"""What a log keeps of a robot, and how it finds the robot again.
+
+Where the robot came from will do: its name, else its file.  One that was made of a DH table in a program has
+neither, so its table, masses and limits are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from twin.errors import TwinError
+from twin.loading.dh_tables import dh_robot
+from twin.loading.loading import laboratory_names, load, robot_names
+from twin.multibody.tree import frozen
+from twin.robot.robot import DH, Payload, Robot
+
+LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
+
+
+def kept(robot: Robot) -> dict[str, Any]:
+    """What `found_again` needs to know of a robot, its mounting and payload included, by name.
+
+    Raises:
+        TwinError: the robot comes neither from a file nor from a DH table.
+    """
+    content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity}
+    if robot.file is None:
+        content |= _table(robot)
+    if robot.payload is not None:
+        content |= {f"payload_{item.name}": getattr(robot.payload, item.name) for item in fields(Payload)}
+    return content
+
+
+def found_again(content: Mapping[str, Any]) -> Robot:
+    """The robot that `kept` said this of.
+
+    Raises:
+        UnknownNameError, RobotError: it is not there any more.
+        KeyError: something is missing.
+    """
+    name = _texts(content, "robot", 0)
+    robot = _made_again(name, content) if "dh_d" in content else load(name)
+    robot = robot.with_gravity(content["gravity"])
+    if "payload_mass" not in content:
+        return robot
+    return robot.with_payload(
+        Payload(float(content["payload_mass"]), content["payload_com"], content["payload_inertia"])
+    )
+
+
+def _source(robot: Robot) -> str:
+    """What `load` takes to find the robot: its name if that will do, else its file, if it has one."""
+    known = (*robot_names(), *laboratory_names())
+    if robot.file is None or (robot.name in known and load(robot.name).file == robot.file):
+        return robot.name
+    return str(robot.file.absolute())
+
+
+def _table(robot: Robot) -> dict[str, Any]:
+    """The DH table of a robot without a file, and what goes with it."""
+    if robot.dh is None:
+        raise TwinError(f"no log can keep robot {robot.name!r}: it has neither a file nor a DH table")
+    bare = robot.tree if robot.bare is None else robot.bare
+    content = {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    content |= {name: getattr(robot, name) for name in LIMITS}
+    content |= {"dh_kinds": np.array(bare.kinds), "joint_names": np.array(bare.names)}
+    return content | ({"inertias": bare.inertias} if robot.has_inertia else {})
+
+
+def _texts(content: Mapping[str, Any], name: str, axes: int) -> Any:
+    """One text, or a list of them."""
+    array = content[name]
+    if array.dtype.kind != "U" or array.ndim != axes:
+        raise TwinError(f"expected {name} to be text of {axes} axes, got {array.dtype} of {array.ndim}")
+    return array.tolist()
+
+
+def _made_again(name: str, content: Mapping[str, Any]) -> Robot:
+    robot = dh_robot(
+        name,
+        DH(*(content[f"dh_{letter}"] for letter in DH._fields)),
+        kinds=_texts(content, "dh_kinds", 1),
+        joint_names=_texts(content, "joint_names", 1),
+        **{name: content[name] for name in LIMITS},
+    )
+    if "inertias" not in content:
+        return robot
+    shape, numbers = (robot.n, 10), content["inertias"]
+    if numbers.shape != shape or numbers.dtype != np.float64 or not np.all(np.isfinite(numbers)):
+        raise TwinError(f"expected inertias of shape {shape}, finite numbers, got {numbers.tolist()}")
+    return replace(robot, tree=replace(robot.tree, inertias=frozen(content["inertias"])), has_inertia=True)

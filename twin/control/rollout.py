@@ -1,0 +1,268 @@
+"""The analytic twin as a simulator of its own: closed loops run whole in compiled code, one or many at once.
+
+A rollout is what `run_closed_loop` does with `twin.control.analytic_plant.AnalyticPlant`, to the bit, and
+what it does with the engine but for the rounding of the accelerations: state, law, drives, steps.  It takes
+about a
+microsecond a step, so that starts, gains, payloads and mountings can be swept:
+
+    arms = [robot.with_payload(Payload(mass)) for mass in masses]
+    laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
+    sweep = run_rollouts(np.array(arms)[:, None], laws, reference)  # sweep.q: (masses, bandwidths, N, n)
+
+A law has to be a `twin.control.control_law.ControlLaw`.  Its first use in a process compiles it, for a second
+or so; the first rollout of all compiles the loop, for some ten, whose machine code is kept, as is that of the
+laws in `controllers/`.  Rollouts are shared between the cores, see `twin/threads.py`; the results are the
+same to the bit for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.control.closed_loop import check_period, checked_reference, whole_steps
+from twin.control.compiled_rollout import compiled_rollout
+from twin.control.control_law import ControlLaw
+from twin.control.divergence import RUNAWAY_SPEED, what_is_beyond
+from twin.control.rollout_batch import batch_shape, check_alike, objects_of, rows_of
+from twin.control.rollout_loop import (
+    DEMAND,
+    FOLDED,
+    NOT_A_TORQUE,
+    QD,
+    RK4,
+    SEMI_IMPLICIT_EULER,
+    TAU,
+    WRONG_SHAPE,
+    Passive,
+    Q,
+    Record,
+    Settings,
+)  # fmt: skip
+from twin.errors import DivergenceError, LimitError
+from twin.robot.evaluation import copied, joint_vectors
+from twin.robot.limits import ROUND_OFF, check_folding
+from twin.robot.robot import Robot
+from twin.robot.violations import Violation, violation
+from twin.threads import in_threads, thread_count
+from twin.trajectories.limits import check_radians
+from twin.trajectories.sampling import Samples
+
+INTEGRATORS = {"semi_implicit_euler": SEMI_IMPLICIT_EULER, "rk4": RK4}
+
+STEPS_AT_ONCE = 20_000
+"""So many steps are worth a call of the compiled loop, which costs as much as 500."""
+
+
+class Failure(NamedTuple):
+    """A rollout that ended early.
+
+    rollout: its place in the batch, `()` where there is one alone.
+    samples: how many samples it reached.
+    message: what ended it.
+    """
+
+    rollout: tuple[int, ...]
+    samples: int
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """What happened, at the samples that were kept; `...` is the shape of the batch, `()` for one rollout.
+
+    Attributes:
+        t: (K,) times, in [s].
+        q, qd: (..., K, n) joint positions and velocities, in [rad, rad/s].
+        tau, tau_demand: (..., K, n) torques that the joints got and that the law demanded, in [N m].
+        saturated: (..., n) number of samples, of all that were reached, at which a drive could not deliver.
+        failures: rollouts that ended early; their arrays are NaN from there on.
+        violations: where arms went beyond the range or the speed limit of a joint, at any sample, kept or
+            not: the furthest of each rollout and kind.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    tau_demand: np.ndarray
+    saturated: np.ndarray
+    failures: tuple[Failure, ...]
+    violations: tuple[Violation, ...]
+
+
+def run_rollouts(
+    plant: Robot | Sequence[Robot] | np.ndarray,
+    controller: ControlLaw | Sequence[ControlLaw] | np.ndarray,
+    reference: Samples,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    time_step: float = 1e-3,
+    steps_per_period: int = 1,
+    integrator: str = "semi_implicit_euler",
+    every: int = 1,
+    keep_failures: bool = False,
+) -> Rollouts:
+    """Run laws on analytic plants along a reference, every combination that broadcasting makes of them.
+
+    Args:
+        plant: one robot, or a nested sequence of robots that differ in payload, gravity and limits alone.
+        controller: one, or a nested sequence of controllers of one law and one geometry; their parameters and
+            payloads may differ.
+        reference: N samples, one a control period; for all rollouts.
+        start: joint positions and velocities (..., n), in [rad, rad/s]; the first sample's by default.
+        time_step: of the integration, in [s].
+        steps_per_period: steps in a control period, through which the torque is held.
+        integrator: `"semi_implicit_euler"`, the engine's, or `"rk4"`, of fourth order, to compare with.
+        every: so many samples one is kept, the first included: sweeps fill the memory.
+        keep_failures: return rollouts that ended early like the others, and report them in `failures`.
+
+    Raises:
+        DivergenceError: a rollout ran away, a closed loop of its robot folded, or its law demanded a torque
+            that is not finite. It names the first; its `log` holds the `Rollouts`. Not if `keep_failures`.
+        LimitError: a start that folds a closed loop; a reference in degrees.
+        ValueError: plants or controllers that do not go together, a law that cannot be compiled or that
+            returns another shape, another misfit of the arguments.
+
+    What a law itself raises comes through.  numba never gives back the arrays of a call that raised, those of
+    the results here: `run_closed_loop` around an `AnalyticPlant` is the place to find such mistakes.
+    """
+    plants, controllers = objects_of(plant, Robot, "plant"), objects_of(controller, ControlLaw, "controller")
+    arm, law = plants.flat[0], controllers.flat[0]
+    check_alike(plants, controllers)
+    t, *wanted = checked_reference(reference, arm.n)
+    check_radians(arm, Samples(t, *wanted))
+    if integrator not in INTEGRATORS:
+        raise ValueError(f"unknown integrator {integrator!r}: known are {', '.join(INTEGRATORS)}")
+    settings = _settings(t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator])
+    names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
+    if start is not None:
+        names = dict(zip(names, start, strict=True))
+    q, qd = joint_vectors(arm, **names)
+    shape = batch_shape(plants.shape, controllers.shape, q.shape[:-1], qd.shape[:-1])
+
+    batch = rows_of(plants, controllers, q, qd, shape)
+    if arm.passive:
+        for index, position in zip(np.ndindex(shape), batch.q, strict=True):
+            check_folding(arm, position, f" at the start{_of(index)}")
+    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, arm.n)
+    rows = list(arm.passive)
+    passive = Passive(
+        *map(copied, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
+    )
+    run = compiled_rollout(arm, law)
+    path, times = copied(np.stack(wanted, axis=1)), copied(t)
+
+    block = 1 + STEPS_AT_ONCE // (settings.steps * len(t))
+    blocks = range(0, len(batch.q), block)
+    waiting = iter(blocks)
+
+    def work() -> None:
+        """Take the next block as long as there is one: a core that others use takes fewer."""
+        with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
+            for first in waiting:
+                last = min(first + block, len(batch.q))
+                run(first, last, batch, passive, settings, path, times, record)
+
+    try:
+        in_threads(work, min(thread_count(), len(blocks)))
+    except BaseException:
+        record.stop[0] = 1
+        raise
+    arms = np.broadcast_to(plants, shape)
+    failures = tuple(_failures(record, shape, arms, law.name, settings, t))
+    log = record.log.reshape(shape + record.log.shape[1:])
+    result = Rollouts(
+        t=t[:: settings.every],
+        q=log[..., Q, :],
+        qd=log[..., QD, :],
+        tau=log[..., TAU, :],
+        tau_demand=log[..., DEMAND, :],
+        saturated=record.saturated.reshape(*shape, arm.n),
+        failures=failures,
+        violations=tuple(_violations(record, shape, arms, t)),
+    )
+    if failures and not keep_failures:
+        others = f" ({len(failures)} of {len(batch.q)} rollouts ended early)" if shape else ""
+        raise DivergenceError(f"{failures[0].message}{others}", result)
+    return result
+
+
+def _settings(
+    t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int
+) -> Settings:
+    if not (time_step > 0 and np.isfinite(time_step)):
+        raise ValueError(f"expected a time step above 0 s, got {time_step}")
+    steps = whole_steps(steps_per_period)
+    check_period(t, time_step, steps)
+    if not (isinstance(every, (int, np.integer)) and every >= 1):
+        raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
+    return Settings(float(time_step), steps, int(every), memory, RUNAWAY_SPEED, integrator)
+
+
+def _empty_record(rollouts: int, kept: int, n: int) -> Record:
+    samples, trouble = np.zeros((2, rollouts), dtype=np.int64)
+    return Record(
+        log=np.empty((rollouts, kept, 4, n)),
+        saturated=np.zeros((rollouts, n), dtype=np.int64),
+        samples=samples,
+        trouble=trouble,
+        last=np.empty((rollouts, 4, n)),
+        worst=np.tile([ROUND_OFF, 1.0 + ROUND_OFF], (rollouts, 1)),
+        where=np.full((rollouts, 2, 2), -1, dtype=np.int64),
+        value=np.zeros((rollouts, 2)),
+        stop=np.zeros(1, dtype=np.int64),
+    )
+
+
+def _violations(
+    record: Record, shape: tuple[int, ...], plants: np.ndarray, t: np.ndarray
+) -> Iterator[Violation]:
+    """Report where the arms were furthest beyond their limits."""
+    for r, kind in np.argwhere(record.where[..., 0] >= 0).tolist():
+        index = tuple(int(i) for i in np.unravel_index(r, shape))
+        joint, sample = record.where[r, kind].tolist()
+        quantity, value = ("position", "speed")[kind], float(record.value[r, kind])
+        yield violation(plants[index], quantity, joint, float(t[sample]), value, index)
+
+
+def _failures(
+    record: Record, shape: tuple[int, ...], plants: np.ndarray, law: str, settings: Settings, t: np.ndarray
+) -> list[Failure]:
+    """Report the rollouts that ended early, and put NaN where they did not get to."""
+    failures = []
+    for r in np.flatnonzero(record.trouble).tolist():
+        index = tuple(int(i) for i in np.unravel_index(r, shape))
+        samples = int(record.samples[r])
+        record.log[r, -(-samples // settings.every) :] = np.nan
+        message = _trouble(int(record.trouble[r]), plants[index], record.last[r], law, samples, t)
+        failures.append(Failure(index, samples, message + _of(index)))
+    return failures
+
+
+def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: int, t: np.ndarray) -> str:
+    """What ended a rollout, where and when."""
+    q, qd, demand, tau = last
+    k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
+    when = f"t = {t[k]:.6g} s (sample {k})"
+    if trouble == WRONG_SHAPE:
+        raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
+    if trouble == NOT_A_TORQUE:
+        joint = int(np.argmin(np.isfinite(tau)))
+        return f"law {law!r} demands {demand[joint]} N m of {robot.joint_names[joint]} at {when}"
+    if trouble == FOLDED:
+        try:
+            check_folding(robot, q)
+        except LimitError as error:
+            return f"{error}, in the step after {when}"
+        return f"a passive joint is at the end of its range in the step after {when}"
+    return f"{what_is_beyond(robot, q, qd)} at {when}"
+
+
+def _of(index: tuple[int, ...]) -> str:
+    """Which rollout, as the end of a message; nothing where there is one alone."""
+    return f" in rollout {index[0] if len(index) == 1 else index}" if index else ""

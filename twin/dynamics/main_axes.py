@@ -1,0 +1,162 @@
+"""The IRB 1400's first three axes in closed form: D, C and g of Norrlöf's report, its misprints corrected.
+
+    D(q) qdd + C(q, qd) qd + g(q) = tau                       Norrlöf 1999, eq. (3.55), (3.58)-(3.60)
+
+`q2` and `q3` are absolute: the lower arm against the vertical, the upper arm against the horizontal.  Link 1
+is the column, 2 the lower arm, 3 the upper arm, 4 the parallel rod, 5 the lever of motor 3.  Corrected are
+d11 (the term of link 5), c11, c23 and c32 (printed as zero) and g2 (a sign); the printed formulas also leave
+out `rc4x`, which is here.  The report simplifies the robot, and `twin/dynamics/main_axes_model.py` says how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.arrays import real_array
+
+
+@dataclass(frozen=True)
+class MainAxes:
+    """The parameters of the report's model; lengths in the plane of the arm, in [m].
+
+    Attributes:
+        I1: moment of inertia of link 1 about axis 1, in [kg m^2].
+        I2, I3, I4, I5: moments of links 2 to 5 about their centres of mass, about y, in [kg m^2].
+        m2, m3, m4, m5: masses, in [kg].
+        l1x: from axis 1 to axis 2.
+        l2z: from axis 2 to axis 3.
+        l5x: from axis 2 to the rod's eye in the lever, negative behind the arm.
+        rc2x, rc2z: centre of mass of the lower arm, from axis 2.
+        rc3x, rc3z: of the upper arm, from axis 3.
+        rc4x, rc4z: of the rod, from its eye in the lever.
+        rc5x, rc5z: of the lever, from axis 2.
+        gz: what gravity accelerates downwards with, in [m/s^2].
+    """
+
+    I1: float
+    I2: float
+    I3: float
+    I4: float
+    I5: float
+    m2: float
+    m3: float
+    m4: float
+    m5: float
+    l1x: float
+    l2z: float
+    l5x: float
+    rc2x: float
+    rc2z: float
+    rc3x: float
+    rc3z: float
+    rc4x: float
+    rc4z: float
+    rc5x: float
+    rc5z: float
+    gz: float = 9.81
+
+
+def mass_matrix(p: MainAxes, q: ArrayLike) -> np.ndarray:
+    """Inertia matrix D.
+
+    Args:
+        p: the parameters.
+        q: (..., 3) joint angles, in [rad].
+
+    Returns:
+        (..., 3, 3), in [kg m^2].
+
+    Source: Norrlöf 1999, eq. (3.55), in d11 the term of m5 corrected: it depends on q3 alone.
+    """
+    q = _angles(q=q)
+    P2, P3, P4, P5 = _reaches(p, q)
+    difference = q[..., 1] - q[..., 2]
+    D = np.zeros((*q.shape, 3))
+    D[..., 0, 0] = p.I1 + p.m2 * P2**2 + p.m3 * P3**2 + p.m4 * P4**2 + p.m5 * P5**2
+    D[..., 1, 1] = p.I2 + p.I4 + p.m2 * (p.rc2x**2 + p.rc2z**2) + p.m3 * p.l2z**2
+    D[..., 1, 1] += p.m4 * (p.rc4x**2 + p.rc4z**2)
+    D[..., 2, 2] = p.I3 + p.I5 + p.m3 * (p.rc3x**2 + p.rc3z**2) + p.m4 * p.l5x**2
+    D[..., 2, 2] += p.m5 * (p.rc5x**2 + p.rc5z**2)
+    along, across = _couplings(p)
+    D[..., 1, 2] = D[..., 2, 1] = along * np.cos(difference) + across * np.sin(difference)
+    return D
+
+
+def coriolis_matrix(p: MainAxes, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
+    """Matrix C of Christoffel symbols, for which `Ddot - 2 C` is skew-symmetric.
+
+    Args:
+        p: the parameters.
+        q: (..., 3) joint angles, in [rad].
+        qd: (..., 3) joint velocities, in [rad/s].
+
+    Returns:
+        (..., 3, 3), in [kg m^2/s].
+
+    Source: Norrlöf 1999, eq. (3.58), with c11, c23 and c32, which are printed as zero.
+    """
+    q, qd = np.broadcast_arrays(_angles(q=q), _angles(qd=qd))
+    s2, s3, c2, c3 = np.sin(q[..., 1]), np.sin(q[..., 2]), np.cos(q[..., 1]), np.cos(q[..., 2])
+    P2, P3, P4, P5 = _reaches(p, q)
+    # Half the derivatives of d11 by q2 and q3, and the derivative of d23 by q2.
+    h2 = p.m2 * P2 * (p.rc2z * c2 - p.rc2x * s2) + p.m3 * P3 * p.l2z * c2
+    h2 = h2 + p.m4 * P4 * (p.rc4z * c2 - p.rc4x * s2)
+    h3 = p.m3 * P3 * (p.rc3z * c3 - p.rc3x * s3) - p.m4 * P4 * p.l5x * s3
+    h3 = h3 + p.m5 * P5 * (p.rc5z * c3 - p.rc5x * s3)
+    along, across = _couplings(p)
+    difference = q[..., 1] - q[..., 2]
+    kappa = across * np.cos(difference) - along * np.sin(difference)
+    C = np.zeros((*q.shape, 3))
+    C[..., 0, 0] = h2 * qd[..., 1] + h3 * qd[..., 2]
+    C[..., 0, 1], C[..., 0, 2] = h2 * qd[..., 0], h3 * qd[..., 0]
+    C[..., 1, 0], C[..., 2, 0] = -C[..., 0, 1], -C[..., 0, 2]
+    C[..., 1, 2], C[..., 2, 1] = -kappa * qd[..., 2], kappa * qd[..., 1]
+    return C
+
+
+def gravity_torque(p: MainAxes, q: ArrayLike) -> np.ndarray:
+    """Torques g that hold the arm still.
+
+    Args:
+        p: the parameters.
+        q: (..., 3) joint angles, in [rad].
+
+    Returns:
+        (..., 3), in [N m].
+
+    Source: Norrlöf 1999, eq. (3.59), in g2 the sign of m3 l2z corrected.
+    """
+    q = _angles(q=q)
+    s2, s3, c2, c3 = np.sin(q[..., 1]), np.sin(q[..., 2]), np.cos(q[..., 1]), np.cos(q[..., 2])
+    g = np.zeros(q.shape)
+    g[..., 1] = -(p.m2 * p.rc2z + p.m3 * p.l2z + p.m4 * p.rc4z) * s2 - (p.m2 * p.rc2x + p.m4 * p.rc4x) * c2
+    g[..., 2] = -(p.m3 * p.rc3z + p.m5 * p.rc5z) * s3 - (p.m3 * p.rc3x + p.m4 * p.l5x + p.m5 * p.rc5x) * c3
+    return p.gz * g
+
+
+def _reaches(p: MainAxes, q: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Distances of the centres of mass of links 2 to 5 from axis 1, signed."""
+    s2, s3, c2, c3 = np.sin(q[..., 1]), np.sin(q[..., 2]), np.cos(q[..., 1]), np.cos(q[..., 2])
+    return (
+        p.l1x + p.rc2x * c2 + p.rc2z * s2,
+        p.l1x + p.l2z * s2 + p.rc3x * c3 + p.rc3z * s3,
+        p.l1x + p.l5x * c3 + p.rc4x * c2 + p.rc4z * s2,
+        p.l1x + p.rc5x * c3 + p.rc5z * s3,
+    )
+
+
+def _couplings(p: MainAxes) -> tuple[float, float]:
+    """What d23 has with the cosine and the sine of `q2 - q3`."""
+    return p.m3 * p.l2z * p.rc3z + p.m4 * p.l5x * p.rc4x, p.m3 * p.l2z * p.rc3x + p.m4 * p.l5x * p.rc4z
+
+
+def _angles(**vectors: ArrayLike) -> np.ndarray:
+    """A joint vector as a finite float64 array (..., 3)."""
+    ((name, values),) = vectors.items()
+    array = real_array(values, name)
+    if array.ndim == 0 or array.shape[-1] != 3 or not np.all(np.isfinite(array)):
+        raise ValueError(f"expected finite {name} of shape (..., 3), got {array.tolist()}")
+    return array

@@ -1,0 +1,1 @@
+"""The dynamics once more, derived by Euler and Lagrange with sympy."""

@@ -1,0 +1,135 @@
+"""The equations of motion of any small tree as formulas: revolute and prismatic joints, branches, couplings.
+
+The poses of the links are products of transforms; `twin/dynamics/symbolic/euler_lagrange.py` does the rest.
+Geometry is turned into fractions, rotations into ones that are orthogonal without rounding, so that all that
+cancels is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+
+from twin.dynamics.symbolic.euler_lagrange import (
+    Body,
+    SymbolicDynamics,
+    coordinates,
+    euler_lagrange,
+    number,
+    rotation_about,
+)
+from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
+from twin.multibody.tree import Tree
+from twin.spatial.rotations import quaternion_from_matrix
+
+
+class LinkMass(NamedTuple):
+    """The mass properties of a link, numbers or symbols, in the axes of the link's frame.
+
+    mass: in [kg].
+    com: (3,) centre of mass from the frame's origin, in [m].
+    inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
+    """
+
+    mass: Any
+    com: Sequence[Any]
+    inertia: Sequence[Sequence[Any]]
+
+
+def tree_dynamics(
+    tree: Tree,
+    G: np.ndarray | None = None,
+    g0: np.ndarray | None = None,
+    links: Sequence[LinkMass] | None = None,
+    gravity: Sequence[Any] = (0, 0, -9.81),
+) -> SymbolicDynamics:
+    """The equations of motion of a tree, every entry a sum of cosines and sines.
+
+    Up to three joints it takes a second where the axes are at right angles; with axes in general directions
+    the number of terms grows tenfold with every joint.
+
+    Args:
+        tree: the moving joints, revolute or prismatic.
+        G: (n_tree, n) matrix of the embedding `q_tree = G q + g0`; the identity if left out.
+        g0: (n_tree,) its offset; zero if left out.
+        links: the mass properties of each link; the tree's own numbers if left out.
+        gravity: (3,) acceleration of gravity in base axes, numbers or symbols, in [m/s^2].
+    """
+    G = np.eye(tree.n) if G is None else np.asarray(G)
+    g0 = np.zeros(tree.n) if g0 is None else np.asarray(g0)
+    links = mass_properties(tree) if links is None else links
+    if G.ndim != 2 or len(G) != tree.n or g0.shape != (tree.n,) or len(links) != tree.n:
+        raise ValueError(
+            f"expected G ({tree.n}, n), g0 ({tree.n},) and {tree.n} links, "
+            f"got {G.shape}, {g0.shape} and {len(links)} links"
+        )
+    q, qd = coordinates(G.shape[1])
+    bodies: list[Body] = []
+    frames: list[tuple[Any, Any]] = []
+    for i, link in enumerate(links):
+        position = number(g0[i]) + sum(number(w) * symbol for w, symbol in zip(G[i], q, strict=True))
+        R, p = frames[tree.parents[i]] if tree.parents[i] >= 0 else (sp.eye(3), sp.zeros(3, 1))
+        T = tree.T_parent_joint[i]
+        p = p + R * sp.Matrix([number(value) for value in T[:3, 3]])
+        R = R * exact_rotation(T[:3, :3])
+        to_axis = rotation_from_z(tree.axes[i])
+        if tree.kinds[i] == "prismatic":
+            p = p + R * to_axis * sp.Matrix([0, 0, position])
+        else:
+            R = R * to_axis * rotation_about((0, 0, 1), position) * to_axis.T
+        R, p = R.applyfunc(trigonometric_sum), p.applyfunc(trigonometric_sum)
+        frames.append((R, p))
+        com, inertia = sp.Matrix(link.com).applyfunc(number), sp.Matrix(link.inertia).applyfunc(number)
+        bodies.append(Body(number(link.mass), p + R * com, R, inertia))
+    exact = [number(value) for value in gravity]
+    return euler_lagrange(bodies, q, qd, exact, trigonometric_sum, trigonometric_sum)
+
+
+def mass_properties(tree: Tree) -> list[LinkMass]:
+    """The numbers of a tree's links, about their centres of mass."""
+    links = []
+    for row in tree.inertias:
+        m, hx, hy, hz, xx, yy, zz, xy, xz, yz = (number(value) for value in row)
+        com = sp.Matrix([hx, hy, hz]) / m if m else sp.zeros(3, 1)
+        about_origin = sp.Matrix([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        inertia = about_origin - m * (com.dot(com) * sp.eye(3) - com * com.T)
+        links.append(LinkMass(m, list(com), inertia.tolist()))
+    return links
+
+
+def mass_symbols(tree: Tree) -> list[LinkMass]:
+    """Symbols for a tree's links: of link k `mk`, `xk, yk, zk` (centre of mass), `Ixxk, ..., Iyzk`."""
+    links = []
+    for k in range(1, tree.n + 1):
+        m, x, y, z = (sp.Symbol(f"{letter}{k}", real=True) for letter in "mxyz")
+        xx, yy, zz, xy, xz, yz = (
+            sp.Symbol(f"I{pair}{k}", real=True) for pair in ("xx", "yy", "zz", "xy", "xz", "yz")
+        )
+        links.append(LinkMass(m, (x, y, z), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    return links
+
+
+def exact_rotation(R: np.ndarray) -> Any:
+    """The rotation (3, 3) of fractions, orthogonal without rounding, that is `R` to round-off."""
+    return _turned(quaternion_from_matrix(R))
+
+
+def rotation_from_z(axis: np.ndarray) -> Any:
+    """A rotation (3, 3) of fractions that turns z into the unit vector `axis`, to round-off."""
+    x, y, z = axis
+    return _turned(np.array([1 + z, -y, x, 0]) if z > -0.5 else np.array([-y, 1 - z, 0, x]))
+
+
+def _turned(quaternion: np.ndarray) -> Any:
+    """The rotation matrix of a quaternion of any length.
+
+    Source: Norrlöf 1999, eq. (2.15), divided by the square of the norm.
+    """
+    ratios = quaternion / np.max(np.abs(quaternion))
+    whole = np.round(ratios)  # right angles are meant where they are met but for rounding
+    s, x, y, z = (number(v) for v in np.where(np.abs(ratios - whole) < 1e-15, whole, ratios))
+    K = sp.Matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return sp.eye(3) + (2 * s * K + 2 * K * K) / (s * s + x * x + y * y + z * z)

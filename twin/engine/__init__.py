@@ -1,0 +1,1 @@
+"""PyBullet as ground truth: the one room that imports it."""

@@ -1,0 +1,165 @@
+"""The robot as PyBullet's multibody: made of the numbers of the `Robot` itself, not of a file.
+
+PyBullet reads most URDFs nearly right, and each file in its own way.  Here it reads none: it is handed poses,
+masses, principal axes and moments as doubles, so that it simulates the robot that it is given, whatever was
+done to it since it was loaded, and no number is parsed twice.  What of its own it adds is taken away in
+`twin/engine/settings.py`; what the links look like is in `twin/loading/link_shapes.py`.
+
+Nothing collides: the robot is alone in its world, and its links pass through each other as in the model.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from twin.errors import RobotError
+from twin.loading.link_shapes import Shape, link_shapes
+from twin.multibody.moved_mass import require_moved_mass
+from twin.multibody.tree import body_of_parameters
+from twin.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from trimesh import Trimesh
+
+MOST_JOINTS = 121
+"""PyBullet keeps 128 coordinates, 7 of them the base's: beyond, its states are wrong without a word."""
+
+MOST_COLOURS = 16
+"""That PyBullet takes for one link."""
+
+
+ROUNDING = 1e-15
+"""Products of inertia so small, relative to the moments about the joint, are what rounding left of zero."""
+
+
+class InertialFrame(NamedTuple):
+    """A link's mass in [kg], its centre of mass (3,) in [m], and its principal axes.
+
+    They are the columns of `axes` (3, 3); `moments` (3,) are about them, in [kg m^2].
+    """
+
+    mass: float
+    com: np.ndarray
+    axes: np.ndarray
+    moments: np.ndarray
+
+
+def create(client: Any, robot: Robot) -> tuple[int, list[int]]:
+    """Put the robot, payload included, into a world; its base is fixed.
+
+    Args:
+        client: PyBullet's.
+        robot: what is simulated; gravity is the world's affair.
+
+    Returns:
+        PyBullet's number of the body, and its index of every joint of the robot's tree.
+
+    Raises:
+        RobotError: the masses of its links are not known or cannot be, a joint moves none, there are more
+            joints than PyBullet takes, or a shape of its file cannot be drawn.
+    """
+    inertias, tree = robot.inertias, robot.tree
+    _require_joints(robot)
+    frames = [
+        _inertial_frame(f"link {link!r} of robot {robot.name!r}", row)
+        for link, row in zip(tree.links, inertias, strict=True)
+    ]
+    kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
+    # A joint that moves nothing has no acceleration, not even where a closed loop holds it.
+    require_moved_mass(f"robot {robot.name!r} cannot be simulated", tree)
+    with tempfile.TemporaryDirectory() as folder:
+        looks = _looks(client, link_shapes(robot), tree.n, Path(folder))
+        body = client.createMultiBody(
+            baseMass=0,  # which fixes it
+            baseCollisionShapeIndex=-1,
+            baseVisualShapeIndex=looks[0],
+            linkMasses=[frame.mass for frame in frames],
+            linkCollisionShapeIndices=[-1] * tree.n,
+            linkVisualShapeIndices=looks[1:],
+            linkPositions=tree.T_parent_joint[:, :3, 3].tolist(),
+            linkOrientations=Rotation.from_matrix(tree.T_parent_joint[:, :3, :3]).as_quat().tolist(),
+            linkInertialFramePositions=[frame.com.tolist() for frame in frames],
+            linkInertialFrameOrientations=[_quaternion(frame.axes) for frame in frames],
+            linkParentIndices=[parent + 1 for parent in tree.parents],  # 0 is the base
+            linkJointTypes=[kinds[kind] for kind in tree.kinds],
+            linkJointAxis=tree.axes.tolist(),
+        )
+    # PyBullet counts a branched tree in an order of its own; it names joints after ours, from 1.
+    names = [client.getJointInfo(body, index)[1] for index in range(tree.n)]
+    joints = [names.index(b"joint%d" % (i + 1)) for i in range(tree.n)]
+    for joint, frame in zip(joints, frames, strict=True):
+        # It would make the moments up from collision shapes.
+        client.changeDynamics(body, joint, localInertiaDiagonal=frame.moments.tolist())
+    return body, joints
+
+
+def _require_joints(robot: Robot) -> None:
+    """Raise `RobotError` where there are too many joints, or the motors turn other joints than q."""
+    tree, driven = robot.tree, list(robot.driven)
+    if tree.n > MOST_JOINTS:
+        raise RobotError(
+            f"robot {robot.name!r} has {tree.n} moving joints, PyBullet simulates at most {MOST_JOINTS}"
+        )
+    if not (np.array_equal(robot.G[driven], np.eye(robot.n)) and not np.any(robot.g0[driven])):
+        raise RobotError(
+            f"robot {robot.name!r} cannot be simulated: its q are not the angles that its motors turn"
+        )
+
+
+def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
+    """The principal axes of (10,) inertial parameters; PyBullet takes tensors in no other form."""
+    mass, com, tensor = body_of_parameters(row)
+    if not (0 <= mass < np.inf and np.all(np.isfinite(row))):
+        raise RobotError(f"{where} has a mass of {mass:g} kg or a mass property that is not finite")
+    if mass == 0 and np.any(row[1:4] != 0):
+        raise RobotError(f"{where} has a first moment and no mass; give it a mass above 0 kg")
+    between = np.abs(tensor - np.diag(np.diag(tensor)))
+    if np.max(between) <= ROUNDING * np.max(np.abs(row[4:])):
+        return InertialFrame(mass, com, np.eye(3), np.diag(tensor))  # whose rotation adds no rounding
+    moments, axes = np.linalg.eigh(tensor)
+    return InertialFrame(mass, com, axes * np.sign(np.linalg.det(axes)), moments)
+
+
+def _quaternion(R: np.ndarray) -> list[float]:
+    """Scalar last, as PyBullet and scipy have it."""
+    return Rotation.from_matrix(R).as_quat().tolist()
+
+
+def _looks(client: Any, shapes: list[Shape], n: int, folder: Path) -> list[int]:
+    """PyBullet's numbers of what the base and the n links look like, -1 for nothing.
+
+    The shapes of a link that have one colour become one mesh, the largest surface first.
+    """
+    import trimesh
+
+    numbers = []
+    for link in range(-1, n):
+        coloured: dict[tuple[float, ...], list[Trimesh]] = {}
+        for shape in (shape for shape in shapes if shape.link == link):
+            room = len(coloured) < MOST_COLOURS or shape.color in coloured
+            coloured.setdefault(shape.color if room else next(iter(coloured)), []).append(shape.mesh)
+        meshes: list[tuple[tuple[float, ...], Any]] = [
+            (color, trimesh.util.concatenate(parts)) for color, parts in coloured.items()
+        ]
+        meshes.sort(key=lambda mesh: -mesh[1].area)
+        files = [str(folder / f"{link}_{k}.stl") for k in range(len(meshes))]
+        for file, (_, mesh) in zip(files, meshes, strict=True):
+            mesh.export(file)  # binary: numbers in text would be read in the locale of the process
+        numbers.append(
+            client.createVisualShapeArray(
+                shapeTypes=[client.GEOM_MESH] * len(files),
+                fileNames=files,
+                meshScales=[[1.0, 1.0, 1.0]] * len(files),
+                visualFramePositions=[[0.0, 0.0, 0.0]] * len(files),
+                visualFrameOrientations=[[0.0, 0.0, 0.0, 1.0]] * len(files),
+                rgbaColors=[list(color) for color, _ in meshes],
+            )
+            if files
+            else -1
+        )
+    return numbers

@@ -1,0 +1,294 @@
+"""PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
+
+This is the one module that imports PyBullet.  Its defaults are for games: they are plausible, fast, and off
+by anything from 1e-8 to a factor.  Each setting below that looks odd removes one of them, and has a test in
+`tests/test_engine.py` that fails without it.  What a URDF must look like is `twin/engine_urdf.py`'s part,
+what PyBullet adds to it `twin/engine/settings.py`'s, closed loops `twin/robot/loops.py`'s.
+
+The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.engine import body, loops, view
+from twin.engine.pace import Pace
+from twin.engine.quiet import silence
+from twin.engine.settings import remove_hidden_physics
+from twin.engine.state import checked_out, finite_list, inertial_frame, link_pose, state_reader
+from twin.engine.window import Window
+from twin.errors import Closed, TwinError
+from twin.kinematics.forward import tool_pose as checked_tool
+from twin.robot.evaluation import joint_vector
+from twin.robot.limits import check_folding
+from twin.robot.robot import Robot
+
+with silence():  # it announces its build on the console
+    import pybullet
+    from pybullet_utils.bullet_client import BulletClient
+
+
+class _Client(BulletClient):
+    """A physics server of its own: calls through it cannot reach another's world."""
+
+    _client = -1  # which its destructor asks for, after a failed connection too
+
+
+_CLOSED: Any = Closed("the simulation is closed already")
+
+
+class Simulation(AbstractContextManager):
+    """One robot in a world of its own.
+
+    Joint vectors are in the order of `robot.joint_names`, frames are the base's.  The mounting is in the
+    direction of gravity; the base is never turned.  Joint limits do not stop the motion: a stop that the
+    model does not have would hide what the controller did.  Closed loops are held by constraints; how far
+    they came open is in `loop_gap`, the largest distance after the last step, in [m].
+
+    Args:
+        robot: what is simulated, with its payload and gravity.
+        time_step: of the integration, in [s].
+        gui: open a window.
+        real_time: hold the simulation back to the pace of the clock; by default where there is a window.
+
+    Raises:
+        RobotError: PyBullet cannot load the robot.
+        TwinError: there is no display for the window, or a window is open already.
+        ValueError: a time step that is not positive.
+    """
+
+    def __init__(
+        self, robot: Robot, *, time_step: float = 1e-3, gui: bool = False, real_time: bool | None = None
+    ) -> None:
+        if not (time_step > 0 and np.isfinite(time_step)):
+            raise ValueError(f"expected a time step above 0 s, got {time_step}")
+        self.robot = robot
+        self.time_step = float(time_step)
+        self.loop_gap = 0.0
+        self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
+        self._window = Window() if gui else None
+        self._pace = Pace(self.time_step) if (gui if real_time is None else real_time) else None
+        self._client = self._connected()
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connected(self) -> Any:
+        """A physics server, headless or behind a window."""
+        try:
+            # If it cannot open its window it ends the process, and says why on standard error.
+            with silence(errors=False):
+                return _Client(pybullet.GUI if self._window else pybullet.DIRECT)
+        except pybullet.error as error:
+            if self._window:
+                self._window.close()
+                raise TwinError("one window is open already, and PyBullet allows one a process") from error
+            raise TwinError(f"PyBullet does not start: {error}") from error
+
+    def _build(self) -> None:
+        """Load the robot and take away everything that the model does not have."""
+        client = self._client
+        if self._window:
+            client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 0)  # until all is in place
+        # A file is otherwise cached under its path, for the life of the process.
+        client.setPhysicsEngineParameter(enableFileCaching=0)
+        try:
+            with silence():
+                self._body, self._joints = body.create(client, self.robot)
+        except pybullet.error as error:
+            raise TwinError(f"PyBullet does not take robot {self.robot.name!r} ({error})") from error
+        self._motors = [self._joints[i] for i in self.robot.driven]
+        self._by_index = np.argsort(self._joints)
+        self._flange_link = self._joints[self.robot.tree.flange_joint]
+        remove_hidden_physics(client, self._body, self._joints)
+        # Turning gravity mounts the robot: PyBullet's Jacobian is wrong for a turned base.
+        client.setGravity(*self.robot.gravity.tolist())
+        client.setTimeStep(self.time_step)
+        frame = partial(inertial_frame, client, self._body)
+        loops.close(client, self._body, self.robot, self._joints, frame)
+        self._T_link_inertial = frame(self._flange_link)
+        self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
+        # Looking a function up in the client costs as much as a joint; these are called every step.
+        mode = pybullet.TORQUE_CONTROL
+        self._apply = partial(client.setJointMotorControlArray, self._body, self._motors, mode)
+        self._advance = client.stepSimulation
+        self._read = partial(client.getJointStates, self._body)
+        self._unpack = state_reader(self.robot.n)
+        if self._window:
+            view.furnish_window(client, self._body)
+            client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
+        """Put the robot somewhere.
+
+        Args:
+            q: (n,) joint positions, in [rad].
+            qd: (n,) joint velocities, in [rad/s]; at rest by default.
+
+        Raises:
+            LimitError: the position folds a closed loop.
+        """
+        robot = self.robot
+        q = joint_vector(robot, "q", q)
+        qd = np.zeros_like(q) if qd is None else joint_vector(robot, "qd", qd)
+        check_folding(robot, q)
+        states = zip(self._joints, robot.tree_positions(q).tolist(), (robot.G @ qd).tolist(), strict=True)
+        with self._explained():
+            for joint, position, velocity in states:
+                self._client.resetJointState(self._body, joint, position, velocity)
+        self.loop_gap = 0.0
+        if self._pace is not None:
+            self._pace.restart()
+
+    def state(self, out: np.ndarray | None = None) -> np.ndarray:
+        """Joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
+
+        Args:
+            out: (2, n) filled and returned, if given: of float64, in one piece, writable.
+        """
+        if out is None:
+            out = np.empty((2, self.robot.n))
+        elif out is not self._known_out:
+            self._known_out = checked_out(out, self.robot.n)
+        try:
+            self._unpack(self._read(self._motors), out)
+        except pybullet.error as error:
+            raise self._failure(error) from None
+        return out
+
+    def step(
+        self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
+    ) -> None:
+        """Advance by one time step.
+
+        Args:
+            tau: (n,) joint torques, held for this step and gone after it, in [N m].
+            wrench: (6,) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m], for this step.
+            T_flange_tool: (4, 4) pose of the tool on the flange.
+
+        Raises:
+            LoopError: a closed loop came open.
+            LimitError: a closed loop folds.
+            ValueError: an argument of the wrong shape, or not finite; no step is made.
+        """
+        if self._window is not None and self._window.lost:
+            raise self._failure()
+        # Looked at first: what was applied for a step that is not made would act in the next one.
+        push = None if wrench is None else self._checked_push(wrench, T_flange_tool)
+        try:
+            self._apply(forces=finite_list(self.robot, tau))
+            if push is not None:
+                self._push(*push)
+            self._advance()
+        except (pybullet.error, TypeError) as error:
+            joint_vector(self.robot, "tau", tau)  # the likely cause
+            raise self._failure(error) from None
+        if self.robot.loops:
+            positions = [state[0] for state in self._read(self._joints)]
+            self.loop_gap = loops.checked_gap(self.robot, np.array(positions))
+        if self._pace is not None:
+            self._pace.wait()
+
+    def _checked_push(
+        self, wrench: ArrayLike, T_flange_tool: ArrayLike | None
+    ) -> tuple[list[float], list[float], list[float]]:
+        """A wrench's force and torque, and the point (3,) that they act at, as PyBullet takes them."""
+        F = np.asarray(wrench, dtype=np.float64)
+        if F.shape != (6,) or not np.all(np.isfinite(F)):
+            raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
+        return F[:3].tolist(), F[3:].tolist(), self.tool_pose(T_flange_tool)[:3, 3].tolist()
+
+    def _push(self, force: list[float], torque: list[float], where: list[float]) -> None:
+        """Act on the flange's link in the next step."""
+        frame = pybullet.WORLD_FRAME
+        self._client.applyExternalForce(self._body, self._flange_link, force, where, frame)
+        self._client.applyExternalTorque(self._body, self._flange_link, torque, frame)
+
+    def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+        """Pose (4, 4) `T_base_tool` as the engine has it."""
+        with self._explained():
+            # Fields 4 and 5, the link's frame, have single precision; 0 and 1, the inertial frame, double.
+            # Without computeForwardKinematics they are those of one step before.
+            link = self._client.getLinkState(self._body, self._flange_link, computeForwardKinematics=1)
+            return link_pose(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
+
+    def jacobian(self, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+        """Geometric Jacobian (6, n) `[v; omega]` of the tool as the engine has it."""
+        q = joint_vector(self.robot, "q", q)
+        p_tool = (self.robot.tree.T_joint_flange @ checked_tool(T_flange_tool))[:3, 3]
+        # PyBullet measures the point from the joint's origin, but along the axes of the inertial frame.
+        point = self._T_link_inertial[:3, :3].T @ p_tool
+        q_tree = self.robot.tree_positions(q)
+        ordered, zeros = q_tree[self._by_index].tolist(), [0.0] * len(q_tree)
+        with self._explained():
+            rows = self._client.calculateJacobian(
+                self._body, self._flange_link, point.tolist(), ordered, zeros, zeros
+            )
+        J_tree = np.empty((6, len(q_tree)))
+        J_tree[:, self._by_index] = np.vstack(rows)
+        return J_tree @ self.robot.G
+
+    def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
+        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.engine.view.matrices`.
+
+        No window is needed.  The base is drawn upright whatever the mounting.
+        """
+        with self._explained():
+            return view.picture(self._client, self._body, width, height, **camera)
+
+    def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
+        """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
+        with self._explained():
+            return view.pixels(self._client, self._body, points, width, height, **camera)
+
+    def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
+        """Mark points (N, 3), base frame, in [m], in the window; nothing where there is none."""
+        path = view.path_points(points)
+        if self._window is not None:
+            with self._explained():
+                view.mark_points(self._client, self._body, path, color)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what PyBullet raises into what it means."""
+        try:
+            yield
+        except pybullet.error as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception | None = None) -> TwinError:
+        """What a failed call of PyBullet means."""
+        if self._window is not None and (self._window.lost or not self._client.isConnected()):
+            return TwinError("the window of the simulation was closed, and with it the simulation ended")
+        return TwinError(f"PyBullet: {error}")
+
+    def close(self) -> None:
+        """End the simulation and close its window; a second time does nothing."""
+        client, self._client = self._client, _CLOSED
+        if client is _CLOSED:
+            return
+        # PyBullet gives the number of a closed world to the next one: nothing may call it any more.
+        self._apply = self._advance = self._read = _CLOSED
+        if self._window is not None and self._window.lost:
+            # Disconnecting, now or when collected, would wait for the drawing thread for ever.
+            client._client = -1
+            return
+        try:
+            with silence():
+                client.disconnect()
+        except pybullet.error:  # closed by the user
+            client._client = -1
+        if self._window is not None:
+            self._window.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

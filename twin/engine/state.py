@@ -1,0 +1,64 @@
+"""Between arrays and what PyBullet says and takes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.robot.evaluation import joint_vector
+from twin.robot.robot import Robot
+from twin.spatial.rotations import pose_matrix
+
+
+def state_reader(n: int) -> Callable[[Sequence[Any], np.ndarray], None]:
+    """A function `(states, out)` that writes what `getJointStates` says of n joints to out (2, n).
+
+    It is written out for n joints, since it runs in every step and `zip(*states)` takes three times as long.
+    """
+    joints = ", ".join(f"(q{i}, qd{i}, _, _)" for i in range(n))
+    values = ", ".join([f"q{i}" for i in range(n)] + [f"qd{i}" for i in range(n)])
+    made: dict[str, Any] = {"pack": struct.Struct(f"{2 * n}d").pack_into}
+    exec(f"def read(states, out):\n    {joints}, = states\n    pack(out, 0, {values})", made)
+    return made["read"]
+
+
+def checked_out(out: np.ndarray, n: int) -> np.ndarray:
+    """The array that `state_reader` writes to.
+
+    Raises:
+        ValueError: it would be written past, or as something else than numbers of float64.
+    """
+    if not (
+        isinstance(out, np.ndarray)
+        and out.shape == (2, n)
+        and out.dtype == np.float64
+        and out.flags.c_contiguous
+        and out.flags.writeable
+    ):
+        told = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out)
+        raise ValueError(f"expected out to be a writable float64 array (2, {n}) in one piece, got {told}")
+    return out
+
+
+def finite_list(robot: Robot, tau: ArrayLike) -> list[float]:
+    """Torques as PyBullet takes them; a `TypeError`, as it raises for others, where they are not finite."""
+    forces = (tau if type(tau) is np.ndarray else joint_vector(robot, "tau", tau)).tolist()
+    if not isfinite(sum(forces)):
+        raise TypeError
+    return forces
+
+
+def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
+    """The pose (4, 4) of a position and a quaternion as PyBullet has it, scalar last."""
+    x, y, z, w = quaternion
+    return pose_matrix([*position, w, x, y, z])
+
+
+def inertial_frame(client: Any, body: int, link: int) -> np.ndarray:
+    """The pose (4, 4) of a link's inertial frame in its joint's frame."""
+    return link_pose(*client.getDynamicsInfo(body, link)[3:5])

@@ -1,0 +1,1 @@
+"""Poses, Jacobians, inverse kinematics, statics."""

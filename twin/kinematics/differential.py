@@ -1,0 +1,221 @@
+"""Jacobians of the tool's coordinates, and the joint motions that make a motion of the tool.
+
+The analytic Jacobian is the derivative of the coordinates of the tool's pose
+(`twin.kinematics.pose_coordinates`), `xd = J_A qd`, as the geometric one gives the twist, `V = J qd`.  The
+two have the same position rows, and `J = T_A(x) J_A`.  Where Euler angles are singular J_A does not exist
+although the arm is free to move; the twist has no such places, hence `"twist"`, the default of the inverse
+functions.
+"""
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.arrays import Floats
+from twin.kinematics.forward import jacobian, jacobian_dot, pose_jacobian
+from twin.kinematics.pose_coordinates import (
+    SIZES,
+    Coordinates,
+    coordinate_rates,
+    require_coordinates,
+    tool_coordinates,
+)
+from twin.robot.evaluation import joint_vectors
+from twin.robot.robot import Robot
+from twin.spatial.euler_angles import euler_rate_inverse, euler_rate_matrix_dot
+from twin.spatial.linear_maps import full_rank_inverse, solution_in_range
+from twin.spatial.rotations import float_array, quaternion_rate
+
+Rates: TypeAlias = Literal["twist", "zyx", "zyz", "quaternion"]
+
+
+def analytic_jacobian(
+    robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None, coordinates: Coordinates = "zyx"
+) -> Floats:
+    """Return the Jacobian of the coordinates, `xd = J_A qd`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        coordinates: "zyx", "zyz" or "quaternion".
+
+    Returns:
+        (..., 6, n) or, with a quaternion, (..., 7, n), in [m] and [1].
+
+    Raises:
+        SingularityError: Euler angles at their singularity.
+
+    Source: Ljubljana lab manual, eq. (3.30)-(3.38); Aliaga 2019, eq. (2.13)-(2.15).
+    """
+    require_coordinates(coordinates)
+    if coordinates == "quaternion":
+        return pose_jacobian(robot, q, T_flange_tool)
+    x = tool_coordinates(robot, q, T_flange_tool, coordinates)
+    J = jacobian(robot, q, T_flange_tool)
+    rows = euler_rate_inverse(x[..., 3:], coordinates) @ J[..., 3:, :]
+    return np.concatenate([J[..., :3, :], rows], axis=-2)
+
+
+def analytic_jacobian_dot(
+    robot: Robot,
+    q: ArrayLike,
+    qd: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    coordinates: Coordinates = "zyx",
+) -> Floats:
+    """Return the time derivative of `analytic_jacobian`, so that `xdd = J_A qdd + J_A_dot qd`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        qd: (..., n) joint velocities, in [rad/s].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        coordinates: "zyx", "zyz" or "quaternion".
+
+    Returns:
+        (..., 6, n) or (..., 7, n), in [m/s] and [1/s].
+
+    Raises:
+        SingularityError: Euler angles at their singularity.
+
+    Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
+    """
+    q, qd = joint_vectors(robot, q=q, qd=qd)
+    x = tool_coordinates(robot, q, T_flange_tool, coordinates)
+    J, J_dot = jacobian(robot, q, T_flange_tool), jacobian_dot(robot, q, qd, T_flange_tool)
+    V = np.einsum("...ij,...j->...i", J, qd)
+    # The columns of J and J_dot are twists and twist rates, but with the rates of x of the whole motion.
+    rates = coordinate_rates(x, V, coordinates)[..., 3:]
+    if coordinates == "quaternion":
+        omegas, omega_rates = (np.swapaxes(A[..., 3:, :], -1, -2) for A in (J, J_dot))  # (..., n, 3)
+        columns = quaternion_rate(x[..., None, 3:], omega_rates) + quaternion_rate(
+            rates[..., None, :], omegas
+        )
+        rows = np.swapaxes(columns, -1, -2)
+    else:
+        inverse = euler_rate_inverse(x[..., 3:], coordinates)
+        T_dot = euler_rate_matrix_dot(x[..., 3:], rates, coordinates)
+        rows = inverse @ (J_dot[..., 3:, :] - T_dot @ inverse @ J[..., 3:, :])
+    return np.concatenate([np.broadcast_to(J_dot[..., :3, :], (*rows.shape[:-2], 3, robot.n)), rows], axis=-2)
+
+
+def analytic_jacobian_inverse(
+    robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None, coordinates: Coordinates = "zyx"
+) -> Floats:
+    """Return the inverse of `analytic_jacobian`, or its pseudo-inverse where it is not square.
+
+    Of fewer joints than coordinates it is `(J_A^T J_A)^-1 J_A^T`, least squares *in these coordinates*: of a
+    motion that the arm cannot make, the nearest depends on how the orientation is described.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        coordinates: "zyx", "zyz" or "quaternion".
+
+    Returns:
+        (..., n, 6) or (..., n, 7), right to 1e-16 times the square of the condition number.
+
+    Raises:
+        SingularityError: J_A lacks rank, or Euler angles are at their singularity.
+
+    Source: Ljubljana lab manual, eq. (3.40), and its ijacZYXeul; Aliaga 2019, eq. (2.17), which no 7x6 matrix
+    allows.
+    """
+    J_A = analytic_jacobian(robot, q, T_flange_tool, coordinates)
+    return full_rank_inverse(J_A, "the analytic Jacobian")
+
+
+def inverse_velocity(
+    robot: Robot,
+    q: ArrayLike,
+    rates: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    *,
+    coordinates: Rates = "twist",
+    least_squares: bool = False,
+) -> Floats:
+    """Return the joint velocities of a motion of the tool, `J qd = rates`.
+
+    They exist where the rates lie in the range of J, also in a singular configuration and for arms with fewer
+    than six joints.  Where several do, those of least norm are returned.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        rates: (..., 6) twist `[v; omega]`, base frame, or the rates of coordinates, (..., 7) of a quaternion.
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        coordinates: what the rates are of, "twist", "zyx", "zyz" or "quaternion".
+        least_squares: where the arm cannot move so, take what comes nearest in these coordinates.
+
+    Returns:
+        (..., n), in [rad/s].
+
+    Raises:
+        SingularityError: the arm cannot move so, by more than 1e-10 of the rates; what is missing is named.
+
+    Source: Norrlöf 1999, eq. (2.66), (2.68) and the rank test below it; Aliaga 2019, eq. (2.18).
+    """
+    J, rates = _jacobian(robot, q, T_flange_tool, coordinates), _wanted(rates, "rates", coordinates)
+    return solution_in_range(J, rates, "the velocity of the tool", least_squares=least_squares)
+
+
+def inverse_acceleration(
+    robot: Robot,
+    q: ArrayLike,
+    qd: ArrayLike,
+    accelerations: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    *,
+    coordinates: Rates = "twist",
+    least_squares: bool = False,
+) -> Floats:
+    """Return the joint accelerations of a motion of the tool, `J qdd = accelerations - Jd qd`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        qd: (..., n) joint velocities, in [rad/s].
+        accelerations: (..., 6) time derivative of the twist, or second derivatives of coordinates, (..., 7)
+            of a quaternion.
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        coordinates: what the accelerations are of, "twist", "zyx", "zyz" or "quaternion".
+        least_squares: where the arm cannot accelerate so, take what comes nearest in these coordinates.
+
+    Returns:
+        (..., n), in [rad/s^2], of least norm where several fit.
+
+    Raises:
+        SingularityError: the arm cannot accelerate so; what is missing is named.
+
+    Source: Norrlöf 1999, eq. (2.67), (2.69); Aliaga 2019, eq. (2.19), which prints a plus before Jd qd.
+    """
+    q, qd = joint_vectors(robot, q=q, qd=qd)
+    J = _jacobian(robot, q, T_flange_tool, coordinates)
+    wanted = _wanted(accelerations, "accelerations", coordinates)
+    if coordinates == "twist":
+        J_dot = jacobian_dot(robot, q, qd, T_flange_tool)
+    else:
+        J_dot = analytic_jacobian_dot(robot, q, qd, T_flange_tool, coordinates)
+    of_speed = np.einsum("...ij,...j->...i", J_dot, qd)
+    size = np.linalg.norm(wanted, axis=-1) + np.linalg.norm(of_speed, axis=-1)
+    what = "the acceleration of the tool"
+    return solution_in_range(J, wanted - of_speed, what, size=size, least_squares=least_squares)
+
+
+def _jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None, coordinates: Rates) -> Floats:
+    """Return the Jacobian that gives the rates."""
+    require_coordinates(coordinates, "twist")
+    if coordinates == "twist":
+        return jacobian(robot, q, T_flange_tool)
+    return analytic_jacobian(robot, q, T_flange_tool, coordinates)
+
+
+def _wanted(values: ArrayLike, name: str, coordinates: Rates) -> Floats:
+    """Return rates or accelerations as a finite array of the right last dimension."""
+    array = float_array(values, name, (SIZES.get(coordinates, 6),))
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"expected finite {name}, got {array[~np.isfinite(array)][0]}")
+    return array

@@ -1,0 +1,177 @@
+"""Where the tool is and how it moves: forward kinematics and Jacobians.
+
+Every function takes one sample `(n,)` or a batch `(..., n)` of joint angles in [rad], and the tool's pose on
+the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy import empty, ndarray
+from numpy.typing import ArrayLike
+
+from twin.arrays import real_array
+from twin.errors import RobotError
+from twin.robot.evaluation import evaluate, joint_vectors
+from twin.robot.robot import DH, Robot
+from twin.robot.single_sample import FLANGE, UNFIT
+from twin.spatial.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
+
+
+def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+    """Pose of the tool in the base frame.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 4, 4) `T_base_tool`, lengths in [m].
+
+    Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
+    """
+    if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
+        compute, flange = robot.one.tool_pose
+        T = empty((4, 4))
+        try:
+            if compute(q, flange, T):
+                return T
+        except UNFIT:
+            pass
+    (q,) = joint_vectors(robot, q=q)
+    return evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))
+
+
+def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+    """Geometric Jacobian of the tool: `[v; omega] = J qd`, in the base frame.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 6, n), linear rows first, in [m] and [1].
+
+    Source: Norrlöf 1999, eq. (2.51)-(2.65).
+    """
+    if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
+        compute, flange = robot.one.jacobian
+        J = empty((6, q.size))
+        try:
+            if compute(q, flange, J):
+                return J
+        except UNFIT:
+            pass
+    (q,) = joint_vectors(robot, q=q)
+    return evaluate(robot.kernels.jacobian_batch, (q,), (tool_pose(T_flange_tool),), (6, robot.n))
+
+
+def jacobian_dot(
+    robot: Robot, q: ArrayLike, qd: ArrayLike, T_flange_tool: ArrayLike | None = None
+) -> np.ndarray:
+    """Time derivative of `jacobian` along the motion, so that `[vd; omegad] = J qdd + Jd qd`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        qd: (..., n) joint velocities, in [rad/s].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 6, n), in [m/s] and [1/s].
+
+    Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
+    """
+    if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1 and T_flange_tool is None:
+        compute, flange = robot.one.jacobian_rate
+        J_dot = empty((6, q.size))
+        try:
+            if compute(q, qd, flange, J_dot):
+                return J_dot
+        except UNFIT:
+            pass
+    q, qd = joint_vectors(robot, q=q, qd=qd)
+    return evaluate(robot.kernels.jacobian_rate_batch, (q, qd), (tool_pose(T_flange_tool),), (6, robot.n))
+
+
+def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+    """Jacobian of the pose vector `[x y z a b c d]`: its rates are this matrix times `qd`.
+
+    The rows of the quaternion (scalar first, `a >= 0`) follow from its rate equation
+    `quat_dot = 1/2 (0, omega) * quat`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., 7, n), in [m] and [1].
+
+    Source: Aliaga 2019, eq. (2.13)-(2.15), (3.3).
+    """
+    J = jacobian(robot, q, T_flange_tool)
+    quat = quaternion_from_matrix(forward_kinematics(robot, q, T_flange_tool)[..., :3, :3])
+    omega = np.moveaxis(J[..., 3:, :], -1, -2)  # (..., n, 3)
+    rates = quaternion_rate(quat[..., None, :], omega)
+    return np.concatenate([J[..., :3, :], np.moveaxis(rates, -1, -2)], axis=-2)
+
+
+def dh_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
+    """Denavit-Hartenberg angles of joint angles: `theta = S q + theta0`.
+
+    Where the joints are not coupled, S is the identity; the parallelogram of an IRB 1400 is in its S.  The
+    angle of a prismatic joint is constant.
+
+    Args:
+        robot: one with a DH table.
+        q: (..., n) joint angles as the pendant shows them, in [rad].
+
+    Returns:
+        (..., n) in [rad].
+
+    Raises:
+        RobotError: the robot has no DH table.
+
+    Source: Norrlöf 1999, eq. (2.25); his `abb2dh`.
+    """
+    (q,) = joint_vectors(robot, q=q)
+    return q @ robot.S.T + _dh(robot).theta0
+
+
+def joint_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
+    """Joint angles of Denavit-Hartenberg angles, the inverse of `dh_angles`; his `dh2abb`.
+
+    Args:
+        robot: one with a DH table.
+        theta: (..., n) DH angles, in [rad].
+
+    Returns:
+        (..., n) joint angles as the pendant shows them, in [rad].
+
+    Raises:
+        RobotError: the robot has no DH table, or a prismatic joint, whose position is in no angle.
+    """
+    (theta,) = joint_vectors(robot, theta=theta)
+    if "prismatic" in robot.joint_kinds:
+        joint = robot.joint_names[robot.joint_kinds.index("prismatic")]
+        raise RobotError(f"joint {joint!r} of robot {robot.name!r} is prismatic: it has no DH angle")
+    return np.linalg.solve(robot.S, (theta - _dh(robot).theta0)[..., None])[..., 0]
+
+
+def _dh(robot: Robot) -> DH:
+    if robot.dh is None:
+        raise RobotError(f"robot {robot.name!r} has no DH table; only a robot.toml or a dh.toml can give one")
+    return robot.dh
+
+
+def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:
+    """The checked pose (4, 4) of a tool on the flange; the flange itself for `None`."""
+    if T_flange_tool is None:
+        return FLANGE
+    T = np.array(real_array(T_flange_tool, "T_flange_tool"))
+    if T.shape != (4, 4):
+        raise ValueError(f"expected T_flange_tool of shape (4, 4), got {T.shape}")
+    return rigid_poses(T, "T_flange_tool")

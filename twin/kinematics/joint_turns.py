@@ -1,0 +1,120 @@
+"""From Denavit-Hartenberg angles to joint angles: which of the angles modulo 2 pi, compiled.
+
+For many at once: what is done to all solutions of a block of poses is done joint by joint.
+"""
+
+import math
+
+import numpy as np
+
+from twin.jit import compiled
+
+LIMIT_TOLERANCE = 1e-12
+"""An angle beyond its limit by no more than this, in [rad], is rounding and is put onto the limit."""
+
+TURN = 2.0 * math.pi
+PER_TURN = 1.0 / TURN  # their product is 1 exactly, so that -pi, too, is rounded to a whole number of turns
+
+
+@compiled
+def joint_angles_of(theta, theta0, inverse_S, q_near, q_min, q_max, out):
+    """Fill in the representatives modulo 2 pi of the joint angles: within the limits, nearest to q_near.
+
+    Args:
+        theta: (6, N) DH angles, in [rad].
+        theta0: (6,) DH angles at q = 0, in [rad].
+        inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0, whole numbers.
+        q_near: (6, N) joint angles to stay close to, in [rad].
+        q_min: (6,) lower joint limits in [rad], minus infinity for none.
+        q_max: (6,) upper joint limits in [rad], infinity for none.
+        out: (6, N) joint angles in [rad], the result; NaN where no representative is within the limits.
+    """
+    for joint in range(6):
+        angles = out[joint]
+        angles[:] = 0.0
+        for axis in range(6):
+            if inverse_S[joint, axis] != 0.0:
+                _add(inverse_S[joint, axis], theta[axis], theta0[axis], angles)
+        _representatives(angles, q_near[joint], q_min[joint], q_max[joint])
+
+
+@compiled
+def _add(factor, theta, theta0, sums):
+    """Add factor * (theta - theta0) to sums, both (N,)."""
+    for i in range(len(sums)):
+        sums[i] += factor * (theta[i] - theta0)
+
+
+@compiled
+def _representatives(angles, near, lower, upper):
+    """Turn angles (N,) by full turns in place: into [lower, upper], nearest to near (N,); NaN for none."""
+    for i in range(len(angles)):
+        q = principal(angles[i])
+        least = np.ceil((lower - LIMIT_TOLERANCE - q) * PER_TURN)
+        most = np.floor((upper + LIMIT_TOLERANCE - q) * PER_TURN)
+        turns = np.rint((near[i] - q) * PER_TURN)
+        turns = turns if turns > least else least
+        turns = turns if turns < most else most
+        q = q + turns * TURN if least <= most else math.nan
+        q = lower if q < lower else q
+        angles[i] = upper if q > upper else q
+
+
+@compiled
+def principal(angle):
+    """Return the representative of an angle modulo 2 pi that lies in (-pi, pi]."""
+    return angle - TURN * np.ceil((angle - math.pi) * PER_TURN)
+
+
+@compiled
+def choose_nearest(q, q_near, nearest):
+    """Fill in, for each sample, the solution with the least sum of squared joint differences.
+
+    Args:
+        q: (N, 8, 6) solutions in [rad], NaN rows for none.
+        q_near: (N, 6) joint angles to stay close to, in [rad].
+        nearest: (N, 6) the result, NaN where all rows are.
+    """
+    for sample in range(len(q)):
+        nearest[sample] = np.nan
+        least = np.inf
+        for row in range(8):
+            distance = 0.0
+            for joint in range(6):
+                difference = q[sample, row, joint] - q_near[sample, joint]
+                distance += difference * difference
+            if distance < least:
+                least = distance
+                nearest[sample] = q[sample, row]
+
+
+@compiled
+def take_solutions(q, folding, solutions):
+    """Copy the columns of q to solutions: NaN where any of one is, or if a passive joint is out of range.
+
+    Args:
+        q: (6, 8 N) joint angles, in [rad]; column `8 * pose + row`.
+        folding: (p, 9) of each passive joint its row of G, its angle at q = 0 and its range, in [rad].
+        solutions: (N, 8, 6) joint angles in [rad], the result.
+    """
+    void = np.zeros(q.shape[1])  # added to a column: 0 or NaN, where a choice of ways could not be foreseen
+    for joint in range(6):
+        _add(0.0, q[joint], 0.0, void)
+    for passive in range(len(folding)):
+        angles = np.full(q.shape[1], folding[passive, 6])
+        for joint in range(6):
+            _add(folding[passive, joint], q[joint], 0.0, angles)
+        _void_beyond(angles, folding[passive, 7], folding[passive, 8], void)
+    for pose in range(len(solutions)):
+        for row in range(8):
+            column = 8 * pose + row
+            for joint in range(6):
+                solutions[pose, row, joint] = q[joint, column] + void[column]
+
+
+@compiled
+def _void_beyond(angles, lower, upper, void):
+    """Add NaN to void (N,) where angles (N,) are not within their range, and 0 elsewhere."""
+    for i in range(len(angles)):
+        beyond = max(lower - angles[i], angles[i] - upper)
+        void[i] += 0.0 if beyond <= LIMIT_TOLERANCE else math.nan

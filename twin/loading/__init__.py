@@ -1,0 +1,1 @@
+"""From files to robots: URDFs, DH tables, shapes, and what is suspicious in them."""

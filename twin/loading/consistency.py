@@ -1,0 +1,173 @@
+"""Whether a `robot.toml`, the URDF beside it and the closed loops of both tell of one robot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from twin.errors import LimitError, RobotError
+from twin.multibody import recursions
+from twin.robot import loops
+from twin.robot.limits import check_position
+
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
+
+SAME = 1e-9
+"""How far apart, relatively, a limit may be in the two files."""
+
+CLOSED = 1e-9
+"""How far apart, in [m], the two points of a closed loop may be where the robot moves."""
+
+HELD = 1e-6
+"""What a passive joint must open its loops by at least when the driven ones stand still, in [m/rad]."""
+
+FLAT = 1e-6
+"""A loop at the end of a passive range is this far from flat at least, relative to the zero pose."""
+
+AGREE = 1e-9
+"""How far apart the two files may have the pose of the flange, in [m] and [1]."""
+
+BUILD = "write the URDF anew with python -m urdf.build"
+
+
+def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
+    """Check a robot against the file that it was loaded from.
+
+    Args:
+        path: of its `robot.toml`, for the message.
+        robot: as it was loaded.
+        facts: the contents of the file.
+
+    Raises:
+        RobotError: the file contradicts itself or the URDF beside it.
+    """
+    _check_limits(path, robot, facts)
+    _check_closed_loops(path, robot)
+    _check_passive_joints(path, robot)
+    _check_folds(path, robot)
+    _check_poses(path, robot)
+    _check_flange(path, robot)
+
+
+def _check_limits(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
+    """Raise `RobotError` where the URDF has a limit that the facts do not have."""
+    for where, told, found, unit in _limits(robot, facts):
+        if not abs(found - told) <= SAME * abs(told):
+            raise RobotError(
+                f"{path}: {where} is {told:g} {unit}, in {robot.name}.urdf {found:g} {unit}; {BUILD}"
+            )
+
+
+def _limits(robot: Robot, facts: dict[str, Any]) -> Iterator[tuple[str, float, float, str]]:
+    """Every limit of the facts: where it is told, its value, that of the URDF, and their unit."""
+    joints = facts["joints"]
+    for key, values, unit in (
+        ("q_min_deg", np.rad2deg(robot.q_min), "degrees"),
+        ("q_max_deg", np.rad2deg(robot.q_max), "degrees"),
+        ("qd_max_deg_s", np.rad2deg(robot.qd_max), "degrees/s"),
+        ("effort", robot.tau_max, "N m"),
+    ):
+        for name, told, found in zip(joints["names"], joints[key], values.tolist(), strict=True):
+            yield f"{key} of {name}", told, found, unit
+    ends = np.rad2deg([robot.passive_min, robot.passive_max]).T.tolist()
+    for joint, range_deg in zip(robot.passive, ends, strict=True):
+        name = robot.tree.names[joint]
+        for told, found in zip(facts["joint"][name]["range_deg"], range_deg, strict=True):
+            yield f"joint.{name}.range_deg", told, found, "degrees"
+
+
+def _somewhere(robot: Robot) -> np.ndarray:
+    """Positions (n,), in [rad], in no special place."""
+    return np.deg2rad(np.round(20 * np.sin(1.0 + np.arange(robot.n))))
+
+
+def _check_closed_loops(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where a loop, closed at the zero pose, opens when the robot moves."""
+    q = _somewhere(robot)
+    for loop, gap in zip(robot.loops, loops.gaps(robot, robot.tree_positions(q)), strict=True):
+        distance = float(np.linalg.norm(gap))
+        if not distance < CLOSED:
+            first, second = (robot.tree.links[joint] for joint in loop.joints)
+            raise RobotError(
+                f"{path}: loop {loop.name!r} does not stay closed: at q = {np.rad2deg(q).round().tolist()} "
+                f"degrees {first} and {second} are {distance:.3g} m apart where they meet at the zero pose, "
+                f"expected less than {CLOSED:g} m; a row q of a passive joint, or {robot.name}.urdf, is wrong"
+            )
+
+
+def _check_passive_joints(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where a passive joint can move though all loops are closed and no motor turns.
+
+    Its row q binds it in the model alone: in the engine, as in the workshop, only a loop can.
+    """
+    if not robot.passive:
+        return
+    rates = loops.gap_rates(robot, robot.tree_positions(_somewhere(robot)))[:, list(robot.passive)]
+    _, lengths, motions = np.linalg.svd(rates)
+    free = np.flatnonzero(~(np.append(lengths, np.zeros(len(motions) - len(lengths))) >= HELD))
+    if len(free):
+        moving = np.abs(motions[free]).max(axis=0) > 1e-3
+        names = [robot.tree.names[joint] for joint, moves in zip(robot.passive, moving, strict=True) if moves]
+        raise RobotError(
+            f"{path}: no motor turns {' and '.join(names)} and no closed loop holds "
+            f"{'it' if len(names) == 1 else 'them'}: expected a table [loop.<name>] that does"
+        )
+
+
+def _check_folds(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where loops fold flat on the way from the zero pose to the end of a passive range.
+
+    There the rates of their gaps turn singular, and the determinant that they make with those of the zero
+    pose changes its sign.
+    """
+    if not robot.passive:
+        return
+    passive = list(robot.passive)
+    at_zero = loops.gap_rates(robot, robot.g0)[:, passive]
+    for joint, *ends in zip(passive, robot.passive_min, robot.passive_max, strict=True):
+        row = robot.G[joint]
+        for end in ends if row.any() else ():  # a joint that never moves has no way
+            q = row * (end - robot.g0[joint]) / (row @ row)  # the shortest way there
+            rates = loops.gap_rates(robot, robot.tree_positions(q))[:, passive]
+            if not np.linalg.det(at_zero.T @ rates) > FLAT * np.linalg.det(at_zero.T @ at_zero):
+                names = " and ".join(loop.name for loop in robot.loops)
+                raise RobotError(
+                    f"{path}: {names} folds flat before {robot.tree.names[joint]} is at "
+                    f"{np.rad2deg(end):.6g} degrees, which its range_deg allows: expected a range that ends "
+                    "well before the fold"
+                )
+
+
+def _check_poses(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where a named pose is beyond a limit, or the tour names none."""
+    for name, q in robot.poses.items():
+        try:
+            check_position(robot, q)
+        except LimitError as error:
+            raise RobotError(f"{path}: pose {name!r}: {error}") from error
+    for name in robot.tour:
+        if name not in robot.poses:
+            raise RobotError(f"{path}: tour names the pose {name!r}, known are {', '.join(robot.poses)}")
+
+
+def _check_flange(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` where the DH table, coupling included, has the flange elsewhere than the URDF."""
+    from twin.robot.dh_frames import dh_poses  # not light
+
+    dh = robot.dh
+    assert dh is not None
+    q = np.linspace(0.1, 0.6, robot.n)  # in no special position
+    T_dh = dh_poses(dh, robot.S @ q + dh.theta0)[-1]
+    at = recursions.placements(robot.tree, robot.tree_positions(q).tolist(), math)
+    R, p = recursions.tool_frame(robot.tree, recursions.world_frames(robot.tree, at), np.eye(4).tolist())
+    apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))
+    if not apart < AGREE:
+        raise RobotError(
+            f"{path}: its DH table and {robot.name}.urdf differ by {apart:.3g} in the pose of the flange; "
+            f"if the table and its coupling are right, {BUILD}"
+        )

@@ -1,0 +1,197 @@
+"""What the links of a robot look like: the `<visual>` shapes of its URDF, or sticks where there is none.
+
+A shape has no part in the motion.  It is read here, in this process and into triangles, since PyBullet ends
+the process over some broken mesh files and draws nothing for others.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from twin.errors import RobotError
+from twin.loading.urdf_document import read_document, words_as_numbers
+from twin.loading.urdf_reader import parsed, placed_links
+from twin.multibody.tree import Tree
+from twin.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from trimesh import Trimesh
+
+PLAIN = (1.0, 1.0, 1.0, 1.0)
+SIDES = 64
+"""Of a cylinder, so many that it looks round."""
+
+SLENDER = 0.04
+"""Thickness of the sticks that stand for the links of a robot without shapes, as a part of the longest."""
+
+LARGEST_MESH = 100_000_000
+"""Bytes: a mesh file beyond that would be read for minutes."""
+
+
+class Shape(NamedTuple):
+    """A shape: the joint that moves its link (-1 for the base), its colour, and its triangles in that link.
+
+    The colour is red, green, blue and opacity, 0 to 1; the triangles are a `trimesh.Trimesh`, in [m].
+    """
+
+    link: int
+    color: tuple[float, ...]
+    mesh: Trimesh
+
+
+def link_shapes(robot: Robot) -> list[Shape]:
+    """The shapes of all links of a robot.
+
+    Raises:
+        RobotError: its file is not there any more, or a shape in it cannot be drawn.
+    """
+    return _sticks(robot.tree) if robot.urdf is None else _of_urdf(robot.urdf, robot.tree)
+
+
+def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
+    """The shapes of a file, on the links of a tree: these are found by the joints that move them."""
+    root = read_document(urdf)
+    links, moving = placed_links(urdf, parsed(urdf, root))
+    elements = {link.get("name"): link for link in root.iterfind("link")}
+    named = [material for material in root.iter("material") if material.find("color") is not None]
+    colors = {material.get("name"): material for material in reversed(named)}
+    joints = [
+        tree.names.index(joint.said.name) if joint.said.name in tree.names else None for joint in moving
+    ]
+    shapes = []
+    for name, index, T_link in links:
+        link = -1 if index < 0 else joints[index]
+        for visual in elements[name].iterfind("visual"):
+            where = f"{urdf}: link {name!r} has a <visual> that cannot be drawn"
+            try:
+                mesh = _mesh(visual, urdf.absolute().parent)
+                if mesh is None or link is None:
+                    continue
+                mesh.apply_transform(T_link @ _origin(visual))
+                shapes.append(Shape(link, _color(visual, colors), mesh))
+            except ValueError as error:
+                raise RobotError(f"{where}: {error}") from error
+    return shapes
+
+
+def _origin(visual: ET.Element) -> np.ndarray:
+    """The pose (4, 4) of a shape in the frame of its own link."""
+    T, origin = np.eye(4), visual.find("origin")
+    T[:3, :3] = Rotation.from_euler("xyz", _numbers(origin, "rpy", 3, np.zeros(3))).as_matrix()
+    T[:3, 3] = _numbers(origin, "xyz", 3, np.zeros(3))
+    return T
+
+
+def _color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[float, ...]:
+    """The colour that a shape's material says or names."""
+    material = visual.find("material")
+    if material is None:
+        return PLAIN
+    said = material.find("color")
+    named = colors.get(material.get("name"))
+    color = said if said is not None else None if named is None else named.find("color")
+    return PLAIN if color is None else tuple(_numbers(color, "rgba", 4).tolist())
+
+
+def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
+    """The triangles of a shape in its own frame; `None` for a kind of geometry that is not known."""
+    import trimesh
+
+    for element in visual.iterfind("geometry/*"):
+        if element.tag == "box":
+            return trimesh.creation.box(_numbers(element, "size", 3))
+        if element.tag == "sphere":
+            return trimesh.creation.icosphere(subdivisions=3, radius=_number(element, "radius"))
+        if element.tag in ("cylinder", "capsule"):
+            make = trimesh.creation.cylinder if element.tag == "cylinder" else trimesh.creation.capsule
+            sides = {"sections": SIDES} if element.tag == "cylinder" else {}
+            return make(radius=_number(element, "radius"), height=_number(element, "length"), **sides)
+        if element.tag == "mesh":
+            vertices, faces = mesh_file(Path(found(element.get("filename", ""), folder)))
+            scale = _numbers(element, "scale", 3, np.ones(3))
+            return trimesh.Trimesh(vertices * scale, faces, process=False)
+    return None
+
+
+@lru_cache(maxsize=64)  # a file often serves twice
+def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The vertices (k, 3) and triangles (m, 3) of a mesh file, unscaled.
+
+    Raises:
+        ValueError: it is missing, too large, or no mesh that can be drawn.
+    """
+    import trimesh
+
+    if not path.is_file():
+        raise ValueError(f"there is no mesh file {path}")
+    if path.stat().st_size > LARGEST_MESH:
+        raise ValueError(f"the mesh file {path} is larger than {LARGEST_MESH // 1_000_000} MB")
+    try:
+        mesh: Any = trimesh.load(str(path), force="mesh", process=False, skip_materials=True)
+        vertices, faces = np.array(mesh.vertices), np.array(mesh.faces)
+    except Exception as error:  # trimesh lets through whatever its readers raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"the mesh file {path} cannot be read ({reason})") from error
+    if not (len(faces) and np.all(np.isfinite(vertices)) and 0 <= faces.min() <= faces.max() < len(vertices)):
+        raise ValueError(f"the mesh file {path} has no triangles, or some without their corners")
+    return vertices, faces
+
+
+def found(filename: str, folder: Path) -> str:
+    """The absolute path of a mesh file, looked for beside the URDF and in the folders above it."""
+    relative = filename.partition("://")[2] or filename
+    for base in (folder, *folder.parents):
+        for tail in (relative, relative.partition("/")[2]):  # with and without the name of a package
+            if tail and (base / tail).is_file():
+                return str(base / tail)
+    return filename
+
+
+def _sticks(tree: Tree) -> list[Shape]:
+    """Cylinders from every joint to what its link carries."""
+    import trimesh
+
+    ends = [(parent, T[:3, 3]) for parent, T in zip(tree.parents, tree.T_parent_joint, strict=True)]
+    ends.append((tree.flange_joint, tree.T_joint_flange[:3, 3]))
+    thick = SLENDER * max(float(np.linalg.norm(end)) for _, end in ends)
+    return [
+        Shape(
+            link,
+            PLAIN,
+            trimesh.creation.cylinder(radius=thick / 2, segment=[np.zeros(3), end], sections=SIDES),
+        )
+        for link, end in ends
+        if np.linalg.norm(end) > thick
+    ]
+
+
+def _number(element: ET.Element, name: str) -> float:
+    value = float(_numbers(element, name, 1)[0])
+    if not value >= 0:
+        raise ValueError(f"<{element.tag} {name}={element.get(name)!r}>, expected at least 0")
+    return value
+
+
+def _numbers(
+    element: ET.Element | None, name: str, count: int, default: np.ndarray | None = None
+) -> np.ndarray:
+    """An attribute as finite numbers (count,), or the default where it is left out.
+
+    Raises:
+        ValueError: it is missing without a default, or is no such numbers.
+    """
+    text = None if element is None else element.get(name)
+    if text is None and default is not None:
+        return default
+    numbers = words_as_numbers(text or "")
+    if len(numbers) != count or not np.all(np.isfinite(numbers)):
+        tag = "" if element is None else element.tag
+        expected = "a finite number" if count == 1 else f"{count} finite numbers"
+        raise ValueError(f"<{tag} {name}={text!r}>, expected {expected}")
+    return np.array(numbers)

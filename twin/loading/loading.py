@@ -1,0 +1,195 @@
+"""Loads robots: by name, from a URDF, from a `robot.toml` with its URDF beside it, from a DH table alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from twin.errors import RobotError, UnknownNameError
+from twin.loading import consistency
+from twin.multibody import recursions
+from twin.multibody.moved_mass import require_moved_mass
+from twin.multibody.tree import Loop, frozen
+from twin.robot.robot import DH, PublishedPose, Rating, Robot
+
+
+def robot_names() -> tuple[str, ...]:
+    """The arms that `load` knows by name: those with a URDF and a `robot.toml`."""
+    return _folders_with("robot.toml")
+
+
+def laboratory_names() -> tuple[str, ...]:
+    """The robots that `load` knows by name too, by a DH table alone: those with a `dh.toml`."""
+    return _folders_with("dh.toml")
+
+
+def _folders_with(file: str) -> tuple[str, ...]:
+    folders = (entry for entry in resources.files("urdf").iterdir() if entry.is_dir())
+    return tuple(sorted(entry.name for entry in folders if entry.joinpath(file).is_file()))
+
+
+def robot_title(name: str) -> str:
+    """What the robot of that name is."""
+    return robot_facts(_home(name))["title"]
+
+
+def load(name_or_path: str | Path) -> Robot:
+    """Load a robot.
+
+    Args:
+        name_or_path: a name from `robot_names()` or `laboratory_names()`; a `.urdf` file; a `robot.toml`,
+            which has its URDF beside it under the name that it gives; or a file whose name ends in `dh.toml`.
+
+    Raises:
+        UnknownNameError: there is no robot of that name.
+        RobotError: the file is missing, malformed, or describes a body that cannot exist.
+    """
+    text = str(name_or_path)
+    path = Path(text)
+    if path.suffix == ".urdf":
+        return _from_urdf(path)
+    if path.suffix == ".toml":
+        return _from_toml(path)
+    known = (*robot_names(), *laboratory_names())
+    if text not in known:
+        raise UnknownNameError(
+            f"unknown robot {text!r}: known are {', '.join(known)}, "
+            "or the path of a .urdf, a robot.toml or a dh.toml"
+        )
+    return _from_toml(_home(text))
+
+
+def _home(name: str) -> Path:
+    """The file of a robot that is known by name."""
+    file = "robot.toml" if name in robot_names() else "dh.toml"
+    return Path(str(resources.files("urdf"))) / name / file
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a TOML file is that of a robot known by its DH table alone."""
+    return path.name.endswith("dh.toml")
+
+
+def robot_facts(path: Path) -> dict[str, Any]:
+    """The contents of a robot.toml or a dh.toml; `RobotError` if there is a fault in them."""
+    from urdf import dh_facts, facts
+    from urdf.schema import FactsError
+
+    try:
+        return (dh_facts if _is_table(path) else facts).read(path)
+    except FactsError as error:
+        raise RobotError(str(error)) from error
+
+
+def _from_urdf(path: Path) -> Robot:
+    from twin.loading.urdf_reader import read_urdf
+
+    name, tree, *limits = read_urdf(path)
+    require_moved_mass(str(path), tree)
+    identity, zeros, none = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n)), frozen(np.zeros(0))
+    driven = tuple(range(tree.n))
+    return Robot(
+        name,
+        path,
+        tree,
+        *limits,
+        S=identity,
+        G=identity,
+        g0=zeros,
+        driven=driven,
+        passive_min=none,
+        passive_max=none,
+        file=path,
+    )
+
+
+def _from_toml(path: Path) -> Robot:
+    facts = robot_facts(path)
+    if _is_table(path):
+        from twin.loading.dh_tables import robot_of_table
+
+        return robot_of_table(path, facts)
+    urdf = path.parent / f"{facts['name']}.urdf"
+    robot = _embedded(path, _from_urdf(urdf), facts)
+    table = facts["dh"]
+    robot = replace(
+        robot,
+        name=facts["name"],
+        S=frozen(table.get("coupling", np.eye(robot.n))),
+        dh=DH(
+            theta0=frozen(np.deg2rad(table["theta0_deg"])),
+            d=frozen(table["d"]),
+            a=frozen(table["a"]),
+            alpha=frozen(np.deg2rad(table["alpha_deg"])),
+        ),
+        loops=tuple(_loop(path, robot, name, loop) for name, loop in facts.get("loop", {}).items()),
+        poses=_mapping((name, frozen(np.deg2rad(pose["q_deg"]))) for name, pose in facts["poses"].items()),
+        published=_mapping(
+            (name, PublishedPose(frozen(pose["flange"]), float(pose["flange_tolerance"])))
+            for name, pose in facts["poses"].items()
+            if "flange" in pose
+        ),
+        tour=tuple(facts["tour"]["poses"]) if "tour" in facts else (),
+        rating=Rating(facts["rating"]["payload"], facts["rating"]["reach"]) if "rating" in facts else None,
+        file=path,
+    )
+    consistency.check(path, robot, facts)
+    return robot
+
+
+def _mapping(items: Any) -> Mapping[str, Any]:
+    return MappingProxyType(dict(items))
+
+
+def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
+    """The robot of the URDF with the pendant's joints as its coordinates: the others follow them."""
+    tree, names = robot.tree, facts["joints"]["names"]
+    rows = {name: joint["q"] for name, joint in facts.get("joint", {}).items() if "q" in joint}
+    for name in (*names, *rows):
+        if name not in tree.names:
+            raise RobotError(
+                f"{path}: {facts['name']}.urdf has no moving joint {name!r}, only {', '.join(tree.names)}"
+            )
+    for name in tree.names:
+        if name not in names and name not in rows:
+            raise RobotError(
+                f"{path}: joint {name!r} of {facts['name']}.urdf is neither in joints.names nor has a table "
+                f"[joint.{name}] with its row q"
+            )
+    driven = tuple(tree.names.index(name) for name in names)
+    passive = [i for i in range(tree.n) if i not in driven]
+    G = np.zeros((tree.n, len(driven)))
+    G[list(driven)] = np.eye(len(driven))
+    for i in passive:
+        G[i] = rows[tree.names[i]]
+    return replace(
+        robot,
+        G=frozen(G),
+        driven=driven,
+        q_min=frozen(robot.q_min[list(driven)]),
+        q_max=frozen(robot.q_max[list(driven)]),
+        qd_max=frozen(robot.qd_max[list(driven)]),
+        tau_max=frozen(robot.tau_max[list(driven)]),
+        passive_min=frozen(robot.q_min[passive]),
+        passive_max=frozen(robot.q_max[passive]),
+    )
+
+
+def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
+    """The loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
+    tree, joints, points = robot.tree, [], []
+    frames = recursions.world_frames(tree, recursions.placements(tree, robot.g0.tolist(), math))
+    for link, point in zip(facts["links"], facts["at"], strict=True):
+        if f"link_{link}" not in tree.links:
+            raise RobotError(f"{path}: loop {name!r} names link {link!r}, which no joint of the URDF moves")
+        joint = tree.links.index(f"link_{link}")
+        joints.append(joint)
+        points.append(np.array(frames.R[joint]).T @ (np.array(point) - np.array(frames.o[joint])))
+    return Loop(name, (joints[0], joints[1]), frozen(points))

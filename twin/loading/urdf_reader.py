@@ -1,0 +1,295 @@
+"""Reads a URDF into a `Tree` and joint limits, and refuses what no simulation could mean.
+
+urchin (the maintained fork of urdfpy) parses; it accepts a negative mass, NaN, or a joint type that nothing
+simulates, and gives a link without `<inertial>` 1 kg, so everything is checked here.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twin.errors import RobotError
+from twin.loading.urdf_document import check_connections, read_document
+from twin.multibody.tree import Tree, frozen, inertial_parameters, possible_moments, transformed_parameters
+
+KEPT = {"link": ("inertial",), "joint": ("parent", "child", "origin", "axis", "limit")}
+MOVING = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+NOISE = 1e-15
+"""Moments of inertia that are nothing, in [kg m^2]: such stand in files for links that are frames."""
+SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
+
+
+class UrdfModel(NamedTuple):
+    """What a URDF says: its name, its tree, and (n,) limits, infinite where absent."""
+
+    name: str
+    tree: Tree
+    q_min: np.ndarray
+    q_max: np.ndarray
+    qd_max: np.ndarray
+    tau_max: np.ndarray
+
+
+class PlacedLink(NamedTuple):
+    """A link of the file: the index of the moving joint that carries it, -1 for none, and its pose there."""
+
+    name: str
+    index: int
+    T: np.ndarray
+
+
+class MovingJoint(NamedTuple):
+    """A joint that moves, as urchin read it: the index of the one that carries it, and its pose there."""
+
+    said: Any
+    parent: int
+    T: np.ndarray
+
+
+def read_urdf(path: Path) -> UrdfModel:
+    """Read and check a URDF.
+
+    Fixed joints are merged, so a link of the tree is all that moves together.  The flange is the link `tool0`
+    where there is one, else the end of the longest chain.  A speed or effort limit of 0 counts as absent.
+
+    Raises:
+        RobotError: the file is missing or malformed, or a joint or link in it cannot exist.
+    """
+    root = read_document(path)
+    document = parsed(path, root)
+    _check_joints(path, root)
+    links, moving = placed_links(path, document)
+    if not moving:
+        raise RobotError(f"{path}: no joint moves; at least one must be revolute, continuous or prismatic")
+    stated = {link.get("name") for link in root.iterfind("link") if link.find("inertial") is not None}
+    moved = {joint.said.child for joint in moving}
+    inertias = np.zeros((len(moving), 10))
+    for link, index, T in links:
+        if link in stated:
+            body = _body(path, document.link_map[link], moved=link in moved)
+            if index >= 0:
+                inertias[index] += transformed_parameters(body, T)
+    # How many joints carry each joint; the base, of index -1, is the last.
+    depths = [0] * (len(moving) + 1)
+    for index, joint in enumerate(moving):
+        depths[index] = depths[joint.parent] + 1
+    _, flange_joint, T_joint_flange = max(links, key=lambda link: (link.name == "tool0", depths[link.index]))
+    joints = [joint.said for joint in moving]
+    limits = np.array([_limits(path, joint) for joint in joints])
+    tree = Tree(
+        names=tuple(joint.name for joint in joints),
+        links=tuple(joint.child for joint in joints),
+        kinds=tuple(MOVING[joint.joint_type] for joint in joints),
+        parents=tuple(joint.parent for joint in moving),
+        T_parent_joint=frozen([joint.T for joint in moving]),
+        axes=frozen([_axis(path, joint) for joint in joints]),
+        inertias=frozen(inertias),
+        flange_joint=flange_joint,
+        T_joint_flange=frozen(T_joint_flange),
+    )
+    return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T))
+
+
+def placed_links(path: Path, document: Any) -> tuple[list[PlacedLink], list[MovingJoint]]:
+    """The links of a document, parents first, and its moving joints: what is fixed together moves as one.
+
+    Raises:
+        RobotError: the origin of a joint is not finite.
+    """
+    joints_of: dict[str, list[Any]] = {}
+    for joint in document.joints:
+        joints_of.setdefault(joint.parent, []).append(joint)
+    links: list[PlacedLink] = []
+    moving: list[MovingJoint] = []
+    waiting: list[tuple[str, Any, int, np.ndarray]] = [(document.base_link.name, None, -1, np.eye(4))]
+    while waiting:  # a loop, for a chain may be longer than Python's calls may be deep
+        link, joint, index, T = waiting.pop()
+        if joint is not None and joint.joint_type != "fixed":
+            moving.append(MovingJoint(joint, index, T))
+            index, T = len(moving) - 1, np.eye(4)
+        links.append(PlacedLink(link, index, T))
+        carried = reversed(joints_of.get(link, []))
+        waiting += [(joint.child, joint, index, T @ _origin(path, joint)) for joint in carried]
+    return links, moving
+
+
+def faults(path: Path) -> list[str]:
+    """What `read_urdf` refuses in single links and joints of a URDF, all of it: a sentence each.
+
+    Raises:
+        RobotError: as `read_urdf`, where the document as a whole is at fault.
+    """
+    root = read_document(path)
+    document = parsed(path, root)
+    _check_joints(path, root)
+    moved = {joint.child for joint in document.joints if joint.joint_type != "fixed"}
+    stated = {link.get("name") for link in root.iterfind("link") if link.find("inertial") is not None}
+    checks: list[Callable[[], object]] = [
+        lambda link=link: _body(path, link, link.name in moved)
+        for link in document.links
+        if link.name in stated
+    ]
+    for joint in document.joints:
+        checks.append(lambda joint=joint: _origin(path, joint))
+        if joint.joint_type != "fixed":
+            checks += [lambda joint=joint: _axis(path, joint), lambda joint=joint: _limits(path, joint)]
+    found = []
+    for check in checks:
+        try:
+            check()
+        except RobotError as error:
+            found.append(str(error).removeprefix(f"{path}: "))
+    return found
+
+
+class _File(io.BytesIO):
+    """Text that urchin takes for a file."""
+
+    name = ""
+
+
+def parsed(path: Path, root: ET.Element) -> Any:
+    """The document as urchin reads it: its links without shapes, which move nothing.
+
+    Raises:
+        RobotError: an element is missing, a name names nothing, a joint is of a kind that is not known, or
+            links hang together otherwise than from one base.
+    """
+    import urchin
+
+    if root.find("link") is None:
+        raise RobotError(f"{path} has no <link>, expected at least a base")
+    for joint in root.iterfind("joint"):
+        if joint.get("type") not in SUPPORTED:
+            raise RobotError(
+                f"{path}: joint {joint.get('name')!r} is of type {joint.get('type')!r}, "
+                f"supported are {', '.join(SUPPORTED)}"
+            )
+    check_connections(path, root)
+    text = _File(ET.tostring(_what_moves(root)))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return urchin.URDF.load(text, lazy_load_meshes=True)
+    except KeyError as error:
+        raise RobotError(f"{path}: an element or attribute {error} is missing or names nothing") from error
+    except Exception as error:  # urchin lets through whatever its parts raise
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise RobotError(f"{path} cannot be read as a URDF: {reason}") from error
+
+
+def _what_moves(root: ET.Element) -> ET.Element:
+    """The document without what says nothing of the motion, and with the limits that may be left out."""
+    kept = ET.Element("robot", root.attrib)
+    for owner in root:
+        if owner.tag in KEPT:
+            copy = ET.SubElement(kept, owner.tag, owner.attrib)
+            copy.extend(deepcopy(element) for element in owner if element.tag in KEPT[owner.tag])
+    for limit in kept.iter("limit"):
+        for name in ("effort", "velocity"):
+            limit.set(name, limit.get(name, "0"))  # which counts as absent
+    return kept
+
+
+def _check_joints(path: Path, root: ET.Element) -> None:
+    """Raise `RobotError` for what urchin passes over: a link with two parents, an axis of length 0."""
+    carried: dict[str, str] = {}
+    for joint in root.iterfind("joint"):
+        name, axis = joint.get("name", ""), joint.find("axis")
+        child = joint.find("child").get("link", "")  # type: ignore[union-attr]  # urchin has asked for it
+        if child in carried:
+            raise RobotError(
+                f"{path}: link {child!r} is the child of joints {carried[child]!r} and {name!r}, expected one"
+            )
+        carried[child] = name
+        if (
+            axis is not None
+            and joint.get("type") != "fixed"
+            and not any(float(x) for x in axis.get("xyz", "1 0 0").split())
+        ):
+            raise RobotError(f"{path}: joint {name!r} has an axis of length 0, expected a direction")
+
+
+def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
+    """The checked inertial parameters (10,) of a URDF link, in its own frame; `moved` by a joint of its own.
+
+    A fixed link without mass is a frame, whatever inertia its file gives it.
+    """
+    mass, tensor, T = link.inertial.mass, link.inertial.inertia, _snapped(link.inertial.origin)
+    where = f"{path}: link {link.name!r}"
+    if not 0 <= mass < np.inf:
+        raise RobotError(f"{where} has mass {mass:g} kg, expected a finite number of at least 0")
+    if not np.all(np.isfinite(tensor)) or not np.all(np.isfinite(T)):
+        raise RobotError(f"{where} has an inertial element that is not finite")
+    moments, axes = np.linalg.eigh(tensor)
+    slack = 1e-6 * abs(moments[2]) + NOISE  # what rounding to six printed digits can do
+    if mass == 0 and not moved:
+        return np.zeros(10)
+    if mass == 0 and np.any(tensor != 0):
+        raise RobotError(f"{where} has inertia but no mass; give it a mass above 0 kg")
+    if not moments[0] >= -slack:
+        raise RobotError(
+            f"{where} has a principal moment of inertia of {moments[0]:g} kg m^2, expected at least 0"
+        )
+    if not moments[2] <= moments[0] + moments[1] + slack:
+        raise RobotError(
+            f"{where} has principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, "
+            "which no body can have: the largest must not exceed the sum of the others"
+        )
+    possible = possible_moments(moments)
+    if not np.array_equal(moments, possible):
+        tensor = axes @ np.diag(possible) @ axes.T
+    return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
+
+
+def _origin(path: Path, joint: Any) -> np.ndarray:
+    """The checked pose of a joint in its parent link's frame."""
+    if not np.all(np.isfinite(joint.origin)):
+        raise RobotError(f"{path}: joint {joint.name!r} has an origin that is not finite")
+    return _snapped(joint.origin)
+
+
+def _axis(path: Path, joint: Any) -> np.ndarray:
+    axis = np.asarray(joint.axis, dtype=float)
+    if not abs(np.linalg.norm(axis) - 1) < 1e-6:
+        raise RobotError(f"{path}: joint {joint.name!r} has axis {axis.tolist()}, expected a direction")
+    return axis
+
+
+def _limits(path: Path, joint: Any) -> tuple[float, float, float, float]:
+    """Position range, speed and effort limit of a joint."""
+    limit = joint.limit
+    low = high = None
+    if limit is not None and joint.joint_type != "continuous":
+        low, high = limit.lower, limit.upper
+    low, high = (-np.inf if low is None else low), (np.inf if high is None else high)
+    if not low <= high:
+        raise RobotError(
+            f"{path}: joint {joint.name!r} has the range {low:g} to {high:g}, expected lower <= upper"
+        )
+    rates = []
+    for what in ("velocity", "effort"):
+        value = getattr(limit, what, 0.0) or 0.0
+        if not value >= 0:
+            raise RobotError(
+                f"{path}: joint {joint.name!r} has the {what} limit {value:g}, expected at least 0"
+            )
+        rates.append(value or np.inf)
+    return low, high, rates[0], rates[1]
+
+
+def _snapped(T: np.ndarray) -> np.ndarray:
+    """A pose whose rotation is taken as a signed permutation where it is one to an ulp (rpy of half pi)."""
+    T = np.array(T, dtype=float)
+    nearest = np.round(T[:3, :3])
+    if np.all(np.abs(T[:3, :3] - nearest) < 1e-15):
+        T[:3, :3] = nearest
+    return T

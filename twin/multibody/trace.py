@@ -1,0 +1,227 @@
+"""Record scalar arithmetic and write it down again as straight-line Python.
+
+The recursions of `twin/multibody/recursions.py` are written once, over anything that adds and multiplies.
+Run on the scalars of this module they leave a trace: every zero and one of a robot's geometry has folded
+away, every expression that occurs twice is there once, and what no result needs is not there at all.
+`written` writes that trace down, for numba to compile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Scalar:
+    """A scalar expression: a constant, an input, or an operation on other scalars."""
+
+    __slots__ = ("args", "label", "op", "trace")
+
+    def __init__(self, trace: Trace, op: str, args: tuple) -> None:
+        self.trace = trace
+        self.op = op
+        self.args = args
+        self.label: str | None = None
+
+    def __add__(self, other: Scalar | float) -> Scalar:
+        return self.trace.add(self, self.trace.scalar(other))
+
+    def __sub__(self, other: Scalar | float) -> Scalar:
+        return self.trace.subtract(self, self.trace.scalar(other))
+
+    def __mul__(self, other: Scalar | float) -> Scalar:
+        return self.trace.multiply(self, self.trace.scalar(other))
+
+    def __radd__(self, other: float) -> Scalar:
+        return self.trace.scalar(other) + self
+
+    def __rsub__(self, other: float) -> Scalar:
+        return self.trace.scalar(other) - self
+
+    def __rmul__(self, other: float) -> Scalar:
+        return self.trace.scalar(other) * self
+
+    def __neg__(self) -> Scalar:
+        return self.trace.negate(self)
+
+    @property
+    def constant(self) -> float | None:
+        """The value of a constant, `None` for anything else."""
+        return self.args[0] if self.op == "const" else None
+
+
+class Trace:
+    """All scalars of one function; equal expressions are one object."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple, Scalar] = {}
+
+    def _node(self, op: str, *args: object) -> Scalar:
+        key = (op, *(id(a) if isinstance(a, Scalar) else repr(a) for a in args))
+        if key not in self._nodes:
+            self._nodes[key] = Scalar(self, op, args)
+        return self._nodes[key]
+
+    def scalar(self, value: Scalar | float) -> Scalar:
+        """The scalar that `value` is, or the constant of that value."""
+        if isinstance(value, Scalar):
+            return value
+        return self._node("const", float(value) + 0.0)  # + 0.0 turns -0.0 into 0.0
+
+    def inputs(self, name: str, count: int) -> list[Scalar]:
+        """The elements `name[0]`, `name[1]`, ... of an array argument."""
+        return [self._node("input", f"{name}[{i}]") for i in range(count)]
+
+    def table(self, name: str, rows: int, columns: int) -> list[list[Scalar]]:
+        """The elements `name[i, j]` of a two-dimensional array argument."""
+        return [[self._node("input", f"{name}[{i}, {j}]") for j in range(columns)] for i in range(rows)]
+
+    def cos(self, x: Scalar) -> Scalar:
+        """The cosine of `x`."""
+        return self._node("cos", x)
+
+    def sin(self, x: Scalar) -> Scalar:
+        """The sine of `x`."""
+        return self._node("sin", x)
+
+    def reciprocal(self, x: Scalar) -> Scalar:
+        """`1 / x` of what should be positive, and not a number where it is not."""
+        return self._node("reciprocal", x)
+
+    def add(self, a: Scalar, b: Scalar) -> Scalar:
+        """`a + b`."""
+        if a.constant == 0:
+            return b
+        if b.constant == 0:
+            return a
+        if a.constant is not None and b.constant is not None:
+            return self.scalar(a.constant + b.constant)
+        if b.op == "-x":
+            return self.subtract(a, b.args[0])
+        if a.op == "-x":
+            return self.subtract(b, a.args[0])
+        return self._nodes.get(("+", id(b), id(a))) or self._node("+", a, b)
+
+    def subtract(self, a: Scalar, b: Scalar) -> Scalar:
+        """`a - b`."""
+        if b.constant == 0:
+            return a
+        if a.constant == 0:
+            return self.negate(b)
+        if a.constant is not None and b.constant is not None:
+            return self.scalar(a.constant - b.constant)
+        if a is b:
+            return self.scalar(0.0)
+        if b.op == "-x":
+            return self.add(a, b.args[0])
+        return self._node("-", a, b)
+
+    def multiply(self, a: Scalar, b: Scalar) -> Scalar:
+        """`a b`."""
+        if a.op == "-x":
+            return self.negate(self.multiply(a.args[0], b))
+        if b.op == "-x":
+            return self.negate(self.multiply(a, b.args[0]))
+        if b.constant is not None:
+            a, b = b, a
+        if a.constant is not None:
+            if b.constant is not None:
+                return self.scalar(a.constant * b.constant)
+            if a.constant == 0:
+                return a
+            if a.constant == 1:
+                return b
+            if a.constant < 0:
+                return self.negate(self.multiply(self.scalar(-a.constant), b))
+        return self._nodes.get(("*", id(b), id(a))) or self._node("*", a, b)
+
+    def negate(self, a: Scalar) -> Scalar:
+        """`-a`."""
+        if a.constant is not None:
+            return self.scalar(-a.constant)
+        if a.op == "-x":
+            return a.args[0]
+        if a.op == "-":
+            return self.subtract(a.args[1], a.args[0])
+        return self._node("-x", a)
+
+
+def name(prefix: str, scalars: Iterable[Scalar | float], suffixes: Sequence[str] = "xyz") -> None:
+    """Give the components of a vector their names in the written source, where they have none yet."""
+    for scalar, suffix in zip(scalars, suffixes, strict=True):
+        if isinstance(scalar, Scalar) and scalar.label is None and scalar.op not in ("const", "input"):
+            scalar.label = f"{prefix}_{suffix}"
+
+
+class Written(NamedTuple):
+    """Python that computes some scalars.
+
+    lines: one assignment per named quantity and per expression that is needed more than once.
+    values: an expression for each of the scalars.
+    inputs: what it reads, in the order of first use.
+    """
+
+    lines: list[str]
+    values: list[str]
+    inputs: list[str]
+
+
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "-x": 2}
+
+
+def written(results: Sequence[Scalar | float]) -> Written:
+    """Write down how `results` are computed."""
+    uses: Counter[Scalar] = Counter()
+    order: list[Scalar] = []
+    pending = [(s, False) for s in reversed(results) if isinstance(s, Scalar)]
+    seen: set[Scalar] = set()
+    while pending:
+        scalar, done = pending.pop()
+        if done:
+            order.append(scalar)
+        elif scalar not in seen:
+            seen.add(scalar)
+            operands = [a for a in scalar.args if isinstance(a, Scalar)]
+            uses.update(operands)
+            pending.append((scalar, True))
+            pending.extend((a, False) for a in reversed(operands))
+
+    text: dict[Scalar, tuple[str, int]] = {}
+    taken: set[str] = set()
+    lines = []
+    for scalar in order:
+        expression = _expression(scalar, text)
+        if scalar.op in ("const", "input"):
+            text[scalar] = expression
+            if scalar.op == "input" and uses[scalar] > 1:
+                target = scalar.args[0].replace("[", "_").replace(", ", "_").rstrip("]")
+                lines.append(f"{target} = {scalar.args[0]}")
+                text[scalar] = (target, 3)
+        elif scalar.op != "-x" and (scalar.label or uses[scalar] > 1):
+            target = scalar.label if scalar.label and scalar.label not in taken else f"t{len(lines)}"
+            taken.add(target)
+            lines.append(f"{target} = {expression[0]}")
+            text[scalar] = (target, 3)
+        else:
+            text[scalar] = expression
+    values = [text[r][0] if isinstance(r, Scalar) else repr(float(r)) for r in results]
+    return Written(lines, values, [scalar.args[0] for scalar in order if scalar.op == "input"])
+
+
+def _expression(scalar: Scalar, text: dict[Scalar, tuple[str, int]]) -> tuple[str, int]:
+    """The source of one operation on operands already written, and how tightly it binds (3: an atom)."""
+    if scalar.op == "const":
+        return (repr(scalar.args[0]), 3 if scalar.args[0] >= 0 else 1)
+    if scalar.op == "input":
+        return (scalar.args[0], 3)
+    if scalar.op in ("cos", "sin", "reciprocal"):
+        return (f"{scalar.op}({text[scalar.args[0]][0]})", 3)
+    level = _PRECEDENCE[scalar.op]
+    if scalar.op == "-x":
+        inner, binds = text[scalar.args[0]]
+        return (f"-{inner}" if binds >= 2 else f"-({inner})", 1)
+    (left, left_binds), (right, right_binds) = text[scalar.args[0]], text[scalar.args[1]]
+    left = left if left_binds >= level else f"({left})"
+    right = right if right_binds > level else f"({right})"
+    return (f"{left} {scalar.op} {right}" if level == 1 else f"{left} * {right}", level)

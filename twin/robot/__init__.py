@@ -1,0 +1,1 @@
+"""The robot as every computation sees it: tree, limits, couplings, loops; calls of its kernels."""

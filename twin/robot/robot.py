@@ -1,0 +1,225 @@
+"""A robot as every computation sees it: its tree, limits, mounting, payload, and published geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from twin.arrays import real_array
+from twin.errors import RobotError, UnknownNameError
+from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
+
+if TYPE_CHECKING:
+    from twin.robot.single_sample import OneSample
+
+GRAVITY = 9.81  # m/s^2, as in all the sources
+MOUNTINGS = {
+    "floor": (0.0, 0.0, -GRAVITY),
+    "wall": (-GRAVITY, 0.0, 0.0),  # base plate on a wall, x axis of the base pointing up
+    "inverted": (0.0, 0.0, GRAVITY),
+}
+
+
+class DH(NamedTuple):
+    """Standard Denavit-Hartenberg rows `Rz(theta) Tz(d) Tx(a) Rx(alpha)`: (n,) arrays, in [rad, m, m, rad].
+
+    The angle of a row is `theta = S q + theta0`; where a joint is prismatic, its row of S is 0, and `d + q`
+    takes the place of d.
+    """
+
+    theta0: np.ndarray
+    d: np.ndarray
+    a: np.ndarray
+    alpha: np.ndarray
+
+
+class Rating(NamedTuple):
+    """What the data sheet promises: `payload` in [kg], `reach` of the wrist centre in [m]."""
+
+    payload: float
+    reach: float
+
+
+class PublishedPose(NamedTuple):
+    """A published pose of the flange, (7,) `[x y z a b c d]`, and what its printed digits leave open."""
+
+    flange: np.ndarray
+    tolerance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Payload(Portable):
+    """A body fixed to the flange, in the flange's frame (z out of the flange).
+
+    Attributes:
+        mass: in [kg].
+        com: (3,) centre of mass, in [m].
+        inertia: (3, 3) tensor about the centre of mass, in [kg m^2]; a point mass by default.
+    """
+
+    mass: float
+    com: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0)
+    inertia: Sequence[Sequence[float]] | np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        com = frozen(real_array(self.com, "the payload's com"))
+        inertia = frozen(real_array(self.inertia, "the payload's inertia"))
+        if not 0 <= self.mass < np.inf:
+            raise ValueError(f"expected a payload mass of at least 0 kg, got {self.mass}")
+        if com.shape != (3,) or not np.all(np.isfinite(com)):
+            raise ValueError(f"expected a payload centre of mass of 3 finite numbers, got {com.tolist()}")
+        largest = np.max(np.abs(inertia), initial=0.0)
+        if inertia.shape != (3, 3) or not np.all(np.abs(inertia - inertia.T) <= 1e-12 * largest):
+            raise ValueError("expected a payload inertia of shape (3, 3), symmetric and finite")
+        inertia = frozen((inertia + inertia.T) / 2)
+        if self.mass == 0 and largest > 0:
+            raise ValueError("expected no inertia of a payload without mass; give it a mass above 0 kg")
+        moments = np.linalg.eigvalsh(inertia)
+        slack = 1e-9 * abs(moments[2])
+        if not moments[0] >= -slack or not moments[2] <= moments[0] + moments[1] + slack:
+            raise ValueError(f"no body has the principal moments of inertia {moments.tolist()} kg m^2")
+        object.__setattr__(self, "com", com)
+        object.__setattr__(self, "inertia", inertia)
+
+
+@dataclass(frozen=True, eq=False)
+class Robot(Portable):
+    """One robot; immutable, so that a controller's model and the plant can differ without surprises.
+
+    Attributes:
+        name: its name in `urdf/`, or the URDF's.
+        urdf: its URDF, `None` for a robot known by its DH table alone.
+        tree: the moving joints of the URDF, payload included.
+        q_min, q_max: (n,) joint range, in [rad] (of a prismatic joint in [m], and so on).
+        qd_max: (n,) speed limits, in [rad/s].
+        tau_max: (n,) torque limits of the drives, in [N m].
+        S: (n, n) coupling of the DH angles, `theta = S q + dh.theta0`.
+        G, g0: (n_tree, n) and (n_tree,) embedding `q_tree = G q + g0`.
+        driven: the tree joints that the motors turn, one a joint of the pendant; the others are passive.
+        passive_min, passive_max: (n_tree - n,) range of the passive joints, in [rad]: limits between joints.
+        loops: the closed loops, which hold wherever the embedding does.
+        gravity: (3,) acceleration of gravity in the base frame, in [m/s^2]; turning it mounts the robot.
+        dh: the published Denavit-Hartenberg table, `None` for a robot known by its URDF alone.
+        poses: named joint positions, (n,) each, in [rad].
+        published: the published flange pose of some of them.
+        tour: the named poses that the tool visits in the scenario `pose_path`.
+        rating: payload and reach of the data sheet, `None` where unknown.
+        payload: what the flange carries.
+        bare: the tree without the payload, `None` where there is none.
+        file: what it was loaded from (a URDF, a `robot.toml`, a `dh.toml`), `None` if made in a program.
+        has_inertia: whether the masses of its links are known; without them it has no dynamics.
+    """
+
+    name: str
+    urdf: Path | None
+    tree: Tree
+    q_min: np.ndarray
+    q_max: np.ndarray
+    qd_max: np.ndarray
+    tau_max: np.ndarray
+    S: np.ndarray
+    G: np.ndarray
+    g0: np.ndarray
+    driven: tuple[int, ...]
+    passive_min: np.ndarray
+    passive_max: np.ndarray
+    loops: tuple[Loop, ...] = ()
+    gravity: np.ndarray = field(default_factory=lambda: frozen(MOUNTINGS["floor"]))
+    dh: DH | None = None
+    poses: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
+    published: Mapping[str, PublishedPose] = field(default_factory=lambda: MappingProxyType({}))
+    tour: tuple[str, ...] = ()
+    rating: Rating | None = None
+    payload: Payload | None = None
+    bare: Tree | None = None
+    file: Path | None = None
+    has_inertia: bool = True
+
+    def __repr__(self) -> str:
+        load = "" if self.payload is None else f", with {self.payload.mass:g} kg"
+        return f"<Robot {self.name}: {', '.join(self.joint_names)}{load}>"
+
+    @property
+    def n(self) -> int:
+        """Number of joints that the pendant shows."""
+        return self.G.shape[1]
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of those joints."""
+        return tuple(self.tree.names[i] for i in self.driven)
+
+    @property
+    def joint_kinds(self) -> tuple[str, ...]:
+        """`"revolute"` or `"prismatic"`, one for each of those joints."""
+        return tuple(self.tree.kinds[i] for i in self.driven)
+
+    @property
+    def inertias(self) -> np.ndarray:
+        """The inertial parameters (n_tree, 10) of the links, payload included, of a robot that has them."""
+        if not self.has_inertia:
+            self.require_inertia()
+        return self.tree.inertias
+
+    def require_inertia(self) -> None:
+        """Raise `RobotError` where the masses of the links are not known: then there are no dynamics."""
+        if not self.has_inertia:
+            raise RobotError(
+                f"robot {self.name!r} has no dynamics: its DH table is known, its links' masses are not"
+            )
+
+    @cached_property
+    def passive(self) -> tuple[int, ...]:
+        """The tree joints that no motor turns."""
+        return tuple(i for i in range(self.tree.n) if i not in self.driven)
+
+    def tree_positions(self, q: np.ndarray) -> np.ndarray:
+        """Positions (..., n_tree) of all joints of the tree, in [rad], from `q` (..., n)."""
+        return q @ self.G.T + self.g0
+
+    def passive_angles(self, q: np.ndarray) -> np.ndarray:
+        """Positions (..., n_tree - n) of the passive joints, in [rad], from `q` (..., n)."""
+        passive = list(self.passive)
+        return q @ self.G[passive].T + self.g0[passive]
+
+    @cached_property
+    def kernels(self) -> Any:
+        """The compiled functions of this geometry; see `twin.multibody.kernels.kernels_for`."""
+        from twin.multibody.kernels import kernels_for
+
+        return kernels_for(self.tree, self.G, self.g0, self.loops)
+
+    @cached_property
+    def one(self) -> OneSample:
+        """Those functions for one sample, with the checks that a public function must make."""
+        from twin.robot.single_sample import OneSample
+
+        return OneSample(self)
+
+    def with_payload(self, payload: Payload | None) -> Robot:
+        """The same robot with that payload, or with none, in place of what it carries."""
+        bare = self.tree if self.bare is None else self.bare
+        if payload is None:
+            return replace(self, tree=bare, payload=None, bare=None)
+        body = inertial_parameters(payload.mass, np.asarray(payload.com), np.asarray(payload.inertia))
+        loaded = bare.with_body(bare.flange_joint, transformed_parameters(body, bare.T_joint_flange))
+        return replace(self, tree=loaded, payload=payload, bare=bare)
+
+    def with_gravity(self, gravity: Sequence[float] | np.ndarray) -> Robot:
+        """The same robot under the acceleration of gravity `gravity`: (3,), base frame, in [m/s^2]."""
+        vector = frozen(gravity)
+        if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+            raise ValueError(f"expected a gravity vector of 3 finite numbers, got {vector.tolist()}")
+        return replace(self, gravity=vector)
+
+    def mounted(self, where: str) -> Robot:
+        """The same robot mounted on the `"floor"`, on a `"wall"` (base x axis up) or `"inverted"`."""
+        if where not in MOUNTINGS:
+            raise UnknownNameError(f"unknown mounting {where!r}: known are {', '.join(MOUNTINGS)}")
+        return self.with_gravity(MOUNTINGS[where])

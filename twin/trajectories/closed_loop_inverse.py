@@ -1,0 +1,275 @@
+"""Closed-loop inverse kinematics: joint angles that follow a tool path by feedback, without solving for them.
+
+With x the coordinates of the wanted pose and `x_hat = k(q_hat)` those of the pose that the joint angles give,
+the joints move at
+
+    q_hat_dot = J_A(q_hat)^-1 (xd + K e),    e = x - x_hat          Ljubljana lab manual, (3.43), (3.45)
+
+so that `e_dot + K e = 0` (3.46): with K positive definite any error dies away as `exp(-K t) e(0)`, that of a
+wrong start as well as the drift of the integration.  This holds exactly for Euler angles and six joints or
+more, away from singularities.  The error of a quaternion is at right angles to it and turns as it does:
+with one gain for all its length dies away so, but for higher orders of it.  An arm of fewer joints does
+what comes nearest, and what it cannot do stays in the error.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import expm
+
+from twin.arrays import Floats, float_array, real_array
+from twin.errors import SingularityError, UnreachableError
+from twin.kinematics.differential import analytic_jacobian, analytic_jacobian_dot
+from twin.kinematics.pose_coordinates import (
+    SIZES,
+    Coordinates,
+    coordinate_accelerations,
+    coordinate_rates,
+    coordinates_from_pose,
+    require_coordinates,
+    tool_coordinates,
+)
+from twin.robot.evaluation import joint_vector
+from twin.robot.robot import Robot
+from twin.spatial.linear_maps import full_rank_inverse, pseudo_inverse_dot
+from twin.trajectories.sampling import Samples, sample_times
+from twin.trajectories.tool_paths import ToolMotion, ToolPath
+
+Integration: TypeAlias = Literal["euler", "runge-kutta"]
+
+ORDERS = {"euler": 1, "runge-kutta": 4}
+
+LARGEST_STEP = 0.5
+"""In [rad] and [m]: a Jacobian says little of where a step as long as that leads, and the path is lost."""
+
+
+class TrackedPath(NamedTuple):
+    """Joint angles that followed a tool path, at N instants.
+
+    samples: t, q, qd, qdd; qd is the law's and qdd its derivative, so q differs from their integral by the
+        errors of the integration.
+    error: (N, 6) or, with a quaternion, (N, 7) `x - x_hat`, in [m] and [rad] or [1], angles modulo 2 pi.
+    """
+
+    samples: Samples
+    error: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FeedbackLaw:
+    """The law (3.45) for one robot, tool and gain; every method takes one instant or a batch.
+
+    Attributes:
+        robot: the robot, of any number of joints.
+        gain: K, a number, its diagonal or the matrix, for the 6 or 7 coordinates, in [1/s].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        coordinates: in which the error is taken: "zyx", "zyz" or "quaternion".
+
+    Raises:
+        ValueError: unknown coordinates, or a gain that is not positive definite.
+    """
+
+    robot: Robot
+    gain: ArrayLike
+    T_flange_tool: ArrayLike | None = None
+    coordinates: Coordinates = "zyx"
+
+    def __post_init__(self) -> None:
+        require_coordinates(self.coordinates)
+        object.__setattr__(self, "gain", gain_matrix(self.gain, SIZES[self.coordinates]))
+
+    def error(self, q_hat: ArrayLike, T_base_tool: ArrayLike) -> Floats:
+        """Return the error e (..., 6) or (..., 7) of joint angles (..., n) from wanted poses (..., 4, 4)."""
+        x_hat = tool_coordinates(self.robot, q_hat, self.T_flange_tool, self.coordinates)
+        return coordinate_error(coordinates_from_pose(T_base_tool, self.coordinates), x_hat, self.coordinates)
+
+    def speeds(self, q_hat: ArrayLike, motion: ToolMotion) -> Floats:
+        """Return the joint speeds (..., n) of the law, in [rad/s].
+
+        Args:
+            q_hat: (..., n) joint angles, in [rad].
+            motion: the wanted motion of the tool.
+
+        Raises:
+            SingularityError: the analytic Jacobian lacks rank, or the Euler angles of a pose are singular.
+        """
+        J_A = analytic_jacobian(self.robot, q_hat, self.T_flange_tool, self.coordinates)
+        return _times(full_rank_inverse(J_A, "the analytic Jacobian"), self._wanted(q_hat, motion))
+
+    def accelerations(self, q_hat: ArrayLike, qd: ArrayLike, motion: ToolMotion) -> Floats:
+        """Return the time derivative (..., n) of `speeds`, in [rad/s^2], of joints moving at qd (..., n)."""
+        robot, tool, coordinates = self.robot, self.T_flange_tool, self.coordinates
+        J_A = analytic_jacobian(robot, q_hat, tool, coordinates)
+        J_A_dot = analytic_jacobian_dot(robot, q_hat, qd, tool, coordinates)
+        inverse = full_rank_inverse(J_A, "the analytic Jacobian")
+        x, _ = self._coordinates(q_hat, motion)
+        error_rate = coordinate_rates(x, motion.twist, coordinates) - _times(J_A, np.asarray(qd))
+        wanted_rate = coordinate_accelerations(x, motion.twist, motion.twist_rate, coordinates)
+        wanted_rate = wanted_rate + _times(np.asarray(self.gain), error_rate)
+        law_rate = _times(pseudo_inverse_dot(J_A, inverse, J_A_dot), self._wanted(q_hat, motion))
+        return _times(inverse, wanted_rate) + law_rate
+
+    def _wanted(self, q_hat: ArrayLike, motion: ToolMotion) -> Floats:
+        """Return `xd + K e`."""
+        x, x_hat = self._coordinates(q_hat, motion)
+        error = coordinate_error(x, x_hat, self.coordinates)
+        return coordinate_rates(x, motion.twist, self.coordinates) + _times(np.asarray(self.gain), error)
+
+    def _coordinates(self, q_hat: ArrayLike, motion: ToolMotion) -> tuple[Floats, Floats]:
+        """Return the wanted coordinates, a quaternion on the side of the other one, and those that are."""
+        x_hat = tool_coordinates(self.robot, q_hat, self.T_flange_tool, self.coordinates)
+        x = coordinates_from_pose(motion.T_base_tool, self.coordinates)
+        return _on_the_side_of(x_hat, x, self.coordinates), x_hat
+
+
+def coordinate_error(x: ArrayLike, x_hat: ArrayLike, coordinates: Coordinates) -> Floats:
+    """Return `x - x_hat`, angles modulo 2 pi within [-pi, pi], quaternions on the same side.
+
+    Args:
+        x: (..., 6) or (..., 7) wanted coordinates.
+        x_hat: those of the pose that there is, with the sign of the quaternion that counts.
+        coordinates: "zyx", "zyz" or "quaternion".
+    """
+    require_coordinates(coordinates)
+    x, x_hat = (float_array(v, name, (SIZES[coordinates],)) for v, name in ((x, "x"), (x_hat, "x_hat")))
+    error = _on_the_side_of(x_hat, x, coordinates) - x_hat
+    if coordinates != "quaternion":
+        error[..., 3:] -= 2.0 * np.pi * np.rint(error[..., 3:] / (2.0 * np.pi))
+    return error
+
+
+def error_decay(error: ArrayLike, gain: ArrayLike, t: ArrayLike) -> Floats:
+    """Return what the law leaves of an error after some time, `exp(-K t) e`.
+
+    Args:
+        error: (m,) at time 0.
+        gain: K, a number, (m,) of its diagonal, or (m, m), in [1/s].
+        t: (...,) times, in [s].
+
+    Returns:
+        (..., m).
+
+    Source: Ljubljana lab manual, eq. (3.46).
+    """
+    error, t = real_array(error, "error"), real_array(t, "t")
+    K = gain_matrix(gain, error.shape[-1])
+    return expm(-K * t[..., None, None]) @ error
+
+
+def gain_matrix(gain: ArrayLike, size: int) -> Floats:
+    """Return the gain K (size, size), in [1/s], from a number, its diagonal, or itself.
+
+    Raises:
+        ValueError: another shape, or not positive definite, without which the error would not die away.
+    """
+    given = real_array(gain, "gain")
+    if given.shape not in ((), (size,), (size, size)):
+        raise ValueError(f"expected a gain of shape (), ({size},) or ({size}, {size}), got {given.shape}")
+    K = given if given.ndim == 2 else np.diag(np.broadcast_to(given, size))
+    if not (np.all(np.isfinite(K)) and np.min(np.linalg.eigvalsh((K + K.T) / 2.0)) > 0.0):
+        raise ValueError("expected a gain that is positive definite, in 1/s")
+    return K
+
+
+def track(
+    law: FeedbackLaw,
+    tool_path: ToolPath,
+    q_start: ArrayLike,
+    period: float,
+    *,
+    integration: Integration = "euler",
+) -> TrackedPath:
+    """Return the joint angles that follow a tool path by closed-loop inverse kinematics.
+
+    Joint limits are not looked at: pass the samples to `twin.robot.limits.check_limits`.
+
+    Args:
+        law: robot, tool, gain and coordinates.
+        tool_path: pose, twist and twist rate of the tool over time.
+        q_start: (n,) joint angles to start with, in [rad]; they need not meet the path.
+        period: step of the integration and of the samples, in [s].
+        integration: "euler", (3.41) of the manual, whose drift the feedback holds at the order of the period;
+            or "runge-kutta", of fourth order, which shows the error dynamics themselves.
+
+    Raises:
+        SingularityError: at some time the analytic Jacobian lacks rank, or the angles are singular.
+        UnreachableError: the path leaves the arm's reach, or comes so near a singularity that it is lost.
+        ValueError: a gain so high that in steps of this period the error would grow.
+
+    Source: Ljubljana lab manual, eq. (3.39)-(3.46), and its Figure 3.4.
+    """
+    if integration not in ORDERS:
+        raise ValueError(f"unknown integration {integration!r}: known are {', '.join(map(repr, ORDERS))}")
+    t = sample_times(tool_path.duration, period)
+    _require_decay(np.asarray(law.gain), period, integration)
+    motion, middle = tool_path(t), tool_path(t + 0.5 * period)
+
+    def speeds(q_hat: Floats, motion: ToolMotion, k: int) -> Floats:
+        try:
+            return law.speeds(q_hat, ToolMotion(*(part[k] for part in motion)))
+        except SingularityError as error:
+            raise SingularityError(f"sample {k} at t = {t[k]:.6g} s: {error}") from None
+
+    q, qd = np.empty((2, len(t), law.robot.n))
+    q_hat = joint_vector(law.robot, "q_start", q_start)
+    for k in range(len(t)):
+        q[k], qd[k] = q_hat, speeds(q_hat, motion, k)
+        mean = qd[k]
+        if integration == "runge-kutta" and k + 1 < len(t):
+            half = speeds(q_hat + 0.5 * period * qd[k], middle, k)
+            again = speeds(q_hat + 0.5 * period * half, middle, k)
+            mean = (qd[k] + 2.0 * (half + again) + speeds(q_hat + period * again, motion, k + 1)) / 6.0
+        if not np.max(np.abs(period * mean)) <= LARGEST_STEP:
+            off = np.linalg.norm(law.error(q_hat, motion.T_base_tool[k])[:3])
+            step = np.max(np.abs(period * mean))
+            raise UnreachableError(
+                f"sample {k} at t = {t[k]:.6g} s: the joints lost the path, {off:.3g} m off it: the law "
+                f"asks for a step of {step:.3g} rad, at most {LARGEST_STEP:g} can be followed, so the "
+                "pose there is out of reach, or beside a singularity"
+            )
+        q_hat = q_hat + period * mean
+    samples = Samples(t, q, qd, law.accelerations(q, qd, motion))
+    return TrackedPath(samples, law.error(q, motion.T_base_tool))
+
+
+def step_decay(gain: Floats, period: float, integration: Integration) -> Floats:
+    """Return what one step of the integration makes of an error, for a path that stands still.
+
+    Args:
+        gain: K (m, m), in [1/s].
+        period: T, in [s].
+        integration: "euler", with `1 - K T`, or "runge-kutta", with the series of exp(-K T) up to T^4.
+
+    Returns:
+        (m, m).
+    """
+    step, term = np.eye(len(gain)), np.eye(len(gain))
+    for order in range(1, ORDERS[integration] + 1):
+        term = term @ gain * (-period / order)
+        step = step + term
+    return step
+
+
+def _require_decay(K: Floats, period: float, integration: Integration) -> None:
+    """Raise `ValueError` where one step of the integration lets an error grow."""
+    factor = np.max(np.abs(np.linalg.eigvals(step_decay(K, period, integration))))
+    if not factor < 1.0:
+        raise ValueError(
+            f"the gain is too high for steps of {period:g} s: with {integration} integration each step would "
+            f"multiply an error by up to {factor:.4g}, which must be less than 1"
+        )
+
+
+def _on_the_side_of(x_hat: Floats, x: Floats, coordinates: Coordinates) -> Floats:
+    """Return coordinates x, a quaternion with the sign that is nearer to that of x_hat."""
+    if coordinates != "quaternion":
+        return x
+    turned = np.sum(x[..., 3:] * x_hat[..., 3:], axis=-1, keepdims=True) < 0.0
+    return np.where(turned, np.array([1.0, 1, 1, -1, -1, -1, -1]), 1.0) * x
+
+
+def _times(A: Floats, b: Floats) -> Floats:
+    """Return the products (..., m) of matrices (..., m, n) and vectors (..., n)."""
+    return np.einsum("...ij,...j->...i", A, b)

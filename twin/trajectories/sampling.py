@@ -1,0 +1,142 @@
+"""A trajectory as a controller sees it: samples at a fixed period.
+
+Two forms. `sample` takes position, speed and acceleration from the trajectory at each instant. A controller
+that holds its torque for a period cannot follow those exactly: the engine integrates in steps (semi-implicit
+Euler), and its steps are not the trajectory's. `recursion_consistent` keeps the positions and derives the
+speeds and accelerations that lead from one to the next *in the engine's own steps*,
+
+    qd[k+1] = qd[k] + dt qdd[k],        q[k+1] = q[k] + dt qd[k+1],
+
+so that a perfect model tracks it to round-off when the control period is the engine's step.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.arrays import Floats, real_array
+from twin.trajectories.joint_trajectories import Trajectory
+
+MOST_SAMPLES = 10_000_000
+"""Nearly three hours at 1 kHz; more is a mistaken unit, and would fill the memory."""
+
+
+class Samples(NamedTuple):
+    """A motion at N instants: t (N,) in [s]; q, qd, qdd (N, n) in [rad], [rad/s], [rad/s^2]."""
+
+    t: Floats
+    q: Floats
+    qd: Floats
+    qdd: Floats
+
+
+class Reference(NamedTuple):
+    """What a controller is to follow at one instant: q, qd, qdd (n,) in [rad], [rad/s], [rad/s^2]."""
+
+    q: Floats
+    qd: Floats
+    qdd: Floats
+
+
+class State(NamedTuple):
+    """What a controller measures at one instant: t in [s]; q, qd (n,) in [rad], [rad/s]."""
+
+    t: float
+    q: Floats
+    qd: Floats
+
+
+def sample_times(duration: float, period: float) -> Floats:
+    """Return 0, period, 2 period, ... up to the duration, rounded up to a whole period; (N,) in [s].
+
+    Raises:
+        ValueError: a period that is not positive, or more than `MOST_SAMPLES` samples.
+    """
+    if not (period > 0.0 and np.isfinite(period)):
+        raise ValueError(f"expected a positive period in s, got {period}")
+    periods = np.ceil(duration / period * (1.0 - 1e-12))
+    if not periods < MOST_SAMPLES:
+        raise ValueError(
+            f"a duration of {duration:g} s at a period of {period:g} s makes {periods:g} samples, "
+            f"at most {MOST_SAMPLES} are taken: are both in seconds?"
+        )
+    return np.arange(int(periods) + 1, dtype=np.float64) * period
+
+
+def sample(trajectory: Trajectory, period: float) -> Samples:
+    """Return a trajectory at t = 0, period, ... to its end, rounded up to a whole period.
+
+    Args:
+        trajectory: called once with all times.
+        period: in [s].
+
+    Raises:
+        ValueError: see `sample_times`.
+    """
+    t = sample_times(trajectory.duration, period)
+    return Samples(t, *trajectory(t))
+
+
+def recursion_consistent(trajectory: Trajectory, period: float) -> Samples:
+    """Return a trajectory's positions with the speeds and accelerations that obey the engine's recursion.
+
+    The samples before the first and after the last are the trajectory's own: a move holds there, sines go
+    on, so that `qd[0]` is the mean speed over the period before t = 0.
+
+    Args:
+        trajectory: only its positions are used.
+        period: control period and engine step, in [s].
+
+    Raises:
+        ValueError: see `sample_times`.
+    """
+    t = sample_times(trajectory.duration, period)
+    q = trajectory(np.arange(-1, len(t) + 1, dtype=np.float64) * period)[0]
+    return consistent_from_positions(q[1:-1], period, before=q[0], after=q[-1])
+
+
+def consistent_from_positions(
+    q: ArrayLike, period: float, *, before: ArrayLike | None = None, after: ArrayLike | None = None
+) -> Samples:
+    """Return sampled positions with the speeds and accelerations that obey the engine's recursion.
+
+    In exact arithmetic `qd[k] = (q[k] - q[k-1]) / dt` and `qdd[k] = (qd[k+1] - qd[k]) / dt`. Rounded and
+    integrated again that holds to the last bit while the steps are small, but where a speed is rounded
+    otherwise than the step that it came from, the rest stays in the speed and the position runs off (by
+    2e-13 rad over 20 s of a random walk). So each acceleration is taken from the integrated state, as the
+    one that reaches the next given position, and the state is integrated in floating point in the engine's
+    order: an error of rounding is gone after one step and none builds up. The recursion holds to the last
+    bit, and the positions are the given ones, smooth or not, to an ulp or two.
+
+    The rounding of the positions themselves shows in the accelerations, as about `1e-16 |q| / dt^2` (of the
+    order of 1e-10 rad/s^2 at 1 kHz), which an arm follows like any other acceleration.
+
+    Args:
+        q: (N, n) positions in [rad], one period apart.
+        period: control period and engine step, in [s].
+        before: (n,) position one period before the first; None if the arm rests in `q[0]`.
+        after: (n,) position one period after the last; None if the arm rests in `q[-1]`.
+
+    Raises:
+        ValueError: q is not of shape (N, n) with N >= 1 or not finite, `before` or `after` do not fit it, or
+            the period is not positive.
+    """
+    target = np.array(real_array(q, "q"), order="C")
+    if target.ndim != 2 or len(target) == 0:
+        raise ValueError(f"expected q of shape (N, n), got {target.shape}")
+    if not np.all(np.isfinite(target)):
+        raise ValueError("expected finite q")
+    if not (period > 0.0 and np.isfinite(period)):
+        raise ValueError(f"expected a positive period in s, got {period}")
+    first = np.array(target[0] if before is None else real_array(before, "before"))
+    last = np.array(target[-1] if after is None else real_array(after, "after"))
+    for name, given in (("before", first), ("after", last)):
+        if given.shape != target.shape[1:] or not np.all(np.isfinite(given)):
+            raise ValueError(f"expected {name} of shape {target.shape[1:]} and finite, got {given.tolist()}")
+    from twin.trajectories.semi_implicit_euler import follow_positions  # not light
+
+    dt, N = float(period), len(target)
+    position, speed, acceleration = (np.empty_like(target) for _ in range(3))
+    follow_positions(target, first, last, dt, position, speed, acceleration)
+    return Samples(np.arange(N, dtype=np.float64) * dt, position, speed, acceleration)

@@ -1,0 +1,270 @@
+"""Tool paths: callables that give the tool's pose, its twist and the twist's derivative at any time.
+
+A tool path has a `duration` in [s] and is called with a time, a number or an array of any shape:
+`T_base_tool, twist, twist_rate = path(t)`. It is at rest at both ends, without acceleration there, and holds
+its ends outside. Two kinds: through a few poses with a stop in each (`through_poses`), and along a timed
+recording (`through_recording`); `twin.trajectories.straight_lines` has a third, whose acceleration jumps.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation, RotationSpline
+
+from twin.arrays import Floats, real_array
+from twin.errors import RecordingError
+from twin.spatial.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
+from twin.trajectories.moves import quintic_law
+from twin.trajectories.recording import Recording
+
+SPEED = 0.5
+"""The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`
+about half of what the IRB 140's axes can do on the thesis' poses."""
+
+ANGULAR_SPEED = 1.5
+"""The tool's default peak angular speed, in [rad/s]."""
+
+CONTINUOUS = 1e-6
+"""How much the angular acceleration may jump at a sample, relative to its largest value."""
+
+
+class ToolMotion(NamedTuple):
+    """The motion of the tool at some times.
+
+    T_base_tool: (..., 4, 4) pose of the tool in the base frame, positions in [m].
+    twist: (..., 6) `[v; omega]` of the tool origin and the tool, base frame, in [m/s] and [rad/s].
+    twist_rate: (..., 6) its time derivative, in [m/s^2] and [rad/s^2].
+    """
+
+    T_base_tool: Floats
+    twist: Floats
+    twist_rate: Floats
+
+
+class ToolPath(Protocol):
+    """What `joint_path` asks of a tool path."""
+
+    @property
+    def duration(self) -> float:
+        """The time from start to end, in [s]."""
+        ...
+
+    def __call__(self, t: ArrayLike, /) -> ToolMotion:
+        """Return the tool's motion at the times t (...), in [s]."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PosePath:
+    """Straight lines and slerps from pose to pose, at rest in each; make it with `through_poses`.
+
+    T: (K, 4, 4) the poses.
+    turns: (K-1, 3) rotation vectors from pose to pose, in base axes, in [rad].
+    times: (K,) when each pose is reached, in [s], from 0.
+    """
+
+    T: Floats
+    turns: Floats
+    times: Floats
+
+    @property
+    def duration(self) -> float:
+        """The time from the first to the last pose, in [s]."""
+        return float(self.times[-1])
+
+    def __call__(self, t: ArrayLike, /) -> ToolMotion:
+        """Return the tool's motion at the times t (...), in [s], by the quintic time law in each segment."""
+        t = real_array(t, "t")
+        k = np.searchsorted(self.times[1:-1], t, side="right")
+        duration = np.diff(self.times)[k]
+        T = np.where(duration > 0.0, duration, 1.0)  # no time: a segment that goes nowhere
+        s, ds, dds = quintic_law((t - self.times[k]) / T)
+        way = np.concatenate([np.diff(self.T[:, :3, 3], axis=0), self.turns], axis=1)[k]
+        return line_motion(self.T[k], way, s, ds / T, dds / T**2)
+
+
+def line_motion(T_start: Floats, way: Floats, s: Floats, ds: Floats, dds: Floats) -> ToolMotion:
+    """Return the motion along a straight line with a turn about a fixed axis, both by one time law s(t).
+
+    With `p = p0 + d s` and `R = exp(turn s) R0` the axis is constant, so that `omega = turn ds/dt` and its
+    derivative needs no other term.
+
+    Args:
+        T_start: (..., 4, 4) pose at s = 0.
+        way: (..., 6) displacement d in [m] and rotation vector `turn` in [rad] to s = 1, in base axes.
+        s: (...) the time law.
+        ds: (...) its time derivative, in [1/s].
+        dds: (...) its second time derivative, in [1/s^2].
+    """
+    turned = Rotation.from_rotvec((way[..., 3:] * s[..., None]).reshape(-1, 3)).as_matrix()
+    pose = np.array(np.broadcast_to(T_start, (*s.shape, 4, 4)))
+    pose[..., :3, :3] = turned.reshape(*s.shape, 3, 3) @ T_start[..., :3, :3]
+    pose[..., :3, 3] += way[..., :3] * s[..., None]
+    return ToolMotion(pose, way * ds[..., None], way * dds[..., None])
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedPath:
+    """Splines through a timed recording; make it with `through_recording`.
+
+    position, rotation: splines over the eased time u of `eased_time`.
+    duration: in [s].
+    ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
+    """
+
+    position: CubicSpline
+    rotation: RotationSpline
+    duration: float
+    ease_in: float
+    ease_out: float
+
+    def __call__(self, t: ArrayLike, /) -> ToolMotion:
+        """Return the tool's motion at the times t (...), in [s], by the chain rule through u(t)."""
+        t = real_array(t, "t")
+        u, du, ddu = (part.reshape(-1) for part in self.eased_time(t))
+        R = self.rotation(u).as_matrix()
+        # scipy gives the rotation spline's rates in tool axes.
+        rate = np.column_stack([self.position(u, 1), (R @ self.rotation(u, 1)[..., None])[..., 0]])
+        rate_rate = np.column_stack([self.position(u, 2), (R @ self.rotation(u, 2)[..., None])[..., 0]])
+
+        pose = np.zeros((t.size, 4, 4))
+        pose[:, :3, :3], pose[:, :3, 3], pose[:, 3, 3] = R, self.position(u), 1.0
+        twist = rate * du[:, None]
+        twist_rate = rate_rate * (du**2)[:, None] + rate * ddu[:, None]
+        return ToolMotion(
+            pose.reshape(*t.shape, 4, 4), twist.reshape(*t.shape, 6), twist_rate.reshape(*t.shape, 6)
+        )
+
+    def eased_time(self, t: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """Return the eased time and its first two derivatives, see `eased_time`."""
+        return eased_time(t, self.duration, self.ease_in, self.ease_out)
+
+
+def eased_time(
+    t: ArrayLike, duration: float, ease_in: float, ease_out: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return a time u(t) that starts and stops smoothly, with its first two derivatives.
+
+    Its rate is `3 x^2 - 2 x^3` with `x = t / ease_in` at the start, 1 in the middle, the mirror image at the
+    end: rate and second derivative are zero at both ends and continuous throughout. A path p(u) with any
+    speed at its ends is therefore at rest, without acceleration, as p(u(t)).
+
+    Args:
+        t: (...) in [s], held at its ends outside [0, duration].
+        duration: in [s], at least ease_in + ease_out.
+        ease_in: in [s], positive.
+        ease_out: in [s], positive.
+    """
+    t = np.clip(real_array(t, "t"), 0.0, duration)
+    x, y = np.minimum(t / ease_in, 1.0), np.minimum((duration - t) / ease_out, 1.0)
+    lead, lag = ease_in * _lag(x), ease_out * (0.5 - _lag(y))
+    rate = (x * x * (3.0 - 2.0 * x)) * (y * y * (3.0 - 2.0 * y))
+    return t - lead - lag, rate, 6.0 * x * (1.0 - x) / ease_in - 6.0 * y * (1.0 - y) / ease_out
+
+
+def _lag(x: Floats) -> Floats:
+    """Return by how much u falls behind t: the integral of `1 - (3 x^2 - 2 x^3)` from 0, 1/2 at x = 1."""
+    return x - x**3 + 0.5 * x**4
+
+
+def through_poses(
+    poses: ArrayLike,
+    *,
+    durations: ArrayLike | None = None,
+    speed: float = SPEED,
+    angular_speed: float = ANGULAR_SPEED,
+) -> PosePath:
+    """Return the path through a few tool poses, each segment from rest to rest.
+
+    One quintic time law drives the straight line and the slerp of a segment, so that both end together. The
+    tool turns the shorter way; at exactly half a turn both ways are as short, and one is taken.
+
+    Args:
+        poses: (K, 4, 4) matrices or (K, 7) pose vectors `[x y z a b c d]`, K >= 2, in the base frame, [m].
+        durations: (K-1,) of the segments, or one for all, in [s]; None for the shortest within the speeds.
+        speed: the most the tool origin may reach, in [m/s].
+        angular_speed: the most the tool may turn at, in [rad/s].
+
+    Raises:
+        ValueError: poses of wrong shape or not rigid, or a duration or a speed that is not positive.
+    """
+    T = path_poses(poses)
+    if len(T) < 2:
+        raise ValueError(f"expected at least 2 poses, got {len(T)}")
+    R = Rotation.from_matrix(T[:, :3, :3])
+    turns = (R[1:] * R[:-1].inv()).as_rotvec()
+    distance = np.linalg.norm(np.diff(T[:, :3, 3], axis=0), axis=1)
+    angle = np.linalg.norm(turns, axis=1)
+    if durations is None:
+        if not (speed > 0.0 and angular_speed > 0.0):
+            raise ValueError(f"expected positive speeds, got {speed} m/s and {angular_speed} rad/s")
+        lengths = 15.0 / 8.0 * np.maximum(distance / speed, angle / angular_speed)
+    else:
+        lengths = np.broadcast_to(real_array(durations, "durations"), (len(T) - 1,))
+        still = (distance == 0.0) & (angle == 0.0)
+        if not np.all(np.isfinite(lengths) & ((lengths > 0.0) | (still & (lengths == 0.0)))):
+            raise ValueError(f"expected positive, finite durations in s, got {lengths}")
+    return PosePath(T, turns, np.concatenate([[0.0], np.cumsum(lengths)]))
+
+
+def through_recording(recorded: Recording) -> RecordedPath:
+    """Return the path through all samples of a recording, each at its own time (the first at t = 0).
+
+    Position: a cubic spline; orientation: scipy's rotation spline, the same thing for rotations. Both have
+    continuous acceleration, but neither would be at rest at its ends (the rotation spline's end rates cannot
+    be set at all). So both run over an eased time u(t) that starts and stops within the first and the last
+    interval: the knots lie at the u of the recorded times, hence the samples are met at the recorded times,
+    accelerations stay continuous, and speed and acceleration are zero at both ends. A recording that starts
+    or ends in full motion asks for a sharp start or stop within that interval.
+
+    Args:
+        recorded: from `recording` or `read_recording`.
+
+    Raises:
+        RecordingError: the tool turns so far between samples, or the steps are so uneven, that scipy's
+            iteration for the rotation spline does not reach a continuous acceleration.
+    """
+    t = recorded.t - recorded.t[0]
+    duration = float(t[-1])
+    ease_in = float(min(t[1], 0.5 * duration))
+    ease_out = float(min(duration - t[-2], 0.5 * duration))
+    u = eased_time(t, duration, ease_in, ease_out)[0]
+    rotation = _rotation_spline(u, Rotation.from_quat(recorded.poses[:, [4, 5, 6, 3]]))
+    return RecordedPath(CubicSpline(u, recorded.poses[:, :3]), rotation, duration, ease_in, ease_out)
+
+
+def _rotation_spline(u: Floats, rotations: Rotation) -> RotationSpline:
+    """Return scipy's rotation spline, if its iteration has reached a continuous acceleration."""
+    try:
+        with np.errstate(all="ignore"):  # where it runs away, it overflows on the way
+            spline = RotationSpline(u, rotations)
+            jump = np.abs(spline(u[1:-1], 2) - spline(np.nextafter(u[1:-1], -np.inf), 2)).max(initial=0.0)
+            if jump <= CONTINUOUS * np.abs(spline(u, 2)).max():
+                return spline
+    except ValueError:  # it ran away to infinity
+        pass
+    turns = (rotations[:-1].inv() * rotations[1:]).magnitude()
+    k = int(np.argmax(turns))
+    raise RecordingError(
+        f"the recording, sample {k + 1}: the tool turns by {np.rad2deg(turns[k]):.4g} deg from the sample "
+        "before, too much beside the other turns and steps for a spline with continuous acceleration: "
+        "record more densely"
+    )
+
+
+def path_poses(poses: ArrayLike) -> Floats:
+    """Return (K, 4, 4) poses from matrices or pose vectors, orthogonal to round-off; six decimals will do."""
+    poses = np.array(real_array(poses, "poses"))
+    if poses.ndim == 2 and poses.shape[1] == 7:
+        if not np.all(np.isfinite(poses)):
+            raise ValueError("expected finite poses")
+        return pose_matrix(poses)
+    if poses.ndim != 3 or poses.shape[1:] != (4, 4):
+        raise ValueError(f"expected poses of shape (K, 4, 4) or (K, 7), got {poses.shape}")
+    poses = rigid_poses(poses, "poses", within=UNIT_TOLERANCE)
+    poses[:, :3, :3] = Rotation.from_matrix(poses[:, :3, :3]).as_matrix()
+    poses[:, 3] = 0.0, 0.0, 0.0, 1.0
+    return poses
