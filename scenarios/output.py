@@ -126,8 +126,9 @@ def flushed(status: int) -> int:
         hang_up()
     except OSError as error:
         hang_up()
-        complain(f"cannot print: {told(error)}")
-        return max(status, 1)
+        if status == 0:  # else it was told, whatever it was
+            complain(f"cannot print: {told(error)}")
+            return 1
     return status
 
 

@@ -27,7 +27,7 @@ def shell(line, **environment):
         ["bash", "-c", line.replace("irb-twin", COMMAND)],
         capture_output=True,
         check=False,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
     )
 
 
