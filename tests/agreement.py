@@ -57,7 +57,7 @@ def against_libraries(robot, q, qd, qdd, tau) -> Rows:
 
 def against_loop_solvers(robot, q, qd, tau) -> Rows:
     """Libraries that are told of the loop itself, and know nothing of G."""
-    ours = twin.forward_dynamics(robot, q, qd, tau) @ robot.G.T
+    ours = twin.forward_dynamics(robot, q, qd, tau) @ robot.embedding.T
     solver = Reduced(robot, PinocchioLoops(robot.urdf, robot.tree.names, robot.loops))
     expected = rows(solver.loop_dynamics, q, qd, tau)
     what = "forward dynamics, all joints"

@@ -24,7 +24,7 @@ def dh_frames(dh, theta):
 
 
 def dh_pose(robot, q):
-    return dh_frames(robot.dh, q @ robot.S.T + robot.dh.theta0)[-1]
+    return dh_frames(robot.dh, q @ robot.dh_coupling.T + robot.dh.theta0)[-1]
 
 
 def pose_errors(robot, q, T, fk=dh_pose):
@@ -42,7 +42,7 @@ def distance_mod_turn(q, q_ref):
 
 def geometry(robot, q):
     """What the bits of the row are made of, from the DH frames: forward, bend, sine of theta_5."""
-    theta = q @ robot.S.T + robot.dh.theta0
+    theta = q @ robot.dh_coupling.T + robot.dh.theta0
     frames = dh_frames(robot.dh, theta)
     wrist = frames[3][..., :3, 3]
     forward = np.sum(frames[0][..., :3, 0] * wrist, axis=-1)  # of the wrist centre from axis 1

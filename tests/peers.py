@@ -137,11 +137,11 @@ class Reduced:
     """A peer of a robot's tree in the pendant's coordinates: `q_tree = G q + g0`, forces by `G^T`."""
 
     def __init__(self, robot, peer) -> None:
-        self.robot, self.peer, self.G = robot, peer, robot.G
+        self.robot, self.peer, self.G = robot, peer, robot.embedding
         self.name = type(peer).__name__
 
     def _tree(self, q, *rates):
-        return self.G @ q + self.robot.g0, *(self.G @ rate for rate in rates)
+        return self.G @ q + self.robot.embedding_offset, *(self.G @ rate for rate in rates)
 
     def on_tree(self, tau):
         """Torques of the motors as those of all joints of the tree: none on the passive ones."""

@@ -58,7 +58,7 @@ def random_urdf(rng: np.random.Generator, joints: int, kinds=("revolute", "revol
 def interpreted(robot):
     """The robot with the same generated source, run by Python: nothing to compile for a robot met once."""
     module = SimpleNamespace()
-    text = kernels.source(robot.tree, robot.G, robot.g0, robot.loops)
+    text = kernels.source(robot.tree, robot.embedding, robot.embedding_offset, robot.loops)
     exec(re.sub(r"@(njit|kept)\(.*\)\n", "", text), module.__dict__)
     robot.__dict__["kernels"] = module
     return robot

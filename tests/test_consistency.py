@@ -122,9 +122,9 @@ def test_a_range_that_goes_through_the_fold(arm, joint, end):
 
 
 def test_a_passive_joint_that_never_moves_folds_nothing(arm):
-    G = arm.G.copy()
+    G = arm.embedding.copy()
     G[list(arm.passive)] = 0
-    consistency._check_folds(arm.file, replace(arm, G=G))
+    consistency._check_folds(arm.file, replace(arm, embedding=G))
 
 
 @pytest.mark.parametrize("sliding", [(), (1, 3, 6)])
@@ -145,5 +145,5 @@ def test_rates_are_the_derivatives_of_the_gaps(arm, rng, sliding):
 def test_the_embedding_opens_no_loop_at_any_rate(arm, rng):
     for q in random_positions(arm, rng, 20):
         rates = loops.gap_rates(arm, arm.tree_positions(q))
-        assert np.abs(rates @ arm.G).max() < 1e-15
+        assert np.abs(rates @ arm.embedding).max() < 1e-15
         assert np.linalg.matrix_rank(rates[:, list(arm.passive)]) == 2

@@ -176,7 +176,7 @@ def test_axis_2_alone_keeps_the_direction_of_the_upper_arm(simulation):
 
 def test_a_passive_joint_with_an_offset(arm, rng):
     """Is put where `G q + g0` has it; the loop, which would be open, is left out."""
-    robot = replace(arm, g0=frozen([0, 0, 0.2, 0, 0, 0, 0, -0.3]), loops=())
+    robot = replace(arm, embedding_offset=frozen([0, 0, 0.2, 0, 0, 0, 0, -0.3]), loops=())
     q = rng.uniform(-0.5, 0.5, 6)
     with Simulation(robot) as simulation:
         simulation.reset(q)

@@ -62,7 +62,9 @@ def test_source_computes_what_the_trace_says():
 
 def test_source_is_the_same_every_time():
     robot = twin.load("irb140")
-    assert kernels.source(robot.tree, robot.G, robot.g0) == kernels.source(robot.tree, robot.G, robot.g0)
+    assert kernels.source(robot.tree, robot.embedding, robot.embedding_offset) == kernels.source(
+        robot.tree, robot.embedding, robot.embedding_offset
+    )
 
 
 @pytest.mark.parametrize("title", kernels.IN_LANES)
@@ -97,7 +99,7 @@ def test_embedding_acts_as_a_coupling():
     G = np.eye(6)
     G[2, 1] = -1.0
     g0 = np.array([0, 0.1, -0.2, 0, 0, 0])
-    coupled = replace(robot, G=G, g0=g0)
+    coupled = replace(robot, embedding=G, embedding_offset=g0)
     module = SimpleNamespace()
     exec(re.sub(r"@(njit|kept)\(.*\)\n", "", kernels.source(robot.tree, G, g0)), module.__dict__)
     coupled.__dict__["kernels"] = module

@@ -43,10 +43,12 @@ def test_against_pinocchio(arm, states):
     """The whole tree of the URDF; passive joints follow by the embedding, as their speeds do."""
     peer = Pinocchio(arm.urdf, arm.tree.names)
     q, qd = states
-    q_tree, qd_tree = arm.tree_positions(q), qd @ arm.G.T
+    q_tree, qd_tree = arm.tree_positions(q), qd @ arm.embedding.T
     T = np.array([peer.forward_kinematics(sample) for sample in q_tree])
-    J = np.array([peer.jacobian(sample) @ arm.G for sample in q_tree])
-    Jd = np.array([peer.jacobian_dot(*sample) @ arm.G for sample in zip(q_tree, qd_tree, strict=True)])
+    J = np.array([peer.jacobian(sample) @ arm.embedding for sample in q_tree])
+    Jd = np.array(
+        [peer.jacobian_dot(*sample) @ arm.embedding for sample in zip(q_tree, qd_tree, strict=True)]
+    )
     assert largest_relative_error(twin.forward_kinematics(arm, q), T) < 1e-12
     assert largest_relative_error(twin.jacobian(arm, q), J) < 1e-12
     assert largest_relative_error(twin.jacobian_dot(arm, q, qd), Jd) < 1e-12

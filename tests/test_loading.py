@@ -37,7 +37,7 @@ def refused(message):
 
 def test_a_copy_is_the_robot(arm, altered):
     copy = altered("robot.toml")
-    np.testing.assert_array_equal(copy.G, arm.G)
+    np.testing.assert_array_equal(copy.embedding, arm.embedding)
     assert copy.driven == arm.driven
     assert copy.rating == arm.rating == (5.0, 1.44)
     assert copy.tour == arm.tour

@@ -102,7 +102,7 @@ def test_clearance_of_any_loop(arm, rng):
     peer = Pinocchio(arm.urdf, arm.tree.names)
     loop = Loop("odd", arm.loops[0].joints, frozen(rng.normal(size=(2, 3))))
     for q in random_positions(arm, rng, 10):
-        rod, housing = (peer.forward_kinematics(arm.G @ q, link) for link in ("link_rod", "link_3"))
+        rod, housing = (peer.forward_kinematics(arm.embedding @ q, link) for link in ("link_rod", "link_3"))
         along = rod[:3, :3] @ loop.points[0] / np.linalg.norm(loop.points[0])
         across = housing[:3, 3] - rod[:3, 3]
         expected = np.linalg.norm(across - across.dot(along) * along)
@@ -173,9 +173,9 @@ def test_one_joint_beyond_its_own_range_is_told_first(arm):
     ],
 )
 def test_a_passive_joint_is_told_as_what_it_is_made_of(arm, row, told):
-    G = arm.G.copy()
+    G = arm.embedding.copy()
     G[arm.passive[0]] = row
-    odd = replace(arm, G=frozen(G))
+    odd = replace(arm, embedding=frozen(G))
     with pytest.raises(LimitError, match=rf"joint_elbow \({re.escape(told)}\) would be at"):
         check_folding(odd, np.array([1.0, 2.0, 4.0, 0, -3.0, 0]))
 

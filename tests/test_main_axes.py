@@ -298,9 +298,9 @@ def test_robots_without_the_parallelogram_are_refused(irb140, arm):
     with pytest.raises(RobotError, match=r"'joint_rod' at \[-0.17, 0.01, 0.0\] m"):
         main_axes_robot(aside)
     with pytest.raises(RobotError, match=r"'joint_elbow' that moves otherwise"):
-        main_axes_robot(replace(arm, G=np.abs(arm.G)))
+        main_axes_robot(replace(arm, embedding=np.abs(arm.embedding)))
     with pytest.raises(RobotError, match=r"not at zero"):
-        main_axes_robot(replace(arm, g0=arm.g0 + 0.1))
+        main_axes_robot(replace(arm, embedding_offset=arm.embedding_offset + 0.1))
 
 
 def test_angles_of_another_shape_are_refused(p):

@@ -86,7 +86,7 @@ def test_pose_and_quaternion_at_the_zero_pose(irb1400):
 
 def test_jacobians_at_the_zero_pose(irb1400):
     """The report's are with respect to theta: `J_q = J_theta S`."""
-    jacob0 = twin.jacobian(irb1400, np.zeros(6)) @ np.linalg.inv(irb1400.S)
+    jacob0 = twin.jacobian(irb1400, np.zeros(6)) @ np.linalg.inv(irb1400.dh_coupling)
     np.testing.assert_allclose(jacob0[:3], JV, rtol=0, atol=1e-15)
     np.testing.assert_allclose(jacob0[3:], JW, rtol=0, atol=1e-15)
     assert np.linalg.matrix_rank(jacob0) == 5  # axes 4 and 6 are in line
@@ -103,7 +103,7 @@ def test_jacobian_columns(irb1400, states):
         z, arm = frame[:, :3, 2], frames[6][:, :3, 3] - frame[:, :3, 3]
         columns.append(np.concatenate([np.cross(z, arm), z], axis=1))
     J_theta = np.stack(columns, axis=-1)
-    np.testing.assert_allclose(twin.jacobian(irb1400, q), J_theta @ irb1400.S, rtol=0, atol=5e-15)
+    np.testing.assert_allclose(twin.jacobian(irb1400, q), J_theta @ irb1400.dh_coupling, rtol=0, atol=5e-15)
 
 
 def test_ikin1(irb1400):

@@ -87,7 +87,7 @@ def test_the_open_chain_is_the_six_joints_up_to_the_flange(arm, light, rng):
 def test_the_dh_angles_of_the_open_chain_are_its_own(arm, rng):
     """Uncoupled: forward kinematics by the table, and the closed-form inverse, meet the tree."""
     robot = open_chain(arm)
-    np.testing.assert_array_equal(robot.S, np.eye(6))
+    np.testing.assert_array_equal(robot.dh_coupling, np.eye(6))
     q = rng.uniform(-1, 1, (50, 6))
     T = twin.forward_kinematics(robot, q)
     np.testing.assert_allclose(dh_poses(robot.dh, twin.dh_angles(robot, q))[:, -1], T, rtol=0, atol=1e-14)
@@ -144,7 +144,7 @@ def test_a_branched_tree_is_no_chain(tmp_path):
 
 
 def test_motors_that_do_not_move_the_chain_independently_make_no_chain(arm):
-    G = arm.G.copy()
+    G = arm.embedding.copy()
     G[arm.tree.names.index("joint_elbow")] = [0, 1, 0, 0, 0, 0]
     with pytest.raises(RobotError, match=r"moves the joints .* in fewer ways than it has motors"):
-        open_chain(replace(arm, G=G))
+        open_chain(replace(arm, embedding=G))

@@ -53,8 +53,8 @@ def rows(function, *vectors):
 
 def test_the_six_angles_of_the_pendant_and_the_eight_of_the_tree(arm):
     assert arm.joint_names == ("joint_1", "joint_2", "joint_3", "joint_4", "joint_5", "joint_6")
-    np.testing.assert_array_equal(arm.G, [TREE[name] for name in arm.tree.names])
-    np.testing.assert_array_equal(arm.g0, np.zeros(8))
+    np.testing.assert_array_equal(arm.embedding, [TREE[name] for name in arm.tree.names])
+    np.testing.assert_array_equal(arm.embedding_offset, np.zeros(8))
     assert [arm.tree.names[i] for i in arm.passive] == ["joint_elbow", "joint_rod"]
     np.testing.assert_allclose(arm.passive_max, np.deg2rad([75, 75]), rtol=1e-15)
     np.testing.assert_allclose(arm.passive_min, np.deg2rad([-75, -75]), rtol=1e-15)
@@ -118,7 +118,7 @@ def test_pinocchio_s_own_solver_for_closed_loops(arm, states, where, payload):
     q, qd, _, _ = (s[:300] for s in states)
     for tau, tolerance in forces(robot, [s[:300] for s in states]):
         expected = rows(peer.loop_dynamics, q, qd, tau)
-        found = twin.forward_dynamics(robot, q, qd, tau) @ arm.G.T
+        found = twin.forward_dynamics(robot, q, qd, tau) @ arm.embedding.T
         assert largest_relative_error(found, expected) < tolerance
 
 
@@ -137,7 +137,7 @@ def test_the_tree_of_mujoco_reduced(arm, states):
 def test_mujoco_s_soft_loop_and_the_rigid_one_that_it_tends_to(arm, states):
     """Its loop gives way by 1e-4 at the least; what four softnesses extrapolate to is rigid."""
     q, qd, _, tau = (s[:200] for s in states)
-    ours = twin.forward_dynamics(arm, q, qd, tau) @ arm.G.T
+    ours = twin.forward_dynamics(arm, q, qd, tau) @ arm.embedding.T
     soft = []
     for k in (1, 2, 3, 4):
         peer = Reduced(arm, MuJoCo(arm.urdf, arm.loops, arm.tree.links, softness=k * 1.0001e-4))
@@ -166,10 +166,10 @@ def test_any_embedding_of_any_tree(tmp_path, seed):
     robot = interpreted(
         replace(
             tree,
-            G=frozen(G),
-            g0=frozen(rng.normal(size=joints)),
+            embedding=frozen(G),
+            embedding_offset=frozen(rng.normal(size=joints)),
             driven=tuple(driven.tolist()),
-            S=frozen(np.eye(n)),
+            dh_coupling=frozen(np.eye(n)),
             q_min=-limits,
             q_max=limits,
             qd_max=limits,
@@ -178,7 +178,7 @@ def test_any_embedding_of_any_tree(tmp_path, seed):
     )
     peer = Reduced(robot, Pinocchio(urdf, tree.tree.names))
     q, qd, qdd, tau = rng.normal(size=(4, 5, n))
-    q_tree = np.array([G @ sample + robot.g0 for sample in q])
+    q_tree = np.array([G @ sample + robot.embedding_offset for sample in q])
     np.testing.assert_allclose(robot.tree_positions(q), q_tree, rtol=0, atol=1e-14)
     assert set(robot.passive) == set(range(joints)) - set(driven.tolist())
     np.testing.assert_allclose(robot.passive_angles(q), q_tree[:, list(robot.passive)], rtol=0, atol=1e-14)
@@ -201,13 +201,17 @@ def test_any_embedding_of_any_tree(tmp_path, seed):
 
 def test_another_embedding_has_kernels_of_its_own(arm):
     """They are kept by what they are made of: G and its offset are folded into them."""
-    G, g0 = arm.G.copy(), arm.g0.copy()
+    G, g0 = arm.embedding.copy(), arm.embedding_offset.copy()
     G[2, 1], g0[2] = 1.0, 0.1
-    others = [replace(arm, G=frozen(G)), replace(arm, g0=frozen(g0)), replace(arm, loops=())]
+    others = [
+        replace(arm, embedding=frozen(G)),
+        replace(arm, embedding_offset=frozen(g0)),
+        replace(arm, loops=()),
+    ]
     assert replace(arm, payload=BODY).kernels is arm.kernels
     assert len({id(robot.kernels) for robot in (arm, *others)}) == 4
     q = np.full(6, 0.2)
-    expected = Pinocchio(arm.urdf, arm.tree.names).forward_kinematics(arm.G @ q + g0)
+    expected = Pinocchio(arm.urdf, arm.tree.names).forward_kinematics(arm.embedding @ q + g0)
     np.testing.assert_allclose(twin.forward_kinematics(others[1], q), expected, rtol=0, atol=1e-14)
 
 
@@ -249,7 +253,7 @@ def test_a_wrench_at_the_tool_acts_through_the_loop(arm, states):
     F = rng.uniform(-100, 100, (50, 6))
     expected = []
     for k in range(50):
-        q_tree, qd_tree, qdd_tree = (v[k] @ arm.G.T for v in (q, qd, qdd))
+        q_tree, qd_tree, qdd_tree = (v[k] @ arm.embedding.T for v in (q, qd, qdd))
         T = twin.forward_kinematics(arm, q[k], TOOL)
         at_tool = pin.SE3(np.eye(3), T[:3, 3])  # base axes, the tool's origin
         pin.forwardKinematics(peer.model, peer.data, *peer._own(q_tree))
@@ -260,6 +264,6 @@ def test_a_wrench_at_the_tool_acts_through_the_loop(arm, states):
             here = peer.data.oMi[i].actInv(at_tool)
             forces.append(here.act(pin.Force(F[k])) if i == joint else pin.Force.Zero())
         tau = pin.rnea(peer.model, peer.data, *peer._own(q_tree, qd_tree, qdd_tree), forces)
-        expected.append(arm.G.T @ tau[peer.order])
+        expected.append(arm.embedding.T @ tau[peer.order])
     found = twin.inverse_dynamics(arm, q, qd, qdd, F, TOOL)
     assert largest_relative_error(found, np.array(expected)) < 1e-12

@@ -1,16 +1,16 @@
 import numpy as np
 
 from twin.control.closed_loop import saturated
-from twin.control.rollout_loop import DEMAND, TAU, deliver
+from twin.control.rollout_loop import DEMAND, TAU, saturate
 
 TAU_MAX = np.array([10.0, 20.0, np.inf])
 
 
 def delivered(demand):
-    """The torque that the drives deliver, and whether it is finite."""
+    """The torque that the drives saturate, and whether it is finite."""
     signals = np.full((4, 3), 7.0)
     signals[DEMAND] = demand
-    finite = deliver(signals, TAU_MAX)
+    finite = saturate(signals, TAU_MAX)
     np.testing.assert_array_equal(signals[DEMAND], demand)
     return signals[TAU], finite
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from urdf import exact
+from urdf import decimal_math
 from urdf.solids import bulk
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact for polynomials up to degree 7
@@ -20,7 +20,7 @@ def grid(low, high):
 
 def check(solid, points, weights):
     """The bulk of a solid equals the sums over points (N, 3) with the volumes `weights` (N,)."""
-    with exact.precisely():
+    with decimal_math.precisely():
         found = bulk({"solid": solid})
     volume = weights.sum()
     com = weights @ points / volume
@@ -56,7 +56,7 @@ def test_cylinder_in_any_direction(end):
 def test_the_cad_s_mass_follows_from_the_volume():
     values = {"volume_mm3": 2_000_000, "com": [0.1, 0, 0.2], "inertia": [4.0, 5.0, 6.0, 0.1, 0.2, 0.3]}
     for extra, mass in ({}, 2.0), ({"mass_1000": 2.5}, 2.5):
-        with exact.precisely():
+        with decimal_math.precisely():
             found = bulk(values | extra)
         assert float(found.volume) == 0.002
         expected = np.array([[4.0, 0.1, 0.2], [0.1, 5.0, 0.3], [0.2, 0.3, 6.0]]) / mass

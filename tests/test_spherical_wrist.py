@@ -134,7 +134,7 @@ def test_full_stretch_is_reachable_up_to_rounding_and_no_further(arm):
     q = straight(arm, rng, 500)
     T_flange_tool = pose_matrix([0.3, -0.2, 0.5, 0.5, -0.5, 0.5, 0.5])
     T = forward_kinematics(arm, q, T_flange_tool)
-    frames = dh_frames(arm.dh, q @ arm.S.T + arm.dh.theta0)
+    frames = dh_frames(arm.dh, q @ arm.dh_coupling.T + arm.dh.theta0)
     outwards = frames[3][..., :3, 3] - frames[0][..., :3, 3]
     outwards /= np.linalg.norm(outwards, axis=-1, keepdims=True)
     for excess in (-1e-9, -1e-13, -1e-15, 0.0, 1e-15, 1e-13, 5e-13, 2e-12, 1e-9):
@@ -229,4 +229,4 @@ def test_an_arm_without_a_table_or_with_an_uneven_coupling_is_refused(robot):
         inverse_kinematics(replace(robot, dh=DH(*(column[:5] for column in robot.dh))), np.eye(4))
     for scale in (0.5, 2.0):
         with pytest.raises(RobotError, match="S must hold whole numbers"):
-            inverse_kinematics(replace(robot, S=np.diag([1, 1, 1, 1, 1, scale])), np.eye(4))
+            inverse_kinematics(replace(robot, dh_coupling=np.diag([1, 1, 1, 1, 1, scale])), np.eye(4))

@@ -32,7 +32,7 @@ def right_angled(load):
 def test_tree_of_the_main_axes_is_the_kernel(rng):
     """Five joints, a branch and an embedding."""
     arm = interpreted(main_axes_robot(twin.load("irb1400")))
-    dynamics = tree_dynamics(arm.tree, arm.G, arm.g0)
+    dynamics = tree_dynamics(arm.tree, arm.embedding, arm.embedding_offset)
     agrees(dynamics, arm, rng)
     assert is_skew(dynamics)
 
@@ -59,7 +59,7 @@ def test_coupled_tree_is_the_kernel(right_angled, rng):
     """An embedding with offsets and a ratio that is not whole."""
     G, g0 = np.array([[1, 0], [0.5, 0], [-1, 1]]), np.array([0.1, 0, -0.3])
     limits = {name: getattr(right_angled, name)[:2] for name in ("q_min", "q_max", "qd_max", "tau_max")}
-    coupled = interpreted(replace(right_angled, G=G, g0=g0, driven=(0, 2), **limits))
+    coupled = interpreted(replace(right_angled, embedding=G, embedding_offset=g0, driven=(0, 2), **limits))
     agrees(tree_dynamics(right_angled.tree, G, g0), coupled, rng)
 
 

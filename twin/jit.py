@@ -44,9 +44,11 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
         function: what is to be compiled.
         options: numba's.
     """
-    from numba import config, njit
+    from numba import config as numba_config
+    from numba import njit
     from numba.extending import is_jitted
 
+    config: Any = numba_config
     package = function.__module__.partition(".")[0]
     if package not in PACKAGES:
         return njit(nogil=True, **options)(function)

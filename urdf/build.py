@@ -11,8 +11,8 @@ Masses share the robot's mass in proportion to the links' volumes (Aliaga 2019, 
 tensors are scaled to them. Inertials are given in principal axes, because an engine that diagonalises
 a tensor itself (Bullet) does so to 1e-8 only; the base link, which never moves, keeps the base frame's axes.
 
-The same facts give the same bytes on every machine: all arithmetic is decimal (`urdf.exact`), and a number
-is written as the shortest text that reads back as the nearest double.
+The same facts give the same bytes on every machine: all arithmetic is decimal (`urdf.decimal_math`), and a
+number is written as the shortest text that reads back as the nearest double.
 """
 
 import sys
@@ -20,7 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from urdf import exact
+from urdf import decimal_math
 from urdf.facts import FactsError, read
 from urdf.joints import Joint, tree
 from urdf.solids import Bulk, bulk
@@ -34,7 +34,7 @@ def text(*numbers: Decimal | int) -> str:
     return " ".join(repr(float(number) + 0.0).removesuffix(".0") for number in numbers)  # + 0.0: no "-0"
 
 
-def dh_frames(dh: dict[str, Any]) -> list[tuple[exact.Matrix, exact.Vector]]:
+def dh_frames(dh: dict[str, Any]) -> list[tuple[decimal_math.Matrix, decimal_math.Vector]]:
     """Rotation and origin of the DH frames 0..n in the base frame, at the zero pose.
 
     Each is `A = Rz(theta) Tz(d) Tx(a) Rx(alpha)` after the one before (Aliaga 2019, eqs. (2.1)-(2.3)).
@@ -51,10 +51,10 @@ def dh_frames(dh: dict[str, Any]) -> list[tuple[exact.Matrix, exact.Vector]]:
                 "this builder needs multiples of 90, so that axes are exact"
             )
         (ct, st), (ca, sa) = QUARTER_TURNS[int(theta) % 360], QUARTER_TURNS[int(alpha) % 360]
-        move = exact.rotate(R, [Decimal(a * ct), Decimal(a * st), Decimal(d)])
+        move = decimal_math.rotate(R, [Decimal(a * ct), Decimal(a * st), Decimal(d)])
         p = [p[k] + move[k] for k in range(3)]
         turn = [[ct, -st * ca, st * sa], [st, ct * ca, -ct * sa], [0, sa, ca]]
-        R = exact.matmul(R, [[Decimal(x) for x in row] for row in turn])
+        R = decimal_math.matmul(R, [[Decimal(x) for x in row] for row in turn])
         frames.append((R, p))
     return frames
 
@@ -65,18 +65,18 @@ def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
     return {link: Decimal(facts["mass"]) * bulk.volume / total for link, bulk in bulks.items()}
 
 
-def inertial(link: str, bulk: Bulk, mass: Decimal, origin: exact.Vector) -> list[str]:
+def inertial(link: str, bulk: Bulk, mass: Decimal, origin: decimal_math.Vector) -> list[str]:
     """The `<inertial>` of one link whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
     com = [bulk.com[k] - origin[k] for k in range(3)]
     tensor = [[mass * x for x in row] for row in bulk.inertia]
-    moments, R = exact.principal_axes(tensor)
+    moments, R = decimal_math.principal_axes(tensor)
     if not min(moments) > 0 or not 2 * max(moments) <= sum(moments, Decimal(0)):
         raise FactsError(
             f"link.{link}: no body has the principal moments {text(*moments)} kg m^2: expected all above 0 "
             "and none larger than the sum of the other two"
         )
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
-    rpy = [Decimal(0)] * 3 if link == "base" else exact.roll_pitch_yaw(R)
+    rpy = [Decimal(0)] * 3 if link == "base" else decimal_math.roll_pitch_yaw(R)
     six = [xx, xy, xz, yy, yz, zz] if link == "base" else [moments[0], 0, 0, moments[1], 0, moments[2]]
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     return [
@@ -88,18 +88,22 @@ def inertial(link: str, bulk: Bulk, mass: Decimal, origin: exact.Vector) -> list
     ]
 
 
-def geometry(kind: str, shape: dict[str, Any], origin: exact.Vector) -> list[str]:
+def geometry(kind: str, shape: dict[str, Any], origin: decimal_math.Vector) -> list[str]:
     """The `<visual>` or `<collision>` (`kind`) of one shape, moved from the base frame to the link's."""
     if "cylinder" in shape:  # a URDF cylinder lies along z about its centre: pitch and yaw turn z into place
         start, end = shape["from"], shape["to"]
         center = [(Decimal(start[k]) + Decimal(end[k])) / 2 for k in range(3)]
         x, y, z = (Decimal(end[k]) - Decimal(start[k]) for k in range(3))
-        rpy = [Decimal(0), exact.arc_tangent((x * x + y * y).sqrt(), z), exact.arc_tangent(y, x)]
+        rpy = [
+            Decimal(0),
+            decimal_math.arc_tangent((x * x + y * y).sqrt(), z),
+            decimal_math.arc_tangent(y, x),
+        ]
         length = (x * x + y * y + z * z).sqrt()
         body = f'<cylinder radius="{text(shape["cylinder"])}" length="{text(length)}"/>'
     else:
         center = [Decimal(x) for x in shape["at"]]
-        rpy = [exact.radians(Decimal(angle)) for angle in shape.get("rpy_deg", [0, 0, 0])]
+        rpy = [decimal_math.radians(Decimal(angle)) for angle in shape.get("rpy_deg", [0, 0, 0])]
         if "sphere" in shape:
             body = f'<sphere radius="{text(shape["sphere"])}"/>'
         else:
@@ -127,10 +131,12 @@ def limits(name: str, facts: dict[str, Any]) -> dict[str, Decimal | int]:
         speed = sum(abs(c) * top for c, top in zip(passive["q"], joints["qd_max_deg_s"], strict=True))
         effort = 0
     angles = {"lower": low, "upper": high, "velocity": speed}
-    return {**{key: exact.radians(Decimal(angle)) for key, angle in angles.items()}, "effort": effort}
+    return {**{key: decimal_math.radians(Decimal(angle)) for key, angle in angles.items()}, "effort": effort}
 
 
-def joint(moved: Joint, facts: dict[str, Any], offset: exact.Vector, axis: exact.Vector) -> list[str]:
+def joint(
+    moved: Joint, facts: dict[str, Any], offset: decimal_math.Vector, axis: decimal_math.Vector
+) -> list[str]:
     """A `<joint>`; `offset` from the parent's frame and `axis`, (3,) in base axes."""
     limit = limits(moved.name, facts)
     return [
@@ -144,7 +150,7 @@ def joint(moved: Joint, facts: dict[str, Any], offset: exact.Vector, axis: exact
     ]
 
 
-def tool(parent: str, offset: exact.Vector, R: exact.Matrix) -> list[str]:
+def tool(parent: str, offset: decimal_math.Vector, R: decimal_math.Matrix) -> list[str]:
     """The frame `tool0` of an arm's last link, massless: a link without `<inertial>` would weigh 1 kg."""
     return [
         '  <link name="tool0">',
@@ -157,14 +163,14 @@ def tool(parent: str, offset: exact.Vector, R: exact.Matrix) -> list[str]:
         '  <joint name="joint_tool" type="fixed">',
         f'    <parent link="{link_name(parent)}"/>',
         '    <child link="tool0"/>',
-        f'    <origin xyz="{text(*offset)}" rpy="{text(*exact.roll_pitch_yaw(R))}"/>',
+        f'    <origin xyz="{text(*offset)}" rpy="{text(*decimal_math.roll_pitch_yaw(R))}"/>',
         "  </joint>",
     ]
 
 
 def placed(
     joints: list[Joint], facts: dict[str, Any]
-) -> tuple[dict[str, exact.Vector], dict[str, exact.Vector]]:
+) -> tuple[dict[str, decimal_math.Vector], dict[str, decimal_math.Vector]]:
     """Origin of every link's frame and axis of every joint, by name, (3,) in base axes at the zero pose."""
     frames, listed = dh_frames(facts["dh"]), facts.get("joint", {})
     origins, axes = {"base": frames[0][1]}, {}
@@ -179,7 +185,9 @@ def placed(
     return origins, axes
 
 
-def body(link: str, values: dict[str, Any], spread: Bulk, mass: Decimal, origin: exact.Vector) -> list[str]:
+def body(
+    link: str, values: dict[str, Any], spread: Bulk, mass: Decimal, origin: decimal_math.Vector
+) -> list[str]:
     """The `<link>` of one link whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
     lines = [f'  <link name="{link_name(link)}">', *inertial(link, spread, mass, origin)]
     for kind in ("visual", "collision"):
@@ -190,7 +198,7 @@ def body(link: str, values: dict[str, Any], spread: Bulk, mass: Decimal, origin:
 
 def urdf(facts: dict[str, Any]) -> str:
     """The whole URDF of an arm as text; `facts` read with `parse_float=Decimal`."""
-    with exact.precisely():
+    with decimal_math.precisely():
         chain, others = tree(facts)
         origins, axes = placed([*chain, *others], facts)
         bulks = {link: bulk(facts["link"][link]) for link in origins}
@@ -213,7 +221,7 @@ def urdf(facts: dict[str, Any]) -> str:
         return "\n".join([*lines, "</robot>"]) + "\n"
 
 
-def step(start: exact.Vector, end: exact.Vector) -> exact.Vector:
+def step(start: decimal_math.Vector, end: decimal_math.Vector) -> decimal_math.Vector:
     """The way from one point to another, (3,)."""
     return [end[k] - start[k] for k in range(3)]
 

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from urdf import exact
+from urdf import decimal_math
 
 
 class Bulk(NamedTuple):
@@ -15,8 +15,8 @@ class Bulk(NamedTuple):
     """
 
     volume: Decimal
-    com: exact.Vector
-    inertia: exact.Matrix
+    com: decimal_math.Vector
+    inertia: decimal_math.Matrix
 
 
 def bulk(values: dict[str, Any]) -> Bulk:
@@ -53,4 +53,4 @@ def cylinder(solid: dict[str, Any]) -> Bulk:
     along, across = radius**2 / 2, radius**2 / 4 + length**2 / 12
     inertia = [[across * int(i == j) + (along - across) * u[i] * u[j] for j in range(3)] for i in range(3)]
     com = [(a + b) / 2 for a, b in zip(start, end, strict=True)]
-    return Bulk(exact.PI * radius**2 * length, com, inertia)
+    return Bulk(decimal_math.PI * radius**2 * length, com, inertia)

@@ -31,7 +31,7 @@ def derivatives(
     path = q[..., None, :] + qd[..., None, :] * t + qdd[..., None, :] * t**2 / 2
     dh = robot.dh
     assert dh is not None
-    rows = dh_matrix(path @ robot.S.T + dh.theta0, dh.d, dh.a, dh.alpha)
+    rows = dh_matrix(path @ robot.dh_coupling.T + dh.theta0, dh.d, dh.a, dh.alpha)
     T = reduce(np.matmul, np.moveaxis(rows, -3, 0))
     start = twin.forward_kinematics(robot, q)[..., :3, :3]
     turn = np.swapaxes(start, -1, -2)[..., None, :, :] @ T[..., :3, :3]

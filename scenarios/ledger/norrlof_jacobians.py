@@ -58,7 +58,7 @@ def by_columns(T: Floats) -> Floats:
 def zero_pose_jacobian() -> Floats:
     """The library's Jacobian at q = 0, with respect to the DH angles as the report has it."""
     robot, _ = irb1400()
-    return jacobian(robot, np.zeros(6)) @ np.linalg.inv(robot.S)
+    return jacobian(robot, np.zeros(6)) @ np.linalg.inv(robot.dh_coupling)
 
 
 @computes("N-Jv")
@@ -91,7 +91,8 @@ def columns(item: Item) -> Finding:
     J = jacobian(robot, q)
     derivative = np.array([differentiated(robot, one) for one in q])
     return Finding(
-        f"{len(q)} configurations", largest(by_columns(dh_poses(dh, theta)) @ robot.S - J, derivative - J)
+        f"{len(q)} configurations",
+        largest(by_columns(dh_poses(dh, theta)) @ robot.dh_coupling - J, derivative - J),
     )
 
 
@@ -107,8 +108,10 @@ def prismatic_columns(item: Item) -> Finding:
         q = random.uniform(-np.pi, np.pi, len(kinds))
         frames, _, p = turning(robot, q)
         J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
-        slid = dh._replace(d=dh.d + np.where(robot.S.diagonal() == 0, q, 0))
-        z = np.concatenate([np.eye(4)[None], dh_poses(slid, robot.S @ q + dh.theta0)])[prismatic, :3, 2]
+        slid = dh._replace(d=dh.d + np.where(robot.dh_coupling.diagonal() == 0, q, 0))
+        z = np.concatenate([np.eye(4)[None], dh_poses(slid, robot.dh_coupling @ q + dh.theta0)])[
+            prismatic, :3, 2
+        ]
         errors += [J - differentiated(robot, q), J[:, prismatic] - np.column_stack([z, 0 * z]).T]
     return Finding("30 arms", largest(*errors))
 
@@ -140,7 +143,7 @@ def accelerated(robot: Robot, q: Floats, qd: Floats, qdd: Floats) -> Floats:
     """The derivative of `J qd` along a motion: (6,)."""
     frames, _, p = turning(robot, q + 1j * STEP * qd)
     J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
-    return np.imag(J @ robot.G @ (qd + 1j * STEP * qdd)) / STEP
+    return np.imag(J @ robot.embedding @ (qd + 1j * STEP * qdd)) / STEP
 
 
 def rank_test(robot: Robot) -> tuple[int, int]:

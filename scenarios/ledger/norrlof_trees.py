@@ -53,7 +53,7 @@ class Link(NamedTuple):
 
 def arm_of(robot: Robot) -> Arm:
     """A robot's arm."""
-    return Arm(robot.tree, robot.G, robot.g0, tuple(robot.gravity.tolist()))
+    return Arm(robot.tree, robot.embedding, robot.embedding_offset, tuple(robot.gravity.tolist()))
 
 
 def chain(generator: np.random.Generator, n: int, kinds: str = "R", points: bool = False) -> Arm:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from twin.engine.quiet import silence
+from twin.engine.suppress_output import suppress_output
 from twin.robot.robot import Robot
 
 
 def loaded(robot: Robot) -> tuple[Any, int, list[int]]:
     """A world of its own with the robot in it, the robot's number, and those of its moving joints."""
-    with silence():
+    with suppress_output():
         import pybullet
         from pybullet_utils.bullet_client import BulletClient
 

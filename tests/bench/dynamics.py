@@ -32,7 +32,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
 def _inverse_dynamics(robot, model, data, sample, meter):
     q, qd, qdd = sample
     kernels, out = robot.kernels, np.empty(robot.n)
-    inertias, gravity = robot.one.inertias, robot.one.gravity
+    inertias, gravity = robot.single_sample.inertias, robot.single_sample.gravity
     expected = pin.rnea(model, data, q, qd, qdd)
 
     def compiled():
@@ -89,7 +89,7 @@ def _rne(toolbox, robot: Robot, sample) -> Callable[[], object]:
 def _other_dynamics(robot, model, data, sample, meter):
     q, qd, tau = sample[0], sample[1], 50 * sample[2]
     kernels, qdd, M = robot.kernels, np.empty(robot.n), np.empty((robot.n, robot.n))
-    inertias, gravity = robot.one.inertias, robot.one.gravity
+    inertias, gravity = robot.single_sample.inertias, robot.single_sample.gravity
     world = pin.Convention.WORLD  # the quicker one for this algorithm, not for the mass matrix
     single = {"calls": 5000, "goal": 0.8}
     kernels.mass_matrix(q, inertias, M)

@@ -16,14 +16,14 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     peer = PinocchioLoops(robot.urdf, robot.tree.names, robot.loops)
     model, data = peer.model, peer.data
     # The embedding in Pinocchio's order of joints, so that nothing is reordered at run time.
-    G, g0 = np.ascontiguousarray(robot.G[peer.back]), robot.g0[peer.back]
+    G, g0 = np.ascontiguousarray(robot.embedding[peer.back]), robot.embedding_offset[peer.back]
     G_T = np.ascontiguousarray(G.T)
     motors = np.zeros_like(G)
     motors[[peer.order[joint] for joint in robot.driven], range(robot.n)] = 1.0
     q, qd, qdd = np.random.default_rng(0).uniform(-0.5, 0.5, (3, robot.n))
     tau = 100 * qdd
     kernels, out = robot.kernels, np.empty(robot.n)
-    inertias, gravity = robot.one.inertias, robot.one.gravity
+    inertias, gravity = robot.single_sample.inertias, robot.single_sample.gravity
 
     def inverse():
         kernels.inverse_dynamics(q, qd, qdd, inertias, gravity, out)

@@ -55,7 +55,7 @@ class AnalyticPlant:
     ) -> None:
         """Advance by one time step under the torques `tau` (n,); see `Simulation.step`."""
         if wrench is None:
-            robot, one = self.robot, self.robot.one
+            robot, one = self.robot, self.robot.single_sample
             tau = np.ascontiguousarray(tau, dtype=np.float64)
             if tau.shape != (robot.n,):
                 raise ValueError(f"expected tau of shape ({robot.n},), got {tau.shape}")

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.control.control_law import ControlLaw
-from twin.control.divergence import Bounds, what_is_beyond
+from twin.control.divergence import Bounds, divergence_message
 from twin.control.log import Log
-from twin.control.rollout_loop import DEMAND, QD, TAU, calm, deliver_and_record
+from twin.control.rollout_loop import DEMAND, QD, TAU, saturate_and_record, within_twice_the_speed_limits
 from twin.errors import DivergenceError, LimitError, LoopError
 from twin.robot.robot import Robot
 from twin.trajectories.limits import check_radians
@@ -124,7 +124,9 @@ def run_closed_loop(
             measured = plant.state(state)
             if measured is not state:
                 state[:] = measured
-            if not calm(signals, bounds.watched) and (trouble := what_is_beyond(robot, *state)):
+            if not within_twice_the_speed_limits(signals, bounds.watched) and (
+                trouble := divergence_message(robot, *state)
+            ):
                 raise DivergenceError(f"{trouble} at t = {t[k]:.6g} s", log(k))
             if at_sample is not None:
                 at_sample(k)
@@ -133,7 +135,7 @@ def run_closed_loop(
             if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
                 demand = _checked(demand, n, name, times[k])
             signals[DEMAND] = demand
-            if not deliver_and_record(signals, tau_max, recorded, k):
+            if not saturate_and_record(signals, tau_max, recorded, k):
                 joint = int(np.argmin(np.isfinite(torque)))
                 demanded = f"demands {torque[joint]} N m of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
                 raise DivergenceError(f"controller {name!r} {demanded}", log(k + 1))

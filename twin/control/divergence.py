@@ -41,7 +41,7 @@ class Bounds(NamedTuple):
         return cls(copied(1.0 / limit), RUNAWAY_ENERGY * energy)
 
 
-def what_is_beyond(robot: Robot, q: np.ndarray, qd: np.ndarray) -> str:
+def divergence_message(robot: Robot, q: np.ndarray, qd: np.ndarray) -> str:
     """What is wrong with a state (n,), (n,) that is not finite or has run away; empty where nothing is."""
     names = robot.joint_names
     broken = ~(np.isfinite(q) & np.isfinite(qd))

@@ -13,7 +13,7 @@ import numpy as np
 
 from twin.atomic_file import drafted
 from twin.control.archive import KINDS, read_arrays
-from twin.control.log_robot import found_again, kept
+from twin.control.log_robot import robot_from_record, robot_to_record
 from twin.dynamics.equation_of_motion import forward_dynamics
 from twin.errors import TwinError
 from twin.kinematics.forward import forward_kinematics
@@ -136,7 +136,7 @@ class Log:
             OSError: the file cannot be written.
         """
         self.require_consistent()
-        content = kept(self.robot)
+        content = robot_to_record(self.robot)
         content |= {name: getattr(self, name) for name in RECORDED}
         content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
         content |= {OWN + name: array for name, array in self.arrays.items()}
@@ -220,7 +220,7 @@ def _log(arrays: dict[str, np.ndarray]) -> Log:
         recorded[name] = kind(recorded[name])
     own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
     poses = tuple(recorded.pop(name) for name in POSES)
-    log = Log(robot=found_again(arrays), arrays=own, **recorded)
+    log = Log(robot=robot_from_record(arrays), arrays=own, **recorded)
     log.__dict__["_poses"] = poses  # where cached_property looks first
     log.require_consistent()
     return log

@@ -21,8 +21,8 @@ from twin.robot.robot import DH, Payload, Robot
 LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
 
 
-def kept(robot: Robot) -> dict[str, Any]:
-    """What `found_again` needs to know of a robot, its mounting and payload included, by name.
+def robot_to_record(robot: Robot) -> dict[str, Any]:
+    """What `robot_from_record` needs to know of a robot, its mounting and payload included, by name.
 
     Raises:
         TwinError: the robot comes neither from a file nor from a DH table.
@@ -35,7 +35,7 @@ def kept(robot: Robot) -> dict[str, Any]:
     return content
 
 
-def found_again(content: Mapping[str, Any]) -> Robot:
+def robot_from_record(content: Mapping[str, Any]) -> Robot:
     """The robot that `kept` said this of.
 
     Raises:

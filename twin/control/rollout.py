@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from twin.control.closed_loop import check_period, checked_reference, whole_steps
 from twin.control.compiled_rollout import compiled_rollout
 from twin.control.control_law import ControlLaw
-from twin.control.divergence import RUNAWAY_SPEED, what_is_beyond
+from twin.control.divergence import RUNAWAY_SPEED, divergence_message
 from twin.control.rollout_batch import batch_shape, check_alike, objects_of, rows_of
 from twin.control.rollout_loop import (
     DEMAND,
@@ -152,7 +152,15 @@ def run_rollouts(
     record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, arm.n)
     rows = list(arm.passive)
     passive = Passive(
-        *map(copied, (arm.G[rows], arm.g0[rows], arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF))
+        *map(
+            copied,
+            (
+                arm.embedding[rows],
+                arm.embedding_offset[rows],
+                arm.passive_min - ROUND_OFF,
+                arm.passive_max + ROUND_OFF,
+            ),
+        )
     )
     run = compiled_rollout(arm, law)
     path, times = copied(np.stack(wanted, axis=1)), copied(t)
@@ -260,7 +268,7 @@ def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: in
         except LimitError as error:
             return f"{error}, in the step after {when}"
         return f"a passive joint is at the end of its range in the step after {when}"
-    return f"{what_is_beyond(robot, q, qd)} at {when}"
+    return f"{divergence_message(robot, q, qd)} at {when}"
 
 
 def _of(index: tuple[int, ...]) -> str:

@@ -62,7 +62,15 @@ def _same_geometry(a: Robot, b: Robot) -> bool:
     if a is b:
         return True
     arrays = [
-        (r.tree.T_parent_joint, r.tree.axes, r.tree.T_joint_flange, r.G, r.g0, r.passive_min, r.passive_max)
+        (
+            r.tree.T_parent_joint,
+            r.tree.axes,
+            r.tree.T_joint_flange,
+            r.embedding,
+            r.embedding_offset,
+            r.passive_min,
+            r.passive_max,
+        )
         for r in (a, b)
     ]
     trees = [(r.tree.kinds, r.tree.parents, r.tree.flange_joint, r.driven) for r in (a, b)]

@@ -113,8 +113,8 @@ class Record(NamedTuple):
 
 
 @compiled
-def calm(signals, watched):
-    """Whether the positions are finite and no joint is above twice its speed limit; NaN is not calm."""
+def within_twice_the_speed_limits(signals, watched):
+    """Whether the positions are finite and no joint is above twice its speed limit; not so of NaN."""
     place, speed = 0.0, 0.0
     for i in range(signals.shape[1]):
         place += signals[Q, i] * signals[Q, i]
@@ -123,7 +123,7 @@ def calm(signals, watched):
 
 
 @compiled
-def deliver(signals, tau_max):
+def saturate(signals, tau_max):
     """Limit the demand to what the drives can do; whether that is finite."""
     finite = True
     for i in range(signals.shape[1]):
@@ -146,15 +146,15 @@ def record_sample(signals, log, k):
 
 
 @compiled
-def deliver_and_record(signals, tau_max, log, k):
-    """`deliver`, and write the sample to row k of the log (N, 4, n)."""
-    finite = deliver(signals, tau_max)
+def saturate_and_record(signals, tau_max, log, k):
+    """`saturate`, and write the sample to row k of the log (N, 4, n)."""
+    finite = saturate(signals, tau_max)
     record_sample(signals, log, k)
     return finite
 
 
 @compiled
-def beyond_reason(mass_matrix, q, qd, inertias, watched, runaway, energy):
+def has_diverged(mass_matrix, q, qd, inertias, watched, runaway, energy):
     """Whether a state is not finite or has run away, see `divergence.Bounds`; `mass_matrix` is the kernel."""
     n = len(q)
     for i in range(n):
@@ -253,7 +253,7 @@ def run(
         for k in range(N):
             if stop[0] != 0:
                 return
-            if not calm(signals, watched) and beyond_reason(
+            if not within_twice_the_speed_limits(signals, watched) and has_diverged(
                 plant_mass_matrix, q, qd, inertias, watched, settings.runaway, energy
             ):
                 trouble = RAN_AWAY
@@ -271,7 +271,7 @@ def run(
                 signals[DEMAND, i] = demand[i]
                 if not abs(demand[i]) <= tau_max[i]:
                     saturated[i] += 1
-            finite = deliver(signals, tau_max)
+            finite = saturate(signals, tau_max)
             if k == kept * every:
                 record_sample(signals, log[r], kept)
                 kept += 1

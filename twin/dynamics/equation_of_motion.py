@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import Robot
-from twin.robot.single_sample import UNFIT
+from twin.robot.single_sample import FALLBACK_ERRORS
 
 
 def inverse_dynamics(
@@ -43,12 +43,12 @@ def inverse_dynamics(
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
     if type(q) is ndarray and type(qd) is ndarray and type(qdd) is ndarray and q.ndim == 1 and wrench is None:
-        compute, inertias, gravity = robot.one.inverse_dynamics
+        compute, inertias, gravity = robot.single_sample.inverse_dynamics
         tau = empty(q.size)
         try:
             if compute(q, qd, qdd, inertias, gravity, tau):
                 return tau
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
     inertial = _inertial(robot)
@@ -67,13 +67,13 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
         (..., n, n), symmetric and positive definite, in [kg m^2].
     """
     if type(q) is ndarray and q.ndim == 1:
-        one = robot.one
+        one = robot.single_sample
         compute, inertias = one.mass_matrix
         M = empty((one.n, one.n))
         try:
             if compute(q, inertias, M):
                 return M
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.mass_matrix_batch, (q,), _inertial(robot)[:1], (robot.n, robot.n))
@@ -93,13 +93,13 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
     if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1:
-        one = robot.one
+        one = robot.single_sample
         compute, inertias = one.coriolis_matrix
         C = empty((one.n, one.n))
         try:
             if compute(q, qd, inertias, C):
                 return C
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return evaluate(robot.kernels.coriolis_matrix_batch, (q, qd), _inertial(robot)[:1], (robot.n, robot.n))
@@ -116,12 +116,12 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
         (..., n), in [N m].
     """
     if type(q) is ndarray and q.ndim == 1:
-        compute, inertias, gravity = robot.one.gravity_torque
+        compute, inertias, gravity = robot.single_sample.gravity_torque
         g = empty(q.size)
         try:
             if compute(q, inertias, gravity, g):
                 return g
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     (q,) = joint_vectors(robot, q=q)
     inertial = _inertial(robot)
@@ -150,12 +150,12 @@ def forward_dynamics(
         (..., n) `qdd`, in [rad/s^2].
     """
     if type(q) is ndarray and type(qd) is ndarray and type(tau) is ndarray and q.ndim == 1 and wrench is None:
-        compute, inertias, gravity = robot.one.forward_dynamics
+        compute, inertias, gravity = robot.single_sample.forward_dynamics
         qdd = empty(q.size)
         try:
             if compute(q, qd, tau, inertias, gravity, qdd):
                 return qdd
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
     load = tau + _wrench_torque(robot, q, wrench, T_flange_tool)
@@ -183,7 +183,7 @@ def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 def _inertial(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     """Inertias and gravity as the kernels have been compiled for, see `twin/robot/single_sample.py`."""
     robot.require_inertia()
-    return robot.one.inertias, robot.one.gravity
+    return robot.single_sample.inertias, robot.single_sample.gravity
 
 
 def _wrench_torque(

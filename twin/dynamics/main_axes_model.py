@@ -87,9 +87,9 @@ def main_axes_robot(robot: Robot) -> Robot:
         ),
         **{name: frozen(getattr(robot, name)[:3]) for name in ("q_min", "q_max", "qd_max", "tau_max")},
         **{name: frozen(getattr(robot, name)[passive]) for name in ("passive_min", "passive_max")},
-        S=frozen(robot.S[:3, :3]),
-        G=frozen(EMBEDDING),
-        g0=frozen(np.zeros(5)),
+        dh_coupling=frozen(robot.dh_coupling[:3, :3]),
+        embedding=frozen(EMBEDDING),
+        embedding_offset=frozen(np.zeros(5)),
         driven=(0, 1, 3),
         loops=(),
         dh=None,
@@ -119,10 +119,10 @@ def _main_joints(robot: Robot) -> list[int]:
             tree.parents[where[i]] != (where[PARENTS[i]] if i else -1)
             or not np.array_equal(at[i, :3, :3], np.eye(3))
             or not np.array_equal(tree.axes[where[i]], AXES[i])
-            or not np.array_equal(robot.G[where[i]], embedding[i])
+            or not np.array_equal(robot.embedding[where[i]], embedding[i])
         ):
             raise RobotError(f"robot {robot.name!r} has a joint {name!r} that moves otherwise: {WANTED}")
-    if np.any(robot.g0 != 0):
+    if np.any(robot.embedding_offset != 0):
         raise RobotError(f"robot {robot.name!r} has joints that are not at zero with the pendant's: {WANTED}")
     return where
 

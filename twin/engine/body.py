@@ -105,7 +105,10 @@ def _require_joints(robot: Robot) -> None:
         raise RobotError(
             f"robot {robot.name!r} has {tree.n} moving joints, PyBullet simulates at most {MOST_JOINTS}"
         )
-    if not (np.array_equal(robot.G[driven], np.eye(robot.n)) and not np.any(robot.g0[driven])):
+    if not (
+        np.array_equal(robot.embedding[driven], np.eye(robot.n))
+        and not np.any(robot.embedding_offset[driven])
+    ):
         raise RobotError(
             f"robot {robot.name!r} cannot be simulated: its q are not the angles that its motors turn"
         )

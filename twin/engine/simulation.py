@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.engine import body, loops, view
-from twin.engine.pace import Pace
-from twin.engine.quiet import silence
+from twin.engine.real_time_clock import RealTimeClock
 from twin.engine.settings import remove_hidden_physics
 from twin.engine.state import checked_out, finite_list, inertial_frame, link_pose, state_reader
+from twin.engine.suppress_output import suppress_output
 from twin.engine.window import Window
 from twin.errors import Closed, TwinError
 from twin.kinematics.forward import tool_pose as checked_tool
@@ -30,7 +30,7 @@ from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
 
-with silence():  # it announces its build on the console
+with suppress_output():  # it announces its build on the console
     import pybullet
     from pybullet_utils.bullet_client import BulletClient
 
@@ -74,7 +74,7 @@ class Simulation(AbstractContextManager):
         self.loop_gap = 0.0
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
         self._window = Window() if gui else None
-        self._pace = Pace(self.time_step) if (gui if real_time is None else real_time) else None
+        self._clock = RealTimeClock(self.time_step) if (gui if real_time is None else real_time) else None
         self._client = self._connected()
         try:
             self._build()
@@ -86,7 +86,7 @@ class Simulation(AbstractContextManager):
         """A physics server, headless or behind a window."""
         try:
             # If it cannot open its window it ends the process, and says why on standard error.
-            with silence(errors=False):
+            with suppress_output(errors=False):
                 return _Client(pybullet.GUI if self._window else pybullet.DIRECT)
         except pybullet.error as error:
             if self._window:
@@ -102,7 +102,7 @@ class Simulation(AbstractContextManager):
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
         try:
-            with silence():
+            with suppress_output():
                 self._body, self._joints = body.create(client, self.robot)
         except pybullet.error as error:
             raise TwinError(f"PyBullet does not take robot {self.robot.name!r} ({error})") from error
@@ -141,13 +141,15 @@ class Simulation(AbstractContextManager):
         q = joint_vector(robot, "q", q)
         qd = np.zeros_like(q) if qd is None else joint_vector(robot, "qd", qd)
         check_folding(robot, q)
-        states = zip(self._joints, robot.tree_positions(q).tolist(), (robot.G @ qd).tolist(), strict=True)
+        states = zip(
+            self._joints, robot.tree_positions(q).tolist(), (robot.embedding @ qd).tolist(), strict=True
+        )
         with self._explained():
             for joint, position, velocity in states:
                 self._client.resetJointState(self._body, joint, position, velocity)
         self.loop_gap = 0.0
-        if self._pace is not None:
-            self._pace.restart()
+        if self._clock is not None:
+            self._clock.restart()
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
         """Joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
@@ -195,8 +197,8 @@ class Simulation(AbstractContextManager):
         if self.robot.loops:
             positions = [state[0] for state in self._read(self._joints)]
             self.loop_gap = loops.checked_gap(self.robot, np.array(positions))
-        if self._pace is not None:
-            self._pace.wait()
+        if self._clock is not None:
+            self._clock.wait()
 
     def _checked_push(
         self, wrench: ArrayLike, T_flange_tool: ArrayLike | None
@@ -235,7 +237,7 @@ class Simulation(AbstractContextManager):
             )
         J_tree = np.empty((6, len(q_tree)))
         J_tree[:, self._by_index] = np.vstack(rows)
-        return J_tree @ self.robot.G
+        return J_tree @ self.robot.embedding
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.engine.view.matrices`.
@@ -283,7 +285,7 @@ class Simulation(AbstractContextManager):
             client._client = -1
             return
         try:
-            with silence():
+            with suppress_output():
                 client.disconnect()
         except pybullet.error:  # closed by the user
             client._client = -1

@@ -63,9 +63,12 @@ def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float
         if not length > 0:
             raise RobotError(f"{outside} DH {name} is {length:g} m, expected more than 0")
     # Then a full turn of any DH angle is full turns of joints, and the other way round.
-    if not (np.all(np.rint(robot.S) == robot.S) and abs(abs(np.linalg.det(robot.S)) - 1.0) <= 1e-9):
+    if not (
+        np.all(np.rint(robot.dh_coupling) == robot.dh_coupling)
+        and abs(abs(np.linalg.det(robot.dh_coupling)) - 1.0) <= 1e-9
+    ):
         raise RobotError(f"{outside} S must hold whole numbers and have determinant 1 or -1")
     sigma, kappa = np.sign(dh.alpha[2]), -np.sign(dh.alpha[3])
     forearm, beta = math.hypot(dh.a[2], dh.d[3]), math.atan2(-sigma * dh.d[3], dh.a[2])
     arm = np.array([dh.d[0], dh.a[0], dh.a[1], dh.d[5], forearm, beta, sigma, kappa])
-    return arm, np.array(dh.theta0), np.ascontiguousarray(np.rint(np.linalg.inv(robot.S)))
+    return arm, np.array(dh.theta0), np.ascontiguousarray(np.rint(np.linalg.inv(robot.dh_coupling)))

@@ -14,7 +14,7 @@ from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import DH, Robot
-from twin.robot.single_sample import FLANGE, UNFIT
+from twin.robot.single_sample import FALLBACK_ERRORS, FLANGE
 from twin.spatial.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 
 
@@ -32,12 +32,12 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
     if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
-        compute, flange = robot.one.tool_pose
+        compute, flange = robot.single_sample.tool_pose
         T = empty((4, 4))
         try:
             if compute(q, flange, T):
                 return T
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))
@@ -57,12 +57,12 @@ def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None)
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
     if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
-        compute, flange = robot.one.jacobian
+        compute, flange = robot.single_sample.jacobian
         J = empty((6, q.size))
         try:
             if compute(q, flange, J):
                 return J
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.jacobian_batch, (q,), (tool_pose(T_flange_tool),), (6, robot.n))
@@ -85,12 +85,12 @@ def jacobian_dot(
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
     if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1 and T_flange_tool is None:
-        compute, flange = robot.one.jacobian_rate
+        compute, flange = robot.single_sample.jacobian_rate
         J_dot = empty((6, q.size))
         try:
             if compute(q, qd, flange, J_dot):
                 return J_dot
-        except UNFIT:
+        except FALLBACK_ERRORS:
             pass
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return evaluate(robot.kernels.jacobian_rate_batch, (q, qd), (tool_pose(T_flange_tool),), (6, robot.n))
@@ -138,7 +138,7 @@ def dh_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
     Source: Norrlöf 1999, eq. (2.25); his `abb2dh`.
     """
     (q,) = joint_vectors(robot, q=q)
-    return q @ robot.S.T + _dh(robot).theta0
+    return q @ robot.dh_coupling.T + _dh(robot).theta0
 
 
 def joint_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
@@ -158,7 +158,7 @@ def joint_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
     if "prismatic" in robot.joint_kinds:
         joint = robot.joint_names[robot.joint_kinds.index("prismatic")]
         raise RobotError(f"joint {joint!r} of robot {robot.name!r} is prismatic: it has no DH angle")
-    return np.linalg.solve(robot.S, (theta - _dh(robot).theta0)[..., None])[..., 0]
+    return np.linalg.solve(robot.dh_coupling, (theta - _dh(robot).theta0)[..., None])[..., 0]
 
 
 def _dh(robot: Robot) -> DH:

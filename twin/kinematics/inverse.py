@@ -106,7 +106,7 @@ def inverse_kinematics(
     T = np.array(np.broadcast_to(T, (*batch, 4, 4)), order="C").reshape(-1, 4, 4)
     q_near = np.array(np.broadcast_to(q_near, (*batch, 6)), order="C").reshape(-1, 6)
     arm, theta0, inverse_S, bounds, _, _, folding = constants
-    theta_free = np.clip(q_near, *bounds) @ robot.S.T + theta0
+    theta_free = np.clip(q_near, *bounds) @ robot.dh_coupling.T + theta0
     q, nearest = np.empty((len(T), 8, 6)), np.empty((len(T), 6))
     _solve(T, (arm, theta0, inverse_S, bounds, theta_free, q_near, folding), NOISE_TOLERANCE, q)
     choose_nearest(q, q_near, nearest)
@@ -121,10 +121,10 @@ def _constants(robot: Robot, limits: bool) -> tuple[NDArray[np.float64], ...]:
     if limits:
         passive = list(robot.passive)
         bounds = np.array([robot.q_min, robot.q_max])
-        ranges = robot.g0[passive], robot.passive_min, robot.passive_max
-        folding = np.ascontiguousarray(np.column_stack([robot.G[passive], *ranges]))
+        ranges = robot.embedding_offset[passive], robot.passive_min, robot.passive_max
+        folding = np.ascontiguousarray(np.column_stack([robot.embedding[passive], *ranges]))
     q_near = np.zeros((1, 6))
-    theta_free = np.clip(q_near, *bounds) @ robot.S.T + theta0
+    theta_free = np.clip(q_near, *bounds) @ robot.dh_coupling.T + theta0
     return arm, theta0, inverse_S, bounds, theta_free, q_near, folding
 
 

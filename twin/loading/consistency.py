@@ -128,11 +128,11 @@ def _check_folds(path: Path, robot: Robot) -> None:
     if not robot.passive:
         return
     passive = list(robot.passive)
-    at_zero = loops.gap_rates(robot, robot.g0)[:, passive]
+    at_zero = loops.gap_rates(robot, robot.embedding_offset)[:, passive]
     for joint, *ends in zip(passive, robot.passive_min, robot.passive_max, strict=True):
-        row = robot.G[joint]
+        row = robot.embedding[joint]
         for end in ends if row.any() else ():  # a joint that never moves has no way
-            q = row * (end - robot.g0[joint]) / (row @ row)  # the shortest way there
+            q = row * (end - robot.embedding_offset[joint]) / (row @ row)  # the shortest way there
             rates = loops.gap_rates(robot, robot.tree_positions(q))[:, passive]
             if not np.linalg.det(at_zero.T @ rates) > FLAT * np.linalg.det(at_zero.T @ at_zero):
                 names = " and ".join(loop.name for loop in robot.loops)
@@ -162,7 +162,7 @@ def _check_flange(path: Path, robot: Robot) -> None:
     dh = robot.dh
     assert dh is not None
     q = np.linspace(0.1, 0.6, robot.n)  # in no special position
-    T_dh = dh_poses(dh, robot.S @ q + dh.theta0)[-1]
+    T_dh = dh_poses(dh, robot.dh_coupling @ q + dh.theta0)[-1]
     at = recursions.placements(robot.tree, robot.tree_positions(q).tolist(), math)
     R, p = recursions.tool_frame(robot.tree, recursions.world_frames(robot.tree, at), np.eye(4).tolist())
     apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))

@@ -113,7 +113,7 @@ def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
             sides = {"sections": SIDES} if element.tag == "cylinder" else {}
             return make(radius=_number(element, "radius"), height=_number(element, "length"), **sides)
         if element.tag == "mesh":
-            vertices, faces = mesh_file(Path(found(element.get("filename", ""), folder)))
+            vertices, faces = mesh_file(Path(resolve_mesh(element.get("filename", ""), folder)))
             scale = _numbers(element, "scale", 3, np.ones(3))
             return trimesh.Trimesh(vertices * scale, faces, process=False)
     return None
@@ -143,7 +143,7 @@ def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return vertices, faces
 
 
-def found(filename: str, folder: Path) -> str:
+def resolve_mesh(filename: str, folder: Path) -> str:
     """The absolute path of a mesh file, looked for beside the URDF and in the folders above it."""
     relative = filename.partition("://")[2] or filename
     for base in (folder, *folder.parents):

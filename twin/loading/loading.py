@@ -100,9 +100,9 @@ def _from_urdf(path: Path) -> Robot:
         path,
         tree,
         *limits,
-        S=identity,
-        G=identity,
-        g0=zeros,
+        dh_coupling=identity,
+        embedding=identity,
+        embedding_offset=zeros,
         driven=driven,
         passive_min=none,
         passive_max=none,
@@ -122,7 +122,7 @@ def _from_toml(path: Path) -> Robot:
     robot = replace(
         robot,
         name=facts["name"],
-        S=frozen(table.get("coupling", np.eye(robot.n))),
+        dh_coupling=frozen(table.get("coupling", np.eye(robot.n))),
         dh=DH(
             theta0=frozen(np.deg2rad(table["theta0_deg"])),
             d=frozen(table["d"]),
@@ -171,7 +171,7 @@ def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
         G[i] = rows[tree.names[i]]
     return replace(
         robot,
-        G=frozen(G),
+        embedding=frozen(G),
         driven=driven,
         q_min=frozen(robot.q_min[list(driven)]),
         q_max=frozen(robot.q_max[list(driven)]),
@@ -185,7 +185,7 @@ def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
 def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
     """The loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
     tree, joints, points = robot.tree, [], []
-    frames = recursions.world_frames(tree, recursions.placements(tree, robot.g0.tolist(), math))
+    frames = recursions.world_frames(tree, recursions.placements(tree, robot.embedding_offset.tolist(), math))
     for link, point in zip(facts["links"], facts["at"], strict=True):
         if f"link_{link}" not in tree.links:
             raise RobotError(f"{path}: loop {name!r} names link {link!r}, which no joint of the URDF moves")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.loading.link_shapes import found
+from twin.loading.link_shapes import resolve_mesh
 from twin.loading.shape_extents import Extent, shape_extent
 from twin.loading.urdf_document import read_document
 from twin.loading.urdf_reader import parsed
@@ -184,7 +184,7 @@ def _link(link: Any, element: ET.Element, folder: Path) -> LinkPart:
     for kind in ("visual", "collision"):
         for shape in element.iterfind(kind):
             mesh = shape.find("geometry/mesh")
-            file = Path(found(mesh.get("filename", ""), folder)) if mesh is not None else None
+            file = Path(resolve_mesh(mesh.get("filename", ""), folder)) if mesh is not None else None
             if file is not None and not file.is_file():
                 missing.append(file.name)
             extent = shape_extent(kind, shape, file)

@@ -77,7 +77,9 @@ def folded(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
 def _combination(robot: "Robot", joint: int) -> str:
     """Return what a passive joint's angle is made of: "q3 - q2"."""
     text = ""
-    for negated, i in sorted((-weight, i + 1) for i, weight in enumerate(robot.G[joint].tolist()) if weight):
+    for negated, i in sorted(
+        (-weight, i + 1) for i, weight in enumerate(robot.embedding[joint].tolist()) if weight
+    ):
         factor = "" if abs(negated) == 1 else f"{abs(negated):g} "
         text += f" {'-' if negated > 0 else '+'} {factor}q{i}"
     return text.removeprefix(" + ").strip()

@@ -40,8 +40,8 @@ def gap_rates(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
         q_tree: (n_tree,) positions of all joints of the tree, in [rad].
 
     Returns:
-        (3 m, n_tree) in [m/rad] (of a prismatic joint in [1]); times `robot.G` it is 0 where loops stay
-        closed.
+        (3 m, n_tree) in [m/rad] (of a prismatic joint in [1]); times `robot.embedding` it is 0 where loops
+        stay closed.
     """
     frames = _frames(robot, q_tree)
     rates = np.zeros((len(robot.loops), 3, robot.tree.n))

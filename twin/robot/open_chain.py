@@ -47,10 +47,10 @@ def open_chain(robot: Robot) -> Robot:
         raise RobotError(
             f"robot {robot.name!r} has {len(carriers)} joints on the way to its flange, not {robot.n}"
         )
-    G = np.zeros_like(robot.G)
+    G = np.zeros_like(robot.embedding)
     G[list(carriers)] = np.eye(robot.n)
     # The DH angles are those of the same posture, whose q was `inv(carried) q_chain`.
-    carried = robot.G[list(carriers)]
+    carried = robot.embedding[list(carriers)]
     if not np.linalg.matrix_rank(carried) == robot.n:
         raise RobotError(
             f"robot {robot.name!r} moves the joints on the way to its flange in fewer ways than it has motors"
@@ -58,8 +58,8 @@ def open_chain(robot: Robot) -> Robot:
     endless = frozen(np.full(len(robot.passive), np.inf))
     return replace(
         without_loop_links(robot),
-        S=frozen(np.linalg.solve(carried.T, robot.S.T).T),
-        G=frozen(G),
+        dh_coupling=frozen(np.linalg.solve(carried.T, robot.dh_coupling.T).T),
+        embedding=frozen(G),
         passive_min=frozen(-endless),
         passive_max=endless,
         loops=(),

@@ -16,7 +16,7 @@ from twin.errors import RobotError, UnknownNameError
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 
 if TYPE_CHECKING:
-    from twin.robot.single_sample import OneSample
+    from twin.robot.single_sample import SingleSample
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
 MOUNTINGS = {
@@ -99,8 +99,9 @@ class Robot(Portable):
         q_min, q_max: (n,) joint range, in [rad] (of a prismatic joint in [m], and so on).
         qd_max: (n,) speed limits, in [rad/s].
         tau_max: (n,) torque limits of the drives, in [N m].
-        S: (n, n) coupling of the DH angles, `theta = S q + dh.theta0`.
-        G, g0: (n_tree, n) and (n_tree,) embedding `q_tree = G q + g0`.
+        dh_coupling: (n, n) matrix S of the DH angles, `theta = S q + dh.theta0`.
+        embedding: (n_tree, n) matrix G of all joints of the tree, `q_tree = G q + g0`.
+        embedding_offset: (n_tree,) its offset g0, in [rad].
         driven: the tree joints that the motors turn, one a joint of the pendant; the others are passive.
         passive_min, passive_max: (n_tree - n,) range of the passive joints, in [rad]: limits between joints.
         loops: the closed loops, which hold wherever the embedding does.
@@ -123,9 +124,9 @@ class Robot(Portable):
     q_max: np.ndarray
     qd_max: np.ndarray
     tau_max: np.ndarray
-    S: np.ndarray
-    G: np.ndarray
-    g0: np.ndarray
+    dh_coupling: np.ndarray
+    embedding: np.ndarray
+    embedding_offset: np.ndarray
     driven: tuple[int, ...]
     passive_min: np.ndarray
     passive_max: np.ndarray
@@ -148,7 +149,7 @@ class Robot(Portable):
     @property
     def n(self) -> int:
         """Number of joints that the pendant shows."""
-        return self.G.shape[1]
+        return self.embedding.shape[1]
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -181,26 +182,26 @@ class Robot(Portable):
 
     def tree_positions(self, q: np.ndarray) -> np.ndarray:
         """Positions (..., n_tree) of all joints of the tree, in [rad], from `q` (..., n)."""
-        return q @ self.G.T + self.g0
+        return q @ self.embedding.T + self.embedding_offset
 
     def passive_angles(self, q: np.ndarray) -> np.ndarray:
         """Positions (..., n_tree - n) of the passive joints, in [rad], from `q` (..., n)."""
         passive = list(self.passive)
-        return q @ self.G[passive].T + self.g0[passive]
+        return q @ self.embedding[passive].T + self.embedding_offset[passive]
 
     @cached_property
     def kernels(self) -> Any:
         """The compiled functions of this geometry; see `twin.multibody.kernels.kernels_for`."""
         from twin.multibody.kernels import kernels_for
 
-        return kernels_for(self.tree, self.G, self.g0, self.loops)
+        return kernels_for(self.tree, self.embedding, self.embedding_offset, self.loops)
 
     @cached_property
-    def one(self) -> OneSample:
+    def single_sample(self) -> SingleSample:
         """Those functions for one sample, with the checks that a public function must make."""
-        from twin.robot.single_sample import OneSample
+        from twin.robot.single_sample import SingleSample
 
-        return OneSample(self)
+        return SingleSample(self)
 
     def with_payload(self, payload: Payload | None) -> Robot:
         """The same robot with that payload, or with none, in place of what it carries."""

@@ -19,14 +19,14 @@ import numpy as np
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
-UNFIT = (TypeError, AttributeError)
+FALLBACK_ERRORS = (TypeError, AttributeError)
 """What a function here raises for arguments that are not arrays of float64 in one piece."""
 
 FLANGE = np.eye(4)
 """The tool where there is none."""
 
 
-class OneSample:
+class SingleSample:
     """The functions of one robot, an attribute each, made ready when it is first asked for.
 
     An attribute is the function and what it wants to know besides the sample: inertias and gravity, or the

@@ -18,7 +18,8 @@ import numpy as np
 from twin.errors import ShapeError
 from twin.multibody import kernels
 from twin.multibody.kernel_source import expected
-from twin.robot.robot import Robot, loops
+from twin.robot import loops
+from twin.robot.robot import Robot
 
 
 def uncompiled(robot: Robot) -> Robot:
@@ -70,7 +71,7 @@ def _run_on_numbers(
             if values[name].shape != shape:
                 raise ShapeError(expected(title, name, shape), values[name].shape)
         out = values.pop("out")
-        on = kernels.Symbols(robot.tree, robot.G, robot.g0, _Numbers(values))
+        on = kernels.Symbols(robot.tree, robot.embedding, robot.embedding_offset, _Numbers(values))
         out[...] = np.reshape(trace(on), out.shape)
 
     return run

@@ -35,7 +35,7 @@ def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Flo
     """
     dh = robot.dh
     assert dh is not None  # inverse kinematics has asked for it
-    theta, theta_dot = q @ robot.S.T + dh.theta0, qd @ robot.S.T
+    theta, theta_dot = q @ robot.dh_coupling.T + dh.theta0, qd @ robot.dh_coupling.T
     forearm = np.hypot(dh.a[2], dh.d[3])
     bend = theta[:, 2] + np.arctan2(-np.sin(dh.alpha[2]) * dh.d[3], dh.a[2])
     raised = theta[:, 1] + bend
@@ -80,7 +80,7 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
         need = f"the motion covers {covered:.3g}{unit} in one sample, so it passes through"
     turning = ", ".join(  # where joints are coupled, several turn one DH axis
         f"{robot.joint_names[i]} at {np.rad2deg(samples.q[k, i]):.6g} deg"
-        for i in np.flatnonzero(robot.S[axis])
+        for i in np.flatnonzero(robot.dh_coupling[axis])
     )
     raise SingularityError(
         f"sample {k} at t = {samples.t[k]:.6g} s: {name} singularity, {what} is {value:.3g}{unit} "

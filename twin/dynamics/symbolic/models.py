@@ -42,7 +42,9 @@ def formulas(name: str) -> str:
     robot = load(name)
     if robot.n > LARGEST:
         raise UnknownNameError(f"no formulas for {name!r} of {robot.n} joints: there are those of {valid}")
-    return tree_dynamics(robot.tree, robot.G, robot.g0, gravity=robot.gravity.tolist()).formulas()
+    return tree_dynamics(
+        robot.tree, robot.embedding, robot.embedding_offset, gravity=robot.gravity.tolist()
+    ).formulas()
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import textwrap
 
-from twin.engine.quiet import silence
+from twin.engine.suppress_output import suppress_output
 
 
 def printed_by(script):
@@ -18,12 +18,12 @@ def printed_by(script):
 def test_two_that_are_silent_at_once_give_the_console_back():
     out, error = printed_by("""
         import sys, threading
-        from twin.engine.quiet import silence
+        from twin.engine.suppress_output import suppress_output
 
         first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
 
         def first():
-            with silence():
+            with suppress_output():
                 first_in.set()
                 second_in.wait()
                 print("nobody reads this")
@@ -31,7 +31,7 @@ def test_two_that_are_silent_at_once_give_the_console_back():
 
         def second():
             first_in.wait()
-            with silence():
+            with suppress_output():
                 second_in.set()
                 first_out.wait()
                 print("nor this")
@@ -66,8 +66,8 @@ def test_simulations_in_threads_leave_the_console():
 
 def test_silence_may_be_nested_and_leaves_no_file_open(capfd):
     before = os.listdir("/dev/fd")
-    with silence():
-        with silence(errors=False):
+    with suppress_output():
+        with suppress_output(errors=False):
             os.write(1, b"unheard")
         os.write(2, b"unheard")
     os.write(1, b"heard")
@@ -77,7 +77,7 @@ def test_silence_may_be_nested_and_leaves_no_file_open(capfd):
 
 
 def test_errors_may_be_heard(capfd):
-    with silence(errors=False):
+    with suppress_output(errors=False):
         os.write(1, b"unheard")
         os.write(2, b"heard")
     assert capfd.readouterr() == ("", "heard")

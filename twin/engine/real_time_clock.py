@@ -8,7 +8,7 @@ NOT_WORTH_SLEEPING = 0.004  # s
 TOO_FAR_BEHIND = 0.25  # s
 
 
-class Pace:
+class RealTimeClock:
     """Holds a loop back to real time.
 
     Args:

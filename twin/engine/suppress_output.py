@@ -15,7 +15,7 @@ _silenced: dict[int, tuple[int, int]] = {}
 
 
 @contextmanager
-def silence(*, errors: bool = True) -> Iterator[None]:
+def suppress_output(*, errors: bool = True) -> Iterator[None]:
     """Send what is printed inside, Python's or C's, nowhere; an exception passes through.
 
     Works on file descriptors, which are the whole process's, so keep it short.  Threads may be inside at the

@@ -111,7 +111,7 @@ def test_robots_that_are_not_compiled_go_the_long_way(tmp_path, rng):
 
 def test_what_the_functions_share_can_be_written_to_and_is_nobody_else_s(arm):
     """numba knows the type of such arrays sooner; the robot itself must stay as it is."""
-    for own, robots in ((arm.one.inertias, arm.inertias), (arm.one.gravity, arm.gravity)):
+    for own, robots in ((arm.single_sample.inertias, arm.inertias), (arm.single_sample.gravity, arm.gravity)):
         assert own.flags.writeable
         assert not robots.flags.writeable
         assert not np.shares_memory(own, robots)
@@ -120,7 +120,7 @@ def test_what_the_functions_share_can_be_written_to_and_is_nobody_else_s(arm):
 
 def test_a_name_that_is_no_kernel_is_no_attribute(arm):
     with pytest.raises(AttributeError):
-        _ = arm.one.nonsense
+        _ = arm.single_sample.nonsense
     assert forward.FLANGE is single_sample.FLANGE
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from urdf import exact
+from urdf import decimal_math
 
 
 def relative(a, b):
@@ -14,12 +14,14 @@ def relative(a, b):
 
 
 def test_arc_tangent():
-    with exact.precisely():
+    with decimal_math.precisely():
         for angle in np.linspace(-3.1, 3.1, 63):
             y, x = np.sin(angle), np.cos(angle)
-            assert float(exact.arc_tangent(Decimal(y), Decimal(x))) == pytest.approx(angle, abs=1e-15)
-        assert exact.arc_tangent(Decimal(1), Decimal(1)) * 4 == pytest.approx(exact.PI, abs=Decimal("1e-48"))
-        assert exact.arc_tangent(Decimal(0), Decimal(-1)) == exact.PI
+            assert float(decimal_math.arc_tangent(Decimal(y), Decimal(x))) == pytest.approx(angle, abs=1e-15)
+        assert decimal_math.arc_tangent(Decimal(1), Decimal(1)) * 4 == pytest.approx(
+            decimal_math.PI, abs=Decimal("1e-48")
+        )
+        assert decimal_math.arc_tangent(Decimal(0), Decimal(-1)) == decimal_math.PI
 
 
 def test_principal_axes_of_hard_tensors():
@@ -29,9 +31,9 @@ def test_principal_axes_of_hard_tensors():
         for R in (np.eye(3), *Rotation.random(5, rng=rng).as_matrix()):
             A = R @ np.diag(np.array(moments, float)) @ R.T
             A = (A + A.T) / 2
-            with exact.precisely():
-                found, axes = exact.principal_axes([[Decimal(x) for x in row] for row in A.tolist()])
-                rpy = np.array(exact.roll_pitch_yaw(axes), float)
+            with decimal_math.precisely():
+                found, axes = decimal_math.principal_axes([[Decimal(x) for x in row] for row in A.tolist()])
+                rpy = np.array(decimal_math.roll_pitch_yaw(axes), float)
             rebuilt = Rotation.from_euler("xyz", rpy).as_matrix()
             assert np.linalg.det(np.array(axes, float)) == pytest.approx(1, abs=1e-15)
             assert relative(rebuilt @ np.diag(np.array(found, float)) @ rebuilt.T, A) < 2e-15

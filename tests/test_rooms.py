@@ -1,0 +1,123 @@
+"""The rooms of the house: arrows between them run one way, none is overfull, and PyBullet is behind one door."""
+
+import ast
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import twin
+
+HOUSE = Path(twin.__file__).parents[1]
+ORDER = (
+    "urdf",
+    "twin",
+    "twin.spatial",
+    "twin.multibody",
+    "twin.robot",
+    "twin.loading",
+    "twin.kinematics",
+    "twin.dynamics",
+    "twin.dynamics.symbolic",
+    "twin.trajectories",
+    "twin.engine",
+    "twin.control",
+    "controllers",
+    "scenarios",
+    "scenarios.ledger",
+)
+"""From the ground up: a room imports from those before it."""
+
+OUTSIDE_IN = {("scenarios", "scenarios.ledger"), ("twin", "twin.robot"), ("twin", "twin.trajectories")}
+"""Commands call the ledger, which is a room of theirs."""
+
+MOST_FILES = 14
+LONGEST = 300
+
+
+def rooms():
+    """The files of every room."""
+    found = {}
+    for package in ("urdf", "twin", "controllers", "scenarios"):
+        for file in sorted((HOUSE / package).rglob("*.py")):
+            room = ".".join(file.relative_to(HOUSE).parent.parts)
+            found.setdefault(room, []).append(file)
+    return found
+
+
+ROOMS = rooms()
+
+
+def imported(file):
+    """The modules of ours that a file imports, at its top or within a function."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(module):
+    """The room of a module, or `None` for what is none of ours."""
+    file = HOUSE.joinpath(*module.split("."))
+    if file.with_suffix(".py").is_file():
+        return module.rpartition(".")[0]
+    return module if file.is_dir() and module in ROOMS else None
+
+
+def test_every_room_is_known():
+    assert set(ROOMS) == set(ORDER)
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_a_room_imports_from_those_below_it_alone(room):
+    upwards = {
+        f"{file.relative_to(HOUSE)} imports {module}"
+        for file in ROOMS[room]
+        for module in imported(file)
+        if (there := room_of(module)) is not None
+        and ORDER.index(there) > ORDER.index(room)
+        and (room, there) not in OUTSIDE_IN
+    }
+    assert not upwards
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_a_room_is_not_overfull_and_its_files_are_short(room):
+    if room != "scenarios":  # whose files are its scenarios
+        assert len([file for file in ROOMS[room] if file.name != "__init__.py"]) <= MOST_FILES
+    lengths = {file.name: len(file.read_text(encoding="utf-8").splitlines()) for file in ROOMS[room]}
+    assert max(lengths.values()) <= LONGEST, max(lengths, key=lambda name: lengths[name])
+
+
+def test_pybullet_is_behind_one_door():
+    doors = {
+        ".".join(file.relative_to(HOUSE).parent.parts)
+        for files in ROOMS.values()
+        for file in files
+        if any(module.partition(".")[0].startswith("pybullet") for module in imported(file))
+    }
+    assert doors == {"twin.engine"}
+
+
+def test_a_name_is_public_once_and_no_module_takes_it():
+    """Importing a submodule would replace a public name that is the same."""
+    assert len(set(twin.__all__)) == len(twin.__all__) > 60
+    assert not set(twin.__all__) & {path.stem for path in (HOUSE / "twin").iterdir()}
+    assert all(first < second for first, second in pairwise(sorted(twin.__all__)))
+    for name in twin.__all__:
+        assert getattr(twin, name) is not None
+    with pytest.raises(AttributeError, match="inverse_kinetics"):
+        _ = twin.inverse_kinetics
+
+
+def test_the_top_of_the_house_is_light():
+    code = (
+        "import sys, twin, scenarios.command_line\n"
+        "heavy = {'numba', 'urchin', 'pybullet', 'scipy', 'sympy', 'matplotlib', 'trimesh'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
