@@ -18,9 +18,9 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, named_pose, option, positive
-from scenarios.motion_range import middle_and_half
-from scenarios.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
-from scenarios.tracking_error import joint_error
+from scenarios.checks.motion_range import middle_and_half
+from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
+from scenarios.checks.tracking_error import joint_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ that the joints meet in ever new combinations of speed and acceleration.
 What must hold: computed torque on its own model, with a reference that obeys the engine's recursion and a
 torque every engine step, tracks to round-off (1e-10 rad): the model and the engine are the same robot.
 Sampled otherwise, and under the laws without a model, the error stays under the bound that
-`scenarios.bounds` derives. The motion keeps every joint's range, speed and torque.
+`scenarios.checks.bounds` derives. The motion keeps every joint's range, speed and torque.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
-from scenarios.motion_range import finite_speed, middle_and_half
-from scenarios.tracking import follow, sampled, tracking_metrics
+from scenarios.checks.motion_range import finite_speed, middle_and_half
+from scenarios.checks.tracking import follow, sampled, tracking_metrics
 
 if TYPE_CHECKING:
     from twin.control.log import Log

@@ -10,9 +10,9 @@ of speed is more than any drive gives.
 
 What must hold: the error e at the start dies away as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T,
 and what the steps add to it stays under the bound of `twin.trajectories.integration_drift`. The controller
-follows the joint angles within the bound of `scenarios.bounds`, computed torque to 1e-10 rad, and the engine
-does what the model foretells. (`--reference continuous` integrates by Runge-Kutta: there the law itself is
-wanted.)
+follows the joint angles within the bound of `scenarios.checks.bounds`, computed torque to 1e-10 rad, and the
+engine does what the model foretells. (`--reference continuous` integrates by Runge-Kutta: there the law
+itself is wanted.)
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy as np
 import controllers
 from scenarios import base
 from scenarios.base import Metric, option, positive
+from scenarios.checks.tracking import follow, tracking_metrics, with_arrays
 from scenarios.gravity_hold import held_pose
-from scenarios.tracking import follow, tracking_metrics, with_arrays
 from twin.errors import RobotError
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, option
-from scenarios.free_motion import check_free_time, free_metrics, free_motion
-from scenarios.motion_range import finite_speed, random_positions
-from scenarios.tracking import follow, sampled, tracking_metrics, with_arrays
+from scenarios.checks.free_motion import check_free_time, free_metrics, free_motion
+from scenarios.checks.motion_range import finite_speed, random_positions
+from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import LimitError
 
 if TYPE_CHECKING:

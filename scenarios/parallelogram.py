@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios import base, bounds
+from scenarios import base
 from scenarios.base import Metric, named_pose, one_of, option, positive
-from scenarios.free_motion import check_free_time, free_metrics, free_motion
-from scenarios.motion_range import finite_speed, middle_and_half
-from scenarios.tracking import (
+from scenarios.checks import bounds
+from scenarios.checks.free_motion import check_free_time, free_metrics, free_motion
+from scenarios.checks.motion_range import finite_speed, middle_and_half
+from scenarios.checks.tracking import (
     LOOP_GAP,
     agreement_metrics,
     error_metrics,

@@ -23,7 +23,7 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
-from scenarios.tracking import (
+from scenarios.checks.tracking import (
     agreement_metrics,
     error_metrics,
     follow,

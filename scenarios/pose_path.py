@@ -13,7 +13,7 @@ What must hold: where the tour stops in a published pose, the engine's tool is w
 computed torque to rounding (under other laws the row is their error); forward kinematics at the joint angles
 of a published pose gives what was printed; the path begins and ends at the angles of the tour's ends.
 Computed torque on its own model, with a reference that obeys the engine's recursion and a torque every engine
-step, tracks to 1e-10 rad; otherwise the error stays under the bound of `scenarios.bounds`.
+step, tracks to 1e-10 rad; otherwise the error stays under the bound of `scenarios.checks.bounds`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios import base, bounds
+from scenarios import base
 from scenarios.base import Metric, option, positive
-from scenarios.tracking import follow, sampled, tracking_metrics, with_arrays
+from scenarios.checks import bounds
+from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RecordingError, RobotError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 import twin
 from scenarios import parallelogram
-from scenarios.motion_range import random_positions
+from scenarios.checks.motion_range import random_positions
 from tests.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error, one_step
 from tests.test_engine_oracle import BODY, TOOL
 from twin.engine.simulation import Simulation

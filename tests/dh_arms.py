@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scenarios.motion_range import random_positions
+from scenarios.checks.motion_range import random_positions
 
 TURN = 2 * np.pi
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from scenarios.command_line import main
+from scenarios.commands.command_line import main
 from tests import own_scenarios
 from twin.atomic_file import drafted
 from twin.control.log import Log

@@ -8,10 +8,11 @@ from scipy.integrate import quad
 
 import twin
 from controllers.gains import diagonal_inertia
-from scenarios import bounds, registry
 from scenarios.base import Config
-from scenarios.tracking import follow, sampled, tracking_metrics
-from scenarios.tracking_error import joint_error
+from scenarios.checks import bounds
+from scenarios.checks.tracking import follow, sampled, tracking_metrics
+from scenarios.checks.tracking_error import joint_error
+from scenarios.running import registry
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.trajectories.joint_trajectories import sines
 

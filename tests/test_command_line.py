@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios import registry
-from scenarios.command_line import main
+from scenarios.commands.command_line import main
+from scenarios.running import registry
 from twin.control.log import Log
 
 OWN = '''"""A short swing of my own."""
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from scenarios import base
 from scenarios.base import Metric, option
-from scenarios.tracking import follow, sampled
-from scenarios.tracking_error import joint_error
+from scenarios.checks.tracking import follow, sampled
+from scenarios.checks.tracking_error import joint_error
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def run(config):
     robot = config.load_robot()
     q = robot.poses["zero"]
     log = follow(config, sampled(config, quintic(q, q + config.swing, 0.2)), robot)
-    from scenarios.tracking import with_arrays
+    from scenarios.checks.tracking import with_arrays
     import numpy as np
 
     return with_arrays(log, limit=np.array(config.limit))
@@ -63,7 +63,7 @@ def python(code):
 def test_help_starts_nothing_heavy(words):
     done = python(
         "import sys\n"
-        "from scenarios.command_line import main\n"
+        "from scenarios.commands.command_line import main\n"
         f"status = main({words!r})\n"
         "heavy = {'numba', 'urchin', 'pybullet', 'matplotlib', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -286,7 +286,7 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
 
 @pytest.mark.parametrize("unread", ["| true", ">&-"])
 def test_files_are_written_even_if_nobody_reads_what_is_printed(unread, tmp_path):
-    code = "import sys; from scenarios.command_line import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from scenarios.commands.command_line import main; sys.exit(main(sys.argv[1:]))"
     words = f"run gravity_hold --duration 0.01 --json {tmp_path / 'r.json'} {unread}"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {words}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)

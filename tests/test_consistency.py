@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.motion_range import random_positions
+from scenarios.checks.motion_range import random_positions
 from twin.errors import RobotError
 from twin.loading import consistency
 from twin.multibody.tree import Loop, frozen

@@ -8,17 +8,18 @@ import sys
 import pytest
 from rich.console import Console
 
-from scenarios import output
 from scenarios.base import Config
-from scenarios.command_line import main
-from scenarios.progress import shown
-from scenarios.report import scenario_report, validation_report
-from scenarios.results_file import write_junit
-from scenarios.runs import Run
+from scenarios.commands import output
+from scenarios.commands.command_line import main
+from scenarios.commands.progress import shown
+from scenarios.reports.report import scenario_report, validation_report
+from scenarios.reports.results_file import write_junit
+from scenarios.running.runs import Run
 from tests import own_scenarios
 from tests.test_report import made_up_run, rendered
 
-COMMAND = f"{shlex.quote(sys.executable)} -c 'from scenarios.process import main; raise SystemExit(main())'"
+PROGRAM = "from scenarios.commands.process import main; raise SystemExit(main())"
+COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
 
 
 def shell(line, **environment):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.free_motion import free_motion
-from scenarios.motion_range import random_positions
+from scenarios.checks.free_motion import free_motion
+from scenarios.checks.motion_range import random_positions
 from scenarios.parallelogram import Config, run
 from tests.peers import one_step
 from twin.control.analytic_plant import AnalyticPlant

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scenarios.motion_range import random_positions
+from scenarios.checks.motion_range import random_positions
 from tests.peers import one_step
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.engine.simulation import Simulation

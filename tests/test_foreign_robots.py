@@ -8,11 +8,11 @@ import pybullet_data
 import pytest
 
 import twin
-from scenarios import registry
-from scenarios.command_line import main
-from scenarios.motion_range import finite_range, finite_speed
-from scenarios.tracking_error import joint_error
-from scenarios.validation import planned
+from scenarios.checks.motion_range import finite_range, finite_speed
+from scenarios.checks.tracking_error import joint_error
+from scenarios.commands.command_line import main
+from scenarios.running import registry
+from scenarios.running.validation import planned
 from twin.errors import RobotError
 
 FOREIGN = ("gravity_hold", "joint_tracking", "model_agreement")

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scenarios.motion_range import beyond_passive_range
+from scenarios.checks.motion_range import beyond_passive_range
 from tests.dh_arms import TURN, distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scenarios.motion_range import beyond_passive_range
+from scenarios.checks.motion_range import beyond_passive_range
 from tests.dh_arms import distance_mod_turn, random_poses_of
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics

@@ -9,10 +9,10 @@ import pytest
 
 import twin
 from scenarios import laboratory
+from scenarios.checks.tracking import with_arrays
+from scenarios.checks.tracking_error import joint_error
 from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Config
-from scenarios.tracking import with_arrays
-from scenarios.tracking_error import joint_error
 from twin.errors import LimitError, RobotError, UnreachableError
 from twin.kinematics.forward import forward_kinematics
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.motion_range import random_positions
+from scenarios.checks.motion_range import random_positions
 from tests.peers import Pinocchio
 from tests.random_trees import interpreted, random_urdf
 from twin.errors import LimitError

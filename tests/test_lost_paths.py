@@ -5,9 +5,9 @@ import pytest
 
 import twin
 from scenarios import laboratory
-from scenarios.ledger import norrlof_inverse
-from scenarios.ledger.report import total
+from scenarios.ledger.norrlof import inverse as norrlof_inverse
 from scenarios.ledger.rows import rows
+from scenarios.reports.ledger_report import total
 from twin.errors import UnreachableError
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 from twin.trajectories.straight_lines import straight_line

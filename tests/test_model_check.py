@@ -8,9 +8,9 @@ import pybullet_data
 import pytest
 
 import twin
-from scenarios import engine_agreement
-from scenarios.check_model import Report
-from scenarios.command_line import main
+from scenarios.checks import engine_agreement
+from scenarios.commands.check_model import Report
+from scenarios.commands.command_line import main
 from tests.small_robots import SOUND
 from twin.errors import RobotError
 from twin.loading.model_check import check_model

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import scenarios
-from scenarios import registry
 from scenarios.base import Metric
-from scenarios.command_line import main
+from scenarios.commands.command_line import main
+from scenarios.running import registry
 from tests import own_scenarios
 
 WAYS_OUT = [

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import twin
-from scenarios.motion_range import random_positions
+from scenarios.checks.motion_range import random_positions
 from tests.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error
 from tests.random_trees import interpreted, random_urdf
 from tests.test_engine_oracle import BODY, TOOL

@@ -31,7 +31,7 @@ def test_the_script(tmp_path):
 
 def test_the_scenario(tmp_path):
     (tmp_path / "nod.py").write_text(SCENARIO, encoding="utf-8")
-    command = "from scenarios.command_line import main; import sys; sys.exit(main())"
+    command = "from scenarios.commands.command_line import main; import sys; sys.exit(main())"
     words = ("run", "./nod.py", "--controller", *controllers.NAMES, "--picture", "nod.png")
     printed = run("-c", command, *words, cwd=tmp_path)
     assert "The arm nods" in printed

@@ -10,11 +10,11 @@ from rich.console import Console
 
 import twin
 from scenarios.base import Config, Metric
-from scenarios.picture import draw
-from scenarios.report import figure, scenario_report, validation_report
-from scenarios.results_file import write_json, write_junit
-from scenarios.runs import Run
-from scenarios.tracking_error import joint_error, largest, pose_error, rms, tool_distance
+from scenarios.checks.tracking_error import joint_error, largest, pose_error, rms, tool_distance
+from scenarios.reports.picture import draw
+from scenarios.reports.report import figure, scenario_report, validation_report
+from scenarios.reports.results_file import write_json, write_junit
+from scenarios.running.runs import Run
 from twin.control.log import Log
 
 N = 50

@@ -8,12 +8,13 @@ import pytest
 
 import controllers
 import twin
-from scenarios import bounds, registry
 from scenarios.base import Config, Metric
-from scenarios.command_line import main
-from scenarios.motion_range import beyond_passive_range, random_positions
-from scenarios.tracking import agreement_metrics, follow, sampled
-from scenarios.tracking_error import joint_error
+from scenarios.checks import bounds
+from scenarios.checks.motion_range import beyond_passive_range, random_positions
+from scenarios.checks.tracking import agreement_metrics, follow, sampled
+from scenarios.checks.tracking_error import joint_error
+from scenarios.commands.command_line import main
+from scenarios.running import registry
 from twin.control.log import Log
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
 from twin.trajectories.joint_trajectories import quintic, sines

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from scenarios import registry
-from scenarios.tracking import validity_metrics
+from scenarios.checks.tracking import validity_metrics
+from scenarios.running import registry
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from scenarios import registry
-from scenarios.rounding import whole_run_limit
-from scenarios.tracking import agreement_metrics, tracking_metrics
+from scenarios.checks.rounding import whole_run_limit
+from scenarios.checks.tracking import agreement_metrics, tracking_metrics
+from scenarios.running import registry
 from tests.test_scenarios import full_run
 
 

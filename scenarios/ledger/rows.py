@@ -93,8 +93,10 @@ def computes(*names: str) -> Callable[[Computation], Computation]:
 @lru_cache(maxsize=1)
 def computations() -> dict[str, Computation]:
     """The function of every item that is computed, by id."""
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        importlib.import_module(f"{__package__}.{file.stem}")
+    here = Path(__file__).parent
+    for file in sorted((*here.glob("*.py"), *here.glob("*/*.py"))):
+        module = ".".join(file.relative_to(here).with_suffix("").parts)
+        importlib.import_module(f"{__package__}.{module}")
     return _COMPUTATIONS
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import twin
-from scenarios.motion_range import random_positions
+from scenarios.checks.motion_range import random_positions
 from tests.fuzz.cases import Case
 from tests.fuzz.verdicts import Verdict, fault, refusal
 from twin.engine.simulation import Simulation
@@ -17,7 +17,7 @@ from twin.loading.urdf_document import read_document
 from twin.robot.robot import Robot
 from twin.robot.uncompiled import uncompiled
 
-CLOSE = 1e-11  # as in `scenarios/engine_agreement.py`, which says why the condition number enters
+CLOSE = 1e-11  # as in `scenarios/checks/engine_agreement.py`, which says why the condition number enters
 EPS = float(np.finfo(float).eps)
 ACCELERATION = 50.0
 NUMBER = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf|infinity)", re.ASCII | re.IGNORECASE)

@@ -1,0 +1,201 @@
+"""Drive a robot along a trajectory in the engine, and say how well it followed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import controllers
+from scenarios.base import Config, Metric
+from scenarios.checks import bounds
+from scenarios.checks.motion_range import beyond_passive_range
+from scenarios.checks.rounding import growth, whole_run_limit
+from scenarios.checks.tracking_error import joint_error, largest, tool_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
+    from twin.trajectories.sampling import Samples
+
+LOOP_GAP = 1e-12
+"""[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
+
+
+def sampled(config: Config, trajectory: Trajectory) -> Samples:
+    """The reference at every control period, in the form that the settings ask for."""
+    from twin.trajectories.sampling import recursion_consistent, sample
+
+    take = recursion_consistent if config.reference == "consistent" else sample
+    return take(trajectory, config.period)
+
+
+def follow(
+    config: Config,
+    reference: Samples,
+    plant: Robot,
+    model: Robot | None = None,
+    stops: Sequence[int] = (),
+) -> Log:
+    """Let the engine's robot follow a reference under the controller of the settings.
+
+    The same controller then drives the analytic plant through the same loop: what the model foretells.
+
+    Args:
+        config: controller, bandwidth, periods, window.
+        reference: samples at the control period; the run starts on the first.
+        plant: the robot that the engine simulates.
+        model: the robot that the controller believes in; `None` for the plant itself.
+        stops: S samples at which the engine is asked where the tool is.
+
+    Returns:
+        The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
+        `growth`, what the loop makes of rounding, see `scenarios.checks.rounding`, the poses of the tool
+        `tool_at_stops`, (S, 7), and the settings that limits depend on: `bandwidth` in [rad/s],
+        `consistent`, whether the reference obeys the engine's recursion, and `known_law`, whether the law is
+        one of ours, of which it is known how far it may stray.
+
+    Raises:
+        DivergenceError: if the simulation runs away.
+    """
+    from twin.control.analytic_plant import AnalyticPlant
+    from twin.control.closed_loop import run_closed_loop
+    from twin.engine.simulation import Simulation
+    from twin.spatial.rotations import pose_vector
+
+    model = plant if model is None else model
+    with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
+        law = controllers.make(config.controller, model, bandwidth=config.bandwidth, period=config.period)
+    steps = config.steps_per_period
+    tool = np.zeros((len(stops), 7))
+    with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
+        if config.gui:
+            from twin.kinematics.forward import forward_kinematics
+
+            simulation.draw_path(forward_kinematics(plant, reference.q)[:, :3, 3])
+
+        def look(k: int) -> None:
+            """Keep where the tool is at a stop."""
+            if k in stops:
+                tool[stops.index(k)] = pose_vector(simulation.tool_pose())
+
+        log = run_closed_loop(
+            simulation, law, reference, steps_per_period=steps, progress=config.progress,
+            at_sample=look if stops else None,
+        )  # fmt: skip
+    foretold = run_closed_loop(AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps)
+    return with_arrays(
+        log,
+        q_model=foretold.q,
+        growth=growth(log, foretold, law, reference),
+        tool_at_stops=tool,
+        bandwidth=np.array(config.bandwidth),
+        consistent=np.array(config.reference == "consistent"),
+        known_law=np.array(type(law) is controllers.law(config.controller)),
+    )
+
+
+def with_arrays(log: Log, **arrays: np.ndarray) -> Log:
+    """The same log with more arrays of the scenario's own."""
+    return replace(log, arrays={**log.arrays, **arrays})
+
+
+def tracking_metrics(log: Log) -> tuple[Metric, ...]:
+    """What a scenario reports whose controller knows the plant and in which every joint moves."""
+    bound = () if bounds.is_exact(log) or not log.arrays["known_law"] else (bound_metric(log),)
+    return (*error_metrics(log), *bound, *agreement_metrics(log), *validity_metrics(log))
+
+
+def error_metrics(log: Log, knows_the_plant: bool = True) -> tuple[Metric, ...]:
+    """The largest errors, with a limit where nothing but rounding can cause one."""
+    exact = knows_the_plant and bounds.is_exact(log)
+    return (
+        Metric(
+            "largest joint error",
+            float(np.max(largest(joint_error(log)))),
+            "rad",
+            bounds.ROUND_OFF if exact else None,
+            "exact model, reference in the engine's own steps: only rounding is left"
+            if exact
+            else "what this control law leaves on this motion",
+        ),
+        Metric("largest tool error", float(np.max(tool_distance(log))), "m", None, "of the flange's centre"),
+    )
+
+
+def bound_metric(log: Log) -> Metric:
+    """The error of each joint over what the loop explains, the largest such ratio."""
+    bound, why = bounds.tracking_bound(log)
+    return Metric("joint error / its bound", float(np.max(largest(joint_error(log)) / bound)), "", 1.0, why)
+
+
+def loop_metrics(log: Log) -> tuple[Metric, ...]:
+    """How far closed loops came open; nothing for an open chain."""
+    if not log.robot.loops:
+        return ()
+    return (
+        Metric(
+            "largest gap of a closed loop",
+            float(np.max(log.loop_gap)),
+            "m",
+            LOOP_GAP,
+            "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
+        ),
+    )
+
+
+def agreement_metrics(log: Log) -> tuple[Metric, ...]:
+    """Whether the engine did what the model of the plant foretells: the whole run, and step by step."""
+    limit = whole_run_limit(log)
+    whole = Metric(
+        "engine - model, whole run",
+        float(np.max(np.abs(log.q - log.arrays["q_model"]))),
+        "rad",
+        limit if np.isfinite(limit) else None,
+        "the analytic plant under the same controller: 5 x what this loop makes of the steps' rounding",
+    )
+    residual = log.model_residual()
+    if residual is None:
+        return (whole, *loop_metrics(log))
+    step = Metric(
+        "engine - model, one step",
+        residual,
+        "rad/s",
+        bounds.step_residual(log),
+        "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
+    )
+    return (whole, step, *loop_metrics(log))
+
+
+def validity_metrics(log: Log) -> tuple[Metric, ...]:
+    """Whether the motion was one that a real arm could make."""
+    robot = log.robot
+    beyond = np.max(np.maximum(log.q_ref - robot.q_max, robot.q_min - log.q_ref))
+    beyond = np.maximum(beyond, np.max(beyond_passive_range(robot, log.q_ref)))
+    return (
+        Metric(
+            "samples at the torque limit",
+            float(np.count_nonzero(log.saturated)),
+            "",
+            0.0,
+            "the motion is meant to stay within what the drives can give",
+        ),
+        Metric(
+            "reference beyond the range",
+            float(np.maximum(beyond, 0.0)),
+            "rad",
+            0.0,
+            "joint limits of the robot's URDF, those of passive joints included",
+        ),
+        Metric(
+            "reference speed / its limit",
+            float(np.max(np.abs(log.qd_ref) / robot.qd_max)),
+            "",
+            1.0,
+            "speed limits of the robot's URDF",
+        ),
+    )

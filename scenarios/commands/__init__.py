@@ -1,0 +1,1 @@
+"""The command `irb-twin`: its words, what they do, what it prints, and how it ends."""

@@ -1,0 +1,140 @@
+"""What a command prints and the files it writes: checked before the work begins, each whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from scenarios.running.faults import told
+from scenarios.running.options import WrongUse
+
+WIDTH, NARROWEST = 100, 40
+"""Columns of a page that is not a terminal, and the fewest that tables can be read in."""
+
+
+def writable(path: Path, suffix: str, option: str) -> Path:
+    """Check that a file can be written, without touching it.
+
+    Args:
+        path: where to.
+        suffix: how its name must end.
+        option: the option that asked for it, for the message.
+
+    Raises:
+        WrongUse: if it cannot, with the reason.
+    """
+    if path.suffix.lower() != suffix:
+        raise WrongUse(f"{option} {path}: expected a file name that ends in {suffix}")
+    if path.is_dir():
+        raise WrongUse(f"{option} {path}: is a folder")
+    place = Path(os.path.realpath(path))  # a link is followed
+    if not place.parent.is_dir():
+        raise WrongUse(f"{option} {path}: there is no folder {(place if path.is_symlink() else path).parent}")
+    # The folder, too: a file is written beside its place, and takes it when it is complete.
+    if not os.access(place.parent, os.W_OK) or (place.exists() and not os.access(place, os.W_OK)):
+        raise WrongUse(f"{option} {path}: no permission to write there")
+    return path
+
+
+def apart(path: Path, *words: str) -> Path:
+    """`run.npz` -> `run-pose_path-pd.npz`: the name of one file among several."""
+    return path.with_name("-".join((path.stem, *words)) + path.suffix)
+
+
+class Files:
+    """The files of a command; one that cannot be written costs only itself, and is named at the end."""
+
+    def __init__(self) -> None:
+        self._written: list[Path] = []
+        self._faults: list[str] = []
+
+    def write(self, path: Path | None, write: Callable[[Path], object]) -> None:
+        """Write one file, whole or not at all; none if there is no path."""
+        from twin.atomic_file import drafted
+
+        if path is None:
+            return
+        try:
+            with drafted(path) as draft:
+                write(draft)
+        except Exception as error:  # of the disk, or of one of the libraries that write
+            self._faults.append(f"cannot write {path}: {told(error)}")
+        else:
+            self._written.append(path)
+
+    def name(self, console: Any) -> bool:
+        """Name what was written, and what could not be; return whether all was written."""
+        for path in self._written:
+            console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        for fault in self._faults:
+            complain(fault)
+        return not self._faults
+
+
+def complain(sentence: str) -> None:
+    """One line on standard error, if there is one."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"irb-twin: {' '.join(sentence.split())}", file=sys.stderr)  # noqa: T201
+
+
+def console(stream: TextIO | None = None) -> Any:
+    """A page on standard output or that stream; texts appear as they are, without markup.
+
+    It has the terminal's width or what COLUMNS says, 100 columns where neither is known.  A reader who hangs
+    up ends the printing, and nothing else.
+    """
+    from rich.console import Console
+
+    class Page(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            hang_up()
+
+    width = _width(stream or sys.stdout)  # with a height, too, rich does not read COLUMNS itself
+    return Page(file=stream, width=width, height=25, markup=False, emoji=False)
+
+
+def _width(stream: TextIO) -> int:
+    told = os.environ.get("COLUMNS", "")
+    width = int(told) if re.fullmatch("[0-9]{1,5}", told) else 0
+    if not width:
+        with suppress(OSError, ValueError, AttributeError):
+            width = os.get_terminal_size(stream.fileno()).columns
+    return max(width or WIDTH, NARROWEST)
+
+
+def printable() -> None:
+    """Have the console print `?` for a sign that it does not know, as an ASCII terminal a Greek letter."""
+    if sys.stdout is None:  # closed by whoever started it
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    strict = getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape")
+    if strict and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def flushed(status: int) -> int:
+    """The exit status, once all is printed; at least 1 if it cannot be, unless the reader hung up."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        hang_up()
+    except OSError as error:
+        hang_up()
+        if status == 0:  # else it was told, whatever it was
+            complain(f"cannot print: {told(error)}")
+            return 1
+    return status
+
+
+def hang_up() -> None:
+    """Send what is still to be printed nowhere: Python would try again at its end, and complain."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,1 @@
+"""Aliaga 2019, item by item."""

@@ -1,0 +1,1 @@
+"""The laboratory manual of the University of Ljubljana, item by item."""

@@ -1,0 +1,1 @@
+"""Norrlöf 1999 and his lecture, item by item."""

@@ -1,0 +1,212 @@
+"""What a run has to say, as tables for the terminal, for a pipe, and for a file.
+
+Controllers stand side by side, one column each, so that a row can be read across. Nothing here prints by
+itself: the functions return what rich renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.base import Metric
+from scenarios.checks.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import RenderableType
+
+    from scenarios.running.runs import Run
+    from twin.control.log import Log
+
+
+def figure(value: float) -> str:
+    """A number in few characters: `0`, `0.00123`, `4e-5`, `4.44e-16`, `85.2`, `nan`."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    if 1e-3 <= abs(value) < 1e4:
+        return f"{value:.3g}"
+    digits, exponent = f"{value:.2e}".split("e")
+    return f"{float(digits):g}e{int(exponent)}"
+
+
+def verdict(holds: bool) -> Text:
+    """`holds` in green or `FAILS` in red."""
+    return Text("holds", "green") if holds else Text("FAILS", "bold red")
+
+
+def describe(run: Run) -> str:
+    """One line: robot, length of the run, step, settings that are not the default."""
+    log = run.log
+    words = [run.config.robot]
+    if log is not None:
+        period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
+        words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
+    words += [f"{name} {value}" for name, value in run.settings.items() if name != "robot"]
+    return ", ".join(words)
+
+
+T = TypeVar("T")
+LABEL, COLUMN = 16, 20  # characters: the narrowest first column that reads well, and one controller
+
+
+def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
+    """Everything about one scenario's runs, one a controller.
+
+    Args:
+        title: what the scenario is.
+        runs: at least one.
+        width: of the page, in characters; controllers that do not fit beside the others go below them.
+    """
+    abreast = max(1, (width - LABEL) // COLUMN)
+    logs = [run.log for run in runs if run.log is not None]
+    yield Text.assemble("\n", (runs[0].scenario, "bold"), f": {title}")
+    yield Text(describe(runs[0]) + "\n", "dim")
+    if logs:
+        yield "Tracking error, RMS / largest; joints in rad, tool x y z in m, a b c d its quaternion"
+        yield from (error_table(page) for page in _pages(logs, abreast))
+        yield "Peak torque in N m, and how many samples were cut to the drive's limit"
+        yield from (torque_table(page) for page in _pages(logs, abreast))
+    if any(run.metrics for run in runs):
+        yield "Checks"
+        yield from (check_table(page) for page in _pages(runs, abreast))
+        yield "Where the limits come from"
+        yield reasons(runs)
+    for run in runs:
+        for metric in run.metrics:
+            if not metric.holds and metric.where:
+                yield Text(f"{run.config.controller}: {metric.where}", "bold red")
+        if run.error is not None:
+            yield Text(f"{run.config.controller} did not finish: {run.error}", "bold red")
+
+
+def _pages(items: Sequence[T], abreast: int) -> list[Sequence[T]]:
+    return [items[k : k + abreast] for k in range(0, len(items), abreast)]
+
+
+def _columns(first: str, names: Iterable[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first)
+    for name in names:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    return table
+
+
+def error_table(logs: Sequence[Log]) -> Table:
+    """RMS and largest tracking error per joint and per component of the tool's pose."""
+    table = _columns("", (log.controller for log in logs))
+
+    def rows(names: Sequence[str], errors: list[NDArray]) -> None:
+        for k, name in enumerate(names):
+            table.add_row(Text(name), *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
+
+    rows(logs[0].robot.joint_names, [joint_error(log) for log in logs])
+    table.add_section()
+    rows([f"tool {name}" for name in POSE_COMPONENTS], [pose_error(log) for log in logs])
+    return table
+
+
+def torque_table(logs: Sequence[Log]) -> Table:
+    """Peak torque per joint beside the drive's limit, and how many samples were cut to it."""
+    table = _columns("joint (limit)", (log.controller for log in logs))
+    for joint, name in enumerate(logs[0].robot.joint_names):
+        cells = []
+        for log in logs:
+            cut = np.count_nonzero(log.saturated[:, joint])
+            cells.append(figure(largest(log.tau)[joint]) + (f", {cut} cut" if cut else ""))
+        table.add_row(Text(f"{name} ({figure(logs[0].robot.tau_max[joint])})"), *cells)
+    return table
+
+
+def check_table(runs: Sequence[Run]) -> Table:
+    """What was claimed: every figure, and under it its limit and whether it holds."""
+    table = _columns("check", (run.config.controller for run in runs))
+    for name in check_names(runs):
+        table.add_row(
+            Text(name), *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs)
+        )
+    return table
+
+
+def check_cell(metric: Metric) -> Text:
+    """Figure with unit; under it the limit and the verdict, if it has a limit."""
+    cell = Text(f"{figure(metric.value)} {metric.unit}".strip())
+    if metric.limit is not None:
+        cell.append(f"\n<= {figure(metric.limit)} ")
+        cell.append_text(verdict(metric.holds))
+    elif not metric.holds:
+        cell.append_text(Text.assemble("\n", verdict(False)))
+    return cell
+
+
+def reasons(runs: Sequence[Run]) -> Table:
+    """Why every limit is what it is; told once where it is the same for all controllers."""
+    table = Table(box=None, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(style="dim")
+    for name in check_names(runs):
+        whys: dict[str, list[str]] = {}
+        for run in runs:
+            if found := _metric(run, name):
+                whys.setdefault(found.why, []).append(run.config.controller)
+        told = [why if len(whys) == 1 else f"({', '.join(who)}) {why}" for why, who in whys.items()]
+        table.add_row(Text(name), Text("; ".join(told)))
+    return table
+
+
+def check_names(runs: Sequence[Run]) -> list[str]:
+    """Names of all checks of the runs, in order, each once."""
+    return list(dict.fromkeys(metric.name for run in runs for metric in run.metrics))
+
+
+def _metric(run: Run, name: str) -> Metric | None:
+    return next((metric for metric in run.metrics if metric.name == name), None)
+
+
+def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
+    """One line a run, then every check that does not hold, then the total."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("robot", no_wrap=True)
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("controller, settings")
+    table.add_column("largest error", justify="right", no_wrap=True)
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    above = ("", "")
+    for run in runs:
+        settings = (f"{name} {value}" for name, value in run.settings.items() if name != "robot")
+        error = "" if run.log is None else f"{figure(float(np.max(largest(joint_error(run.log)))))} rad"
+        checks = [metric for metric in run.metrics if metric.limit is not None]
+        kept = f"{sum(metric.holds for metric in checks)}/{len(checks)}"
+        here = (run.config.robot, run.scenario)
+        names = here if here[0] != above[0] else ("", here[1] if here != above else "")
+        texts = (*names, ", ".join([run.config.controller, *settings]), error, kept)
+        table.add_row(*map(Text, texts), verdict(run.holds))
+        above = here
+    yield table
+    for run in runs:
+        where = f"{run.config.robot}, {run.scenario}, {run.config.controller}"
+        for metric in run.metrics:
+            if not metric.holds:
+                wanted = "a number" if metric.limit is None else f"<= {figure(metric.limit)}"
+                value = f"{figure(metric.value)} {metric.unit}".strip()
+                place = f" ({metric.where})" if metric.where else ""
+                yield Text(f"{where}: {metric.name} is {value}{place}, wanted {wanted}: {metric.why}", "red")
+        if run.error is not None:
+            yield Text(f"{where} did not finish: {run.error}", "red")
+    yield total(runs)
+
+
+def total(runs: Sequence[Run]) -> Text:
+    """The last line: how many runs and checks there were, and whether all hold."""
+    checks = [metric for run in runs for metric in run.metrics if metric.limit is not None]
+    broken = sum(not run.holds for run in runs)
+    seconds = sum(run.seconds for run in runs)
+    counted = f"{len(runs)} run{'s' * (len(runs) > 1)}, {len(checks)} checks in {seconds:.1f} s: "
+    kept = "all hold" if not broken else f"{broken} run{'s do' if broken > 1 else ' does'} not hold"
+    return Text(counted + kept, "bold")

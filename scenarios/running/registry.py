@@ -1,0 +1,207 @@
+"""Which scenarios there are, and how to get one by its name or from a file of one's own.
+
+A file of this package is a scenario if it defines `Config`, `run` and `metrics`; adding the file is all it
+takes. The list is read from the source, so that asking for it starts nothing, and a file that cannot be
+loaded is in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import itertools
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from scenarios.base import Config, Metric
+from scenarios.running.faults import ScenarioError, is_interrupt, told, told_with_kind
+from scenarios.running.options import require_types
+from twin.errors import TwinError, UnknownNameError
+
+if TYPE_CHECKING:
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+
+PARTS = ("Config", "run", "metrics")
+HERE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A loaded scenario: its name, what its docstring says, and its parts.
+
+    One that could not be loaded has its `fault` instead, which every run of it ends with.
+    """
+
+    name: str
+    doc: str
+    Config: type[Any]  # a subclass of base.Config, with settings of its own
+    run: Callable[[Any], Log]
+    metrics: Callable[[Log], tuple[Metric, ...]]
+    variants: tuple[Config, ...] = ()
+    suits: Callable[[Robot], bool] = lambda _: True
+    file: str = ""
+    fault: TwinError | None = None
+    leaves_limits: str = ""
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring."""
+        return self.doc.partition("\n")[0]
+
+
+def titles() -> dict[str, str]:
+    """Name and first docstring line of every scenario of the package, in alphabetical order."""
+    found = {}
+    for file in sorted(HERE.glob("*.py")):
+        text = file.read_bytes().decode("utf-8", "replace")
+        if set(re.findall(r"^(?:class|def) (\w+)", text, re.MULTILINE)).issuperset(PARTS):
+            found[file.stem] = _title(text)
+    return found
+
+
+def _title(text: str) -> str:
+    try:
+        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+    except (SyntaxError, ValueError) as error:
+        return f"cannot be loaded: {told(error)}"
+
+
+def find(name: str) -> Scenario:
+    """The scenario called `name`, or the one in the Python file `name`.
+
+    Args:
+        name: a name from `titles`, or the path of a file that ends in ``.py``.
+
+    Raises:
+        UnknownNameError: if there is no such scenario or file; the message lists the names.
+        ScenarioError: if the file does not load.
+        TwinError: if it lacks a part of a scenario.
+    """
+    if name.endswith(".py"):
+        if not Path(name).is_file():
+            raise UnknownNameError(f"no scenario file {name!r}")
+        return _checked(Path(name).stem, _loaded(name, lambda: _from_file(Path(name))), name)
+    known = titles()
+    if name not in known:
+        raise UnknownNameError(
+            f"unknown scenario {name!r}: known are {', '.join(known)}, or the path of a .py file of your own"
+        )
+    return _checked(name, _loaded(name, lambda: importlib.import_module(f"scenarios.{name}")), name)
+
+
+def find_regardless(name: str) -> Scenario:
+    """As `find`, for one of several: a file that is no scenario stands for runs that fail.
+
+    Raises:
+        UnknownNameError: if there is no such scenario or file.
+    """
+    try:
+        return find(name)
+    except UnknownNameError:
+        raise
+    except TwinError as error:
+        nothing = Scenario(Path(name).stem, "cannot be run", Config, _no_run, _no_run, file=name)
+        return failing(nothing, error)
+
+
+def failing(scenario: Scenario, fault: TwinError) -> Scenario:
+    """The scenario with nothing but that fault; its own `Config` may be what is wrong."""
+    return replace(scenario, Config=Config, variants=(), fault=fault)
+
+
+def _no_run(_: Any) -> Any:
+    """Of a scenario with a fault nothing is called."""
+    raise AssertionError
+
+
+def different(names: Sequence[str]) -> list[str]:
+    """The names without those of a file that is there already, however it is written."""
+    return list(
+        {str(Path(name).resolve()) if name.endswith(".py") else name: name for name in names}.values()
+    )
+
+
+def told_apart(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """The scenarios with names that differ: those of one name get their folder's before it, then numbers."""
+    count = Counter(scenario.name for scenario in scenarios)
+    taken = {name for name in count if count[name] == 1}
+    result = []
+    for scenario in scenarios:
+        name = scenario.name
+        if count[name] > 1:
+            wanted = f"{Path(scenario.file).resolve().parent.name}-{name}"
+            numbered = (f"{wanted}-{number}" for number in itertools.count(2))
+            name = next(name for name in itertools.chain([wanted], numbered) if name not in taken)
+            taken.add(name)
+        result.append(replace(scenario, name=name))
+    return result
+
+
+def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
+    """A scenario's module, whatever its code does while it is loaded."""
+    try:
+        return load()
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        what = "scenario file " if name.endswith(".py") else "scenario "
+        raise ScenarioError(f"cannot load {what}{name!r}: {told_with_kind(error)}") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module in a user's own file."""
+    # The whole path is in the module's name: dataclasses look their module up, by that name and later.
+    spec = importlib.util.spec_from_file_location(f"own_scenario_{path.resolve().with_suffix('')}", path)
+    assert spec is not None  # the suffix is .py
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module.__name__]
+        raise
+    return module
+
+
+def _checked(name: str, module: ModuleType, where: str) -> Scenario:
+    """The scenario in a module, if it has all the parts."""
+    missing = [part for part in PARTS if not hasattr(module, part)]
+    if missing:
+        raise TwinError(f"{where!r} lacks {', '.join(missing)}: a scenario has {', '.join(PARTS)}")
+    if not (
+        isinstance(module.Config, type) and issubclass(module.Config, Config) and is_dataclass(module.Config)
+    ):
+        raise TwinError(f"{where!r}: Config must be a frozen dataclass that inherits scenarios.base.Config")
+    variants, suits = getattr(module, "VARIANTS", ()), getattr(module, "suits", lambda _: True)
+    for part, value in (("run", module.run), ("metrics", module.metrics), ("suits", suits)):
+        if not callable(value):
+            raise ScenarioError(f"{where!r}: {part} must be a function, got {value!r}")
+    if not isinstance(variants, (tuple, list)) or not all(isinstance(one, Config) for one in variants):
+        raise ScenarioError(f"{where!r}: VARIANTS must be a tuple of Configs, got {variants!r}")
+    try:
+        require_types(module.Config)
+    except TypeError as error:
+        raise ScenarioError(f"{where!r}: {error}") from error
+    leaves_limits = getattr(module, "LEAVES_LIMITS", "")
+    if not isinstance(leaves_limits, str):
+        raise ScenarioError(f"{where!r}: LEAVES_LIMITS must be a sentence, got {leaves_limits!r}")
+    return Scenario(
+        name,
+        doc=str(module.__doc__ or "").strip(),
+        Config=module.Config,
+        run=module.run,
+        metrics=module.metrics,
+        variants=tuple(variants),
+        suits=suits,
+        file=str(module.__file__),
+        leaves_limits=leaves_limits,
+    )

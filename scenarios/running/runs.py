@@ -1,0 +1,114 @@
+"""One scenario carried out with one setting, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scenarios.base import Config, Metric
+from scenarios.checks.arm_limits import arm_metrics
+from scenarios.running.faults import ScenarioError, is_interrupt, told, told_with_place
+from scenarios.running.registry import Scenario
+from twin.errors import DivergenceError, TwinError
+
+if TYPE_CHECKING:
+    from twin.control.log import Log
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run: its scenario's name, its settings, the log, the metrics and the time it took, in [s].
+
+    `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
+    sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
+    """
+
+    scenario: str
+    config: Config
+    log: Log | None
+    metrics: tuple[Metric, ...]
+    seconds: float
+    error: str | None = None
+    refused: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run finished and every metric keeps its limit."""
+        return self.error is None and all(metric.holds for metric in self.metrics)
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The settings that differ from the scenario's defaults, the controller aside."""
+        return {
+            item.name: getattr(self.config, item.name)
+            for item in dataclasses.fields(self.config)
+            if "help" in item.metadata
+            and item.name != "controller"
+            and getattr(self.config, item.name) != item.default
+        }
+
+
+def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
+    """Run a scenario once and evaluate it; whatever goes wrong is a result, not an exception.
+
+    Args:
+        scenario: what to run.
+        config: its settings.
+        progress: called with the fraction done.
+    """
+    start = time.perf_counter()
+    log, metrics, fault, refused = None, (), None, False
+    try:
+        if scenario.fault is not None:
+            raise scenario.fault
+        log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
+        metrics = _sound_metrics(
+            [*scenario.metrics(log), *arm_metrics(log, scenario.leaves_limits)], scenario
+        )
+    except DivergenceError as error:
+        fault, log = told(error), log or _what_there_was(error)
+    except ScenarioError as error:
+        fault = told(error)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        refused = log is None and isinstance(error, (TwinError, ValueError))
+        fault = told(error) if refused else told_with_place(error, scenario.file)
+    return Run(scenario.name, config, log, metrics, time.perf_counter() - start, fault, refused)
+
+
+def _sound(log: Any, scenario: Scenario) -> Log:
+    """What `run` returned, if it is a log that can be evaluated."""
+    from twin.control.log import Log
+
+    if not isinstance(log, Log):
+        raise ScenarioError(f"{scenario.file}: run must return a Log, got {log!r}")
+    try:
+        log.require_consistent()
+    except (TwinError, ValueError) as error:
+        raise ScenarioError(f"{scenario.file}: run returned a log that cannot be: {error}") from error
+    return log
+
+
+def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
+    """What `metrics` returned, if it is a list of metrics that can be told apart."""
+    if not isinstance(metrics, (tuple, list)):
+        raise ScenarioError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
+    seen = set()
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise ScenarioError(f"{scenario.file}: each of metrics must return a Metric, got {metric!r}")
+        if metric.name in seen:
+            raise ScenarioError(f"{scenario.file}: metrics has more than one Metric named {metric.name!r}")
+        seen.add(metric.name)
+    return tuple(metrics)
+
+
+def _what_there_was(error: DivergenceError) -> Log | None:
+    """The log of a run that ended early, if it has a sample."""
+    from twin.control.log import Log
+
+    return error.log if isinstance(error.log, Log) and len(error.log.t) > 0 else None
