@@ -53,7 +53,8 @@ def named_pose(robot: Robot, name: str) -> NDArray:
     """
     if not robot.poses:
         raise RobotError(
-            f"robot {robot.name!r} has no named poses, hence no {name!r}: only a robot.toml can name some"
+            f"robot {robot.name!r} has no named poses, hence no {name!r}: only a robot.toml or a "
+            "dh.toml can name some"
         )
     one_of(name, f"pose of {robot.name}", tuple(robot.poses))
     return robot.poses[name]
