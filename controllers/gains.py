@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from twin.arrays import real_array
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -62,7 +64,7 @@ def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
     Raises:
         ValueError: if the shape is neither, or a value is not positive and finite.
     """
-    omega = np.asarray(bandwidth, dtype=float)
+    omega = real_array(bandwidth, "bandwidth")
     if omega.shape not in ((), (n,)):
         raise ValueError(f"expected bandwidth of shape () or ({n},), got {omega.shape}")
     if not np.all((omega > 0) & (omega < np.inf)):

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+MOST_STEPS = 1_000_000
+"""Engine steps in a control period, as `twin.run_closed_loop` has it, which is not light enough to ask."""
+
+
 def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
     """A field of a `Config` that the command line offers, with its help text and, if few, its values."""
     return field(default=default, metadata={"help": help, "choices": choices})
@@ -53,7 +57,8 @@ def named_pose(robot: Robot, name: str) -> NDArray:
     """
     if not robot.poses:
         raise RobotError(
-            f"robot {robot.name!r} has no named poses, hence no {name!r}: only a robot.toml can name some"
+            f"robot {robot.name!r} has no named poses, hence no {name!r}: only a robot.toml or a "
+            "dh.toml can name some"
         )
     one_of(name, f"pose of {robot.name}", tuple(robot.poses))
     return robot.poses[name]
@@ -99,8 +104,10 @@ class Config:
         one_of(self.mounting, "mounting", tuple(MOUNTINGS))
         positive(self.bandwidth, "bandwidth", "rad/s")
         positive(self.time_step, "time step", "s")
-        if not self.steps_per_period >= 1:
-            raise ValueError(f"expected at least 1 step per period, got {self.steps_per_period}")
+        if not 1 <= self.steps_per_period <= MOST_STEPS:
+            raise ValueError(
+                f"expected 1 to {MOST_STEPS} engine steps per period, got {self.steps_per_period}"
+            )
 
     @property
     def period(self) -> float:

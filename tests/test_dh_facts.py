@@ -77,6 +77,16 @@ MALFORMED = {
     "no mass": ("mass = 2.0\n", "", r"table \[link\.1\] lacks the key 'mass'"),
     "negative mass": ("mass = 2.0", "mass = -2.0", r"link\.1\.mass: expected a number above 0, got -2\.0"),
     "no such body": ("[0.1, 0.1, 0.1, 0", "[0.1, 0.1, 0.3, 0", r"link 1 of robot 'arm' .* no body can have"),
+    "a pose too short": (
+        "[links]",
+        '[poses.home]\nq = [0.1]\nsource = "ours"\n\n[links]',
+        r"poses\.home\.q: expected 2 numbers, got 1",
+    ),
+    "poses that are none": (
+        "[links]",
+        "[poses]\nhome = 3\n\n[links]",
+        r"expected a table \[poses\.home\], got 3",
+    ),
     "links without a source": ('[links]\nsource = "ours"\n', "", r"together with \[links\] and its source"),
     "massless end": ("[link.2]\nmass = 1.0\ncom = [0, 0, -0.1]\n", "", r"joint 'slide' moves no mass"),
     "not TOML": ("[dh]", "[dh", r"is not a TOML file"),
@@ -97,6 +107,11 @@ def test_a_table_of_one_s_own(path):
     assert [*robot.q_min, *robot.q_max] == [-1, 0, 1, 0.5]
     assert [*robot.qd_max, *robot.tau_max] == [2, 1, 10, 20]
     assert robot.has_inertia
+
+
+def test_a_named_pose_is_in_the_units_of_its_joints(path):
+    path.write_text(TEXT + '[poses.home]\nq = [0.5, 0.25]\nsource = "ours"\n', encoding="utf-8")
+    assert {name: [*q] for name, q in twin.load(path).poses.items()} == {"home": [0.5, 0.25]}
 
 
 @pytest.mark.parametrize("fault", MALFORMED)

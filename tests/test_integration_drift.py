@@ -9,9 +9,11 @@ from scipy.linalg import expm
 from tests.laboratory_arms import YOUBOT, urdf_of
 from tests.test_closed_loop_inverse import K, path_of
 from twin.kinematics.differential import analytic_jacobian_dot
+from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.pose_coordinates import coordinate_accelerations, coordinates_from_pose
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, step_decay, track
 from twin.trajectories.integration_drift import decayed_error, drift_bound
+from twin.trajectories.tool_paths import through_poses
 
 GAINS = np.array([20.0, 40.0, 80.0, 10.0, 60.0, 30.0])
 
@@ -83,15 +85,28 @@ def test_runge_kutta_follows_the_exponential_far_below_the_bound(robot):
     assert np.all(np.abs(tracked.error - decayed) < 1e-3 * bound)
 
 
-def test_what_has_no_such_bound_is_refused(robot, load):
+def test_what_five_joints_cannot_do_is_in_the_bound(load):
+    five = load(urdf_of(YOUBOT))
+    start = np.array([0.3, 0.4, 0.9, 0.8, 0.2])
+    T = np.tile(forward_kinematics(five, start), (2, 1, 1))
+    T[1, :3, 3] += [0.0, -0.05, -0.03]  # sideways with a tool that is not upright: it has to turn
+    path = through_poses(T, durations=[1.0])
+    law = FeedbackLaw(five, 10.0)
+    tracked = track(law, path, start, 1e-3)
+    bound = drift_bound(law, tracked.samples, path(tracked.samples.t), 1e-3, "euler")
+    off = np.abs(tracked.error - decayed_error(law, tracked.error[0], len(tracked.error), 1e-3, "euler"))
+    assert np.all(off <= bound)
+    assert np.max(off) > 1e-2
+    assert np.max(np.max(off, axis=0) / bound) > 0.3
+
+
+def test_what_has_no_such_bound_is_refused(robot):
     start, path = path_of(robot)
     tracked = track(FeedbackLaw(robot, 20.0), path, start, 1e-2)
     motion = path(tracked.samples.t)
-    five = load(urdf_of(YOUBOT))
     for law, told in (
-        (FeedbackLaw(robot, K), "got 'zyx', another a gain, 6 joints"),
-        (FeedbackLaw(robot, 20.0, None, "quaternion"), "got 'quaternion', such a gain, 6 joints"),
-        (FeedbackLaw(five, 20.0), "got 'zyx', such a gain, 5 joints"),
+        (FeedbackLaw(robot, K), "got 'zyx' and another a gain"),
+        (FeedbackLaw(robot, 20.0, None, "quaternion"), "got 'quaternion' and such a gain"),
     ):
         with pytest.raises(ValueError, match=re.escape(told)):
             drift_bound(law, tracked.samples, motion, 1e-2, "euler")

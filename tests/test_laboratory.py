@@ -128,7 +128,7 @@ def test_a_named_pose():
 
 def test_which_robots_it_suits():
     names = (*twin.robot_names(), *twin.laboratory_names())
-    assert [name for name in names if laboratory.suits(twin.load(name))] == ["irb140", "irb1400"]
+    assert [name for name in names if laboratory.suits(twin.load(name))] == ["irb140", "irb1400", "youbot"]
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,7 @@ def test_which_robots_it_suits():
             "robot 'youbot3' has 3 joints: the line with an orientation takes",
         ),
         ({"robot": "rx90"}, RobotError, "robot 'rx90' has 6 joints and no masses"),
+        ({"saturation": np.nan}, ValueError, "expected a saturation above 0 m/s, got nan"),
         ({"distance": 0.1}, LimitError, "a way of 0.1 m is too short for 0.25 m/s at 0.5 m/s^2"),
         ({"distance": 0.6}, UnreachableError, "the joints lost the path"),
         ({"gain": 2500.0}, ValueError, "the gain is too high for steps of 0.001 s: with euler integration"),

@@ -8,6 +8,7 @@ name ends in another; the limits of a prismatic joint are in m, m/s and N. Array
     [link.<i>]      may be left out: what link i weighs, in DH frame i, which moves with it: centre of mass
                     from that frame's origin, tensor (xx, yy, zz, xy, xz, yz) about the centre of mass.
                     A link without a table weighs nothing; without any the robot has kinematics only
+    [poses.<name>]  may be left out: a pose of that name, q in rad or m
     unphysical      why some link may be a body that cannot exist, such as one with inertia and no mass
 """
 
@@ -28,6 +29,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "effort?": N,
         "source": "text",
     },
+    "poses.*?": {"q": N, "source": "text"},
     "links?": {"source": "text"},
     "link.*?": {"mass?": "number", "com?": 3, "inertia?": 6},
 }
@@ -56,6 +58,8 @@ def check(facts: dict[str, Any]) -> None:
     if "joints" in facts:
         check_table("joints", facts["joints"], TABLES["joints?"], len(rows))
         check_joints(facts["joints"], len(rows))
+    for name, pose in check_keys("poses", facts.get("poses", {}), {"*": "table"}).items():
+        check_table(f"poses.{name}", pose, TABLES["poses.*?"], len(rows))
     check_links(facts, len(rows))
 
 

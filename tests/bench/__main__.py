@@ -19,6 +19,9 @@ ABOUT = """
 Every pair gets the same input and its results are compared before anything is measured.  A row shows the
 median {measured} of one call of each (or of one sample, one step), the ratio of these
 (below 1: ours {takes}), the range of the ratio over the repeated, interleaved rounds, and the goal{goal}.
+Ours write into arrays that are given, where the row says "compiled"; theirs return new ones, or their own.
+Ours are compiled for this machine, AVX included, the peers' wheels for any.  What ends in "in a loop" is a
+loop in Python around a call for one sample, for there is no other.
 Compilation, loading and the first call of each are left out.  Ours use one thread where a row does not
 speak of more cores; so do the others.{more}
 """

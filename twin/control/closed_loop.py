@@ -28,6 +28,8 @@ from twin.trajectories.sampling import Reference, Samples, State
 
 PROGRESS_INTERVAL = 0.05  # s
 FLOAT = np.dtype(np.float64)
+MOST_STEPS = 1_000_000
+"""In a control period: more is a mistake, and would seem to hang."""
 
 
 class Plant(Protocol):
@@ -216,14 +218,14 @@ def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
 
 
 def whole_steps(steps_per_period: Any) -> int:
-    """The steps of a period as an integer; `ValueError` for anything else, 2.0 included."""
+    """The steps of a period as an integer to `MOST_STEPS`; `ValueError` for anything else, 2.0 included."""
     try:
         steps = operator.index(steps_per_period)
     except TypeError:
         steps = 0
-    if not steps >= 1:
+    if not 1 <= steps <= MOST_STEPS:
         raise ValueError(
-            f"expected a whole number of engine steps in a period, an integer of at least 1, "
+            f"expected a whole number of engine steps in a period, an integer from 1 to {MOST_STEPS}, "
             f"got {steps_per_period!r}"
         )
     return steps

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.arrays import real_array
 from twin.robot.evaluation import copied
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
@@ -147,7 +148,7 @@ class ControlLaw:
 def _table(parameters: Any, n: int, name: str) -> np.ndarray:
     """The parameters as an array (m, n)."""
     try:
-        rows = [np.broadcast_to(np.asarray(row, dtype=np.float64), (n,)) for row in parameters]
+        rows = [np.broadcast_to(real_array(row, f"parameters of {name!r}"), (n,)) for row in parameters]
     except (TypeError, ValueError):
         raise ValueError(f"expected parameters of {name!r} of shape (m, {n}), got {parameters!r}") from None
     table = np.array(rows).reshape(len(rows), n)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.arrays import real_array
 from twin.engine import body, loops, view
 from twin.engine.real_time_clock import RealTimeClock
 from twin.engine.settings import remove_hidden_physics
@@ -204,7 +205,7 @@ class Simulation(AbstractContextManager):
         self, wrench: ArrayLike, T_flange_tool: ArrayLike | None
     ) -> tuple[list[float], list[float], list[float]]:
         """A wrench's force and torque, and the point (3,) that they act at, as PyBullet takes them."""
-        F = np.asarray(wrench, dtype=np.float64)
+        F = real_array(wrench, "wrench")
         if F.shape != (6,) or not np.all(np.isfinite(F)):
             raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
         return F[:3].tolist(), F[3:].tolist(), self.tool_pose(T_flange_tool)[:3, 3].tolist()

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.arrays import real_array
+
 LARGEST = 4096  # pixels of a picture's side: PyBullet ends the process over sizes that it cannot take
 YAW_DEG, PITCH_DEG = 50.0, -20.0
 WINDOW_NEARER = 0.42  # its angle of view is wider than a picture's
@@ -54,7 +56,7 @@ def furnish_window(client: Any, body: int) -> None:
 
 def path_points(points: ArrayLike) -> np.ndarray:
     """The points of a path, checked to be (N, 3)."""
-    path = np.asarray(points, dtype=np.float64)
+    path = real_array(points, "points")
     if path.ndim != 2 or path.shape[1] != 3:
         raise ValueError(f"expected points of shape (N, 3), got {path.shape}")
     return path

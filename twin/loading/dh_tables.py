@@ -11,7 +11,9 @@ Source of the convention: Aliaga 2019, eq. (2.1)-(2.4); Ljubljana lab manual, eq
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -230,8 +232,12 @@ def robot_of_table(path: Path, facts: Mapping[str, Any]) -> Robot:
     table, joints, links = facts["dh"], facts.get("joints", {}), facts.get("link", {})
     n = len(table["d"])
     bodies = [_link_body(links[str(i + 1)]) if str(i + 1) in links else None for i in range(n)]
+    poses = {
+        name: frozen(real_array(pose["q"], f"poses.{name}.q"))
+        for name, pose in facts.get("poses", {}).items()
+    }
     try:
-        return dh_robot(
+        robot = dh_robot(
             facts["name"],
             DH(
                 theta0=np.deg2rad(table["theta0_deg"]),
@@ -251,6 +257,7 @@ def robot_of_table(path: Path, facts: Mapping[str, Any]) -> Robot:
         )
     except (RobotError, ValueError) as error:
         raise RobotError(f"{path}: {error}") from error
+    return replace(robot, poses=MappingProxyType(poses))
 
 
 def _link_body(values: Mapping[str, Any]) -> LinkBody:

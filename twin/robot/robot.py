@@ -214,7 +214,7 @@ class Robot(Portable):
 
     def with_gravity(self, gravity: Sequence[float] | np.ndarray) -> Robot:
         """The same robot under the acceleration of gravity `gravity`: (3,), base frame, in [m/s^2]."""
-        vector = frozen(gravity)
+        vector = frozen(real_array(gravity, "gravity"))
         if vector.shape != (3,) or not np.all(np.isfinite(vector)):
             raise ValueError(f"expected a gravity vector of 3 finite numbers, got {vector.tolist()}")
         return replace(self, gravity=vector)

@@ -98,6 +98,14 @@ class FeedbackLaw:
         J_A = analytic_jacobian(self.robot, q_hat, self.T_flange_tool, self.coordinates)
         return _times(full_rank_inverse(J_A, "the analytic Jacobian"), self._wanted(q_hat, motion))
 
+    def left_over(self, q_hat: ArrayLike, qd: ArrayLike, motion: ToolMotion) -> Floats:
+        """Return what joints moving at qd (..., n) leave of the rates `xd + K e`: (..., 6) or (..., 7).
+
+        Nothing but rounding of `speeds` of six joints or more; of fewer, what they cannot do.
+        """
+        J_A = analytic_jacobian(self.robot, q_hat, self.T_flange_tool, self.coordinates)
+        return self._wanted(q_hat, motion) - _times(J_A, np.asarray(qd))
+
     def accelerations(self, q_hat: ArrayLike, qd: ArrayLike, motion: ToolMotion) -> Floats:
         """Return the time derivative (..., n) of `speeds`, in [rad/s^2], of joints moving at qd (..., n)."""
         robot, tool, coordinates = self.robot, self.T_flange_tool, self.coordinates

@@ -1,18 +1,19 @@
 """What integration in steps leaves of, and adds to, the error of closed-loop inverse kinematics.
 
 By Taylor's formula Euler's step `q_hat + T qd` gives the tool coordinates `x_hat + T J_A qd` and a remainder
-`T^2/2 J_A_dot(qd) qd`, the wanted ones go on by `T xd + T^2/2 xdd`, and J_A qd is `xd + K e`.  The step of
-the error is therefore
+`T^2/2 J_A_dot(qd) qd`, the wanted ones go on by `T xd + T^2/2 xdd`, and J_A qd is `xd + K e - r`: r is
+nothing, or what fewer than six joints cannot do, or what a limit on xd takes away.  The step of the error is
+therefore
 
-    e[k+1] = (1 - K T) e[k] + T^2/2 d[k],    d = xdd - J_A_dot(qd) qd,                              (1)
+    e[k+1] = (1 - K T) e[k] + T r[k] + T^2/2 d[k],    d = xdd - J_A_dot(qd) qd,                     (1)
 
 each term of d taken somewhere within the step, and after any number of steps with a diagonal gain
 
-    |e[k] - (1 - K T)^k e[0]| <= T^2/2 max|d| / (1 - |1 - K T|),                                    (2)
+    |e[k] - (1 - K T)^k e[0]| <= (T max|r| + T^2/2 max|d|) / (1 - |1 - K T|),                       (2)
 
-which is `T max|d| / (2 K)` for K T <= 1: the feedback holds the drift of the integration, and where it
-could not (K = 0) the drift would go on.  The linear part of a Runge-Kutta step is a longer series, what it
-adds is smaller than d.
+which is `max|r| / K + T max|d| / (2 K)` for K T <= 1: the feedback holds the drift of the integration, and
+where it could not (K = 0) the drift would go on.  The linear part of a Runge-Kutta step is a longer series,
+what it adds is smaller than d.
 """
 
 import numpy as np
@@ -53,8 +54,8 @@ def drift_bound(
     than a share of second order in the step.
 
     Args:
-        law: of Euler angles, with a diagonal gain, for six joints or more.
-        samples: of `track`: joint angles and the law's speeds at N instants.
+        law: of Euler angles, with a diagonal gain.
+        samples: of `track`: joint angles and speeds at N instants.
         motion: the wanted motion at these.
         period: T, in [s].
         integration: as given to `track`.
@@ -78,7 +79,8 @@ def drift_bound(
         J_A_dot = analytic_jacobian_dot(robot, end, qd, tool, coordinates)
         turning = np.maximum(turning, np.abs(np.einsum("kij,kj->ki", J_A_dot, qd)))
     d = np.max(np.maximum(xdd[:-1], xdd[1:]) + turning, axis=0)
-    return 0.5 * period**2 * d / (1.0 - factor)
+    r = np.max(np.abs(law.left_over(samples.q, samples.qd, motion)), axis=0)
+    return (period * r + 0.5 * period**2 * d) / (1.0 - factor)
 
 
 def _step_factors(law: FeedbackLaw, period: float, integration: Integration) -> Floats:
@@ -86,9 +88,9 @@ def _step_factors(law: FeedbackLaw, period: float, integration: Integration) -> 
     K = np.asarray(law.gain)
     factors = np.diagonal(step_decay(K, period, integration))
     diagonal = np.count_nonzero(K) == len(K)  # positive definite, so that no entry there is 0
-    if law.coordinates == "quaternion" or law.robot.n < 6 or not diagonal:
+    if law.coordinates == "quaternion" or not diagonal:
         raise ValueError(
-            "the drift of each coordinate is bounded for Euler angles, a diagonal gain and six joints or "
-            f"more, got {law.coordinates!r}, {'such' if diagonal else 'another'} a gain, {law.robot.n} joints"
+            "the drift of each coordinate is bounded for Euler angles and a diagonal gain, got "
+            f"{law.coordinates!r} and {'such' if diagonal else 'another'} a gain"
         )
     return factors
