@@ -216,7 +216,10 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
         (["run", "gravity_hold", "--bandwidth", "0"], "positive, finite bandwidth in rad/s, got 0.0"),
         (["run", "gravity_hold", "--bandwidth", "nan"], "positive, finite bandwidth in rad/s, got nan"),
         (["run", "gravity_hold", "--time-step", "-1"], "time step in s, got -1.0"),
-        (["run", "gravity_hold", "--steps-per-period", "0"], "at least 1 step per period, got 0"),
+        (
+            ["run", "gravity_hold", "--steps-per-period", "0"],
+            "expected 1 to 1000000 engine steps per period, got 0",
+        ),
         (["run", "gravity_hold", "--duration", "inf"], "duration in s, got inf"),
         (["run", "gravity_hold", "--reference", "exact"], "known are consistent, continuous"),
         (["run", "gravity_hold", "--mounting", "ceiling"], "known are floor, wall, inverted"),
@@ -272,11 +275,11 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
     words = ["--robot", "irb140", "--junit", str(junit), "--json", str(results)]
     assert main(["validate", *words]) == 1
     text = capsys.readouterr().out
-    assert "4 runs, 4 checks" in text
+    assert "4 runs, 12 checks" in text
     assert "3 runs do not hold" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
-    assert root.attrib["tests"] == "4"
+    assert root.attrib["tests"] == "12"
     assert root.attrib["failures"] == "3"
     document = json.loads(results.read_text(encoding="utf-8"))
     held = [run["holds"] for run in document["runs"]]

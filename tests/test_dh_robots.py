@@ -142,16 +142,16 @@ def test_a_log_keeps_such_robots(rng, tmp_path):
         assert back.robot.has_inertia
         for name in ("inertias", "T_parent_joint", "T_joint_flange"):
             np.testing.assert_array_equal(getattr(back.robot.tree, name), getattr(robot.tree, name))
-        for name in ("q_min", "tau_max", "gravity", "S"):
+        for name in ("q_min", "tau_max", "gravity", "dh_coupling"):
             np.testing.assert_array_equal(getattr(back.robot, name), getattr(robot, name))
 
 
 def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
-    from twin.control.log_robot import kept
+    from twin.control.log_robot import robot_to_record
     from twin.errors import TwinError
 
     with pytest.raises(TwinError, match="no log can keep robot 'irb140'"):
-        kept(replace(irb140, file=None, dh=None))
+        robot_to_record(replace(irb140, file=None, dh=None))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_effort_is_the_rule_applied_to_the_scenarios(name):
     modules = [joint_tracking, pose_path, payload_mismatch]
     if parallelogram.suits(robot):
         modules.append(parallelogram)
-    paths = [module.trajectory(robot, module.Config(robot=name)) for module in modules]
+    as_fine = {"robot": name, "time_step": 1e-6}  # stops put on samples of 1 ms wait for them
+    paths = [module.trajectory(robot, module.Config(**as_fine)) for module in modules]
     peak = np.max([peak_torques(robot, path) for path in paths], axis=0)
     assert robot.tau_max.tolist() == [math.ceil(MARGIN * tau) for tau in peak.tolist()]

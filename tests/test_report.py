@@ -133,9 +133,8 @@ def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     run = document["runs"][0]
     assert document["holds"] is False
-    assert run["metrics"] == [
-        {"name": "check", "value": None, "unit": "rad", "limit": 1.0, "holds": False, "why": "why"}
-    ]
+    told = {"value": None, "unit": "rad", "limit": 1.0, "holds": False, "why": "why", "where": ""}
+    assert run["metrics"] == [{"name": "check", **told}]
     np.testing.assert_allclose(run["joints"]["max_error_rad"], 0.01 * np.arange(1, 7), rtol=1e-12)
     assert run["joints"]["peak_torque_N_m"] == [12.5] * 6
     assert run["joints"]["saturated_samples"] == [0, 7, 0, 0, 0, 0]

@@ -28,7 +28,7 @@ SHORT = {
     "joint_tracking": {"duration": 0.2},
     "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},
     "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
-    "parallelogram": {"free_time": 0.05, "duration": 0.2},
+    "parallelogram": {"free_time": 0.05, "duration": 1.0},
     "payload_mismatch": {},
     "pose_path": {"speed": 0.5, "angular_speed": 2.0},
 }

@@ -9,7 +9,7 @@ import pytest
 
 import twin
 from tests.random_trees import random_urdf
-from twin.kinematics.forward import forward
+from twin.kinematics import forward
 from twin.robot import single_sample
 from twin.robot.uncompiled import uncompiled
 

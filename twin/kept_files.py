@@ -71,7 +71,8 @@ class KeptFiles:
     def _present(self) -> dict[str, int]:
         """The names of the files, and their numbers in the file system."""
         with suppress(OSError), os.scandir(self._folder) as entries:
-            return {entry.name: entry.inode() for entry in entries if entry.name.endswith(KINDS)}
+            files = [entry for entry in entries if entry.name.endswith(KINDS)]
+            return {entry.name: entry.inode() for entry in files if not entry.name.startswith(".")}
         return {}
 
     def _sums(self) -> dict[str, str]:

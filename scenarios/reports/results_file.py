@@ -105,7 +105,9 @@ def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) 
                 case = TestCase(_text(metric.name), _text(where), share)
                 if not metric.holds:
                     wanted = "a number" if metric.limit is None else f"at most {metric.limit:g} {metric.unit}"
-                    found = f"{metric.value:g} {metric.unit}, wanted {wanted}: {metric.why} {metric.where}"
+                    found = f"{metric.value:g} {metric.unit}, wanted {wanted}: {metric.why}"
+                    if metric.where:
+                        found += f" ({metric.where})"
                     case.result = [Failure(_text(found))]
                 suite.add_testcase(case)
             if run.error is not None:

@@ -65,9 +65,8 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         if scenario.fault is not None:
             raise scenario.fault
         log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
-        metrics = _sound_metrics(
-            [*scenario.metrics(log), *arm_metrics(log, scenario.leaves_limits)], scenario
-        )
+        metrics = _sound_metrics(scenario.metrics(log), scenario)
+        metrics = _sound_metrics((*metrics, *arm_metrics(log, scenario.leaves_limits)), scenario)
     except DivergenceError as error:
         fault, log = told(error), log or _what_there_was(error)
     except ScenarioError as error:

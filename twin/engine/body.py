@@ -152,7 +152,8 @@ def _looks(client: Any, shapes: list[Shape], n: int, folder: Path) -> list[int]:
         meshes.sort(key=lambda mesh: -mesh[1].area)
         files = [str(folder / f"{link}_{k}.stl") for k in range(len(meshes))]
         for file, (_, mesh) in zip(files, meshes, strict=True):
-            mesh.export(file)  # binary: numbers in text would be read in the locale of the process
+            # Binary: numbers in text would be read in the locale of the process.
+            Path(file).write_bytes(mesh.export(file_type="stl"))
         numbers.append(
             client.createVisualShapeArray(
                 shapeTypes=[client.GEOM_MESH] * len(files),
