@@ -83,7 +83,7 @@ def test_a_log_that_does_not_fit_leaves_the_rest_and_is_named(tmp_path, capsys):
     before = log.read_bytes()
     results.unlink()
     capsys.readouterr()
-    fits = 90_000  # bytes: the results, and what PyBullet reads
+    fits = 80_000  # bytes: the results, and what PyBullet reads
     assert min(len(before), picture.stat().st_size) > fits
     with disk_full_after(fits):
         assert main(words) == 1

@@ -62,6 +62,12 @@ class DivergenceError(TwinError):
         self.log = log
 
 
+def printable(text: str) -> str:
+    """A text that came with a file, on one line, with what cannot be printed escaped."""
+    line = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
+
+
 class Closed:
     """Stands where something that was closed stood: whatever is asked of it raises `TwinError`."""
 

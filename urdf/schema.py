@@ -54,6 +54,8 @@ def read_checked(
         raise FactsError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:  # malformed TOML, or bytes that are not UTF-8
         raise FactsError(f"{path} is not a TOML file: {error}") from error
+    except RecursionError as error:
+        raise FactsError(f"{path} cannot be read: its arrays or tables are nested too deeply") from error
     try:
         check(facts)
     except FactsError as error:

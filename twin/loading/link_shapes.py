@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from twin.errors import RobotError
+from twin.errors import RobotError, printable
 from twin.loading.urdf_document import read_document, words_as_numbers
 from twin.loading.urdf_reader import parsed, placed_links
 from twin.multibody.tree import Tree
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trimesh import Trimesh
 
 PLAIN = (1.0, 1.0, 1.0, 1.0)
-SIDES = 64
+SIDES = 48
 """Of a cylinder, so many that it looks round."""
 
 SLENDER = 0.04
@@ -129,17 +129,21 @@ def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
     import trimesh
 
     if not path.is_file():
-        raise ValueError(f"there is no mesh file {path}")
+        raise ValueError(f"there is no mesh file {printable(str(path))}")
     if path.stat().st_size > LARGEST_MESH:
-        raise ValueError(f"the mesh file {path} is larger than {LARGEST_MESH // 1_000_000} MB")
+        raise ValueError(
+            f"the mesh file {printable(str(path))} is larger than {LARGEST_MESH // 1_000_000} MB"
+        )
     try:
         mesh: Any = trimesh.load(str(path), force="mesh", process=False, skip_materials=True)
         vertices, faces = np.array(mesh.vertices), np.array(mesh.faces)
     except Exception as error:  # trimesh lets through whatever its readers raise
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"the mesh file {path} cannot be read ({reason})") from error
+        raise ValueError(f"the mesh file {printable(str(path))} cannot be read ({reason})") from error
     if not (len(faces) and np.all(np.isfinite(vertices)) and 0 <= faces.min() <= faces.max() < len(vertices)):
-        raise ValueError(f"the mesh file {path} has no triangles, or some without their corners")
+        raise ValueError(
+            f"the mesh file {printable(str(path))} has no triangles, or some without their corners"
+        )
     return vertices, faces
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.errors import RobotError
+from twin.errors import RobotError, printable
 from twin.loading.urdf_document import check_connections, read_document
 from twin.multibody.tree import Tree, frozen, inertial_parameters, possible_moments, transformed_parameters
 
@@ -182,7 +182,7 @@ def parsed(path: Path, root: ET.Element) -> Any:
     except KeyError as error:
         raise RobotError(f"{path}: an element or attribute {error} is missing or names nothing") from error
     except Exception as error:  # urchin lets through whatever its parts raise
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        reason = printable(str(error)).rstrip(".") or type(error).__name__
         raise RobotError(f"{path} cannot be read as a URDF: {reason}") from error
 
 
