@@ -10,11 +10,12 @@ import numpy as np
 import controllers
 from tests.bench.mujoco_arm import loaded
 from tests.bench.timing import Meter, Row
+from twin.control.control_law import ControlLaw
 from twin.control.rollout import run_rollouts
 from twin.robot.robot import Robot
 from twin.threads import VARIABLE
 from twin.trajectories.joint_trajectories import sines
-from twin.trajectories.sampling import sample
+from twin.trajectories.sampling import Samples, sample
 
 STEPS = 4000
 ROLLOUTS = 128
@@ -48,7 +49,14 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     for against, theirs in (("mj_step", in_python), ("mj_step, its own loop in C", in_c)):
         yield meter.compare(
             f"rollout of {STEPS} steps, {robot.name}, a step", against, ours, theirs,
-            ours_per_call=STEPS, theirs_per_call=STEPS, goal=0.5,
+            ours_per_call=STEPS, theirs_per_call=STEPS, goal=0.55,
+        )  # fmt: skip
+    laws, short = _sweep(robot, reference)
+    with _threads(1):
+        yield meter.compare(
+            f"{ROLLOUTS} rollouts, {robot.name}, one core, a step", "mj_step, its own loop in C",
+            lambda: run_rollouts(robot, laws, short), in_c,
+            ours_per_call=ROLLOUTS * len(short.t), theirs_per_call=STEPS, goal=0.5,
         )  # fmt: skip
     if meter.timed:
         yield _two_cores(robot, meter)
@@ -69,11 +77,15 @@ def _same_motion(rollout, model, data):
         mujoco.mj_step(model, data)
 
 
-def _two_cores(robot: Robot, meter: Meter) -> Row:
+def _sweep(robot: Robot, reference: Samples) -> tuple[list[ControlLaw], Samples]:
+    """Laws of many bandwidths, and the first quarter of a reference."""
     bandwidths = np.linspace(5.0, 30.0, ROLLOUTS)
     laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
-    reference = sample(_path(robot), 1e-3)
-    reference = type(reference)(*(part[: STEPS // 4] for part in reference))
+    return laws, Samples(*(part[: STEPS // 4] for part in reference))
+
+
+def _two_cores(robot: Robot, meter: Meter) -> Row:
+    laws, reference = _sweep(robot, sample(_path(robot), 1e-3))
 
     def on(threads):
         with _threads(threads):

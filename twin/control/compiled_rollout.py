@@ -14,6 +14,7 @@ from typing import Any
 
 import numba
 from numba import njit, types
+from numba.extending import is_jitted
 
 from twin.control import rollout_loop
 from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_kept
@@ -85,23 +86,28 @@ def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None
         controller: its law and its model.
 
     Raises:
-        ValueError: numba cannot compile the law, or the kernels are not compiled
-        (`twin/robot/uncompiled.py`).
+        ValueError: numba cannot compile the law, or the kernels are not compiled (`uncompiled.py`).
     """
-    model = controller.model
-    functions = [getattr(model, name) for name in FUNCTIONS]
-    functions += [plant.kernels.forward_dynamics, plant.kernels.mass_matrix]
+    kernels = [getattr(controller.model, name) for name in FUNCTIONS]
+    kernels += [plant.kernels.forward_dynamics, plant.kernels.mass_matrix]
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return partial(rollout_loop.run, controller.law, *functions)
-    if not all(hasattr(function, "py_func") for function in functions):
+        return partial(rollout_loop.run, controller.law, *kernels)
+    if not all(is_jitted(kernel) for kernel in kernels):
         raise ValueError("expected robots with compiled kernels, as twin.load gives them")
     with _ONE_AT_A_TIME:
-        law = compiled_law(controller.law)
-        for function, pointer in zip(functions, POINTERS[1:], strict=True):
-            _ready(function, pointer.signature)
-        _ready(rollout_loop.run, RUN)
+        return partial(rollout_loop.run, *_ready(controller.law, *kernels))
+
+
+@lru_cache(maxsize=64)
+def _ready(law: Law, *kernels: Any) -> tuple[Any, ...]:
+    """The law and the kernels, compiled for their signatures, as is the loop."""
+    for kernel, pointer in zip(kernels, POINTERS[1:], strict=True):
+        if pointer.signature.args not in kernel.overloads:
+            kernel.compile(pointer.signature)
+    if RUN.args not in rollout_loop.run.overloads:
+        rollout_loop.run.compile(RUN)
         rollout_loop.run.disable_compile()  # numba converts to pointers only where it must not compile
-    return partial(rollout_loop.run, law, *functions)
+    return compiled_law(law), *kernels
 
 
 @lru_cache(maxsize=64)
@@ -116,16 +122,10 @@ def compiled_law(law: Law) -> Any:
     try:
         compile_it = compiled if is_kept(law) else partial(njit, nogil=True)
         made: Any = compile_it(law, boundscheck=True, error_model="numpy")
-        _ready(made, LAW.signature)
+        made.compile(LAW.signature)
         made.disable_compile()
     except Exception as error:  # what numba raises for code that it does not know has no common class
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         name = getattr(law, "__name__", repr(law))
         raise ValueError(f"numba cannot compile the law {name!r}: {' '.join(lines[:2])}") from error
     return made
-
-
-def _ready(function: Any, signature: Any) -> None:
-    """Compile a function for a signature, or load its machine code, unless that is done."""
-    if signature.args not in function.overloads:  # to ask numba would take a millisecond
-        function.compile(signature)

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from twin.control.closed_loop import check_period, checked_reference, whole_steps
 from twin.control.compiled_rollout import compiled_rollout
-from twin.control.control_law import ControlLaw
+from twin.control.control_law import ControlLaw, is_kept
 from twin.control.divergence import RUNAWAY_SPEED, divergence_message
 from twin.control.rollout_batch import batch_shape, check_alike, objects_of, rows_of
 from twin.control.rollout_loop import (
@@ -176,8 +176,11 @@ def run_rollouts(
                 last = min(first + block, len(batch.q))
                 run(first, last, batch, passive, settings, path, times, record)
 
+    # A thread of its own costs a millisecond, and lets Ctrl-C end what is long, or may be endless.
+    short = len(batch.q) * settings.steps * len(t) <= STEPS_AT_ONCE
+    threads = 0 if short and is_kept(law.law) else min(thread_count(), len(blocks))
     try:
-        in_threads(work, min(thread_count(), len(blocks)))
+        in_threads(work, threads) if threads else work()
     except BaseException:
         record.stop[0] = 1
         raise
