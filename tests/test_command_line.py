@@ -196,7 +196,7 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     assert "did not finish: joint_1 runs away: 6283.19 rad/s" in printed.out
     assert printed.err == ""
     assert "runs away" in json.loads(results.read_text(encoding="utf-8"))["runs"][0]["error"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.json", "mine.py"]
+    assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["a.json", "mine.py"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def run(*words, cwd):
 
 
 def test_the_script(tmp_path):
-    assert len([line for line in SCRIPT.splitlines() if line]) == 12
+    assert len([line for line in SCRIPT.splitlines() if line]) == 8
     printed = run("-c", SCRIPT, cwd=tmp_path)
     error = re.search(r"1\.000 s, largest joint error (\S+) rad", printed)
     assert error is not None, printed

@@ -10,13 +10,11 @@ Newton-Euler kernel (`twin/multibody/recursions.py`).  Every function takes one 
 from __future__ import annotations
 
 import numpy as np
-from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import Robot
-from twin.robot.single_sample import FALLBACK_ERRORS
 
 
 def inverse_dynamics(
@@ -42,14 +40,8 @@ def inverse_dynamics(
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
-    if type(q) is ndarray and type(qd) is ndarray and type(qdd) is ndarray and q.ndim == 1 and wrench is None:
-        compute, inertias, gravity = robot.single_sample.inverse_dynamics
-        tau = empty(q.size)
-        try:
-            if compute(q, qd, qdd, inertias, gravity, tau):
-                return tau
-        except FALLBACK_ERRORS:
-            pass
+    if wrench is None and (tau := robot.single_sample.inverse_dynamics(q, qd, qdd)) is not None:
+        return tau
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
     inertial = _inertial(robot)
     tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), inertial, (robot.n,))
@@ -66,15 +58,8 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n, n), symmetric and positive definite, in [kg m^2].
     """
-    if type(q) is ndarray and q.ndim == 1:
-        one = robot.single_sample
-        compute, inertias = one.mass_matrix
-        M = empty((one.n, one.n))
-        try:
-            if compute(q, inertias, M):
-                return M
-        except FALLBACK_ERRORS:
-            pass
+    if (M := robot.single_sample.mass_matrix(q)) is not None:
+        return M
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.mass_matrix_batch, (q,), _inertial(robot)[:1], (robot.n, robot.n))
 
@@ -92,15 +77,8 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
-    if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1:
-        one = robot.single_sample
-        compute, inertias = one.coriolis_matrix
-        C = empty((one.n, one.n))
-        try:
-            if compute(q, qd, inertias, C):
-                return C
-        except FALLBACK_ERRORS:
-            pass
+    if (C := robot.single_sample.coriolis_matrix(q, qd)) is not None:
+        return C
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return evaluate(robot.kernels.coriolis_matrix_batch, (q, qd), _inertial(robot)[:1], (robot.n, robot.n))
 
@@ -115,14 +93,8 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
     Returns:
         (..., n), in [N m].
     """
-    if type(q) is ndarray and q.ndim == 1:
-        compute, inertias, gravity = robot.single_sample.gravity_torque
-        g = empty(q.size)
-        try:
-            if compute(q, inertias, gravity, g):
-                return g
-        except FALLBACK_ERRORS:
-            pass
+    if (g := robot.single_sample.gravity_torque(q)) is not None:
+        return g
     (q,) = joint_vectors(robot, q=q)
     inertial = _inertial(robot)
     return evaluate(robot.kernels.gravity_torque_batch, (q,), inertial, (robot.n,))
@@ -149,14 +121,8 @@ def forward_dynamics(
     Returns:
         (..., n) `qdd`, in [rad/s^2].
     """
-    if type(q) is ndarray and type(qd) is ndarray and type(tau) is ndarray and q.ndim == 1 and wrench is None:
-        compute, inertias, gravity = robot.single_sample.forward_dynamics
-        qdd = empty(q.size)
-        try:
-            if compute(q, qd, tau, inertias, gravity, qdd):
-                return qdd
-        except FALLBACK_ERRORS:
-            pass
+    if wrench is None and (qdd := robot.single_sample.forward_dynamics(q, qd, tau)) is not None:
+        return qdd
     q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
     load = tau + _wrench_torque(robot, q, wrench, T_flange_tool)
     inertial = _inertial(robot)

@@ -286,7 +286,8 @@ class Simulation(AbstractContextManager):
             client._client = -1
             return
         try:
-            with suppress_output():
+            # A window that the user closed has said so, in a buffer that a pipe empties only now.
+            with suppress_output(pending=self._window is not None):
                 client.disconnect()
         except pybullet.error:  # closed by the user
             client._client = -1

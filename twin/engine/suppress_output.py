@@ -15,7 +15,7 @@ _silenced: dict[int, tuple[int, int]] = {}
 
 
 @contextmanager
-def suppress_output(*, errors: bool = True) -> Iterator[None]:
+def suppress_output(*, errors: bool = True, pending: bool = False) -> Iterator[None]:
     """Send what is printed inside, Python's or C's, nowhere; an exception passes through.
 
     Works on file descriptors, which are the whole process's, so keep it short.  Threads may be inside at the
@@ -23,9 +23,10 @@ def suppress_output(*, errors: bool = True) -> Iterator[None]:
 
     Args:
         errors: silence standard error too.
+        pending: silence also what C has printed before and not yet written out.
     """
     streams = [1, 2][: 1 + errors] if os.name == "posix" else []
-    closed = [stream for stream in streams if _close(stream)]
+    closed = [stream for stream in streams if _close(stream, pending)]
     try:
         yield
     finally:
@@ -33,14 +34,15 @@ def suppress_output(*, errors: bool = True) -> Iterator[None]:
             _open(stream)
 
 
-def _close(stream: int) -> bool:
+def _close(stream: int, pending: bool) -> bool:
     """Lead a stream nowhere; false where it leads nowhere already, in a process without a console."""
     with _lock:
         if stream in _silenced:
             copy, count = _silenced[stream]
             _silenced[stream] = copy, count + 1
             return True
-        flush(ctypes.CDLL(None))
+        libc = ctypes.CDLL(None)
+        flush(None if pending else libc)
         try:
             copy = os.dup(stream)
         except OSError:
@@ -49,6 +51,7 @@ def _close(stream: int) -> bool:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream)
         os.close(nowhere)
+        libc.fflush(None)
         return True
 
 
@@ -65,9 +68,10 @@ def _open(stream: int) -> None:
         os.close(copy)
 
 
-def flush(libc: ctypes.CDLL) -> None:
-    """Empty the buffers of both languages, so that no line lands on the wrong side."""
+def flush(libc: ctypes.CDLL | None) -> None:
+    """Empty the buffers of Python, and of C if its library is given: no line lands on the wrong side."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
             stream.flush()
-    libc.fflush(None)
+    if libc is not None:
+        libc.fflush(None)

@@ -7,14 +7,13 @@ the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.
 from __future__ import annotations
 
 import numpy as np
-from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import DH, Robot
-from twin.robot.single_sample import FALLBACK_ERRORS, FLANGE
+from twin.robot.single_sample import FLANGE
 from twin.spatial.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 
 
@@ -31,14 +30,8 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
 
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
-    if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
-        compute, flange = robot.single_sample.tool_pose
-        T = empty((4, 4))
-        try:
-            if compute(q, flange, T):
-                return T
-        except FALLBACK_ERRORS:
-            pass
+    if T_flange_tool is None and (T := robot.single_sample.tool_pose(q)) is not None:
+        return T
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))
 
@@ -56,14 +49,8 @@ def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None)
 
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
-    if type(q) is ndarray and q.ndim == 1 and T_flange_tool is None:
-        compute, flange = robot.single_sample.jacobian
-        J = empty((6, q.size))
-        try:
-            if compute(q, flange, J):
-                return J
-        except FALLBACK_ERRORS:
-            pass
+    if T_flange_tool is None and (J := robot.single_sample.jacobian(q)) is not None:
+        return J
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.jacobian_batch, (q,), (tool_pose(T_flange_tool),), (6, robot.n))
 
@@ -84,14 +71,8 @@ def jacobian_dot(
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
-    if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1 and T_flange_tool is None:
-        compute, flange = robot.single_sample.jacobian_rate
-        J_dot = empty((6, q.size))
-        try:
-            if compute(q, qd, flange, J_dot):
-                return J_dot
-        except FALLBACK_ERRORS:
-            pass
+    if T_flange_tool is None and (J_dot := robot.single_sample.jacobian_rate(q, qd)) is not None:
+        return J_dot
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return evaluate(robot.kernels.jacobian_rate_batch, (q, qd), (tool_pose(T_flange_tool),), (6, robot.n))
 

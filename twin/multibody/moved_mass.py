@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from twin.errors import RobotError
-from twin.multibody import recursions
+from twin.multibody import composite_bodies, recursions
 from twin.multibody.tree import Tree
 
 
@@ -15,11 +15,7 @@ def require_moved_mass(where: str, tree: Tree) -> None:
     """Raise `RobotError` where joints move no mass of their own; `where` begins the sentence."""
     somewhere = [0.1 * (i + 1) for i in range(tree.n)]  # in no special position
     at = recursions.placements(tree, somewhere, math)
-    still, inertias = [0.0] * tree.n, tree.inertias.tolist()
-    units = np.eye(tree.n).tolist()
-    M = np.array(
-        [recursions.newton_euler(tree, at, still, unit, inertias, recursions.ZERO) for unit in units]
-    )
+    M = np.array(composite_bodies.mass_matrix(tree, at, tree.inertias.tolist()))
     for name, moment in zip(tree.names, np.diag(M), strict=True):
         if not moment > 0:
             raise RobotError(f"{where}: joint {name!r} moves no mass; give a link beyond it mass and inertia")

@@ -1,9 +1,8 @@
 """The compiled functions of a robot for one sample, reached by the shortest way from Python.
 
-A public function first tries these.  Each checks in compiled code that its vectors have n finite entries, and
-answers false where they do not; arrays of another type than it was compiled for raise `TypeError`, because
-compiling for further types is turned off.  In both cases the public function goes the long way, which copies
-what can be used and says what is wrong with the rest.  That way costs fifteen times as much.
+A public function first tries these.  Each answers with the result if its vectors are arrays of n finite
+numbers of float64, which is checked in compiled code, and else with `None`.  Then the public function goes
+the long way, which copies what can be used and says what is wrong with the rest, at fifteen times the cost.
 
 All arrays here can be written to, though nobody may: numba takes 0.1 us longer to tell the type of one that
 cannot, and would compile the kernels again for it.
@@ -12,15 +11,18 @@ cannot, and would compile the kernels again for it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import empty, ndarray
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 FALLBACK_ERRORS = (TypeError, AttributeError)
-"""What a function here raises for arguments that are not arrays of float64 in one piece."""
+"""What compiled code raises for arguments that are not C-contiguous arrays of float64, as compiling for other
+types is turned off."""
 
 FLANGE = np.eye(4)
 """The tool where there is none."""
@@ -29,8 +31,8 @@ FLANGE = np.eye(4)
 class SingleSample:
     """The functions of one robot, an attribute each, made ready when it is first asked for.
 
-    An attribute is the function and what it wants to know besides the sample: inertias and gravity, or the
-    tool's pose, in the order of its arguments.
+    An attribute takes the sample's vectors (n,), and knows the rest: inertias and gravity, or the flange as
+    the tool.  `robot.single_sample.mass_matrix(q)` is M (n, n), or `None`.
 
     Attributes:
         n: number of joints.
@@ -43,28 +45,72 @@ class SingleSample:
         self.gravity = robot.gravity.copy()
         self._has_inertia, self._kernels = robot.has_inertia, robot.kernels
 
-    def __getattr__(self, title: str) -> tuple[Any, ...]:
+    def __getattr__(self, title: str) -> Callable[..., np.ndarray | None]:
         from twin.multibody.kernels import KERNELS
 
         if title not in KERNELS:
             raise AttributeError(title)
         samples, shared, shape = KERNELS[title].signature(self.n)
-        known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
-        besides = tuple(known[name] for name in shared)
         if "inertias" in shared and not self._has_inertia:
-            return _unable, *besides
-        function = getattr(self._kernels, f"{title}_one")
+            return lambda *_: None
+        known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
+        constants = tuple(known[name] for name in shared)
+        compute = getattr(self._kernels, f"{title}_one")
         with _ONE_AT_A_TIME:  # another thread may be at it, and none can compile what is disabled
-            function(*(np.zeros(self.n) for _ in samples), *besides, np.empty(shape))
-            if hasattr(function, "disable_compile"):
-                function.disable_compile()
-        setattr(self, title, (function, *besides))
-        return function, *besides
+            compute(*(np.zeros(self.n) for _ in samples), *constants, np.empty(shape))
+            if hasattr(compute, "disable_compile"):
+                compute.disable_compile()
+        function = _OF_VECTORS[len(samples)](compute, constants, shape)
+        setattr(self, title, function)
+        return function
 
 
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def _unable(*_: Any) -> bool:
-    """Stands for a function of inertias that are not known."""
-    return False
+# Written out for each number of vectors: a list of them would cost as much as a joint.
+
+
+def _of_one(compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Callable[..., Any]:
+    def function(q: Any) -> np.ndarray | None:
+        if type(q) is ndarray and q.ndim == 1:
+            out = empty(shape)
+            try:
+                if compute(q, *constants, out):
+                    return out
+            except FALLBACK_ERRORS:
+                pass
+        return None
+
+    return function
+
+
+def _of_two(compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Callable[..., Any]:
+    def function(q: Any, qd: Any) -> np.ndarray | None:
+        if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1:
+            out = empty(shape)
+            try:
+                if compute(q, qd, *constants, out):
+                    return out
+            except FALLBACK_ERRORS:
+                pass
+        return None
+
+    return function
+
+
+def _of_three(compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Callable[..., Any]:
+    def function(q: Any, qd: Any, third: Any) -> np.ndarray | None:
+        if type(q) is ndarray and type(qd) is ndarray and type(third) is ndarray and q.ndim == 1:
+            out = empty(shape)
+            try:
+                if compute(q, qd, third, *constants, out):
+                    return out
+            except FALLBACK_ERRORS:
+                pass
+        return None
+
+    return function
+
+
+_OF_VECTORS = {1: _of_one, 2: _of_two, 3: _of_three}
