@@ -127,7 +127,7 @@ def test_a_step_that_is_refused_leaves_nothing_behind(irb140):
 def test_a_state_is_written_to_no_array_that_cannot_hold_it(irb140, out):
     with Simulation(irb140) as simulation:
         simulation.reset(np.ones(6))
-        with pytest.raises(ValueError, match=r"out to be a writable float64 array \(2, 6\) in one piece"):
+        with pytest.raises(ValueError, match=r"out to be a writable C-contiguous float64 array \(2, 6\)"):
             simulation.state(out)
         fit = np.zeros((2, 6))
         assert simulation.state(fit) is fit

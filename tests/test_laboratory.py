@@ -141,7 +141,7 @@ def test_which_robots_it_suits():
         ),
         ({"robot": "rx90"}, RobotError, "robot 'rx90' has 6 joints and no masses"),
         ({"saturation": np.nan}, ValueError, "expected a saturation above 0 m/s, got nan"),
-        ({"distance": 0.1}, LimitError, "a way of 0.1 m is too short for 0.25 m/s at 0.5 m/s^2"),
+        ({"distance": 0.1}, LimitError, "a distance of 0.1 m is too short for 0.25 m/s at 0.5 m/s^2"),
         ({"distance": 0.6}, UnreachableError, "the joints lost the path"),
         ({"gain": 2500.0}, ValueError, "the gain is too high for steps of 0.001 s: with euler integration"),
         ({"gain": 0.0}, ValueError, "expected a positive, finite gain in 1/s, got 0.0"),

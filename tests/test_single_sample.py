@@ -34,7 +34,7 @@ def test_one_sample_has_the_bits_of_a_batch(arm, name, rng):
     assert one.tobytes() == many[0].tobytes()
     for strange in (
         [vector.tolist() for vector in vectors],
-        [np.repeat(vector, 2)[::2] for vector in vectors],  # not in one piece
+        [np.repeat(vector, 2)[::2] for vector in vectors],  # not C-contiguous
         [frozen(vector) for vector in vectors],
     ):
         assert function(arm, *strange).tobytes() == one.tobytes()

@@ -80,7 +80,7 @@ def test_any_shape_of_times_and_a_constant_orientation():
 
 
 def test_what_is_no_such_line_is_refused():
-    with pytest.raises(LimitError, match=r"a way of 0\.5 m is too short for 0\.5 m/s at 0\.4 m/s\^2"):
+    with pytest.raises(LimitError, match=r"a distance of 0\.5 m is too short for 0\.5 m/s at 0\.4 m/s\^2"):
         straight_line(START, END, speed=0.5, acceleration=0.4)
     with pytest.raises(ValueError, match=re.escape("expected a line of some length")):
         straight_line(START, START, speed=0.5, acceleration=0.4)

@@ -35,7 +35,7 @@ UNUSED_FOR = 30 * 86400.0
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Compile a function with numba; it lets go of Python's lock while it runs.
+    """Compile a function with numba; it releases the GIL while it runs.
 
     If it is one of ours its machine code is kept, for as long as no file of our packages changes: so it may
     use any function and constant of theirs.

@@ -4,7 +4,7 @@ Python hands a signal to the main thread, between two of its own instructions.  
 a compiler or in PyBullet comes to none for seconds, and an exception that is raised in the midst of an import
 is taken for a fault of whatever was being imported.  So a signal raises nothing here: the number that C
 leaves in a pipe wakes a thread, which clears up and ends the process.  It has to wait only for C code that
-holds Python's lock, as PyBullet does while it draws a picture (half a second).
+holds the GIL, as PyBullet does while it draws a picture (half a second).
 
 Nothing heavy is imported before that is in place.  `command_line.main`, called from a program, leaves signals
 alone.

@@ -156,7 +156,7 @@ class Simulation(AbstractContextManager):
         """Joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
 
         Args:
-            out: (2, n) filled and returned, if given: of float64, in one piece, writable.
+            out: (2, n) filled and returned, if given: of float64, C-contiguous, writable.
         """
         if out is None:
             out = np.empty((2, self.robot.n))

@@ -41,7 +41,7 @@ def checked_out(out: np.ndarray, n: int) -> np.ndarray:
         and out.flags.writeable
     ):
         told = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out)
-        raise ValueError(f"expected out to be a writable float64 array (2, {n}) in one piece, got {told}")
+        raise ValueError(f"expected out to be a writable C-contiguous float64 array (2, {n}), got {told}")
     return out
 
 

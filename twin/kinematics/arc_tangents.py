@@ -32,7 +32,7 @@ def arc_tangents(y, x, angle):
 
 @compiled
 def _arc_tangent(y, x):
-    """Return the angle of one direction, each choice being one of two values, not of two ways."""
+    """Return the angle of one direction, each choice being a select, not a branch."""
     across, along = abs(y), abs(x)
     short, long = (along, across) if across > along else (across, along)
     steep = short > STEEP * long

@@ -89,7 +89,7 @@ def inverse_kinematics(
         try:
             if _one_pose(T_base_tool, _packed(robot, limits), q):
                 return q
-        except TypeError:  # no array of float64 in one piece: the long way copies it, or says what is wrong
+        except TypeError:  # no C-contiguous array of float64: the long way copies it, or says what is wrong
             pass
     constants = _constants(robot, limits)
     T = _poses(T_base_tool)
@@ -155,7 +155,7 @@ def _solve(
 
 
 def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
-    """Return T_base_tool as an array of rigid poses of shape (..., 4, 4), writable and in one piece."""
+    """Return T_base_tool as an array of rigid poses of shape (..., 4, 4), writable and C-contiguous."""
     T = real_array(T_base_tool, "T_base_tool")
     if T.shape[-2:] == (4, 4):
         if not T.flags.carray:

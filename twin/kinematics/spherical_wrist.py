@@ -182,7 +182,7 @@ def _main_angles(y, x, angle, at, row, arm, theta_free):
     """Return theta_1 to theta_3 of row `2 * rear + elbow`, from the angles of `_main_directions`."""
     rear, other_elbow = row // 2, row % 2 == 1
     bent, straight = y[at + 6 + rear], x[at + 6 + rear]
-    # Each choice is one of two values, not of two ways, which no processor could foresee.
+    # Each choice selects a value instead of branching, which no processor could predict.
     undefined = y[at + rear] == 0.0 and x[at + rear] == 0.0
     theta_1 = theta_free[0] if undefined else angle[at + rear]
     theta_1 = theta_1 if straight >= 0.0 else math.nan

@@ -100,7 +100,7 @@ class Loop(NamedTuple):
 
 
 def frozen(array: object) -> FloatArray:
-    """A float64 copy in one piece that cannot be written to."""
+    """A C-contiguous float64 copy that cannot be written to."""
     copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy

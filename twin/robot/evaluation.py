@@ -54,7 +54,7 @@ def joint_vector(robot: Robot, name: str, values: ArrayLike) -> np.ndarray:
 
 
 def copied(array: ArrayLike) -> np.ndarray:
-    """A copy as compiled loops take it: float64, in one piece, writable."""
+    """A copy as compiled loops take it: float64, C-contiguous, writable."""
     return np.array(array, dtype=np.float64, order="C")
 
 

@@ -149,7 +149,7 @@ def cruising_trapezoid(
         return Trapezoid(q0, q1, 0.0, 0.0)
     if not v * v / a <= distance * (1.0 + ROUND_OFF):
         raise LimitError(
-            f"a way of {distance:.6g} {unit} is too short for {v:.6g} {unit}/s at {a:.6g} {unit}/s^2, "
+            f"a distance of {distance:.6g} {unit} is too short for {v:.6g} {unit}/s at {a:.6g} {unit}/s^2, "
             f"speeding up and braking alone take {v * v / a:.6g} {unit}; valid are a speed of at most "
             f"{_at_most(np.sqrt(a * distance))} {unit}/s or an acceleration of at least "
             f"{_at_least(v * v / distance)} {unit}/s^2"
@@ -180,7 +180,7 @@ def acceleration_time(distance: float, duration: float, acceleration: float, *, 
     least = 4.0 * distance / duration**2
     if not least <= a * (1.0 + ROUND_OFF):
         raise LimitError(
-            f"an acceleration of {a:.6g} {unit}/s^2 is too low for a way of {distance:.6g} {unit} in "
+            f"an acceleration of {a:.6g} {unit}/s^2 is too low for a distance of {distance:.6g} {unit} in "
             f"{duration:.6g} s; valid are an acceleration of at least {_at_least(least)} {unit}/s^2 or a "
             f"duration of at least {_at_least(2.0 * np.sqrt(distance / a))} s"
         )
