@@ -109,8 +109,8 @@ def test_what_has_no_real_time_of_acceleration_is_refused():
     with pytest.raises(LimitError) as error:
         timed_trapezoid([0.0, 0.5], [1.0, 0.0], 5.0, 0.1, unit="m")
     assert str(error.value) == (
-        "an acceleration of 0.1 m/s^2 is too low for a distance of 1 m in 5 s; valid are an acceleration of at "
-        "least 0.16 m/s^2 or a duration of at least 6.32456 s"
+        "an acceleration of 0.1 m/s^2 is too low for a distance of 1 m in 5 s; valid are an acceleration of "
+        "at least 0.16 m/s^2 or a duration of at least 6.32456 s"
     )
     timed_trapezoid([0.0, 0.5], [1.0, 0.0], 5.0, 0.16)
     timed_trapezoid([0.0, 0.5], [1.0, 0.0], np.sqrt(40.0), 0.1)
@@ -139,8 +139,8 @@ def test_a_linear_phase_of_negative_length_is_refused():
     with pytest.raises(LimitError) as error:
         cruising_trapezoid([0.0, 0.0], [1.0, -0.5], 0.4, 0.1, unit="m")
     assert str(error.value) == (
-        "a distance of 1 m is too short for 0.4 m/s at 0.1 m/s^2, speeding up and braking alone take 1.6 m; valid "
-        "are a speed of at most 0.316227 m/s or an acceleration of at least 0.16 m/s^2"
+        "a distance of 1 m is too short for 0.4 m/s at 0.1 m/s^2, speeding up and braking alone take 1.6 m; "
+        "valid are a speed of at most 0.316227 m/s or an acceleration of at least 0.16 m/s^2"
     )
     for speed, acceleration in ((0.4, 0.16), (np.sqrt(0.1), 0.1)):
         cruising_trapezoid([0.0, 0.0], [1.0, -0.5], speed, acceleration)
