@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCALE = 1e6
 """Kicks of 1e-16 rad/s would drown in the rounding of the run that is kicked."""
 MARGIN = 5.0
-"""What rounds once more on the way has other signs than those that were drawn; seen: 0.1 to 1.4 of the 5."""
+"""What rounds once more on the way has other signs than those that were drawn; seen: up to 2.1 of the 5."""
 ULPS = 8.0
 """So many units in the last place of the largest angle are the rounding of the positions themselves."""
 

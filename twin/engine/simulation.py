@@ -2,8 +2,8 @@
 
 This is the one module that imports PyBullet.  Its defaults are for games: they are plausible, fast, and off
 by anything from 1e-8 to a factor.  Each setting below that looks odd removes one of them, and has a test in
-`tests/test_engine.py` that fails without it.  What a URDF must look like is `twin/engine_urdf.py`'s part,
-what PyBullet adds to it `twin/engine/settings.py`'s, closed loops `twin/robot/loops.py`'s.
+`tests/test_engine.py` that fails without it.  How the robot is handed over is the part of `body.py`, what
+PyBullet adds to it that of `settings.py`, closed loops that of `loops.py`.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
