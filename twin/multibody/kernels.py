@@ -1,6 +1,6 @@
 """Compiled functions of one robot, made by tracing the recursions over its tree.
 
-`source` runs the recursions of `twin/multibody/recursions.py` and `twin/multibody/composite_bodies.py` on symbolic
+`source` runs the recursions of `recursions.py` and `twin/multibody/composite_bodies.py` on symbolic
 scalars, in the pendant's coordinates `q` (`q_tree = G q + g0`, so forces are `G^T tau_tree` and closed loops
 cost nothing), and writes a Python module: straight lines of arithmetic in which the robot's geometry has
 folded away. Inertias, gravity and the tool stay arguments, so a payload, a mounting or a tool needs no new

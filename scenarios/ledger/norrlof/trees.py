@@ -1,6 +1,6 @@
 """Arms that the rows on dynamics are tried on, and the library's recursions over many samples at once.
 
-`twin/multibody/recursions.py` runs over scalars of any kind.  Here a scalar is an array with one entry a sample, so
+`recursions.py` runs over scalars of any kind.  Here a scalar is an array with one entry a sample, so
 there is nothing to compile.  The entries may be complex: then `Im f(x + i h xd) / h` is the derivative of f
 along xd to the last bit, because nothing is subtracted (h is far below rounding).
 """
