@@ -65,5 +65,6 @@ class DriveTrain:
         self.sticks = drive_step(
             self._numbers, M, h, tau, q, qd, theta, thetad, self.next_qd, self._next_motors, self.tau_joint
         )
-        thetad[:] = self._next_motors
-        theta += thetad * self._numbers.dt
+        if self._elastic.size:  # those of rigid drives are not looked at
+            thetad[:] = self._next_motors
+            theta += thetad * self._numbers.dt
