@@ -83,6 +83,14 @@ def drive_numbers(drives: Drives, mode: str, dt: float) -> DriveNumbers:
     return DriveNumbers(float(dt), inertia, friction, springs, elastic.astype(np.int64), maps)
 
 
+def joints_that_can_stick(numbers: DriveNumbers) -> np.ndarray:
+    """Whether friction can hold a joint (n,): there is some on all shafts that its speed hangs on."""
+    m, n = len(numbers.inertia), len(numbers.inertia) - len(numbers.elastic)
+    rubs = numbers.friction[COULOMB] + numbers.friction[EXCESS] > 0.0
+    back = numbers.shafts[1] if numbers.shafts.size else np.eye(m)
+    return np.all(rubs | (back[:n] == 0.0), axis=1)
+
+
 @compiled
 def held_by_shafts(back, held):
     """Which joints and motors stand still (m,), not 0 there: those all of whose shafts are held."""
