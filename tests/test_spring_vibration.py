@@ -59,7 +59,7 @@ def test_a_step_answers_the_frequency_that_it_is_said_to(irb140, dt):
     f = np.sqrt(9e5 * (1 / M + 1 / A)) / (2 * np.pi)
     plant, twist = AnalyticPlant(robot, dt), []
     plant.reset(AT)
-    plant.step([50.0, 0, 0, 0, 0, 0])
+    plant.step(50.0 * np.eye(6)[0])
     for _ in range(4000):
         plant.step(np.zeros(6))
         twist.append(plant.motor_state()[0, 0] - plant.state()[0, 0])
