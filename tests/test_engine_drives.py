@@ -10,7 +10,7 @@ import pytest
 
 from scenarios.checks.motion_range import random_positions
 from tests.peers import one_step
-from tests.random_trees import random_urdf
+from tests.random_trees import interpreted, random_urdf
 from twin.control.analytic_plant import AnalyticPlant
 from twin.drives.drives import Drives
 from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
@@ -35,6 +35,17 @@ def random_tree(load):
     """Branches and slides, whose joints PyBullet counts in an order of its own, with drives for them."""
     rng = np.random.default_rng(3)
     robot = load(random_urdf(rng, 7))
+    tree, order = robot.tree, [0, 1, 6, 2, 3, 5, 4]
+    shuffled = replace(
+        tree,
+        names=tuple(tree.names[i] for i in order),
+        kinds=tuple(tree.kinds[i] for i in order),
+        parents=tuple(order.index(p) if (p := tree.parents[i]) >= 0 else -1 for i in order),
+        T_parent_joint=tree.T_parent_joint[order],
+        axes=tree.axes[order],
+        inertias=tree.inertias[order],
+        flange_joint=order.index(tree.flange_joint),
+    )
     coulomb = rng.uniform(0, 3, 7)
     drives = Drives(
         ratio=rng.choice([-1, 1], 7) * rng.uniform(20, 120, 7),
@@ -47,7 +58,7 @@ def random_tree(load):
         stiffness=rng.uniform(5e3, 2e4, 7),
         damping=5.0,
     )
-    return replace(robot, drives=drives, tau_max=np.full(7, 30.0))
+    return interpreted(replace(robot, tree=shuffled, drives=drives, tau_max=np.full(7, 30.0)))
 
 
 @pytest.fixture(params=["irb140", "irb1400", "coupled", "tree"])

@@ -100,6 +100,18 @@ def test_a_joint_comes_to_rest_and_stays(arm):
         assert held(simulation, lambda k: np.zeros(6), 1000)
 
 
+def test_motors_that_turn_together_come_to_rest_to_the_bit(irb140):
+    """Once all motors of a joint stick its speed is 0, not what rounding leaves of what stops them."""
+    robot = coupled(irb140).with_drives("rigid").with_gravity((0, 0, 0))
+    with Simulation(robot) as simulation:
+        simulation.reset(AT, np.array([0.5, -0.3, 0.2, 1.0, -1.0, 2.0]))
+        for _ in range(500):
+            simulation.step(np.zeros(6))
+            speeds = np.abs(simulation.state()[1])
+            assert np.all((speeds == 0.0) | (speeds > 1e-9))
+        assert not np.any(speeds)
+
+
 def test_a_thousandfold_friction_is_stable(arm):
     drives = arm.drives
     drives = replace(

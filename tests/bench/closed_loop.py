@@ -106,12 +106,11 @@ def drive_rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     standing = sample(hold(robot.poses["test_1"], 2.0), 1e-3)
     drives = robot.with_drives("rigid").active_drives
     assert drives is not None
-    sliding = replace(drives, static=drives.coulomb)
-    for what, reference, drives, goal in (
-        ("moving", path, sliding, 1.6),
+    for what, reference, rubbing, goal in (
+        ("moving", path, replace(drives, static=drives.coulomb), 1.6),
         ("sticking", standing, drives, 2.0),
     ):
-        with Simulation(robot.with_drives("rigid", drives)) as ours, Simulation(robot) as ideal:
+        with Simulation(robot.with_drives("rigid", rubbing)) as ours, Simulation(robot) as ideal:
             runs = []
             for simulation in (ours, ideal):
                 law = _FedForward(simulation.robot, reference)
