@@ -16,6 +16,7 @@ ORDER = (
     "twin",
     "twin.spatial",
     "twin.multibody",
+    "twin.drives",
     "twin.robot",
     "twin.loading",
     "twin.kinematics",

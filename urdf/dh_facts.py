@@ -9,12 +9,14 @@ name ends in another; the limits of a prismatic joint are in m, m/s and N. Array
                     from that frame's origin, tensor (xx, yy, zz, xy, xz, yz) about the centre of mass.
                     A link without a table weighs nothing; without any the robot has kinematics only
     [poses.<name>]  may be left out: a pose of that name, q in rad or m
+    [drives]        may be left out: its drive trains, see `urdf.drive_facts`
     unphysical      why some link may be a body that cannot exist, such as one with inertia and no mass
 """
 
 from pathlib import Path
 from typing import Any
 
+from urdf.drive_facts import check_drives
 from urdf.schema import NAME, FactsError, N, check_keys, check_table, check_values, read_checked
 
 # table -> key -> kind, as in urdf.facts
@@ -32,6 +34,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "poses.*?": {"q": N, "source": "text"},
     "links?": {"source": "text"},
     "link.*?": {"mass?": "number", "com?": 3, "inertia?": 6},
+    "drives?": {"*": "table"},
 }
 KEYS = {key.rstrip("?") for key in TABLES[""]}
 KINDS = ("revolute", "prismatic")
@@ -61,6 +64,8 @@ def check(facts: dict[str, Any]) -> None:
     for name, pose in check_keys("poses", facts.get("poses", {}), {"*": "table"}).items():
         check_table(f"poses.{name}", pose, TABLES["poses.*?"], len(rows))
     check_links(facts, len(rows))
+    if "drives" in facts:
+        check_drives(facts["drives"], len(rows))
 
 
 def check_kinds(kinds: Any, rows: int) -> None:

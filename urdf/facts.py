@@ -11,6 +11,7 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
     [joint.<name>]  a joint between other links, or one that no motor drives ("passive"): the links' keys in
                     [link.*], a point `at` on its axis, and the axis; a passive joint's angle is the
                     row `q` times the pendant's angles, and stays within `range_deg`
+    [drives]        its drive trains, see `urdf.drive_facts`
     [loop.<name>]   two links that share a point `at`, given as a point of the one and of the other; every
                     passive joint needs a loop that holds it, and a range that ends before the loop folds flat
 
@@ -35,6 +36,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from urdf.drive_facts import check_drives
 from urdf.joints import check_loops, check_tree
 from urdf.schema import NAME, FactsError, N, check_keys, check_names, check_table, check_values, read_checked
 
@@ -78,6 +80,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "poses.*": {"q_deg": N, "flange?": 7, "flange_tolerance?": "number", "source": "text"},
     "tour?": {"poses": "texts", "source": "text"},
     "colors": {"*": 4},
+    "drives?": {"*": "table"},
 }
 
 
@@ -96,7 +99,7 @@ def check(facts: dict[str, Any]) -> None:
     joints = len(facts["joints"]["names"])
     for pattern, kinds in TABLES.items():
         group, _, wildcard = pattern.rstrip("?").partition(".")
-        if not group or group not in facts:
+        if not group or group not in facts or group == "drives":
             continue
         values = check_keys(group, facts[group], {"*": "table"})
         tables = {f"{group}.{name}": values[name] for name in values} if wildcard else {group: values}
@@ -107,6 +110,8 @@ def check(facts: dict[str, Any]) -> None:
             if not NAME.fullmatch(name):
                 raise FactsError(f"expected a name of letters, digits and _, got {name!r}")
     check_limits(facts["joints"])
+    if "drives" in facts:
+        check_drives(facts["drives"], joints)
     for link, values in facts["link"].items():
         check_link(link, values, facts["colors"])
     check_tree(facts)

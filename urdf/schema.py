@@ -2,7 +2,8 @@
 
 A kind is "text", "texts" (a list of them), "names" (a list of different names), "number" (above 0), "table",
 "shapes" or "solid" (inline tables, see `urdf.facts`), the length of an array of numbers, or a pair (rows,
-columns) for a list of such arrays; `N` counts joints. A key ending in "?" may be left out; "*" is any key.
+columns) for a list of such arrays; `N` counts joints; in `N_OR_INF`
+`inf` is a number, too. A key ending in "?" may be left out; "*" is any key.
 """
 
 import math
@@ -19,6 +20,7 @@ else:
     import tomli as tomllib
 
 N = -1  # stands for the number of joints
+N_OR_INF = "numbers, inf among them"  # N numbers, which may be infinite
 SHAPES = {
     "box": {"box": 3, "at": 3, "rpy_deg?": 3},
     "cylinder": {"cylinder": "number", "from": 3, "to": 3},
@@ -112,6 +114,8 @@ def check_values(table: str, values: dict[str, Any], kinds: dict[str, Any], join
                 check_shape(where, shape, SHAPES, colored=key == "visual")
         elif kind == "solid":
             check_shape(where, value, SOLIDS, colored=False)
+        elif kind == N_OR_INF:
+            check_numbers(where, value, joints, finite=False)
         elif isinstance(kind, tuple):
             rows, columns = (joints if length == N else length for length in kind)
             if not isinstance(value, list) or len(value) != rows:
@@ -132,14 +136,14 @@ def check_names(where: str, value: Any) -> None:
             raise FactsError(f"{where}: expected names of letters, digits and _, got {name!r}")
 
 
-def check_numbers(where: str, value: Any, length: int) -> None:
-    """Raise `FactsError` unless `value` is an array of `length` finite numbers."""
+def check_numbers(where: str, value: Any, length: int, finite: bool = True) -> None:
+    """Raise `FactsError` unless `value` is an array of `length` numbers, finite or `inf` if that may be."""
     if not isinstance(value, list) or len(value) != length:
         got = f"{len(value)}" if isinstance(value, list) else f"{value!r}"
         raise FactsError(f"{where}: expected {length} numbers, got {got}")
     for number in value:
-        if not is_number(number):
-            raise FactsError(f"{where}: expected finite numbers, got {number}")
+        if not (is_number(number) or (not finite and number == math.inf)):
+            raise FactsError(f"{where}: expected {'finite ' if finite else ''}numbers, got {number}")
 
 
 def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colored: bool) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.drives.drive_train import DriveTrain
+from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
@@ -18,7 +19,7 @@ class AnalyticPlant:
     two differ by the rounding of `qdd` alone.  Closed loops are closed by construction: `loop_gap` is 0.
 
     Args:
-        robot: what is simulated, with its payload and gravity.
+        robot: what is simulated, with its payload, gravity and drives.
         time_step: of the integration, in [s].
     """
 
@@ -30,14 +31,23 @@ class AnalyticPlant:
         self.loop_gap = 0.0
         self._state = np.zeros((2, robot.n))
         self._q, self._qd = self._state
-        self._qdd = np.zeros(robot.n)
+        self._qdd, self._tau = np.zeros((2, robot.n))
+        drives = robot.active_drives
+        self._drives = DriveTrain(drives, robot.drive_mode, self.time_step) if drives is not None else None
+        if self._drives is not None:
+            self._drives.reset(self._q, self._qd, self._bias())
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
-        """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default."""
+        """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default.
+
+        The springs of elastic drives carry the arm there.
+        """
         q = joint_vector(self.robot, "q", q)
         qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
         check_folding(self.robot, q)
         self._state[:] = q, qd
+        if self._drives is not None:
+            self._drives.reset(self._q, self._qd, self._bias())
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
         """Joint positions and velocities, (2, n); see `twin.engine.simulation.Simulation.state`."""
@@ -50,22 +60,43 @@ class AnalyticPlant:
         out[:] = self._state
         return out
 
+    def motor_state(self) -> np.ndarray:
+        """Positions and velocities (2, n) of the motors in joint units, of ideal drives the joints'."""
+        return self.state() if self._drives is None else self._drives.motor_state(self._state)
+
+    @property
+    def tau_joint(self) -> np.ndarray:
+        """What the arm got from its drives in the last step (n,), in [N m]."""
+        return (self._tau if self._drives is None else self._drives.tau_joint).copy()
+
     def step(
         self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
     ) -> None:
         """Advance by one time step under the torques `tau` (n,); see `Simulation.step`."""
-        if wrench is None:
-            robot, one = self.robot, self.robot.single_sample
-            tau = np.ascontiguousarray(tau, dtype=np.float64)
-            if tau.shape != (robot.n,):
-                raise ValueError(f"expected tau of shape ({robot.n},), got {tau.shape}")
-            robot.kernels.forward_dynamics(self._q, self._qd, tau, one.inertias, one.gravity, self._qdd)
+        tau = np.ascontiguousarray(tau, dtype=np.float64)
+        if tau.shape != (self.robot.n,):
+            raise ValueError(f"expected tau of shape ({self.robot.n},), got {tau.shape}")
+        if self._drives is not None:
+            h = self._bias(wrench, T_flange_tool)
+            self._drives.step(mass_matrix(self.robot, self._q), h, tau, self._q, self._qd)
+            self._qd[:] = self._drives.next_qd
         else:
-            self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
-        self._qd += self._qdd * self.time_step
+            self._tau[:] = tau
+            if wrench is None:
+                one = self.robot.single_sample
+                kernel = self.robot.kernels.forward_dynamics
+                kernel(self._q, self._qd, tau, one.inertias, one.gravity, self._qdd)
+            else:
+                self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
+            self._qd += self._qdd * self.time_step
         self._q += self._qd * self.time_step
         if self.robot.passive:
             check_folding(self.robot, self._q)
+
+    def _bias(self, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+        """Coriolis and gravity torque (n,), less what a wrench at the tool gives."""
+        rest = np.zeros(self.robot.n)
+        return inverse_dynamics(self.robot, self._q, self._qd, rest, wrench, T_flange_tool)
 
     def kick(self, change: ArrayLike) -> None:
         """Change the joint velocities by `change` (n,), in [rad/s], at once, as rounding or a blow would."""

@@ -19,6 +19,7 @@ from numba.extending import is_jitted
 from twin.control import rollout_loop
 from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_kept
 from twin.control.rollout_loop import Batch, Passive, Record, Settings
+from twin.drives.drive_model import DriveModel
 from twin.jit import compiled
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
@@ -59,14 +60,14 @@ LAW = _pointer(
     _tuple(Reference, VECTOR, VECTOR, VECTOR),
     MATRIX,
     MATRIX,
-    _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR),
+    _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR, FLOAT, _tuple(DriveModel, MATRIX, MATRIX, MATRIX)),
 )
 POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX)
 RUN = types.void(
     *POINTERS, INTEGER, INTEGER,
     _tuple(
-        Batch, CUBE, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, VECTOR, CUBE, MATRIX, MATRIX, CUBE,
-        MATRIX, MATRIX,
+        Batch, CUBE, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, VECTOR, CUBE, MATRIX, MATRIX, VECTOR,
+        CUBE, CUBE, CUBE, CUBE, MATRIX, MATRIX,
     ),
     _tuple(Passive, MATRIX, VECTOR, VECTOR, VECTOR),
     _tuple(Settings, FLOAT, INTEGER, INTEGER, INTEGER, FLOAT, INTEGER),

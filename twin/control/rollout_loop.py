@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.control.control_law import Model
+from twin.drives.drive_model import DriveModel
 from twin.jit import compiled
 from twin.trajectories.sampling import Reference, State
 
@@ -38,7 +39,8 @@ class Batch(NamedTuple):
     inertias (R, n_tree, 10), gravity (R, 3), tau_max (R, n): of the plants.
     q_min, q_max (R, n), per_speed (R, n): the ranges of their joints, and 1 / speed limits, 0 where none is.
     watched (R, n), energy (R,): see `twin.control.divergence.Bounds`.
-    model_inertias, model_gravity, model_tau_max: of the controllers' models.
+    model_inertias, model_gravity, model_tau_max, model_period: of the controllers' models.
+    model_drive_inertia (R, n, n), model_friction (R, 4, n), model_shafts (R, n, n): their drives.
     parameters (R, m, n): of the laws.
     q, qd (R, n): the starts.
     """
@@ -54,6 +56,10 @@ class Batch(NamedTuple):
     model_inertias: np.ndarray
     model_gravity: np.ndarray
     model_tau_max: np.ndarray
+    model_period: np.ndarray
+    model_drive_inertia: np.ndarray
+    model_friction: np.ndarray
+    model_shafts: np.ndarray
     parameters: np.ndarray
     q: np.ndarray
     qd: np.ndarray
@@ -245,7 +251,8 @@ def run(
         where, value, memory = record.where[r], record.value[r], np.zeros((settings.memory, n))
         model = Model(
             inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-            batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r],
+            batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r], batch.model_period[r],
+            DriveModel(batch.model_drive_inertia[r], batch.model_friction[r], batch.model_shafts[r]),
         )  # fmt: skip
         signals[:] = 0.0
         q[:], qd[:] = batch.q[r], batch.qd[r]

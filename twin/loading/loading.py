@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from twin.drives.drives import Drives
 from twin.errors import RobotError, UnknownNameError
 from twin.loading import consistency
 from twin.multibody import recursions
@@ -115,7 +116,7 @@ def _from_toml(path: Path) -> Robot:
     if _is_table(path):
         from twin.loading.dh_tables import robot_of_table
 
-        return robot_of_table(path, facts)
+        return replace(robot_of_table(path, facts), drives=_drives(path, facts))
     urdf = path.parent / f"{facts['name']}.urdf"
     robot = _embedded(path, _from_urdf(urdf), facts)
     table = facts["dh"]
@@ -139,9 +140,20 @@ def _from_toml(path: Path) -> Robot:
         tour=tuple(facts["tour"]["poses"]) if "tour" in facts else (),
         rating=Rating(facts["rating"]["payload"], facts["rating"]["reach"]) if "rating" in facts else None,
         file=path,
+        drives=_drives(path, facts),
     )
     consistency.check(path, robot, facts)
     return robot
+
+
+def _drives(path: Path, facts: dict[str, Any]) -> Drives | None:
+    """The drives of a table `[drives]`, `None` where there is none."""
+    if "drives" not in facts:
+        return None
+    try:
+        return Drives(**{key: value for key, value in facts["drives"].items() if key != "source"})
+    except ValueError as error:
+        raise RobotError(f"{path}: {error}") from error
 
 
 def _mapping(items: Any) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from twin.arrays import real_array
+from twin.drives.drives import Drives, known_mode
 from twin.errors import RobotError, UnknownNameError
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 
@@ -115,6 +116,9 @@ class Robot(Portable):
         bare: the tree without the payload, `None` where there is none.
         file: what it was loaded from (a URDF, a `robot.toml`, a `dh.toml`), `None` if made in a program.
         has_inertia: whether the masses of its links are known; without them it has no dynamics.
+        drives: its drive trains, `None` where they are not known.
+        drive_mode: what of them is there, one of `twin.drives.drives.MODES`; `"ideal"`: joints that get the
+            torque that is demanded, to `tau_max`.
     """
 
     name: str
@@ -141,10 +145,13 @@ class Robot(Portable):
     bare: Tree | None = None
     file: Path | None = None
     has_inertia: bool = True
+    drives: Drives | None = None
+    drive_mode: str = "ideal"
 
     def __repr__(self) -> str:
         load = "" if self.payload is None else f", with {self.payload.mass:g} kg"
-        return f"<Robot {self.name}: {', '.join(self.joint_names)}{load}>"
+        drives = "" if self.drive_mode == "ideal" else f", {self.drive_mode} drives"
+        return f"<Robot {self.name}: {', '.join(self.joint_names)}{load}{drives}>"
 
     @property
     def n(self) -> int:
@@ -174,6 +181,16 @@ class Robot(Portable):
             raise RobotError(
                 f"robot {self.name!r} has no dynamics: its DH table is known, its links' masses are not"
             )
+
+    @property
+    def active_drives(self) -> Drives | None:
+        """The drives that act, `None` where they are ideal."""
+        return None if self.drive_mode == "ideal" else self.drives
+
+    @property
+    def drive_torque_max(self) -> np.ndarray:
+        """What the drives that act give at standstill (n,), in [N m]; that of ideal ones is `tau_max`."""
+        return self.tau_max if self.active_drives is None else self.active_drives.torque_max
 
     @cached_property
     def passive(self) -> tuple[int, ...]:
@@ -218,6 +235,30 @@ class Robot(Portable):
         if vector.shape != (3,) or not np.all(np.isfinite(vector)):
             raise ValueError(f"expected a gravity vector of 3 finite numbers, got {vector.tolist()}")
         return replace(self, gravity=vector)
+
+    def with_drives(self, mode: str, drives: Drives | None = None) -> Robot:
+        """The same robot with its drives `"ideal"`, `"rigid"` or `"elastic"`.
+
+        Args:
+            mode: what of them is there, see `twin.drives.drives.MODES`.
+            drives: put in the place of its own, if given.
+
+        Raises:
+            UnknownNameError: there is no such mode.
+            RobotError: the drives are not known, are those of another number of joints, or turn a robot whose
+                masses are not known.
+        """
+        known = self.drives if drives is None else drives
+        if known_mode(mode) != "ideal":
+            self.require_inertia()
+            if known is None:
+                raise RobotError(
+                    f"robot {self.name!r} has no drives that could be {mode}, for its file has no table "
+                    "[drives]: only ideal ones are left"
+                )
+        if known is not None and known.n != self.n:
+            raise RobotError(f"robot {self.name!r} has {self.n} joints, got drives of {known.n}")
+        return replace(self, drives=known, drive_mode=mode)
 
     def mounted(self, where: str) -> Robot:
         """The same robot mounted on the `"floor"`, on a `"wall"` (base x axis up) or `"inverted"`."""

@@ -1,0 +1,151 @@
+"""One time step of an arm with its drives: the one function between demanded torques and the joints.
+
+Engine, analytic plant and rollouts hand it their mass matrix M and bias h, and it gives the speeds after the
+step and the torque that the arm got.  Rigid drives:
+
+    (M + A) qdd = tau - h - R^T F(R qd+),     A = N^T J N,  tau = N^T tau_m
+
+`R qd` are the speeds of the shafts that rub, in joint units: those of the motors, or of the joints.  Where
+joints are elastic their motors have angles `theta = q_motor` of their own:
+
+    M qdd + h = T,     A thetadd = tau - T - R^T F(R thetad+),     T = K (theta - q) + D (thetad - qd)
+
+with the spring at `e + dt (thetad+ - thetad - qd+ + qd) / 4`, where `e = theta - q` before the step, and the
+damper at the mean of the speeds before and after it.  With the engine's recursion `q+ = q + dt qd+` this is
+the average of the spring's torques at three neighbouring steps, 1/4, 1/2 and 1/4, and so Newmark's method of
+constant average acceleration: stable at any stiffness, without damping of its own.
+
+Unknowns are the accelerations of the joints and of the elastic joints' motors, m together, in coordinates of
+which each is the speed of one shaft that rubs, so that friction couples none of them.
+
+Sources: Norrlöf 1999, eq. (3.70); Ljubljana lab manual, eq. (6.93); N. Newmark, "A method of computation for
+structural dynamics", J. Eng. Mech. Div. ASCE 85 (1959), beta = 1/4.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.drives.drives import MOTOR, Drives
+from twin.drives.friction import COULOMB, EXCESS, STRIBECK, VISCOUS, accelerations_with_friction
+from twin.jit import compiled
+
+
+class DriveNumbers(NamedTuple):
+    """The drives of n joints, of which e are elastic, as compiled code takes them; m = n + e shafts.
+
+    dt: the step, in [s].
+    inertia: (m, m), all of the equations' matrix but M: rotors, springs, dampers and viscous friction.
+    friction: (4, m), see `twin.drives.friction`.
+    springs: (2, e) stiffness in [N m/rad] and damping in [N m s/rad].
+    elastic: (e,) the elastic joints.
+    shafts: (2, m, m) from the speeds of joints and motors to those of the shafts, and back; (2, 0, 0) where
+        they are the same.
+    """
+
+    dt: float
+    inertia: np.ndarray
+    friction: np.ndarray
+    springs: np.ndarray
+    elastic: np.ndarray
+    shafts: np.ndarray
+
+
+def drive_numbers(drives: Drives, mode: str, dt: float) -> DriveNumbers:
+    """What a step of `dt`, in [s], needs to know of drives that are `"rigid"` or `"elastic"`."""
+    n, A = drives.n, drives.reflected_inertia
+    elastic = np.flatnonzero(np.isfinite(drives.stiffness)) if mode == "elastic" else np.zeros(0, dtype=int)
+    m = n + len(elastic)
+    own = np.arange(n)  # which coordinate the motor of a joint is
+    own[elastic] = np.arange(n, m)
+    thetad, twist = np.zeros((n, m)), np.zeros((len(elastic), m))
+    thetad[np.arange(n), own] = 1.0
+    for row, joint in enumerate(elastic):
+        twist[row, own[joint]], twist[row, joint] = 1.0, -1.0
+    springs = np.array([drives.stiffness[elastic], drives.damping[elastic]])
+    inertia = thetad.T @ A @ thetad
+    inertia += twist.T @ ((dt**2 / 4 * springs[0] + dt / 2 * springs[1])[:, None] * twist)
+    friction, shafts = np.zeros((4, m)), np.eye(m)
+    for joint, side in enumerate(drives.friction_at):
+        shaft = own[joint] if side == MOTOR else joint
+        if side == MOTOR:
+            shafts[shaft] = drives.coupling[joint] @ thetad
+        excess = drives.static[joint] - drives.coulomb[joint]
+        rows = drives.coulomb[joint], excess, drives.stribeck_speed[joint], drives.viscous[joint]
+        friction[[COULOMB, EXCESS, STRIBECK, VISCOUS], shaft] = rows
+    plain = np.array_equal(shafts, np.eye(m))
+    back = np.eye(m) if plain else np.linalg.inv(shafts)
+    inertia = back.T @ inertia @ back
+    inertia[np.arange(m), np.arange(m)] += dt * friction[VISCOUS]
+    maps = np.zeros((2, 0, 0)) if plain else np.array([shafts, back])
+    return DriveNumbers(float(dt), inertia, friction, springs, elastic.astype(np.int64), maps)
+
+
+@compiled
+def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint):
+    """The speeds after a step, and what the arm got.
+
+    Args:
+        numbers: of the drives.
+        M: (n, n) mass matrix of the arm without drives, in [kg m^2].
+        h: (n,) its Coriolis and gravity torque, less what acts on it from outside, in [N m].
+        tau: (n,) torque of the motors at the joints, N^T tau_m, in [N m].
+        q: (n,) positions of the joints, in [rad].
+        qd: (n,) their speeds, in [rad/s].
+        q_motor: (n,) positions of the motors in joint units, in [rad]; of a rigid drive not looked at.
+        qd_motor: (n,) their speeds, in [rad/s].
+        next_qd: (n,) filled with the joints' speeds after the step, in [rad/s].
+        next_qd_motor: (n,) filled with those of the motors; of a rigid drive they are the joint's.
+        tau_joint: (n,) filled with the torque that the arm gets from its drives in the step, in [N m].
+
+    Returns:
+        Whether some joint or motor sticks.
+    """
+    dt, elastic, springs, shafts = numbers.dt, numbers.elastic, numbers.springs, numbers.shafts
+    n, e = len(q), len(elastic)
+    m, coupled = n + e, shafts.shape[1] > 0
+    speed, force, H = np.empty(m), np.empty(m), numbers.inertia.copy()
+    for i in range(n):
+        speed[i] = qd[i]
+        force[i] = tau[i] - h[i]
+    for k in range(e):
+        joint, motor = elastic[k], n + k
+        speed[motor] = qd_motor[joint]
+        T = springs[0, k] * (q_motor[joint] - q[joint]) + springs[1, k] * (qd_motor[joint] - qd[joint])
+        force[joint] = T - h[joint]
+        force[motor] = tau[joint] - T
+    if coupled:
+        back = shafts[1]
+        H += back[:n].T @ M @ back[:n]
+        force, w = back.T @ force, shafts[0] @ speed
+    else:
+        for i in range(n):
+            for j in range(i + 1):
+                H[i, j] += M[i, j]
+        w = speed
+    for i in range(m):
+        force[i] -= numbers.friction[VISCOUS, i] * w[i]
+    a = np.empty(m)
+    held = accelerations_with_friction(H, force, numbers.friction, w, dt, a)
+    sticks = False
+    for i in range(m):
+        sticks = sticks or held[i] != 0
+    if coupled:
+        a = shafts[1] @ a
+    for i in range(n):
+        next_qd[i] = qd[i] + dt * a[i]
+        if not coupled and held[i] != 0:
+            next_qd[i] = 0.0
+        next_qd_motor[i] = next_qd[i]
+    for k in range(e):
+        next_qd_motor[elastic[k]] = speed[n + k] + dt * a[n + k]
+        if not coupled and held[n + k] != 0:
+            next_qd_motor[elastic[k]] = 0.0
+    for i in range(n):
+        torque = h[i]
+        for j in range(n):
+            torque += M[i, j] * a[j]
+        tau_joint[i] = torque
+    return sticks

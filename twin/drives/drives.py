@@ -1,0 +1,182 @@
+"""The drive trains of a robot: motors, gears, friction and elastic joints, as its file states them.
+
+Motor angles follow the joints through `theta_m = N q`, with `N = diag(ratio) coupling`; the coupling is the
+identity but for wrists whose motors turn together.  So motor torques act on the joints as `N^T tau_m`, and
+the rotors appear there as the inertia `A = N^T J N`.  In elastic joints the motors have angles of their own,
+told "in joint units", `q_motor = N^-1 theta_m`: a spring that is at rest has `q_motor = q`.
+
+Sources: Norrlöf 1999, eq. (3.69), (3.70); Norrlöf, lecture 3; Ljubljana lab manual, eq. (6.93).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from twin.arrays import Floats, real_array
+from twin.errors import UnknownNameError
+from twin.multibody.tree import Portable, frozen
+
+MODES = ("ideal", "rigid", "elastic")
+"""What of the drives is there: nothing but torque limits, all but the springs, or all."""
+
+MOTOR, JOINT = "motor", "joint"
+
+Column: TypeAlias = Any
+"""(n,) numbers; `Drives` takes one number for all joints, too, but for the ratio."""
+
+
+def known_mode(mode: str) -> str:
+    """The mode itself.
+
+    Raises:
+        UnknownNameError: it is none of `MODES`.
+    """
+    if mode not in MODES:
+        raise UnknownNameError(f"unknown drives {mode!r}: known are {', '.join(MODES)}")
+    return mode
+
+
+@dataclass(frozen=True, eq=False)
+class Drives(Portable):
+    """One drive a joint; arrays are (n,).
+
+    What the motor has is told on its side of the gear, what the joint has on the joint's: torques differ by
+    the ratio, inertia, friction, stiffness and damping by its square.
+
+    Attributes:
+        ratio: turns of the motor for one of the joint, negative where they turn against each other.
+        rotor_inertia: of the rotor and the gear's input, at the motor, in [kg m^2].
+        coupling: (n, n), 1 on its diagonal: `theta_m = diag(ratio) coupling q`.
+        motor_torque_max: in [N m].
+        motor_speed_rated: up to which the motor gives that torque, in [rad/s]; from there on what it gives
+            falls linearly, to nothing at `motor_speed_max`.
+        motor_speed_max: in [rad/s].
+        encoder_counts: in a turn of the motor; 0 where unknown.
+        coulomb: friction of a moving joint at small speed, in [N m].
+        static: torque at which a joint that sticks breaks away, in [N m].
+        stribeck_speed: at which friction is on its way from `static` to `coulomb`, in [rad/s]; where 0, it
+            drops at once.
+        viscous: friction that grows with speed, in [N m s/rad].
+        stiffness: of the gear, in [N m/rad]; infinite where it is rigid.
+        damping: of that spring, in [N m s/rad].
+        friction_at: `"motor"` or `"joint"`, one a joint: on which side of the spring friction acts.
+
+    Raises:
+        ValueError: naming the axis, the value, and what is valid.
+    """
+
+    ratio: Column
+    rotor_inertia: Column
+    coupling: Column = None
+    motor_torque_max: Column = np.inf
+    motor_speed_rated: Column = None
+    motor_speed_max: Column = np.inf
+    encoder_counts: Column = 0.0
+    coulomb: Column = 0.0
+    static: Column = None
+    stribeck_speed: Column = 0.0
+    viscous: Column = 0.0
+    stiffness: Column = np.inf
+    damping: Column = 0.0
+    friction_at: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = real_array(self.ratio, "ratio of the drives").size
+        given: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
+        given["coupling"] = np.eye(n) if self.coupling is None else self.coupling
+        given["static"] = self.coulomb if self.static is None else self.static
+        given["friction_at"] = tuple(self.friction_at) or (MOTOR,) * n
+        if self.motor_speed_rated is None:
+            given["motor_speed_rated"] = self.motor_speed_max
+        for name, value in given.items():
+            object.__setattr__(self, name, value if name == "friction_at" else _column(name, value, n))
+        self._check()
+
+    def _check(self) -> None:
+        """Raise `ValueError` unless such drives can be."""
+        top, inf = self.motor_speed_max, np.inf
+        for name, valid, wanted in (
+            ("ratio", (self.ratio != 0) & (np.abs(self.ratio) < inf), "a finite number other than 0"),
+            ("rotor_inertia", _amount(self.rotor_inertia), "at least 0 kg m^2"),
+            ("motor_torque_max", self.motor_torque_max > 0, "above 0 N m"),
+            ("motor_speed_max", top > 0, "above 0 rad/s"),
+            (
+                "motor_speed_rated",
+                (self.motor_speed_rated > 0) & (self.motor_speed_rated <= top),
+                "above 0 rad/s and at most motor_speed_max",
+            ),
+            ("encoder_counts", _amount(self.encoder_counts), "at least 0"),
+            ("coulomb", _amount(self.coulomb), "at least 0 N m"),
+            (
+                "static",
+                (self.static >= self.coulomb) & (self.static < inf),
+                "at least the Coulomb friction",
+            ),
+            ("stribeck_speed", _amount(self.stribeck_speed), "at least 0 rad/s"),
+            ("viscous", _amount(self.viscous), "at least 0 N m s/rad"),
+            ("stiffness", self.stiffness > 0, "above 0 N m/rad, inf where the joint is rigid"),
+            ("damping", _amount(self.damping), "at least 0 N m s/rad"),
+        ):
+            if not np.all(valid):
+                axis = int(np.argmin(valid))
+                value = getattr(self, name)[axis]
+                beside = f" of {self.coulomb[axis]:g} N m" if name == "static" else ""
+                raise ValueError(f"drives: {name} of axis {axis + 1} is {value:g}, expected {wanted}{beside}")
+        if not np.all(np.diagonal(self.coupling) == 1.0):
+            raise ValueError("drives: expected coupling with 1 on its diagonal, for the ratios are in ratio")
+        if not np.linalg.cond(self.coupling) < 1e8:
+            raise ValueError("drives: coupling is singular, so that some motion of the joints turns no motor")
+        for axis, side in enumerate(self.friction_at, start=1):
+            if side not in (MOTOR, JOINT):
+                raise ValueError(f"drives: friction_at of axis {axis} is {side!r}, expected motor or joint")
+        if len(self.friction_at) != self.n:
+            raise ValueError(f"drives: expected friction_at of {self.n} axes, got {len(self.friction_at)}")
+
+    @property
+    def n(self) -> int:
+        """Number of axes."""
+        return self.ratio.size
+
+    @cached_property
+    def motor_matrix(self) -> Floats:
+        """N (n, n): motor angles are `theta_m = N q`."""
+        return frozen(self.ratio[:, None] * self.coupling)
+
+    @cached_property
+    def reflected_inertia(self) -> Floats:
+        """A = N^T J N (n, n), what the rotors add to the mass matrix at the joints, in [kg m^2]."""
+        N = self.motor_matrix
+        return frozen(N.T @ (self.rotor_inertia[:, None] * N))
+
+    @property
+    def torque_max(self) -> Floats:
+        """What each motor gives at standstill, behind its gear (n,), in [N m]."""
+        return np.abs(self.ratio) * self.motor_torque_max
+
+    def without_friction(self) -> Drives:
+        """The same drives, if nothing rubbed."""
+        return replace(self, coulomb=0.0, static=0.0, viscous=0.0)
+
+    def without_rotors(self) -> Drives:
+        """The same drives, if the rotors had no inertia."""
+        return replace(self, rotor_inertia=0.0)
+
+
+def _column(name: str, value: Any, n: int) -> Floats:
+    """A number a joint, (n,), or the coupling, (n, n)."""
+    array = real_array(value, f"{name} of the drives")
+    shape = (n, n) if name == "coupling" else (n,)
+    if array.shape not in (shape, () if name not in ("ratio", "coupling") else shape):
+        raise ValueError(f"drives: expected {name} of shape {shape}, got {array.shape}")
+    if np.any(np.isnan(array)):
+        raise ValueError(f"drives: expected {name} without NaN, got {array.tolist()}")
+    return frozen(np.broadcast_to(array, shape))
+
+
+def _amount(values: np.ndarray) -> np.ndarray:
+    """Where numbers are finite and not negative."""
+    return (values >= 0) & (values < np.inf)

@@ -1,0 +1,81 @@
+"""What motors can give: the limit of their torque, and how it falls with speed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.drives.drives import Drives
+from twin.jit import compiled
+
+
+class MotorLimits(NamedTuple):
+    """The limits of n motors in joint units, as compiled code takes them.
+
+    limits: (3, n) torque at standstill in [N m], rated speed and maximum speed in [rad/s].
+    coupling: (2, n, n) the drives' coupling R and R^-T; (2, 0, 0) where each motor turns one joint alone.
+    """
+
+    limits: np.ndarray
+    coupling: np.ndarray
+
+    @classmethod
+    def of(cls, drives: Drives | None, tau_max: np.ndarray) -> MotorLimits:
+        """The limits of these drives; torque limits `tau_max` (n,), in [N m], alone where there are none."""
+        n = len(tau_max)
+        alone = np.zeros((2, 0, 0))
+        if drives is None:
+            endless = np.full(n, np.inf)
+            return cls(np.array([tau_max, endless, endless]), alone)
+        ratio = np.abs(drives.ratio)
+        limits = [drives.torque_max, drives.motor_speed_rated / ratio, drives.motor_speed_max / ratio]
+        if np.array_equal(drives.coupling, np.eye(n)):
+            return cls(np.array(limits), alone)
+        return cls(np.array(limits), np.array([drives.coupling, np.linalg.inv(drives.coupling).T]))
+
+
+@compiled
+def torque_at_speed(limits, i, torque, speed):
+    """What motor i gives of a torque at a speed; while it brakes, what it gives at standstill."""
+    limit, rated, top = limits[0, i], limits[1, i], limits[2, i]
+    fast = abs(speed)
+    if fast > rated and torque * speed > 0.0:
+        limit = limit * (top - fast) / (top - rated) if fast < top else 0.0
+    if torque > limit:
+        return limit
+    if torque < -limit:
+        return -limit
+    return torque
+
+
+@compiled
+def limited_torque(motors, demand, qd_motor, tau):
+    """Fill `tau` (n,) with what the motors make of a demand (n,), both at the joints in [N m].
+
+    Args:
+        motors: a `MotorLimits`.
+        demand: (n,), in [N m]; NaN stays NaN.
+        qd_motor: (n,) speeds of the motors in joint units, in [rad/s].
+        tau: (n,), equal to the demand to the bit where no motor is at its limit.
+
+    Returns:
+        Whether the torques are finite.
+    """
+    n, coupled, finite = len(demand), motors.coupling.shape[1] > 0, True
+    if coupled:
+        own, speed, beyond = motors.coupling[1] @ demand, motors.coupling[0] @ qd_motor, False
+        for i in range(n):
+            torque = torque_at_speed(motors.limits, i, own[i], speed[i])
+            beyond = beyond or torque != own[i]
+            own[i] = torque
+        if beyond:
+            tau[:] = motors.coupling[0].T @ own
+        else:
+            tau[:] = demand
+    else:
+        for i in range(n):
+            tau[i] = torque_at_speed(motors.limits, i, demand[i], qd_motor[i])
+    for i in range(n):
+        finite = finite and abs(tau[i]) < np.inf
+    return finite
