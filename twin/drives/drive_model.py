@@ -70,9 +70,8 @@ def add_drive_torque(drives, qd, qdd, period, tau):
             for j in range(n):
                 before += drives.shafts[i, j] * qd[j]
                 after += drives.shafts[i, j] * (qd[j] + period * qdd[j])
-        rub = drives.friction[VISCOUS, i] * after + friction_level(drives.friction, i, before) * np.sign(
-            after
-        )
+        level = friction_level(drives.friction, i, before)
+        rub = level * np.sign(after) + drives.friction[VISCOUS, i] * after
         if coupled:
             for j in range(n):
                 tau[j] += drives.shafts[i, j] * rub
