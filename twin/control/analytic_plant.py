@@ -61,7 +61,7 @@ class AnalyticPlant:
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Positions and velocities (2, n) of the motors in joint units, the joints' own if drives are ideal."""
+        """Positions and velocities (2, n) of the motors in joint units; of ideal drives the joints' own."""
         return self.state() if self._drives is None else self._drives.motor_state(self._state)
 
     @property
