@@ -97,12 +97,9 @@ def test_joints_at_rest_have_no_friction_and_slow_ones_the_static_one(irb140):
     np.testing.assert_allclose(
         twin.friction_torque(driven, np.full(6, -1e-12)), -irb140.drives.static, rtol=1e-10
     )
-    steep = irb140.with_drives(
-        "rigid", Drives(np.ones(6), 0.0, coulomb=1.0, static=2.0, stribeck_speed=1e-300)
-    )
-    np.testing.assert_array_equal(
-        twin.friction_torque(irb140.with_drives("rigid", steep), np.full(6, 3.0)), 1.0
-    )
+    steep = Drives(np.ones(6), 0.0, coulomb=1.0, static=2.0, stribeck_speed=1e-300)
+    driven = irb140.with_drives("rigid", steep)
+    np.testing.assert_array_equal(twin.friction_torque(driven, np.full(6, 3.0)), 1.0)
 
 
 def test_ideal_drives_add_nothing(irb140, rng):
