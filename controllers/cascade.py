@@ -1,16 +1,16 @@
-"""What the drives of industrial robots run: a proportional position loop around a speed loop with an integral.
+"""What drives of industrial robots run: a proportional position loop around a speed loop with an integral.
 
     u   = qd_ref + kp (q_ref - q) - qd
     tau = Kv (u + int(u dt) / Ti) + tau_forward + tau_hold
 
 `u` is the error of the speed loop, whose set value is what the position loop asks for on top of the
-reference's own speed (speed feed-forward).  `tau_forward` is the torque feed-forward, the model's torque along
-the reference: rotors and friction of its drives included, nothing of it measured.  `tau_hold` is a constant
-torque that carries the arm from the beginning.
+reference's own speed (speed feed-forward).  `tau_forward` is the torque feed-forward, the model's torque
+along the reference: rotors and friction of its drives included, nothing of it measured.  `tau_hold` is a
+constant torque that carries the arm from the beginning.
 
-With an exact model of ideal drives the feed-forward leaves the loops nothing to correct.  With friction it may:
-it does not see whether a joint has broken away, and where friction falls with speed (Stribeck) an error of
-rounding grows until the loops notice.
+With an exact model of ideal drives the feed-forward leaves the loops nothing to correct.  With friction it
+may: it does not see whether a joint has broken away, and where friction falls with speed (Stribeck) an error
+of rounding grows until the loops notice.
 
 The loops close on the motor's side of a gear, in joint units, for that is where the encoder sits.  Each joint
 minds its own, as with PID; the gains are derived in `controllers.gains`.  The integral is summed by the
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def cascade(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
-    """The law with kp, Kv, Ti, tau_hold and the share of feed-forward as parameters; its integral is memory."""
+    """The law with kp, Kv, Ti, tau_hold and the share of feed-forward; the integral is its memory."""
     kp, Kv, Ti, hold, share = parameters[0], parameters[1], parameters[2], parameters[3], parameters[4]
     given = hold
     if share[0] != 0.0:

@@ -12,9 +12,9 @@ for rigid ones):
 
     tau = M a + C qd + g + A a + F,     a = qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)
 
-with the friction F that the coming step meets: its level at the measured speed, its sign and its viscous part
-at the speed `qd + T a` that the acceleration leads to within the period T (`twin/drives/drive_model.py`). On a
-plant with the same drives that is exact, through every reversal.
+with the friction F that the coming step meets: its level at the measured speed, its sign and its viscous
+part at the speed `qd + T a` that the acceleration leads to within the period T
+(`twin/drives/drive_model.py`). On a plant with the same drives that is exact, through every reversal.
 """
 
 from __future__ import annotations

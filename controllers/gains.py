@@ -31,8 +31,9 @@ gains are a spring and a damper), the PID loop, by Routh's criterion, as long as
 loop alone is stable for every M > 0.)
 
 Drives bring their rotors: a motor turns the joint's inertia and, through the gear, the rotor's, which is
-constant and, at ratios of a hundred, as large. Where the robot has drives that are not ideal, `Mbar = diag M(0)
-+ diag A` with the reflected inertia `A = N^T J N` of the rotors. Their friction is one disturbance more.
+constant and, at ratios of a hundred, as large. Where the robot has drives that are not ideal,
+`Mbar = diag M(0) + diag A`, with the reflected inertia `A = N^T J N` of the rotors. Their friction is one
+disturbance more.
 """
 
 from __future__ import annotations

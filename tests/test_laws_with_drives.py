@@ -1,10 +1,14 @@
-"""Control laws whose model has gears, rotors and friction: exact where the model is, and what it costs if not."""
+"""Control laws whose model has rotors and friction: exact where the model is, and what it costs if not."""
 
 import numpy as np
 
 import controllers
 import twin
+from controllers.cascade import Cascade
+from controllers.computed_torque import ComputedTorque
 from controllers.gains import diagonal_inertia
+from controllers.pd import PD
+from controllers.pid import PID
 from scenarios.joint_tracking import Config, trajectory
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
@@ -90,7 +94,7 @@ def test_computed_torque_with_drives_is_its_equation(irb140):
 def test_a_model_with_ideal_drives_is_the_law_that_it_was(irb140):
     """The same function as of a robot that has none."""
     for mode in ("ideal", "rigid", "elastic"):
-        law = controllers.make("computed_torque", irb140.with_drives(mode)).law
+        law = ComputedTorque(irb140.with_drives(mode)).law
         assert law.__name__ == ("computed_torque" if mode == "ideal" else "computed_torque_with_drives")
 
 
@@ -100,7 +104,7 @@ def test_gains_count_the_rotors(arm):
     np.testing.assert_allclose(diagonal_inertia(arm), links, rtol=0)
     for mode in ("rigid", "elastic"):
         np.testing.assert_allclose(diagonal_inertia(arm.with_drives(mode)), links + rotors, rtol=1e-15)
-    stiff, soft = (controllers.make("pd", robot) for robot in (arm.with_drives("rigid"), arm))
+    stiff, soft = PD(arm.with_drives("rigid")), PD(arm)
     np.testing.assert_allclose(stiff.gains.Kp, 400.0 * (links + rotors), rtol=1e-15)
     np.testing.assert_allclose(stiff.gains.Kp / soft.gains.Kp, 1 + rotors / links, rtol=1e-14)
 
@@ -111,7 +115,7 @@ def test_anti_windup_knows_the_motors_limits(irb140):
     far = Reference(np.full(6, 0.5), np.zeros(6), np.zeros(6))
     for limit, stops in ((1e-3, True), (np.inf, False)):
         drives = Drives(ratio=100.0 * np.ones(6), rotor_inertia=1e-4, motor_torque_max=limit)
-        for name in ("pid", "cascade"):
-            law = controllers.make(name, irb140.with_drives("rigid", drives))
+        for Law in (PID, Cascade):
+            law = Law(irb140.with_drives("rigid", drives))
             law(at_rest, far)
-            assert np.all((law.integral == 0.0) == stops), name
+            assert np.all((law.integral == 0.0) == stops), law.name
