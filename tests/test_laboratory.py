@@ -128,7 +128,8 @@ def test_a_named_pose():
 
 def test_which_robots_it_suits():
     names = (*twin.robot_names(), *twin.laboratory_names())
-    assert [name for name in names if laboratory.suits(twin.load(name))] == ["irb140", "irb1400", "youbot"]
+    suited = [name for name in names if laboratory.suits(twin.load(name))]
+    assert suited == ["irb140", "irb1400", "manutec_r3", "youbot"]
 
 
 @pytest.mark.parametrize(
