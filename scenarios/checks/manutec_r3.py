@@ -2,7 +2,7 @@
 
 Source: Modelica Standard Library, RobotR3 `FullRobot` (BSD-3-Clause). The joint angles are some of the
 Modelica Association's reference results of that model (github.com/modelica/MAP-LIB_ReferenceResults at
-d6a2b9b, `Modelica/Mechanics/MultiBody/Examples/Systems/RobotR3/FullRobot/FullRobot.csv`): made by Dymola 2020x
+d6a2b9b, Modelica/Mechanics/MultiBody/Examples/Systems/RobotR3/FullRobot/FullRobot.csv): made by Dymola 2020x
 with a tolerance of 1e-6, they are good to some 5e-9 rad.
 """
 
