@@ -70,8 +70,14 @@ class Model(NamedTuple):
     def of(cls, robot: Robot, period: float) -> Model:
         """What a law that believes in this robot knows; `period` in [s]."""
         functions = {name: getattr(robot.kernels, name) for name in FUNCTIONS}
-        arrays = [copied(part) for part in (robot.inertias, robot.gravity, robot.drive_torque_max)]
-        return cls(*functions.values(), *arrays, period, DriveModel.of(robot.active_drives, robot.n))
+        return cls(
+            **functions,
+            inertias=copied(robot.inertias),
+            gravity=copied(robot.gravity),
+            tau_max=copied(robot.drive_torque_max),
+            period=period,
+            drives=DriveModel.of(robot.active_drives, robot.n),
+        )
 
 
 FUNCTIONS = Model._fields[:7]

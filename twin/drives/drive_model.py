@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.drives.drives import MOTOR, Drives
-from twin.drives.friction import COULOMB, EXCESS, STRIBECK, VISCOUS, friction_level
+from twin.drives.friction import AT_REST, COULOMB, EXCESS, STRIBECK, VISCOUS, friction_level
 from twin.jit import compiled
 
 
@@ -70,9 +70,9 @@ def add_drive_torque(drives, qd, qdd, period, tau):
             for j in range(n):
                 before += drives.shafts[i, j] * qd[j]
                 after += drives.shafts[i, j] * (qd[j] + period * qdd[j])
-        rub = drives.friction[VISCOUS, i] * after + friction_level(drives.friction, i, before) * np.sign(
-            after
-        )
+        rub = drives.friction[VISCOUS, i] * after
+        if abs(after) > AT_REST:  # else the shaft sticks by itself, and needs no torque to
+            rub += friction_level(drives.friction, i, before) * np.sign(after)
         if coupled:
             for j in range(n):
                 tau[j] += drives.shafts[i, j] * rub
