@@ -41,7 +41,7 @@ def test_every_field_comes_back_bit_by_bit(log, tmp_path):
     log.save(path)
     back = Log.load(path)
     assert log.identical(back)
-    assert len(arrays(log)) == 12
+    assert len(arrays(log)) == 17
     for name, array in arrays(log).items():
         assert array.dtype == arrays(back)[name].dtype
         assert array.tobytes() == arrays(back)[name].tobytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from twin.drives.drive_step import drive_numbers, drive_step
+from twin.drives.drive_step import drive_numbers, drive_step, rest_motors
 from twin.drives.drives import Drives
 
 
@@ -25,7 +25,6 @@ class DriveTrain:
     def __init__(self, drives: Drives, mode: str, time_step: float) -> None:
         self._numbers = drive_numbers(drives, mode, time_step)
         self._elastic = self._numbers.elastic
-        self._springs = self._numbers.springs
         self._motors, self._next_motors = np.zeros((2, drives.n)), np.zeros(drives.n)
         self.tau_joint, self.next_qd, self.sticks = np.zeros(drives.n), np.zeros(drives.n), False
 
@@ -38,7 +37,7 @@ class DriveTrain:
             h: (n,) Coriolis and gravity torque there, in [N m].
         """
         self._motors[:] = q, qd
-        self._motors[0, self._elastic] += h[self._elastic] / self._springs[0]
+        rest_motors(self._numbers, h, self._motors)
         self.tau_joint[:] = h
 
     def motor_state(self, state: np.ndarray) -> np.ndarray:
