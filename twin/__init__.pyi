@@ -22,6 +22,15 @@ from .dynamics.constrained import (
 from .dynamics.constrained import (
     surface_constraint as surface_constraint,
 )
+from .dynamics.drive_torques import (
+    drive_inverse_dynamics as drive_inverse_dynamics,
+)
+from .dynamics.drive_torques import (
+    friction_torque as friction_torque,
+)
+from .dynamics.drive_torques import (
+    reflected_inertia as reflected_inertia,
+)
 from .dynamics.equation_of_motion import (
     coriolis_matrix as coriolis_matrix,
 )

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from twin.drives.drive_step import drive_numbers, drive_steps
 from twin.drives.drive_train import DriveTrain
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
@@ -21,7 +22,7 @@ class AnalyticPlant:
 
     Args:
         robot: what is simulated, with its payload, gravity and drives.
-        time_step: of the integration, in [s].
+        time_step: of the integration, in [s]; there is a warning where it is too long for elastic drives.
     """
 
     def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
@@ -29,6 +30,7 @@ class AnalyticPlant:
             raise ValueError(f"expected a time step above 0 s, got {time_step}")
         self.robot = robot
         self.time_step = float(time_step)
+        warn_of_unresolved_springs(robot, self.time_step)
         self.loop_gap = 0.0
         self._state = np.zeros((2, robot.n))
         self._q, self._qd = self._state
@@ -63,7 +65,7 @@ class AnalyticPlant:
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Positions and velocities (2, n) of the motors in joint units, of ideal drives the joints'."""
+        """Positions and velocities (2, n) of the motors in joint units: the joints' own if they are rigid."""
         return self.state() if self._drives is None else self._drives.motor_state(self._state)
 
     @property

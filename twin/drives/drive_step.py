@@ -86,6 +86,26 @@ def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
     return DriveNumbers(float(dt), inertia, friction, springs, elastic.astype(np.int64), maps)
 
 
+def joints_that_can_stick(numbers: DriveNumbers) -> np.ndarray:
+    """Whether friction can hold a joint (n,): there is some on all shafts that its speed hangs on."""
+    m, n = len(numbers.inertia), len(numbers.inertia) - len(numbers.elastic)
+    rubs = numbers.friction[COULOMB] + numbers.friction[EXCESS] > 0.0
+    back = numbers.shafts[1] if numbers.shafts.size else np.eye(m)
+    return np.all(rubs | (back[:n] == 0.0), axis=1)
+
+
+@compiled
+def held_by_shafts(back, held):
+    """Which joints and motors stand still (m,), not 0 there: those all of whose shafts are held."""
+    m = len(held)
+    still = np.ones(m, dtype=np.int64)
+    for i in range(m):
+        for k in range(m):
+            if back[i, k] != 0.0 and held[k] == 0:
+                still[i] = 0
+    return still
+
+
 @compiled
 def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint):
     """The speeds after a step, and what the arm got.
@@ -137,15 +157,12 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
         sticks = sticks or held[i] != 0
     if coupled:
         a = shafts[1] @ a
+        held = held_by_shafts(shafts[1], held)
     for i in range(n):
-        next_qd[i] = qd[i] + dt * a[i]
-        if not coupled and held[i] != 0:
-            next_qd[i] = 0.0
+        next_qd[i] = 0.0 if held[i] != 0 else qd[i] + dt * a[i]
         next_qd_motor[i] = next_qd[i]
     for k in range(e):
-        next_qd_motor[elastic[k]] = speed[n + k] + dt * a[n + k]
-        if not coupled and held[n + k] != 0:
-            next_qd_motor[elastic[k]] = 0.0
+        next_qd_motor[elastic[k]] = 0.0 if held[n + k] != 0 else speed[n + k] + dt * a[n + k]
     for i in range(n):
         torque = h[i]
         for j in range(n):
