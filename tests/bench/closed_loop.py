@@ -107,11 +107,11 @@ def drive_rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     drives = robot.with_drives("rigid").active_drives
     assert drives is not None
     sliding = replace(drives, static=drives.coulomb)
-    for what, reference, drives, goal in (
+    for what, reference, driven_by, goal in (
         ("moving", path, sliding, 1.6),
         ("sticking", standing, drives, 2.0),
     ):
-        with Simulation(robot.with_drives("rigid", drives)) as ours, Simulation(robot) as ideal:
+        with Simulation(robot.with_drives("rigid", driven_by)) as ours, Simulation(robot) as ideal:
             runs = []
             for simulation in (ours, ideal):
                 law = _FedForward(simulation.robot, reference)
