@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twin.errors import RecordingError, RobotError
 from twin.robot.robot import Payload
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from controllers.cascade import Cascade
+    from twin.arrays import Floats
     from twin.robot.robot import Robot
     from twin.trajectories.trapezoids import Trapezoid
+
+NAME = "manutec_r3"
 
 LOAD = Payload(15.0, (0.1, -0.1, 0.25), np.diag([0.001, 0.001, 0.001]))
 """In our flange frame; in the library's, whose y lies along axis 6, the centre is at (0.1, 0.25, 0.1) m."""
@@ -47,9 +54,65 @@ ANGLES = np.array(
 )
 """(8, 6) joint angles then, in [rad]."""
 
+COLUMNS = ("t", "q1", "q2", "q3", "q4", "q5", "q6")
+LONGEST = 1.8561  # s, to the end of the rest
+LARGEST_ANGLE = 4.0  # rad; no joint comes beyond 2
+
 
 def published_move(robot: Robot) -> Trapezoid:
     """The reference, from the pose `start` to the pose `end`."""
     from twin.trajectories.trapezoids import trapezoid
 
     return trapezoid(robot.poses["start"], robot.poses["end"], SPEEDS, ACCELERATIONS)
+
+
+def published_law(robot: Robot, period: float) -> Cascade:
+    """The published controllers: at the joints, `Kv = N^2 ks k`, and no model of the arm.
+
+    They start with the motors carrying the arm.  Those of elastic joints are `g / K` ahead of their joints,
+    which the position loops take for an error, and the integrals make up for.
+
+    Args:
+        robot: with drives that act.
+        period: of the control, in [s].
+    """
+    from controllers.cascade import Cascade
+    from twin.dynamics.equation_of_motion import gravity_torque
+
+    drives = robot.active_drives
+    if drives is None:
+        raise RobotError(f"the published controllers need drives that act, those of {robot.name!r} are ideal")
+    g = gravity_torque(robot, robot.poses["start"])
+    Kv = drives.ratio**2 * KS * np.array(TORQUE_CONSTANTS)
+    hold = g + Kv * KP * g / drives.stiffness
+    return Cascade(robot, period=period, kp=KP, Kv=Kv, Ti=TS, feed_forward=False, tau_hold=hold)
+
+
+def read_run(path: str | Path) -> Floats:
+    """Return a reference run (M, 7), its columns t in [s] and q1 to q6 in [rad]; others are passed over.
+
+    Raises:
+        RecordingError: naming the file, what is wrong and what is valid.
+    """
+    from twin.trajectories.recording import read_columns
+
+    rows, lines = read_columns(path, COLUMNS)
+    run = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+    if len(run) == 0:
+        raise RecordingError(f"{path}: expected rows of numbers below the header, got none")
+    end = LONGEST
+    for fault, wanted in (
+        (~np.isfinite(run).all(axis=1), "finite numbers"),
+        (
+            ~((run[:, 0] >= 0) & (run[:, 0] <= end)),
+            f"times from 0 to {end} s, which is as long as the move takes",
+        ),
+        (
+            ~(np.abs(run[:, 1:]) <= LARGEST_ANGLE).all(axis=1),
+            f"radians, at most {LARGEST_ANGLE}: are these degrees?",
+        ),
+    ):
+        if fault.any():
+            k = int(np.argmax(fault))
+            raise RecordingError(f"{path}, line {lines[k]}: expected {wanted}, got {run[k].tolist()}")
+    return run
