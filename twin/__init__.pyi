@@ -13,11 +13,23 @@ from .control.log import (
 from .control.rollout import (
     run_rollouts as run_rollouts,
 )
+from .drives.drives import (
+    Drives as Drives,
+)
 from .dynamics.constrained import (
     constrained_forward_dynamics as constrained_forward_dynamics,
 )
 from .dynamics.constrained import (
     surface_constraint as surface_constraint,
+)
+from .dynamics.drive_torques import (
+    drive_inverse_dynamics as drive_inverse_dynamics,
+)
+from .dynamics.drive_torques import (
+    friction_torque as friction_torque,
+)
+from .dynamics.drive_torques import (
+    reflected_inertia as reflected_inertia,
 )
 from .dynamics.equation_of_motion import (
     coriolis_matrix as coriolis_matrix,
@@ -36,6 +48,9 @@ from .dynamics.equation_of_motion import (
 )
 from .dynamics.equation_of_motion import (
     mass_matrix as mass_matrix,
+)
+from .dynamics.flexible_joint_motion import (
+    simulate_flexible_joint as simulate_flexible_joint,
 )
 from .dynamics.operational_space import (
     operational_space as operational_space,

@@ -53,8 +53,11 @@ class DriveNumbers(NamedTuple):
     shafts: np.ndarray
 
 
-def drive_numbers(drives: Drives, mode: str, dt: float) -> DriveNumbers:
-    """What a step of `dt`, in [s], needs to know of drives that are `"rigid"` or `"elastic"`."""
+def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
+    """What a step of `dt`, in [s], needs to know of `"rigid"` or `"elastic"` drives; empty for ideal ones."""
+    if drives is None:
+        empty, none = np.zeros((2, 0, 0)), np.zeros(0, dtype=np.int64)
+        return DriveNumbers(float(dt), empty[0], np.zeros((4, 0)), np.zeros((2, 0)), none, empty)
     n, A = drives.n, drives.reflected_inertia
     elastic = np.flatnonzero(np.isfinite(drives.stiffness)) if mode == "elastic" else np.zeros(0, dtype=int)
     m = n + len(elastic)
@@ -166,3 +169,32 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
             torque += M[i, j] * a[j]
         tau_joint[i] = torque
     return sticks
+
+
+@compiled
+def rest_motors(numbers, h, motors):
+    """Move the motors from where the joints are to where the springs carry the arm, and move on with it.
+
+    Args:
+        numbers: of the drives.
+        h: (n,) Coriolis and gravity torque, in [N m].
+        motors: (2, n) positions and speeds of the motors in joint units; those of the joints, altered.
+    """
+    for k in range(len(numbers.elastic)):
+        joint = numbers.elastic[k]
+        motors[0, joint] += h[joint] / numbers.springs[0, k]
+
+
+@compiled
+def drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor):
+    """Advance N arms by a step each, in place, of which every array has a row: see `drive_step`."""
+    tau_joint, next_qd, next_qd_motor = np.empty(q.shape[1]), np.empty(q.shape[1]), np.empty(q.shape[1])
+    for k in range(len(q)):
+        drive_step(
+            numbers, M[k], h[k], tau[k], q[k], qd[k], q_motor[k], qd_motor[k], next_qd, next_qd_motor,
+            tau_joint,
+        )  # fmt: skip
+        for i in range(q.shape[1]):
+            qd[k, i], qd_motor[k, i] = next_qd[i], next_qd_motor[i]
+            q[k, i] += qd[k, i] * numbers.dt
+            q_motor[k, i] += qd_motor[k, i] * numbers.dt

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from twin.drives.drive_step import DriveNumbers, drive_numbers, drive_step, joints_that_can_stick
+from twin.drives.drive_step import (
+    DriveNumbers,
+    drive_numbers,
+    drive_step,
+    joints_that_can_stick,
+    rest_motors,
+)
 from twin.drives.drives import Drives
 from twin.jit import compiled
 
@@ -31,7 +37,6 @@ class DriveTrain:
     def __init__(self, drives: Drives, mode: str, time_step: float) -> None:
         self._numbers = drive_numbers(drives, mode, time_step)
         self._elastic = self._numbers.elastic
-        self._springs = self._numbers.springs
         self.signals = np.zeros((9, drives.n))
         self._motors = self.signals[Q_MOTOR : QD_MOTOR + 1]
         self.tau_joint, self.next_qd, self.sticks = self.signals[TAU_JOINT], self.signals[NEXT_QD], False
@@ -46,7 +51,7 @@ class DriveTrain:
             h: (n,) Coriolis and gravity torque there, in [N m].
         """
         self._motors[:] = q, qd
-        self._motors[0, self._elastic] += h[self._elastic] / self._springs[0]
+        rest_motors(self._numbers, h, self._motors)
         self.tau_joint[:] = h
 
     def motor_state(self, state: np.ndarray) -> np.ndarray:

@@ -135,6 +135,11 @@ class Drives(Portable):
                 raise ValueError(f"drives: friction_at of axis {axis} is {side!r}, expected motor or joint")
         if len(self.friction_at) != self.n:
             raise ValueError(f"drives: expected friction_at of {self.n} axes, got {len(self.friction_at)}")
+        if not np.linalg.cond(self.friction_matrix) < 1e8:
+            raise ValueError(
+                "drives: motors and joints at which friction acts, by coupling and friction_at, do not turn "
+                "independently"
+            )
 
     @property
     def n(self) -> int:
@@ -151,6 +156,12 @@ class Drives(Portable):
         """A = N^T J N (n, n), what the rotors add to the mass matrix at the joints, in [kg m^2]."""
         N = self.motor_matrix
         return frozen(N.T @ (self.rotor_inertia[:, None] * N))
+
+    @cached_property
+    def friction_matrix(self) -> Floats:
+        """R (n, n): the shafts that rub turn with `R qd`, in joint units, where no spring bends."""
+        at_motor = np.array([side == MOTOR for side in self.friction_at])
+        return frozen(np.where(at_motor[:, None], self.coupling, np.eye(self.n)))
 
     @property
     def torque_max(self) -> Floats:

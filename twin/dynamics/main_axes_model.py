@@ -50,7 +50,7 @@ def main_axes_robot(robot: Robot) -> Robot:
     The wrist joints are frozen at zero, and what they carry, payload included, is a part of the upper arm.
     Then the report's simplifications: every centre of mass is moved into the plane y = 0 of the arm, that of
     the column onto axis 1; of the tensors about the centres of mass only Iyy of links 2 to 5 remains, and of
-    the column its moment about axis 1 as it was.
+    the column its moment about axis 1 as it was.  The drives are ideal, as the report's.
 
     Raises:
         RobotError: the robot has no such parallelogram, by the names, axes and places of its joints.
@@ -97,6 +97,8 @@ def main_axes_robot(robot: Robot) -> Robot:
         published=MappingProxyType({}),
         payload=None,
         bare=None,
+        drives=None,
+        drive_mode="ideal",
     )
 
 

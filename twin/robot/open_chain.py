@@ -35,7 +35,7 @@ def open_chain(robot: Robot) -> Robot:
     """The robot as an open chain: no loop, and every joint angle taken from one link of the arm to the next.
 
     Of the IRB 1400, `q3` is then the angle between the arms, and its third motor sits in the elbow.  Ranges
-    and named poses keep their numbers, and mean those angles.
+    and named poses keep their numbers, and mean those angles; the drives, which turn others, are ideal.
 
     Raises:
         RobotError: the joints of the chain from the base to the flange are not as many as the pendant's, or
@@ -63,4 +63,6 @@ def open_chain(robot: Robot) -> Robot:
         passive_min=frozen(-endless),
         passive_max=endless,
         loops=(),
+        drives=None,
+        drive_mode="ideal",
     )

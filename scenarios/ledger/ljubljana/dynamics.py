@@ -15,6 +15,8 @@ from scenarios.ledger.ljubljana.arms import Floats, arm, configurations, table
 from scenarios.ledger.ljubljana.newton_euler import LabArm, lab_torques, robot_of
 from scenarios.ledger.norrlof.jacobians import times
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
+from twin.drives.drives import Drives
+from twin.dynamics.drive_torques import drive_inverse_dynamics, friction_torque
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
 from twin.robot.dh_frames import dh_transforms
 from twin.robot.robot import DH, Robot
@@ -50,7 +52,7 @@ def by_library(robot: Robot, test: Item) -> Floats:
     if test.id == "B-inertia3":
         return mass_matrix(robot, q)
     qd, qdd = (np.array(test.inputs.get(key, REST), dtype=float) for key in ("qd", "qdd"))
-    return inverse_dynamics(robot, q, qd, qdd) + printed_arm().fv * qd
+    return drive_inverse_dynamics(with_friction(robot, printed_arm().fv), q, qd, qdd)
 
 
 def by_manual(lab: LabArm, test: Item) -> Floats:
@@ -168,6 +170,12 @@ def random_states(robot: Robot) -> tuple[Floats, Floats, Floats]:
     return q, qd, qdd
 
 
+def with_friction(robot: Robot, viscous: Floats | float, coulomb: Floats | float = 0.0) -> Robot:
+    """The robot with joints that rub, and nothing else of drives."""
+    drives = Drives(ratio=np.ones(robot.n), rotor_inertia=0.0, viscous=viscous, coulomb=coulomb)
+    return uncompiled(robot.with_drives("rigid", drives))
+
+
 @computes("B-6.94")
 def direct_dynamics(item: Item) -> Finding:
     """B by (6.95), and (6.93) solved for the accelerations, as torques over the largest torque."""
@@ -175,16 +183,18 @@ def direct_dynamics(item: Item) -> Finding:
     errors = []
     for robot in (arm("youbot3"), arm("irb140")):
         q, qd, qdd = random_states(robot)
+        viscous, Fs = np.resize(fv, robot.n), np.full(robot.n, item.inputs["Fs"])
+        rubbing = with_friction(robot, viscous, Fs)
         floating = uncompiled(robot.with_gravity(REST))
         columns = [inverse_dynamics(floating, q, 0 * qd, 0 * qd + unit) for unit in np.eye(robot.n)]
         B, rest = np.stack(columns, axis=-1), inverse_dynamics(robot, q, qd, 0 * qd)
-        friction = np.resize(fv, robot.n) * qd
+        friction = viscous * qd + Fs * np.sign(qd)
         tau = times(B, qdd) + rest + friction
         solved = np.linalg.solve(B, (tau - rest - friction)[..., None])
-        found = forward_dynamics(robot, q, qd, tau - friction)[..., None]
+        found = forward_dynamics(robot, q, qd, tau - friction_torque(rubbing, qd))[..., None]
         errors += [
             B - mass_matrix(robot, q),
-            (inverse_dynamics(robot, q, qd, qdd) + friction - tau) / largest(tau),
+            (drive_inverse_dynamics(rubbing, q, qd, qdd) - tau) / largest(tau),
             B @ (found - solved) / largest(tau),
         ]
     return Finding(f"{len(q)} states of two arms", largest(*errors))
@@ -194,10 +204,11 @@ def direct_dynamics(item: Item) -> Finding:
 def friction_at_constant_speed(item: Item) -> Finding:
     """Torques at constant speed: Coulomb friction eats F_s |qd|, and (6.94) finds no acceleration."""
     robot, fv, Fs = arm("youbot3"), printed_arm().fv, np.array(item.inputs["Fs"])
+    rubbing = with_friction(robot, fv, Fs)
     q, qd, _ = random_states(robot)
     smooth = inverse_dynamics(robot, q, qd, 0 * qd) + fv * qd
     errors = []
     for coulomb in (Fs * np.sign(qd), Fs + 0 * qd):
-        qdd = forward_dynamics(robot, q, qd, smooth + coulomb - fv * qd - Fs * np.sign(qd))
+        qdd = forward_dynamics(robot, q, qd, smooth + coulomb - friction_torque(rubbing, qd))
         errors.append(largest(coulomb * qd - Fs * np.abs(qd), qdd))
     return Finding(f"{len(q)} states", *errors)

@@ -31,8 +31,12 @@ from scenarios.ledger.norrlof.trees import (
     worst,
 )
 from scenarios.ledger.rows import Finding, computes
+from twin.drives.drives import Drives
 from twin.dynamics import main_axes
+from twin.dynamics.drive_torques import friction_torque
 from twin.dynamics.main_axes import MainAxes
+from twin.dynamics.main_axes_model import main_axes_robot
+from twin.loading.loading import load
 
 
 def of_all(error: Callable[[Case], float]) -> float:
@@ -250,11 +254,13 @@ def velocities_in_C(item: Item) -> Finding:
 @computes("N-3.60")
 def equation_of_motion(item: Item) -> Finding:
     """(3.60) against the recursion; by (3.61) what the motors give is energy gained or lost to friction."""
+    friction = np.array(item.inputs["f"])
+    drives = Drives(ratio=np.ones(3), rotor_inertia=0.0, viscous=friction)
+    robot = main_axes_robot(load("irb1400")).with_drives("rigid", drives)
 
     def error(case: Case) -> float:
-        friction = np.array(item.inputs["f"])
         moving, held = torque(case)
-        tau_ext = moving + held + friction * case.qd
+        tau_ext = moving + held + friction_torque(robot, case.qd)
 
         def total(x: Array, xd: Array) -> Array:
             return kinetic_energy(case.arm, x, xd) + potential_energy(case.arm, x)

@@ -1,0 +1,162 @@
+"""One step of an arm with its drives, slowly: every way in which its shafts may stick or slide is tried.
+
+Written from the equations, in the speeds of all joints and all motors, none of which is left out:
+
+    M (qd+ - qd) / dt = T - h - (friction at joints)
+    A (thetad+ - thetad) / dt = tau - T - R^T (friction at motors)
+    T = K (e + dt (ed+ - ed) / 4) + D (ed + ed+) / 2,    e = theta - q
+
+where a drive is rigid, T is what keeps thetad = qd.  It shares no line with `twin/drives/`.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.drives.drives import Drives
+
+AT_REST = 1e-12
+"""Shafts that are slower are at rest, in [rad/s]."""
+
+
+class Case(NamedTuple):
+    """Drives, how they act, and the state of an arm before a step."""
+
+    drives: Drives
+    mode: str
+    dt: float
+    M: np.ndarray
+    h: np.ndarray
+    tau: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    q_motor: np.ndarray
+    qd_motor: np.ndarray
+
+
+class Step(NamedTuple):
+    """What a step makes of it."""
+
+    qd: np.ndarray
+    qd_motor: np.ndarray
+    tau_joint: np.ndarray
+    sticks: np.ndarray
+    misfit: float
+
+
+class Equations(NamedTuple):
+    """`H z = b - dt S^T f` for the speeds z after the step; S z are those of the shafts that rub."""
+
+    H: np.ndarray
+    b: np.ndarray
+    S: np.ndarray
+    Z: np.ndarray
+    level: np.ndarray
+
+
+def levels(drives, w):
+    """What friction is before its sign, viscous friction aside (n,), at speeds w (n,)."""
+    level = np.array(drives.coulomb)
+    for i in range(drives.n):
+        more = drives.static[i] - drives.coulomb[i]
+        if abs(w[i]) <= AT_REST:
+            level[i] += more
+        elif drives.stribeck_speed[i] > 0:
+            level[i] += more * np.exp(-((w[i] / drives.stribeck_speed[i]) ** 2))
+    return level
+
+
+def equations(case):
+    """The step's equations in x = (qd, thetad), and those of the speeds that are free: x = Z z."""
+    drives, dt, n = case.drives, case.dt, case.drives.n
+    sprung = np.isfinite(drives.stiffness) & (case.mode == "elastic")
+    k, d = np.where(sprung, drives.stiffness, 0.0), np.where(sprung, drives.damping, 0.0)
+    thetad = np.where(sprung, case.qd_motor, case.qd)
+    e, ed = np.where(sprung, case.q_motor - case.q, 0.0), thetad - case.qd
+    one, none = np.eye(n), np.zeros((n, n))
+    N = np.diag(drives.ratio) @ drives.coupling
+    A = sum(drives.rotor_inertia[i] * np.outer(N[i], N[i]) for i in range(n))
+    stretch = np.hstack([-one, one])
+    known = k * (e - dt * ed / 4) + d * ed / 2  # T = known + (k dt / 4 + d / 2) ed+
+    inertia = np.block([[case.M, none], [none, A]])
+    H = inertia + dt * stretch.T @ np.diag(k * dt / 4 + d / 2) @ stretch
+    pushed = np.concatenate([-case.h, case.tau]) - stretch.T @ known
+    b = inertia @ np.concatenate([case.qd, thetad]) + dt * pushed
+    Z = np.vstack([np.hstack([one, none[:, sprung]]), np.hstack([np.diag(1.0 - sprung), one[:, sprung]])])
+    S = np.array(
+        [
+            np.concatenate([one[i], 0 * one[i]] if side == "joint" else [0 * one[i], drives.coupling[i]])
+            for i, side in enumerate(drives.friction_at)
+        ]
+    )
+    level = levels(drives, S @ np.concatenate([case.qd, thetad]))
+    return Equations(Z.T @ H @ Z, Z.T @ b, S @ Z, Z, level)
+
+
+def oracle_step(case):
+    """The one way of sticking and sliding that obeys the law of friction, found by trying them all."""
+    dt, n = case.dt, case.drives.n
+    H, b, S, Z, level = equations(case)
+    free, yielding = np.linalg.solve(H, b), np.linalg.solve(H, dt * S.T)
+    w0, G = S @ free, S @ yielding  # w = w0 - G f
+    ways = np.array(list(product((-1.0, 0.0, 1.0), repeat=n)))
+    slides = ways != 0
+    viscous = np.diag(case.drives.viscous)
+    left = np.where(slides[:, :, None], np.eye(n) + viscous @ G, G)
+    right = np.where(slides, ways * level + viscous @ w0, w0)
+    f = np.linalg.solve(left, right[..., None])[..., 0]
+    w = w0 - f @ G.T
+    force, speed = np.max(np.abs(f), axis=-1) + np.max(level), np.max(np.abs(w0)) + np.max(np.abs(w), axis=-1)
+    backwards = np.max(np.where(slides, -ways * w, 0.0), axis=-1) / (speed + 1e-300)
+    too_much = np.max(np.where(slides, 0.0, np.abs(f) - level), axis=-1) / (force + 1e-300)
+    misfit = np.maximum(np.maximum(backwards, too_much), 0.0)
+    best = int(np.argmin(misfit))
+    x = Z @ (free - yielding @ f[best])
+    x[np.abs(x) < 1e-300] = 0.0
+    tau_joint = case.M @ (x[:n] - case.qd) / dt + case.h
+    return Step(x[:n], x[n:], tau_joint, ~slides[best], float(misfit[best]))
+
+
+def random_case(rng, n, mode, coupled=False, roughness=1.0):
+    """An arm of n axes at rest, or in motion, or about to break away; friction `roughness` times sensible."""
+    spread = 10.0 ** rng.uniform(-2, 0.5, n)
+    L = np.tril(rng.normal(size=(n, n))) * 0.5 + np.eye(n)
+    M = spread[:, None] * (L @ L.T) * spread
+    coupling = np.eye(n)
+    if coupled:
+        coupling += np.tril(rng.uniform(-0.8, 0.8, (n, n)), -1)
+    coulomb = roughness * 10.0 ** rng.uniform(-1, 1.5, n) * rng.choice([0.0, 1.0], n, p=[0.15, 0.85])
+    stiffness = 10.0 ** rng.uniform(3, 7, n)
+    stiffness[rng.random(n) < 0.25] = np.inf
+    drives = Drives(
+        ratio=rng.choice([-1, 1], n) * rng.uniform(30, 200, n),
+        rotor_inertia=10.0 ** rng.uniform(-5, -3, n),
+        coupling=coupling,
+        coulomb=coulomb,
+        static=coulomb * rng.uniform(1, 2.5, n),
+        stribeck_speed=rng.choice([0.0, 0.01, 0.1], n),
+        viscous=roughness * rng.choice([0.0, 1.0, 20.0], n),
+        stiffness=stiffness,
+        damping=rng.choice([0.0, 1.0, 50.0], n),
+        friction_at=[str(side) for side in rng.choice(["motor", "joint"], n)],
+    )
+    size = rng.choice([0.0, 1e-9, 1e-4, 1.0, 10.0], (2, n), p=[0.3, 0.1, 0.2, 0.3, 0.1])
+    qd, qd_motor = rng.normal(size=(2, n)) * size
+    q = rng.uniform(-3, 3, n)
+    h, tau = rng.normal(size=(2, n)) * 10.0 ** rng.uniform(-1, 3, (2, 1))
+    twist = rng.normal(size=n) * 10.0 ** rng.uniform(-6, -2)
+    case = Case(drives, mode, float(rng.choice([1e-3, 2.5e-4])), M, h, tau, q, qd, q + twist, qd_motor)
+    return at_breakaway(case, rng) if rng.random() < 0.3 else case
+
+
+def at_breakaway(case, rng):
+    """The arm at rest, each shaft loaded with its static friction, less, or a little more."""
+    rest, share = np.zeros(case.drives.n), rng.choice([1.0, -1.0, 0.3, 1.0 + 1e-9], case.drives.n)
+    still = case._replace(tau=case.h, qd=rest, qd_motor=rest, q_motor=case.q)
+    sprung = np.isfinite(case.drives.stiffness) & (case.mode == "elastic")
+    bent = np.where(sprung, case.h / np.where(sprung, case.drives.stiffness, 1.0), 0.0)
+    turns = np.where(
+        np.array(case.drives.friction_at)[:, None] == "motor", case.drives.coupling, np.eye(len(rest))
+    )
+    return still._replace(q_motor=case.q + bent, tau=case.h + turns.T @ (share * levels(case.drives, rest)))
