@@ -61,12 +61,13 @@ def random_tree(load):
     return interpreted(replace(robot, tree=shuffled, drives=drives, tau_max=np.full(7, 30.0)))
 
 
-@pytest.fixture(params=["irb140", "irb1400", "coupled", "tree"])
-def driven(request, irb140, irb1400, load):
+@pytest.fixture(params=["irb140", "irb1400", "irb1600", "coupled", "tree"])
+def driven(request, irb140, irb1400, irb1600, load):
     """Robots with drives, which are not chosen yet."""
     if request.param == "tree":
         return random_tree(load)
-    return {"irb140": irb140, "irb1400": irb1400, "coupled": coupled(irb140)}[request.param]
+    arms = {"irb140": irb140, "irb1400": irb1400, "irb1600": irb1600, "coupled": coupled(irb140)}
+    return arms[request.param]
 
 
 def random_states(robot, count, seed=1):
