@@ -23,6 +23,7 @@ _LAWS = {
     "pd": ("controllers.pd", "PD"),
     "pd_gravity": ("controllers.pd", "PDGravity"),
     "pid": ("controllers.pid", "PID"),
+    "cascade": ("controllers.cascade", "Cascade"),
     "computed_torque": ("controllers.computed_torque", "ComputedTorque"),
 }
 
@@ -74,9 +75,9 @@ def make(name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float 
 
     Args:
         name: one of `NAMES`.
-        robot: the controller's own model of the robot; the plant may differ from it.
+        robot: the controller's own model of the robot, its drives included; the plant may differ from it.
         bandwidth: omega, the place of the closed loop's poles, scalar or (n,), in [rad/s].
-        period: time between two calls, in [s]; only the integral of the PID uses it.
+        period: time between two calls, in [s], for laws that integrate or foresee friction.
 
     Raises:
         UnknownNameError: if there is no such law.

@@ -6,6 +6,15 @@
 On a robot that is the model, every joint becomes `edd + 2 omega ed + omega^2 e = 0`, whatever the others
 do. The right-hand side is the inverse dynamics of the commanded acceleration, so the whole law is one
 call of the recursive Newton-Euler kernel; no mass matrix is formed.
+
+A model with drives brings rotors and friction, which the torque has to serve, too (elastic drives are taken
+for rigid ones):
+
+    tau = M a + C qd + g + A a + F,     a = qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)
+
+with the friction F that the coming step meets: its level at the measured speed, its sign and its viscous
+part at the speed `qd + T a` that the acceleration leads to within the period T
+(`twin/drives/drive_model.py`). On a plant with the same drives that is exact, through every reversal.
 """
 
 from __future__ import annotations
@@ -16,6 +25,7 @@ import numpy as np
 
 from controllers.gains import natural_frequencies
 from twin.control.control_law import ControlLaw, kept_law
+from twin.drives.drive_model import add_drive_torque
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -37,6 +47,19 @@ def computed_torque(
     return tau
 
 
+@kept_law
+def computed_torque_with_drives(
+    state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
+) -> NDArray:
+    """The same of a model that knows rotors and friction."""
+    Kp, Kv = parameters[0], parameters[1]
+    qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
+    tau = np.empty(len(qdd))
+    model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
+    add_drive_torque(model.drives, state.qd, qdd, model.period, tau)
+    return tau
+
+
 class ComputedTorque(ControlLaw):
     """Inverse dynamics of the reference acceleration plus PD in acceleration units."""
 
@@ -46,12 +69,13 @@ class ComputedTorque(ControlLaw):
         """Place the poles.
 
         Args:
-            robot: the controller's own model of the robot.
+            robot: the controller's own model of the robot, with the drives that it believes in.
             bandwidth: natural frequencies omega, scalar or (n,), in [rad/s].
-            period: unused; every law takes the same arguments.
+            period: time between two calls, in [s], at whose end friction is foreseen.
         """
         omega = natural_frequencies(bandwidth, robot.n)
-        super().__init__(robot, computed_torque, (omega**2, 2 * omega))
+        law = computed_torque if robot.active_drives is None else computed_torque_with_drives
+        super().__init__(robot, law, (omega**2, 2 * omega), period=period)
 
     @property
     def Kp(self) -> NDArray:

@@ -16,10 +16,24 @@ oscillate, and the same omega makes different laws comparable:
   `Kd = 3 omega Mbar`, `Kp = 3 omega^2 Mbar`, `Ki = omega^3 Mbar`.
 - Computed torque has M itself in the law, so its loop is `s^2 + Kv s + Kp = (s + omega)^2` with the
   thesis' `Kp = omega^2`, `Kv = 2 omega` (Aliaga 2019, eq. (2.29)).
+- Cascade, `tau = Kv (u + int(u) / Ti)` with the speed error `u = ed + kp e`.  Its speed loop alone is
+  `Mbar s^2 + Kv s + Kv / Ti`, and gets the double pole at `-omega`: `Kv = 2 omega Mbar`, `Ti = 2 / omega`.
+  The position loop around it is a quarter as fast, `kp = omega / 4`, so that it hardly disturbs it.  Together
+
+      Mbar s^3 + Kv s^2 + Kv (kp + 1/Ti) s + Kv kp / Ti
+          = Mbar (s^3 + 2 omega s^2 + 3/2 omega^2 s + 1/4 omega^3),
+
+  with poles at -0.228 omega and (-0.886 +- 0.557 i) omega.
 
 Where the true inertia M differs from Mbar the poles move: the PD loop stays stable for every M > 0 (the
-gains are a spring and a damper), the PID loop, by Routh's criterion, as long as
-`Kd Kp > M Ki`, that is for `M < 9 Mbar`.
+gains are a spring and a damper), the PID loop, by Routh's criterion, as long as `Kd Kp > M Ki`, that is for
+`M < 9 Mbar`, and the cascade as long as `Kv (kp + 1/Ti) > M kp / Ti`, that is for `M < 12 Mbar`. (Its speed
+loop alone is stable for every M > 0.)
+
+Drives bring their rotors: a motor turns the joint's inertia and, through the gear, the rotor's, which is
+constant and, at ratios of a hundred, as large. Where the robot has drives that are not ideal,
+`Mbar = diag M(0) + diag A`, with the reflected inertia `A = N^T J N` of the rotors. Their friction is one
+disturbance more.
 """
 
 from __future__ import annotations
@@ -41,6 +55,14 @@ class PDGains(NamedTuple):
 
     Kp: NDArray
     Kd: NDArray
+
+
+class CascadeGains(NamedTuple):
+    """kp: (n,) in [1/s]; Kv: (n,) in [N m s/rad]; Ti: (n,) in [s]."""
+
+    kp: NDArray
+    Kv: NDArray
+    Ti: NDArray
 
 
 class PIDGains(NamedTuple):
@@ -73,10 +95,16 @@ def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
 
 
 def diagonal_inertia(robot: Robot) -> NDArray:
-    """Mbar = diag M(0): (n,) in [kg m^2], what each joint turns at the zero pose with the others locked."""
+    """Mbar: (n,) in [kg m^2], what each motor turns at the zero pose with the other joints locked.
+
+    The diagonal of M(0), and of the rotors' reflected inertia where the robot's drives are not ideal.
+    """
     from twin.dynamics.equation_of_motion import mass_matrix  # compiles the model: not at the module's top
 
-    return np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
+    inertia = np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
+    if robot.active_drives is not None:
+        inertia += np.diagonal(robot.active_drives.reflected_inertia)
+    return inertia
 
 
 def pd_gains(robot: Robot, bandwidth: ArrayLike) -> PDGains:
@@ -101,3 +129,14 @@ def pid_gains(robot: Robot, bandwidth: ArrayLike) -> PIDGains:
     omega = natural_frequencies(bandwidth, robot.n)
     inertia = diagonal_inertia(robot)
     return PIDGains(Kp=3 * omega**2 * inertia, Ki=omega**3 * inertia, Kd=3 * omega * inertia)
+
+
+def cascade_gains(robot: Robot, bandwidth: ArrayLike) -> CascadeGains:
+    """Kv = 2 omega Mbar and Ti = 2 / omega, a double pole of the speed loop, and kp = omega / 4 around it.
+
+    Args:
+        robot: the controller's model.
+        bandwidth: omega, scalar or (n,), in [rad/s].
+    """
+    omega = natural_frequencies(bandwidth, robot.n)
+    return CascadeGains(kp=omega / 4, Kv=2 * omega * diagonal_inertia(robot), Ti=2 / omega)

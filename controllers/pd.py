@@ -55,9 +55,9 @@ class PD(ControlLaw):
         Args:
             robot: the controller's own model of the robot.
             bandwidth: omega, scalar or (n,), in [rad/s].
-            period: unused; every law takes the same arguments.
+            period: between two calls, in [s], which the law does not ask for.
         """
-        super().__init__(robot, self.function, pd_gains(robot, bandwidth))
+        super().__init__(robot, self.function, pd_gains(robot, bandwidth), period=period)
 
     @property
     def gains(self) -> PDGains:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @kept_law
 def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
-    """The law with Kp, Ki, Kd and the period as parameters, and the integral as memory."""
-    Kp, Ki, Kd, period = parameters[0], parameters[1], parameters[2], parameters[3]
+    """The law with Kp, Ki and Kd as parameters, and the integral as memory."""
+    Kp, Ki, Kd = parameters[0], parameters[1], parameters[2]
     error = reference.q - state.q
     feedback = Kp * error + Kd * (reference.qd - state.qd)
-    advanced = memory[0] + error * period
+    advanced = memory[0] + error * model.period
     demand = feedback + Ki * advanced
     winding_up = (np.abs(demand) > model.tau_max) & (demand * error > 0)
     integral = np.where(winding_up, memory[0], advanced)
@@ -50,22 +50,19 @@ class PID(ControlLaw):
         """Derive the gains from the model.
 
         Args:
-            robot: the controller's own model of the robot; its `tau_max` is the drive's limit.
+            robot: the controller's own model of the robot; what its drives give at standstill is the limit.
             bandwidth: omega, scalar or (n,), in [rad/s].
             period: time between two calls, in [s].
 
         Raises:
             ValueError: if the bandwidth or the period is not positive and finite.
         """
-        if not 0 < period < np.inf:
-            raise ValueError(f"expected a positive, finite control period in s, got {period}")
-        self.period = float(period)
-        super().__init__(robot, pid, (*pid_gains(robot, bandwidth), self.period), memory=1)
+        super().__init__(robot, pid, pid_gains(robot, bandwidth), memory=1, period=period)
 
     @property
     def gains(self) -> PIDGains:
         """Kp, Ki, Kd."""
-        return PIDGains(*self.parameters[:3])
+        return PIDGains(*self.parameters)
 
     @property
     def integral(self) -> NDArray:

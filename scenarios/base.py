@@ -10,7 +10,10 @@ A scenario is one Python file, in this package or anywhere else, that holds
 - optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller,
 - optionally ``suits(robot) -> bool``: whether it can show anything with a robot; ``validate`` asks,
 - optionally ``LEAVES_LIMITS``: why the arm is made to leave its ranges or speed limits, in a sentence; every
-  other run is judged by whether it kept them.
+  other run is judged by whether it kept them,
+- optionally ``SIDE_BY_SIDE``: the laws that ``irb-twin run`` runs side by side where none is named,
+- optionally ``table(log) -> rows``: of texts, headings first, which the report shows before the checks,
+- optionally ``picture(logs, path)``: draws what ``--picture`` asks for, in place of errors and paths.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import controllers
+from twin.drives.drives import MODES, known_mode
 from twin.errors import RobotError, UnknownNameError
 from twin.robot.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from twin.drives.sensors import Sensors
 
 
 MOST_STEPS = 1_000_000
@@ -79,7 +85,7 @@ class Config:
     """Settings of every scenario.
 
     Raises:
-        UnknownNameError: for a controller, reference or mounting that does not exist.
+        UnknownNameError: for a controller, reference, mounting or drives that do not exist.
         ValueError: for a number that is not positive and finite.
     """
 
@@ -94,6 +100,19 @@ class Config:
         "how the reference is sampled: obeying the engine's own recursion, or from the continuous time law",
         ("consistent", "continuous"),
     )
+    drives: str = option(
+        "ideal", "what of the drives there is: torque limits, rotors and friction, springs, too", MODES
+    )
+    model_drives: str | None = option(
+        None, "drives that the controller believes in (default the robot's, elastic ones as rigid)", MODES[:2]
+    )
+    encoder: bool = option(False, "measure positions in whole counts of the motors' encoders")
+    noise: float = option(0.0, "standard deviation of what is added to measured positions, in rad")
+    speed_cutoff: float = option(
+        0.0, "of the filter that makes speeds of measured positions, in Hz (0: true speeds, inf: no filter)"
+    )
+    delay: int = option(0, "control periods that a measurement is old when the controller gets it")
+    seed: int = option(0, "of everything that is drawn at random")
     gui: bool = option(False, "show the arm in a window, in real time")
     progress: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
     """Called with the fraction done, 0 to 1, now and then; not an option of the command line."""
@@ -102,23 +121,48 @@ class Config:
         one_of(self.controller, "controller", controllers.NAMES)
         one_of(self.reference, "reference", ("consistent", "continuous"))
         one_of(self.mounting, "mounting", tuple(MOUNTINGS))
+        known_mode(self.drives)
+        if self.model_drives is not None:
+            one_of(self.model_drives, "drives of a controller's model", MODES[:2])
         positive(self.bandwidth, "bandwidth", "rad/s")
         positive(self.time_step, "time step", "s")
         if not 1 <= self.steps_per_period <= MOST_STEPS:
             raise ValueError(
                 f"expected 1 to {MOST_STEPS} engine steps per period, got {self.steps_per_period}"
             )
+        if not self.seed >= 0:
+            raise ValueError(f"expected a seed of 0 or more, got {self.seed}")
+        _ = self.sensors  # which checks its settings
 
     @property
     def period(self) -> float:
         """Control period in [s]."""
         return self.time_step * self.steps_per_period
 
+    @property
+    def sensors(self) -> Sensors | None:
+        """What the controller measures with; `None` where it is told the truth at once."""
+        settings = (self.encoder, self.noise, self.speed_cutoff, self.delay)
+        if settings == (False, 0.0, 0.0, 0):
+            return None
+        from twin.drives.sensors import Sensors  # compiles: not at the module's top
+
+        return Sensors(*settings, seed=self.seed)
+
     def load_robot(self) -> Robot:
-        """The robot, mounted as asked."""
+        """The robot with its drives, mounted as asked.
+
+        Raises:
+            RobotError: it has no drives that could be what is asked for.
+        """
         import twin  # reads files: not at the module's top
 
-        return twin.load(self.robot).mounted(self.mounting)
+        return twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
+
+    def believed(self, robot: Robot) -> Robot:
+        """A robot with the drives that the controller is to believe in."""
+        default = "ideal" if self.drives == "ideal" else "rigid"
+        return robot.with_drives(default if self.model_drives is None else self.model_drives)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Config(base.Config):
     """Settings of the comparison."""
 
-    seed: int = option(1, "of the random states, torques and poses")
+    seed: int = option(1, "of everything that is drawn at random: states, torques, poses")
     states: int = option(200, "random states for the comparison of one step")
     free_time: float = option(1.0, "length of the free motion, in s")
     moves: int = option(2, "random moves of the driven motion")
@@ -54,8 +54,6 @@ class Config(base.Config):
         for name in ("states", "moves"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
-        if not self.seed >= 0:
-            raise ValueError(f"expected a seed of 0 or more, got {self.seed}")
 
 
 ACCELERATION = 50.0  # rad/s^2: what the random torques are meant to do to every joint

@@ -31,7 +31,12 @@ def irb1400():
     return twin.load("irb1400")
 
 
-@pytest.fixture(scope="session", params=["irb140", "irb1400"])
+@pytest.fixture(scope="session")
+def irb1600():
+    return twin.load("irb1600")
+
+
+@pytest.fixture(scope="session", params=["irb140", "irb1400", "irb1600"])
 def arm(request):
     """Each of the robots, for what holds of them all."""
     return request.getfixturevalue(request.param)

@@ -12,13 +12,16 @@ import pytest
 
 import twin
 from tests.test_report import made_up_log
-from twin.control.log import ARRAYS, Log
+from twin.control.log import ARRAYS, STANDS_FOR, Log
 from twin.errors import TwinError
 
 
 @pytest.fixture(scope="module")
 def log():
-    return replace(made_up_log("pd"), arrays={"mine": np.arange(3.0)})
+    """With motors that are not where the joints are, and are not seen as they are."""
+    log = made_up_log("pd")
+    own = {name: getattr(log, name) + 1.0 for name in STANDS_FOR}
+    return replace(log, **own, arrays={"mine": np.arange(3.0)})
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +60,21 @@ def refused(path):
         lambda a: a.astype(complex),
         lambda a: a.astype(">f8" if a.dtype == float else ">i2"),
         lambda a: np.array("text"),
-        lambda a: None,
     ],
 )
 def test_an_array_of_another_form_is_refused(name, alter, content, tmp_path):
     refused(altered(tmp_path, content, **{name: alter(content[name])}))
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_that_is_not_there_is_missed_or_is_another(name, content, tmp_path):
+    """Files from before there were drives lack those of the motors."""
+    path = altered(tmp_path, content, **{name: None})
+    if name not in STANDS_FOR:
+        assert refused(path).endswith(f"(it has no '{name}')")
+    else:
+        back = Log.load(path)
+        assert getattr(back, name) is getattr(back, STANDS_FOR[name])
 
 
 @pytest.mark.parametrize(
@@ -83,6 +96,13 @@ def test_an_array_of_another_form_is_refused(name, alter, content, tmp_path):
         ({"payload_mass": np.array(1.0)}, "it has no 'payload_com'"),
         ({"payload_mass": np.array(-1.0), "payload_com": np.zeros(3), "payload_inertia": np.eye(3)}, "-1.0"),
         ({"own_mine": np.array([None])}, "own_mine.npy holds object"),
+        ({"drives": np.array(["rigid"])}, "expected drives to be text of 0 axes"),
+        ({"drives": np.array(2.0)}, "expected drives to be text of 0 axes"),
+        ({"drives_ratio": np.zeros(6)}, "drives: ratio of axis 1 is 0, expected a finite number"),
+        ({"drives_coulomb": np.zeros(5)}, "drives: expected coulomb of shape (6,), got (5,)"),
+        ({"drives_friction_at": np.zeros(6)}, "expected drives_friction_at to be text of 1 axes"),
+        ({"drives_damping": np.array(["much"] * 6)}, "expected damping of the drives to be real numbers"),
+        ({"drives_stiffness": None}, "it has no 'drives_stiffness'"),
     ],
 )
 def test_what_cannot_be_of_one_run_is_refused(changes, told, content, tmp_path):

@@ -26,7 +26,7 @@ def condition(robot, q, tool):
     return np.linalg.cond(np.linalg.solve(L, transposed(J)))[:, None]
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400"])
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
 def test_it_is_the_equation_of_motion_in_other_words(name):
     robot = twin.load(name).with_payload(Payload(3.0, (0.02, 0.0, 0.05)))
     q, qd, qdd = states_of(robot, 200)
@@ -41,7 +41,9 @@ def test_it_is_the_equation_of_motion_in_other_words(name):
     assert np.median(np.max(error, axis=1)) < 1e-13
 
 
-def test_against_pinocchio(robot):
+@pytest.mark.parametrize("name", ["irb140", "irb1600"])
+def test_against_pinocchio(name):
+    robot = twin.load(name)
     peer = Pinocchio(robot.urdf, robot.joint_names)
     q, qd, _ = states_of(robot, 40)
     space = operational_space(robot, q, qd)

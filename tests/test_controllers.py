@@ -188,7 +188,7 @@ def test_a_period_that_is_not_positive_is_refused(robot, period):
 
 def test_an_unknown_law_lists_those_that_exist(robot):
     with pytest.raises(
-        UnknownNameError, match="unknown controller 'lqr': known are pd, pd_gravity, pid, comp"
+        UnknownNameError, match="unknown controller 'lqr': known are pd, pd_gravity, pid, cascade, comp"
     ):
         controllers.make("lqr", robot)
 

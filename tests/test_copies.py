@@ -39,7 +39,7 @@ def arrays(value):
     return [array for part in parts for array in arrays(part)]
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400", "rx90", "youbot"])
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600", "rx90", "youbot"])
 def test_a_robot_arrives_whole_and_cannot_be_written_to(name, sent):
     robot = twin.load(name)
     if robot.has_inertia:

@@ -31,7 +31,7 @@ SEVEN = {
     "a": [0.0] * 7,
     "alpha_deg": [-90, 90, 90, -90, -90, 90, 0],
 }
-ARMS = ("irb140", "irb1400", "youbot", "rx90", "seven")
+ARMS = ("irb140", "irb1400", "irb1600", "youbot", "rx90", "seven")
 
 
 @pytest.fixture

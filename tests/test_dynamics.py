@@ -11,6 +11,11 @@ from twin.robot.uncompiled import uncompiled
 STATES = 1000
 
 
+@pytest.fixture(scope="module", params=["irb140", "irb1600"])
+def robot(request):
+    return twin.load(request.param)
+
+
 @pytest.fixture(scope="module")
 def states(robot):
     """Random joint positions over the full range, velocities, accelerations, torques."""

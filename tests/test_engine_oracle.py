@@ -18,7 +18,7 @@ BODY = Payload(
 TOOL = np.array([[0, 0, 1, 0.05], [0.6, 0.8, 0, -0.03], [-0.8, 0.6, 0, 0.2], [0, 0, 0, 1]])
 
 
-@pytest.fixture(scope="module", params=["irb140", "irb1400"])
+@pytest.fixture(scope="module", params=["irb140", "irb1400", "irb1600"])
 def arm(request):
     return load(request.param)
 

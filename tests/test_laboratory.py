@@ -17,7 +17,7 @@ from twin.errors import LimitError, RobotError, UnreachableError
 from twin.kinematics.forward import forward_kinematics
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 
-ROBOTS = ("irb140", "irb1400")
+ROBOTS = ("irb140", "irb1400", "irb1600")
 QUICK: dict[str, Any] = {"speed": 0.3, "acceleration": 1.0, "distance": 0.15}
 
 
@@ -128,7 +128,8 @@ def test_a_named_pose():
 
 def test_which_robots_it_suits():
     names = (*twin.robot_names(), *twin.laboratory_names())
-    assert [name for name in names if laboratory.suits(twin.load(name))] == ["irb140", "irb1400", "youbot"]
+    suited = [name for name in names if laboratory.suits(twin.load(name))]
+    assert suited == [*ROBOTS, "manutec_r3", "youbot"]
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_the_same_twice_and_other_seeds_otherwise(robot):
     assert np.any(np.abs(other - first) > 0.1)
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400", "youbot", "figure_7_1"])
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600", "youbot", "figure_7_1"])
 def test_a_pose_has_the_same_solution_in_any_company(name):
     """To the bit: some are found at once, others after restarts, which the first leave to them."""
     robot = twin.load(name)

@@ -49,7 +49,7 @@ def variants():
 
 
 def test_the_scenarios_are_those_with_all_three_parts():
-    assert ROBOTS == ("irb140", "irb1400")
+    assert ROBOTS == ("irb140", "irb1400", "irb1600")
     assert tuple(SHORT) == NAMES
     assert [pair for pair in SUITED if pair[1] == "parallelogram"] == [("irb1400", "parallelogram")]
 

@@ -13,7 +13,8 @@ Q = RNG.uniform(ROBOT.q_min, ROBOT.q_max, (200, 6))
 QD = RNG.uniform(-ROBOT.qd_max, ROBOT.qd_max, (200, 6))
 
 
-LENGTHS = {"irb140": 0.36 * 0.38, "irb1400": 0.6 * np.hypot(0.12, 0.72)}  # lower arm times forearm
+# Lower arm times forearm.
+LENGTHS = {"irb140": 0.36 * 0.38, "irb1400": 0.6 * np.hypot(0.12, 0.72), "irb1600": 0.7 * 0.6}
 
 
 def test_the_determinant_of_the_jacobian_is_their_product(arm):

@@ -114,7 +114,7 @@ def test_published_wrench_in_the_base(load):
     np.testing.assert_allclose(wrench_transform(T_base_sensor) @ SENSOR, expected, rtol=0, atol=5e-5)
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400"])
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
 def test_joint_torques_do_the_work_of_the_wrench(name):
     robot = twin.load(name)
     rng = np.random.default_rng(6)

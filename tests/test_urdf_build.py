@@ -14,7 +14,7 @@ from urdf import build
 from urdf.facts import read
 
 X, Y, Z = np.eye(3).tolist()
-AXES = {"irb140": [Z, Y, Y, X, Y, X], "irb1400": [Z, Y, Y, X, Y, X, Y, Y]}
+AXES = {"irb140": [Z, Y, Y, X, Y, X], "irb1400": [Z, Y, Y, X, Y, X, Y, Y], "irb1600": [Z, Y, Y, X, Y, X]}
 # Where the link frames are at the zero pose, in the base frame: at their joints.
 ORIGINS = {
     "irb140": {
@@ -38,6 +38,16 @@ ORIGINS = {
         "tool0": (0.955, 0, 1.195),
         "link_lever": (0.150, 0, 0.475),
         "link_rod": (-0.020, 0, 0.475),
+    },
+    "irb1600": {
+        "base_link": (0, 0, 0),
+        "link_1": (0, 0, 0),
+        "link_2": (0.150, 0, 0.4865),
+        "link_3": (0.150, 0, 1.1865),
+        "link_4": (0.150, 0, 1.1865),
+        "link_5": (0.750, 0, 1.1865),
+        "link_6": (0.750, 0, 1.1865),
+        "tool0": (0.815, 0, 1.1865),
     },
 }
 JOINTS_1400 = ["joint_1", "joint_2", "joint_elbow", "joint_4", "joint_5", "joint_6", "joint_tool"]
@@ -203,7 +213,7 @@ def test_the_chain_is_the_dh_table_s(file):
 def test_the_published_poses_of_the_flange(file):
     """Every printed digit: position and quaternion, scalar first."""
     published = {name: pose for name, pose in file.facts["poses"].items() if "flange" in pose}
-    assert list(published) == {"irb140": ["test_1", "test_3"], "irb1400": ["zero"]}[file.name]
+    assert list(published) == {"irb140": ["test_1", "test_3"], "irb1400": ["zero"], "irb1600": []}[file.name]
     for pose in published.values():
         T = file.poses(np.deg2rad(pose["q_deg"]))["tool0"]
         found = [*T[:3, 3], *Rotation.from_matrix(T[:3, :3]).as_quat(canonical=True, scalar_first=True)]

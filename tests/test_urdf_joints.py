@@ -142,7 +142,32 @@ FAULTS = {
     "solid sphere": (
         "solid = { cylinder",
         "solid = { sphere",
-        r"link\.rod\.solid: expected one of box, cylinder",
+        r"link\.rod\.solid: expected one of box, hollow_box, cylinder",
+    ),
+    "hollow box without walls": (
+        "solid = { box = [0.230, 0.030, 0.060],",
+        "solid = { hollow_box = [0.230, 0.030, 0.060], wall = 0,",
+        r"link\.lever\.solid\.wall: expected a number above 0, got 0",
+    ),
+    "hollow box of less than walls": (
+        "solid = { box = [0.230, 0.030, 0.060],",
+        "solid = { hollow_box = [0.230, 0.030, 0.060], wall = -0.002,",
+        r"link\.lever\.solid\.wall: expected a number above 0, got -0\.002",
+    ),
+    "hollow box that is full": (
+        "solid = { box = [0.230, 0.030, 0.060],",
+        "solid = { hollow_box = [0.230, 0.030, 0.060], wall = 0.015,",
+        r"link\.lever\.solid: expected a wall below half the shortest side, 0\.03, got 0\.015",
+    ),
+    "hollow box without a side": (
+        "solid = { box = [0.230, 0.030, 0.060],",
+        "solid = { hollow_box = [0.230, 0, 0.060], wall = 0.002,",
+        r"link\.lever\.solid: expected hollow_box sizes above 0, got 0\.23, 0, 0\.06",
+    ),
+    "hollow box of unknown wall": (
+        "solid = { box = [0.230, 0.030, 0.060],",
+        "solid = { hollow_box = [0.230, 0.030, 0.060],",
+        r"table \[link\.lever\.solid\] lacks the key 'wall'",
     ),
     "turned solid": (
         "solid = { box = [0.230, 0.030, 0.060],",

@@ -7,7 +7,13 @@ from scipy.spatial.transform import Rotation
 from tests.urdf_files import FILES
 from urdf.solids import bulk
 
-LINKS = [(name, link) for name, file in FILES.items() for link in file.facts["link"]]
+LINKS = [
+    (name, link, "hollow_box" in values.get("solid", {}))
+    for name, file in FILES.items()
+    for link, values in file.facts["link"].items()
+]
+FULL = [(name, link) for name, link, hollow in LINKS if not hollow]
+HOLLOW = [(name, link) for name, link, hollow in LINKS if hollow]
 
 
 def in_shape(shape, points):
@@ -42,7 +48,7 @@ def sampled(shapes, seed):
 
 
 @pytest.mark.parametrize("kind", ["visual", "collision"])
-@pytest.mark.parametrize(("name", "link"), LINKS)
+@pytest.mark.parametrize(("name", "link"), FULL)
 def test_shapes_have_the_bulk_of_the_link(name, link, kind):
     """As `robot.toml` claims: volume within 20 % and centre within 25 mm."""
     values = FILES[name].facts["link"][link]
@@ -50,6 +56,32 @@ def test_shapes_have_the_bulk_of_the_link(name, link, kind):
     expected = bulk(values)
     assert 0.8 < volume / float(expected.volume) < 1.2
     assert np.linalg.norm(points.mean(axis=0) - np.array(expected.com, float)) < 0.025
+
+
+def extent(shape):
+    """Lowest and highest corner, (2, 3), of one shape."""
+    if "box" in shape:
+        R = Rotation.from_euler("xyz", shape.get("rpy_deg", [0, 0, 0]), degrees=True).as_matrix()
+        half = np.abs(R) @ np.array(shape["box"]) / 2
+        return np.array([shape["at"] - half, shape["at"] + half])
+    ends = np.array([shape["from"], shape["to"]], float)
+    axis = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+    across = shape["cylinder"] * np.sqrt(np.maximum(1 - axis**2, 0))
+    return np.array([ends.min(axis=0) - across, ends.max(axis=0) + across])
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [("visual", 0.003), ("collision", 0.030)])
+@pytest.mark.parametrize(("name", "link"), HOLLOW)
+def test_shapes_fill_the_extents_of_a_hollow_box(name, link, kind, tolerance):
+    """As `robot.toml` claims; a box is all corners, so its volume and centre are not the shapes'."""
+    values = FILES[name].facts["link"][link]
+    half = np.array(values["solid"]["hollow_box"]) / 2
+    corners = np.array([extent(shape) for shape in values[kind]])
+    found = np.array([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
+    expected = values["solid"]["at"] + np.array([-half, half])
+    assert np.max(np.abs(found - expected)) < tolerance, found - expected
+    assert np.all(found[0] > expected[0] - 0.003)
+    assert np.all(found[1] < expected[1] + 0.003)
 
 
 @pytest.mark.parametrize(

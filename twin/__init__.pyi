@@ -13,6 +13,9 @@ from .control.log import (
 from .control.rollout import (
     run_rollouts as run_rollouts,
 )
+from .drives.drives import (
+    Drives as Drives,
+)
 from .dynamics.constrained import (
     constrained_forward_dynamics as constrained_forward_dynamics,
 )

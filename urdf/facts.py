@@ -17,11 +17,16 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
 
 A link's mass properties are those of the CAD (`mass_1000`, its mass at 1000 kg/m^3, follows from the volume
 where it is left out), or those of a homogeneous `solid`. Points are in the base frame at the zero pose, and
-so are the shapes of a link, inline tables (a solid is one of the first two, without rpy_deg and color):
+so are the shapes of a link, inline tables:
 
     { box = [lx, ly, lz], at = [x, y, z], rpy_deg = [r, p, y], color = "orange" }    rpy_deg may be left out
     { cylinder = radius, from = [x, y, z], to = [x, y, z], color = "orange" }
     { sphere = radius, at = [x, y, z], color = "orange" }
+
+A solid is a box or a cylinder without rpy_deg and color, or a closed hollow box, whose outer sides run along
+the base axes, of one thickness of wall:
+
+    { hollow_box = [lx, ly, lz], wall = thickness, at = [x, y, z] }
 
 `color` names an entry of `[colors]` (red, green, blue, opacity in 0..1); collision shapes have none. The
 `flange` of a pose is the published one: x, y, z, then a unit quaternion, scalar first.

@@ -26,7 +26,11 @@ SHAPES = {
     "cylinder": {"cylinder": "number", "from": 3, "to": 3},
     "sphere": {"sphere": "number", "at": 3},
 }
-SOLIDS = {"box": {"box": 3, "at": 3}, "cylinder": SHAPES["cylinder"]}
+SOLIDS = {
+    "box": {"box": 3, "at": 3},
+    "hollow_box": {"hollow_box": 3, "wall": "number", "at": 3},
+    "cylinder": SHAPES["cylinder"],
+}
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -151,8 +155,14 @@ def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colore
     check_table(where, shape, keys, 0)
     if kinds == ["cylinder"] and shape["from"] == shape["to"]:
         raise FactsError(f"{where}: a cylinder from {shape['from']} to the same point has no length")
-    if kinds == ["box"] and not all(size > 0 for size in shape["box"]):
-        raise FactsError(f"{where}: expected box sizes above 0, got {shape['box']}")
+    if kinds[0] in ("box", "hollow_box"):
+        sides = shape[kinds[0]]
+        if not all(size > 0 for size in sides):
+            raise FactsError(f"{where}: expected {kinds[0]} sizes above 0, got {', '.join(map(str, sides))}")
+        if "wall" in shape and not 2 * shape["wall"] < min(sides):
+            raise FactsError(
+                f"{where}: expected a wall below half the shortest side, {min(sides)}, got {shape['wall']}"
+            )
 
 
 def is_number(value: Any) -> bool:

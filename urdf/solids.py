@@ -24,7 +24,8 @@ def bulk(values: dict[str, Any]) -> Bulk:
     if "solid" not in values:
         return cad(values)
     solid = values["solid"]
-    return box(solid) if "box" in solid else cylinder(solid)
+    kinds = {"box": box, "hollow_box": hollow_box, "cylinder": cylinder}
+    return next(kinds[key] for key in kinds if key in solid)(solid)
 
 
 def cad(values: dict[str, Any]) -> Bulk:
@@ -36,12 +37,32 @@ def cad(values: dict[str, Any]) -> Bulk:
 
 
 def box(solid: dict[str, Any]) -> Bulk:
-    """The bulk of a box along the base axes: Ixx = m (ly^2 + lz^2) / 12, and so on."""
-    x, y, z = (Decimal(size) for size in solid["box"])
-    zero = Decimal(0)
-    moments = [(y * y + z * z) / 12, (x * x + z * z) / 12, (x * x + y * y) / 12]
-    inertia = [[moments[i] if i == j else zero for j in range(3)] for i in range(3)]
-    return Bulk(x * y * z, [Decimal(p) for p in solid["at"]], inertia)
+    """The bulk of a box along the base axes."""
+    size = [Decimal(side) for side in solid["box"]]
+    return Bulk(size[0] * size[1] * size[2], [Decimal(p) for p in solid["at"]], box_inertia(size))
+
+
+def box_inertia(size: decimal_math.Vector) -> decimal_math.Matrix:
+    """The inertia (3, 3) of a box for each kg: Ixx = m (ly^2 + lz^2) / 12, and so on; `size` (3,) in [m]."""
+    x, y, z = (side * side for side in size)
+    moments, zero = [(y + z) / 12, (x + z) / 12, (x + y) / 12], Decimal(0)
+    return [[moments[i] if i == j else zero for j in range(3)] for i in range(3)]
+
+
+def hollow_box(solid: dict[str, Any]) -> Bulk:
+    """The bulk of a closed box of even walls: the inertia of its outer box less that of the box within.
+
+    Norrlöf's lecture 3, "Uniform rectangular solid": inertias in the same frame can be subtracted.
+    """
+    outer = [Decimal(side) for side in solid["hollow_box"]]
+    inner = [side - 2 * Decimal(solid["wall"]) for side in outer]
+    all_of_it, void = (size[0] * size[1] * size[2] for size in (outer, inner))
+    volume = all_of_it - void
+    inertia = [
+        [(all_of_it * a - void * b) / volume for a, b in zip(*rows, strict=True)]
+        for rows in zip(box_inertia(outer), box_inertia(inner), strict=True)
+    ]
+    return Bulk(volume, [Decimal(p) for p in solid["at"]], inertia)
 
 
 def cylinder(solid: dict[str, Any]) -> Bulk:

@@ -13,7 +13,7 @@ from tests.fuzz import odd, raw, toml_changes, xml_changes
 from tests.random_trees import random_urdf
 
 ROBOTS = Path(urdf.__file__).parent
-ARMS = ("irb140", "irb1400")
+ARMS = ("irb140", "irb1400", "irb1600")
 TABLES = ("figure_7_1", "rtr", "rx90", "two_link", "youbot", "youbot3")
 DEPTHS = (10, 300, 3_000, 100_000)
 SMALL = (small_robots.SOUND, small_robots.ROTOR, small_robots.arm(), small_robots.arm(dynamics="<dynamics/>"))

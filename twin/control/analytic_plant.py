@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.drives.drive_step import drive_numbers, drive_steps
 from twin.drives.drive_train import DriveTrain
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
@@ -20,7 +22,7 @@ class AnalyticPlant:
 
     Args:
         robot: what is simulated, with its payload, gravity and drives.
-        time_step: of the integration, in [s].
+        time_step: of the integration, in [s]; there is a warning where it is too long for elastic drives.
     """
 
     def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
@@ -28,10 +30,12 @@ class AnalyticPlant:
             raise ValueError(f"expected a time step above 0 s, got {time_step}")
         self.robot = robot
         self.time_step = float(time_step)
+        warn_of_unresolved_springs(robot, self.time_step)
         self.loop_gap = 0.0
         self._state = np.zeros((2, robot.n))
         self._q, self._qd = self._state
         self._qdd, self._tau = np.zeros((2, robot.n))
+        self._M = np.empty((robot.n, robot.n))
         drives = robot.active_drives
         self._drives = DriveTrain(drives, robot.drive_mode, self.time_step) if drives is not None else None
         if self._drives is not None:
@@ -61,7 +65,7 @@ class AnalyticPlant:
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Positions and velocities (2, n) of the motors in joint units; of ideal drives the joints' own."""
+        """Positions and velocities (2, n) of the motors in joint units: the joints' own if they are rigid."""
         return self.state() if self._drives is None else self._drives.motor_state(self._state)
 
     @property
@@ -77,8 +81,8 @@ class AnalyticPlant:
         if tau.shape != (self.robot.n,):
             raise ValueError(f"expected tau of shape ({self.robot.n},), got {tau.shape}")
         if self._drives is not None:
-            h = self._bias(wrench, T_flange_tool)
-            self._drives.step(mass_matrix(self.robot, self._q), h, tau, self._q, self._qd)
+            self.robot.kernels.mass_matrix(self._q, self.robot.single_sample.inertias, self._M)
+            self._drives.step(self._M, self._bias(wrench, T_flange_tool), tau, self._q, self._qd)
             self._qd[:] = self._drives.next_qd
         else:
             self._tau[:] = tau
@@ -95,9 +99,42 @@ class AnalyticPlant:
 
     def _bias(self, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Coriolis and gravity torque (n,), less what a wrench at the tool gives."""
-        rest = np.zeros(self.robot.n)
-        return inverse_dynamics(self.robot, self._q, self._qd, rest, wrench, T_flange_tool)
+        if wrench is not None:
+            rest = np.zeros(self.robot.n)
+            return inverse_dynamics(self.robot, self._q, self._qd, rest, wrench, T_flange_tool)
+        one, h = self.robot.single_sample, np.empty(self.robot.n)
+        self.robot.kernels.bias(self._q, self._qd, one.inertias, one.gravity, h)
+        return h
 
     def kick(self, change: ArrayLike) -> None:
         """Change the joint velocities by `change` (n,), in [rad/s], at once, as rounding or a blow would."""
         self._state[1] += joint_vector(self.robot, "change", change)
+
+
+def one_period_on(
+    robot: Robot, states: tuple[np.ndarray, ...], tau: np.ndarray, time_step: float, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where an `AnalyticPlant` would be after some steps from each of N states.
+
+    Args:
+        robot: with its payload, gravity and drives.
+        states: positions and velocities of the joints, then of the motors in joint units; (N, n) each.
+        tau: (N, n) torques of the motors at the joints, in [N m].
+        time_step: in [s].
+        steps: number of steps.
+
+    Returns:
+        Joint positions and velocities (N, n), in [rad, rad/s].
+    """
+    q, qd, q_motor, qd_motor = (np.array(state, order="C") for state in states)
+    drives = robot.active_drives
+    if drives is not None:
+        numbers, tau = drive_numbers(drives, robot.drive_mode, time_step), np.ascontiguousarray(tau)
+    for _ in range(steps if len(q) else 0):
+        if drives is None:
+            qd += time_step * forward_dynamics(robot, q, qd, tau)
+            q += time_step * qd
+        else:
+            M, h = mass_matrix(robot, q), inverse_dynamics(robot, q, qd, np.zeros(robot.n))
+            drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor)
+    return q, qd

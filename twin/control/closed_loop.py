@@ -1,6 +1,6 @@
 """A controller and a plant in a loop, and the record of what they did.
 
-In each control period: the state is read, the controller demands torques, the drives limit them, and the
+In each control period: the state is read, the controller demands torques, the motors limit them, and the
 plant runs for a whole number of its steps while they are held.  The controller is called from Python,
 whatever it is, so that it can be stepped through; `twin.control.rollout` is the place for many runs.
 """
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +20,23 @@ from numpy.typing import ArrayLike
 from twin.control.control_law import ControlLaw
 from twin.control.divergence import Bounds, divergence_message
 from twin.control.log import Log
-from twin.control.rollout_loop import DEMAND, QD, TAU, saturate_and_record, within_twice_the_speed_limits
+from twin.control.plant import MotorSide, Plant
+from twin.control.signals import (
+    ALL_ROWS,
+    DEMAND,
+    PLAIN_ROWS,
+    QD,
+    TAU,
+    TAU_JOINT,
+    Q,
+    joint_without_torque,
+    limit_and_record,
+    other_rows,
+    within_twice_the_speed_limits,
+)
+from twin.drives.motors import MotorLimits
+from twin.drives.sensors import Sensors
 from twin.errors import DivergenceError, LimitError, LoopError
-from twin.robot.robot import Robot
 from twin.trajectories.limits import check_radians
 from twin.trajectories.sampling import Reference, Samples, State
 
@@ -32,22 +46,6 @@ MOST_STEPS = 1_000_000
 """In a control period: more is a mistake, and would seem to hang."""
 
 
-class Plant(Protocol):
-    """What `run_closed_loop` drives: `twin.Simulation` or `twin.AnalyticPlant`.
-
-    `state` may fill `out` (2, n) or return an array of its own.  `tau` is one array for a whole run, written
-    anew for each sample: a plant that keeps it must copy it.
-    """
-
-    robot: Robot
-    time_step: float
-    loop_gap: float
-
-    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None: ...  # noqa: D102
-    def state(self, out: np.ndarray | None = None) -> np.ndarray: ...  # noqa: D102
-    def step(self, tau: np.ndarray) -> None: ...  # noqa: D102
-
-
 def run_closed_loop(
     plant: Plant,
     controller: Callable[[State, Reference], np.ndarray],
@@ -55,12 +53,15 @@ def run_closed_loop(
     *,
     steps_per_period: int = 1,
     start: tuple[ArrayLike, ArrayLike] | None = None,
+    sensors: Sensors | None = None,
     progress: Callable[[float], None] | None = None,
     at_sample: Callable[[int], None] | None = None,
 ) -> Log:
     """Run a controller along a reference.
 
-    The last sample is recorded with the torque that the controller demands there, and the run ends with it.
+    The controller sees the motors in joint units, which are the joints but for elastic drives, through the
+    sensors, if there are any.  The last sample is recorded with the torque that it demands there, and the run
+    ends with it.
 
     Args:
         plant: put at the start, then driven; not closed.
@@ -68,13 +69,16 @@ def run_closed_loop(
         reference: N samples, one a control period.
         steps_per_period: engine steps in a control period.
         start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
+        sensors: between the motors and the controller; by default it sees them as they are.
         progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
         at_sample: called with the number of every sample when its state was read, say to look at the plant.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; the
-            plant, or a controller that has a `reset`, is in another closed loop at this moment.
+            plant, or a controller that has a `reset`, is in another closed loop at this moment; the drives of
+            the plant's robot are not ideal, and the plant has none.
+        RobotError: the sensors are to be encoders, and the robot's are not known.
         DivergenceError: the run ran away, a closed loop folded or came open, or the controller demanded a
             torque that is not finite. Its `log` holds the samples up to there: before the state that is
             beyond reason, which the message tells; with the torque that is not finite, in `tau_demand` and
@@ -91,15 +95,20 @@ def run_closed_loop(
     N, n = q_ref.shape
     if isinstance(controller, ControlLaw) and controller.robot.n != n:
         raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
-    signals, recorded, loop_gap = np.zeros((4, n)), np.empty((N, 4, n)), np.zeros(N)
+    others = other_rows(robot, sensors)
+    rows = ALL_ROWS if others else PLAIN_ROWS
+    signals, recorded, loop_gap = np.zeros((rows, n)), np.empty((N, rows, n)), np.zeros(N)
     state, torque = signals[: QD + 1], signals[TAU]
+    period = plant.time_step * steps_per_period
+    motor_side = MotorSide(plant, sensors, signals, N, period) if others else None
+    seen = state if motor_side is None else motor_side.seen
     bounds, name, times = Bounds.of(robot), _name(controller), t.tolist()
-    tau_max, loops = np.array(robot.tau_max), bool(robot.loops)
+    limits, loops = MotorLimits.of(robot.active_drives, robot.tau_max), bool(robot.loops)
 
     def log(samples: int) -> Log:
         """The first so many samples."""
         part = slice(samples)
-        q, qd, tau_demand, tau = np.ascontiguousarray(recorded[part].swapaxes(0, 1))
+        series = np.ascontiguousarray(recorded[part].swapaxes(0, 1))
         return Log(
             robot=robot,
             controller=name,
@@ -109,18 +118,21 @@ def run_closed_loop(
             q_ref=q_ref[part],
             qd_ref=qd_ref[part],
             qdd_ref=qdd_ref[part],
-            q=q,
-            qd=qd,
-            tau=tau,
-            tau_demand=tau_demand,
-            saturated=saturated(tau_demand, robot.tau_max),
+            q=series[Q],
+            qd=series[QD],
+            tau=series[TAU],
+            tau_demand=series[DEMAND],
+            saturated=series[TAU] != series[DEMAND],
             loop_gap=loop_gap[part],
+            **{name: series[row] for name, row in others.items()},
         )
 
     with _in_this_loop_alone(plant, controller), np.errstate(over="ignore", invalid="ignore"):
         if callable(reset := getattr(controller, "reset", None)):
             reset()
         plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
+        if motor_side is not None:
+            motor_side.feel()
         tell = time.perf_counter() + PROGRESS_INTERVAL
         for k, wanted in enumerate(map(Reference, q_ref, qd_ref, qdd_ref)):
             measured = plant.state(state)
@@ -132,19 +144,24 @@ def run_closed_loop(
                 raise DivergenceError(f"{trouble} at t = {t[k]:.6g} s", log(k))
             if at_sample is not None:
                 at_sample(k)
-            q, qd = state.copy()  # a controller that writes to what it sees must not falsify the log
+            if motor_side is not None:
+                motor_side.look(k)
+            q, qd = seen.copy()  # a controller that writes to what it sees must not falsify the log
             demand = controller(State(times[k], q, qd), wanted)
             if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
                 demand = _checked(demand, n, name, times[k])
             signals[DEMAND] = demand
-            if not saturate_and_record(signals, tau_max, recorded, k):
-                joint = int(np.argmin(np.isfinite(torque)))
+            if not limit_and_record(signals, *limits, recorded, k):
+                joint = joint_without_torque(signals[DEMAND], torque)
                 demanded = f"demands {torque[joint]} N m of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
                 raise DivergenceError(f"controller {name!r} {demanded}", log(k + 1))
             if k < N - 1:
                 try:
-                    for _ in range(steps_per_period):
+                    for step in range(steps_per_period):
                         plant.step(torque)
+                        if motor_side is not None and step == 0:
+                            motor_side.feel()
+                            recorded[k, TAU_JOINT] = signals[TAU_JOINT]
                         if loops:
                             loop_gap[k + 1] = max(loop_gap[k + 1], plant.loop_gap)
                 except (LimitError, LoopError) as error:
@@ -194,11 +211,6 @@ def _in_this_loop_alone(plant: Plant, controller: Any) -> Iterator[None]:
     finally:
         with _CHANGING:
             _RUNNING.difference_update(used)
-
-
-def saturated(tau_demand: np.ndarray, tau_max: np.ndarray) -> np.ndarray:
-    """Where (..., n) the drives cannot deliver: a demand at the limit is met, one that is NaN is not."""
-    return ~(np.abs(tau_demand) <= tau_max)
 
 
 def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:

@@ -18,7 +18,8 @@ from numba.extending import is_jitted
 
 from twin.control import rollout_loop
 from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_kept
-from twin.control.rollout_loop import Batch, Passive, Record, Settings
+from twin.control.rollout_batch import Batch, Passive, Record, Settings
+from twin.drives.drive_model import DriveModel
 from twin.jit import compiled
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
@@ -59,19 +60,20 @@ LAW = _pointer(
     _tuple(Reference, VECTOR, VECTOR, VECTOR),
     MATRIX,
     MATRIX,
-    _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR),
+    _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR, FLOAT, _tuple(DriveModel, MATRIX, MATRIX, MATRIX)),
 )
-POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX)
+POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KNOWN["bias"])
 RUN = types.void(
     *POINTERS, INTEGER, INTEGER,
     _tuple(
-        Batch, CUBE, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, MATRIX, VECTOR, CUBE, MATRIX, MATRIX, CUBE,
-        MATRIX, MATRIX,
+        Batch, CUBE, MATRIX, CUBE, LOGS, CUBE, CUBE, CUBE, LOGS, COUNT, LOGS, MATRIX, MATRIX, MATRIX, MATRIX,
+        VECTOR, CUBE, MATRIX, MATRIX, VECTOR, CUBE, CUBE, CUBE, CUBE, MATRIX, MATRIX,
     ),
     _tuple(Passive, MATRIX, VECTOR, VECTOR, VECTOR),
-    _tuple(Settings, FLOAT, INTEGER, INTEGER, INTEGER, FLOAT, INTEGER),
+    _tuple(Settings, FLOAT, INTEGER, FLOAT, INTEGER, INTEGER, FLOAT, INTEGER, FLOAT, FLOAT, INTEGER),
     CUBE,
     VECTOR,
+    CUBE,
     _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, PLACES, MATRIX, COUNT),
 )  # fmt: skip
 
@@ -89,7 +91,7 @@ def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None
         ValueError: numba cannot compile the law, or the kernels are not compiled (`uncompiled.py`).
     """
     kernels = [getattr(controller.model, name) for name in FUNCTIONS]
-    kernels += [plant.kernels.forward_dynamics, plant.kernels.mass_matrix]
+    kernels += [plant.kernels.forward_dynamics, plant.kernels.mass_matrix, plant.kernels.bias]
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return partial(rollout_loop.run, controller.law, *kernels)
     if not all(is_jitted(kernel) for kernel in kernels):

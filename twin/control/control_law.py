@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
+from twin.drives.drive_model import DriveModel
 from twin.robot.evaluation import copied
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
@@ -46,7 +47,10 @@ class Model(NamedTuple):
         jacobian_rate: `(q, qd, T_flange_tool, out)`, out (6, n).
         inertias: (n_tree, 10) inertial parameters.
         gravity: (3,) acceleration of gravity, base frame, in [m/s^2].
-        tau_max: (n,) torque limits of the drives, in [N m].
+        tau_max: (n,) torque limits of the drives at standstill, in [N m].
+        period: from one call of the law to the next, in [s].
+        drives: rotors and friction, see `twin.drives.drive_model.add_drive_torque`; nothing where the model's
+            drives are ideal.
     """
 
     inverse_dynamics: Any
@@ -59,16 +63,24 @@ class Model(NamedTuple):
     inertias: np.ndarray
     gravity: np.ndarray
     tau_max: np.ndarray
+    period: float
+    drives: DriveModel
 
     @classmethod
-    def of(cls, robot: Robot) -> Model:
-        """What a law that believes in this robot knows."""
+    def of(cls, robot: Robot, period: float) -> Model:
+        """What a law that believes in this robot knows; `period` in [s]."""
         functions = {name: getattr(robot.kernels, name) for name in FUNCTIONS}
-        arrays = {name: copied(getattr(robot, name)) for name in ("inertias", "gravity", "tau_max")}
-        return cls(**functions, **arrays)
+        return cls(
+            **functions,
+            inertias=copied(robot.inertias),
+            gravity=copied(robot.gravity),
+            tau_max=copied(robot.drive_torque_max),
+            period=period,
+            drives=DriveModel.of(robot.active_drives, robot.n),
+        )
 
 
-FUNCTIONS = Model._fields[:-3]
+FUNCTIONS = Model._fields[:7]
 """The names of the functions in a `Model`, which are those of the robot's kernels."""
 
 Law = Callable[[State, Reference, Any, np.ndarray, Model], np.ndarray]
@@ -109,27 +121,32 @@ class ControlLaw:
         parameters: (m, n), or m vectors (n,) or scalars.
         memory: number of rows of the memory.
         name: by default the class's, or the function's.
+        period: of its calls, in [s], for laws that ask for it.
 
     Raises:
-        ValueError: the parameters are not m vectors of n numbers, or there is a NaN in them.
+        ValueError: the parameters are not m vectors of n numbers, or there is a NaN in them; the period is
+            not positive and finite.
     """
 
     name: str = ""
 
     def __init__(
         self, robot: Robot, law: Law, parameters: ArrayLike | tuple[ArrayLike, ...] = (), *,
-        memory: int = 0, name: str | None = None,
+        memory: int = 0, name: str | None = None, period: float = 1e-3,
     ) -> None:  # fmt: skip
         self.robot = robot
         self.law: Law = getattr(law, "py_func", law)  # of a function that is compiled already, the Python
         self.name = name or type(self).name or self.law.__name__
         self.parameters = _table(parameters, robot.n, self.name)
         self.memory = np.zeros((memory, robot.n))
+        if not 0 < period < np.inf:
+            raise ValueError(f"expected a positive, finite control period in s, got {period}")
+        self.period = float(period)
 
     @cached_property
     def model(self) -> Model:
         """What the law is told about the robot."""
-        return Model.of(self.robot)
+        return Model.of(self.robot, self.period)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle takes along: a memory of its own, and no compiled functions."""

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from twin.atomic_file import drafted
+from twin.control.analytic_plant import one_period_on
 from twin.control.archive import KINDS, read_arrays
 from twin.control.log_robot import robot_from_record, robot_to_record
-from twin.dynamics.equation_of_motion import forward_dynamics
-from twin.errors import TwinError
+from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.robot import Robot
 from twin.robot.violations import Violation, violations
@@ -34,14 +34,22 @@ class Log:
         t: (N,) time, in [s].
         q_ref, qd_ref, qdd_ref: (N, n) what was asked for, in [rad], [rad/s], [rad/s^2].
         q, qd: (N, n) what the plant did, in [rad], [rad/s].
-        tau: (N, n) torques that the joints got from each sample to the next, in [N m]; like `tau_demand` not
-            finite in the last sample of a run that ended for that.
+        tau: (N, n) torques that the motors brought to the joints from each sample to the next, in [N m]; like
+            `tau_demand` not finite in the last sample of a run that ended for that.
         tau_demand: (N, n) torques that the controller demanded, in [N m].
-        saturated: (N, n) true where the drive could not deliver them.
+        saturated: (N, n) true where they are others than the motors delivered.
         loop_gap: (N,) how far the closed loops came open in the steps up to each sample, at most, in [m].
+        tau_joint: (N, n) torques that the arm got from its drives in the step after each sample, in [N m]:
+            what rotors and friction, or the springs, leave of `tau`. The last sample, which has no step,
+            repeats the one before.
+        q_motor, qd_motor: (N, n) positions and speeds of the motors in joint units, in [rad], [rad/s].
+        q_seen, qd_seen: (N, n) what the controller saw of them, in [rad], [rad/s].
         pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
             are continuous in time and the same in both.  Computed when they are first asked for.
         arrays: what a scenario adds of its own, by name; empty for a bare run.
+
+    Where drives are ideal `tau_joint` is `tau`, where joints are not elastic the motors are where the joints
+    are, and without sensors they are seen as they are: then the one array stands for both, here and in files.
     """
 
     robot: Robot
@@ -58,9 +66,17 @@ class Log:
     tau_demand: np.ndarray
     saturated: np.ndarray
     loop_gap: np.ndarray
+    tau_joint: np.ndarray = None  # type: ignore[assignment]
+    q_motor: np.ndarray = None  # type: ignore[assignment]
+    qd_motor: np.ndarray = None  # type: ignore[assignment]
+    q_seen: np.ndarray = None  # type: ignore[assignment]
+    qd_seen: np.ndarray = None  # type: ignore[assignment]
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, same in STANDS_FOR.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, getattr(self, same))
         object.__setattr__(self, "arrays", MappingProxyType(dict(self.arrays)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,16 +102,30 @@ class Log:
             pose[:, 3:] *= -1.0
         return pose, pose_ref
 
+    @property
+    def drives(self) -> str:
+        """What of the drives was there, one of `twin.drives.drives.MODES`."""
+        return self.robot.drive_mode
+
+    @property
+    def tau_motor(self) -> np.ndarray:
+        """Torques (N, n) at the shafts of the motors, N^-T tau, in [N m].
+
+        Raises:
+            RobotError: the drives of the robot are not known.
+        """
+        if self.robot.drives is None:
+            raise RobotError(f"robot {self.robot.name!r} has no drives: its motors' torques are not known")
+        return np.linalg.solve(self.robot.drives.motor_matrix.T, self.tau.T).T
+
     def model_residuals(self) -> np.ndarray:
         """How far the plant was from the model's prediction at samples 1 to N-1: (N-1, n) in [rad/s].
 
-        Each sample's state is advanced to the next by the robot's forward dynamics, in the engine's steps and
-        under the logged torque: round-off if plant and analytic model are the same robot.
+        Each sample's state, with that of its motors, is advanced to the next by the robot's dynamics, in the
+        engine's steps and under the logged torque: round-off if plant and analytic model are the same robot.
         """
-        q, qd = self.q[:-1].copy(), self.qd[:-1].copy()
-        for _ in range(self.steps_per_period if len(q) else 0):
-            qd += self.time_step * forward_dynamics(self.robot, q, qd, self.tau[:-1])
-            q += self.time_step * qd
+        states = tuple(getattr(self, name)[:-1] for name in ("q", "qd", "q_motor", "qd_motor"))
+        _, qd = one_period_on(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
         return self.qd[1:] - qd
 
     def model_residual(self) -> float | None:
@@ -128,7 +158,7 @@ class Log:
     def save(self, path: str | Path) -> None:
         """Write a NumPy archive, by custom `.npz`, whole or not at all.
 
-        Of the robot it keeps where it came from, its gravity and its payload. A robot that was altered in
+        Of the robot it keeps where it came from, its gravity, payload and drives. A robot that was altered in
         another way, say by `dataclasses.replace(robot, tau_max=...)`, comes back as its file has it.
 
         Raises:
@@ -138,6 +168,9 @@ class Log:
         self.require_consistent()
         content = robot_to_record(self.robot)
         content |= {name: getattr(self, name) for name in RECORDED}
+        for name, same in STANDS_FOR.items():
+            if content[name] is getattr(self, same):
+                del content[name]
         content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
         content |= {OWN + name: array for name, array in self.arrays.items()}
         with drafted(path) as draft, open(draft, "wb") as file:  # given a name, NumPy might append to it
@@ -196,11 +229,16 @@ class Log:
                 raise TwinError(f"expected {name} to be an array of numbers or text, got {_form(array)}")
 
 
+STANDS_FOR = {
+    "tau_joint": "tau", "q_motor": "q", "qd_motor": "qd", "q_seen": "q_motor", "qd_seen": "qd_motor",
+}  # fmt: skip
+"""What each array is where it was not recorded, as in files from before there were drives."""
+
 POSES = ("pose", "pose_ref")
 RECORDED = (*(item.name for item in fields(Log) if item.name not in ("robot", "arrays")), *POSES)
 OWN = "own_"  # before the names of a scenario's own arrays in the archive
 SCALARS = {"controller": (str, "U"), "time_step": (float, "f"), "steps_per_period": (int, "i")}
-JOINTS = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand")
+JOINTS = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", *STANDS_FOR)
 ARRAYS = {
     "t": (("N",), np.float64),
     **dict.fromkeys(JOINTS, (("N", "n"), np.float64)),
@@ -213,7 +251,8 @@ ARRAYS = {
 
 def _log(arrays: dict[str, np.ndarray]) -> Log:
     """The log that these arrays are."""
-    recorded: dict[str, Any] = {name: arrays[name] for name in RECORDED}
+    there = [name for name in RECORDED if name in arrays or name not in STANDS_FOR]
+    recorded: dict[str, Any] = {name: arrays[name] for name in there}
     for name, (kind, letter) in SCALARS.items():
         if recorded[name].shape != () or recorded[name].dtype.kind != letter:
             raise TwinError(f"expected {name} to be one {kind.__name__}, got {_form(recorded[name])}")

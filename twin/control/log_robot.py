@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from twin.drives.drives import Drives
 from twin.errors import TwinError
 from twin.loading.dh_tables import dh_robot
 from twin.loading.loading import laboratory_names, load, robot_names
@@ -22,16 +23,18 @@ LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
 
 
 def robot_to_record(robot: Robot) -> dict[str, Any]:
-    """What `robot_from_record` needs to know of a robot, its mounting and payload included, by name.
+    """What `robot_from_record` needs to know of a robot, by name: mounting, payload and drives included.
 
     Raises:
         TwinError: the robot comes neither from a file nor from a DH table.
     """
-    content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity}
+    content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
     if robot.file is None:
         content |= _table(robot)
     if robot.payload is not None:
         content |= {f"payload_{item.name}": getattr(robot.payload, item.name) for item in fields(Payload)}
+    if robot.drives is not None:
+        content |= {f"drives_{item.name}": getattr(robot.drives, item.name) for item in fields(Drives)}
     return content
 
 
@@ -44,7 +47,7 @@ def robot_from_record(content: Mapping[str, Any]) -> Robot:
     """
     name = _texts(content, "robot", 0)
     robot = _made_again(name, content) if "dh_d" in content else load(name)
-    robot = robot.with_gravity(content["gravity"])
+    robot = _with_drives(robot.with_gravity(content["gravity"]), content)
     if "payload_mass" not in content:
         return robot
     return robot.with_payload(
@@ -69,6 +72,18 @@ def _table(robot: Robot) -> dict[str, Any]:
     content |= {name: getattr(robot, name) for name in LIMITS}
     content |= {"dh_kinds": np.array(bare.kinds), "joint_names": np.array(bare.names)}
     return content | ({"inertias": bare.inertias} if robot.has_inertia else {})
+
+
+def _with_drives(robot: Robot, content: Mapping[str, Any]) -> Robot:
+    """The robot with the drives that were kept; before there were any, they were ideal, and its file's."""
+    if "drives" not in content:
+        return robot
+    drives = None
+    if "drives_ratio" in content:
+        columns = {item.name: content[f"drives_{item.name}"] for item in fields(Drives)}
+        columns["friction_at"] = tuple(_texts(content, "drives_friction_at", 1))
+        drives = Drives(**columns)
+    return replace(robot, drives=None).with_drives(_texts(content, "drives", 0), drives)
 
 
 def _texts(content: Mapping[str, Any], name: str, axes: int) -> Any:

@@ -17,9 +17,8 @@ same to the bit for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,27 +26,25 @@ from numpy.typing import ArrayLike
 from twin.control.closed_loop import check_period, checked_reference, whole_steps
 from twin.control.compiled_rollout import compiled_rollout
 from twin.control.control_law import ControlLaw, is_kept
-from twin.control.divergence import RUNAWAY_SPEED, divergence_message
-from twin.control.rollout_batch import batch_shape, check_alike, objects_of, rows_of
-from twin.control.rollout_loop import (
-    DEMAND,
-    FOLDED,
-    NOT_A_TORQUE,
-    QD,
-    RK4,
-    SEMI_IMPLICIT_EULER,
-    TAU,
-    WRONG_SHAPE,
+from twin.control.divergence import RUNAWAY_SPEED
+from twin.control.rollout_batch import (
     Passive,
-    Q,
     Record,
     Settings,
-)  # fmt: skip
-from twin.errors import DivergenceError, LimitError
+    batch_shape,
+    check_alike,
+    objects_of,
+    rows_of,
+)
+from twin.control.rollout_failures import Failure, early_ends, of_rollout, worst_violations
+from twin.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
+from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
+from twin.drives.sensors import Sensors, sensor_numbers
+from twin.errors import DivergenceError
 from twin.robot.evaluation import copied, joint_vectors
 from twin.robot.limits import ROUND_OFF, check_folding
 from twin.robot.robot import Robot
-from twin.robot.violations import Violation, violation
+from twin.robot.violations import Violation
 from twin.threads import in_threads, thread_count
 from twin.trajectories.limits import check_radians
 from twin.trajectories.sampling import Samples
@@ -58,19 +55,6 @@ STEPS_AT_ONCE = 20_000
 """So many steps are worth a call of the compiled loop, which costs as much as 500."""
 
 
-class Failure(NamedTuple):
-    """A rollout that ended early.
-
-    rollout: its place in the batch, `()` where there is one alone.
-    samples: how many samples it reached.
-    message: what ended it.
-    """
-
-    rollout: tuple[int, ...]
-    samples: int
-    message: str
-
-
 @dataclass(frozen=True, eq=False)
 class Rollouts:
     """What happened, at the samples that were kept; `...` is the shape of the batch, `()` for one rollout.
@@ -78,11 +62,15 @@ class Rollouts:
     Attributes:
         t: (K,) times, in [s].
         q, qd: (..., K, n) joint positions and velocities, in [rad, rad/s].
-        tau, tau_demand: (..., K, n) torques that the joints got and that the law demanded, in [N m].
+        tau, tau_demand: (..., K, n) torques that the motors brought to the joints, and that the law demanded,
+            in [N m].
         saturated: (..., n) number of samples, of all that were reached, at which a drive could not deliver.
         failures: rollouts that ended early; their arrays are NaN from there on.
         violations: where arms went beyond the range or the speed limit of a joint, at any sample, kept or
             not: the furthest of each rollout and kind.
+        tau_joint, q_motor, qd_motor, q_seen, qd_seen: (..., K, n) what the arm got from its drives, where the
+            motors were and what the law saw, see `twin.control.log.Log`; where they are not recorded, the
+            arrays that they are equal to.
     """
 
     t: np.ndarray
@@ -93,6 +81,11 @@ class Rollouts:
     saturated: np.ndarray
     failures: tuple[Failure, ...]
     violations: tuple[Violation, ...]
+    tau_joint: np.ndarray
+    q_motor: np.ndarray
+    qd_motor: np.ndarray
+    q_seen: np.ndarray
+    qd_seen: np.ndarray
 
 
 def run_rollouts(
@@ -101,6 +94,7 @@ def run_rollouts(
     reference: Samples,
     *,
     start: tuple[ArrayLike, ArrayLike] | None = None,
+    sensors: Sensors | None = None,
     time_step: float = 1e-3,
     steps_per_period: int = 1,
     integrator: str = "semi_implicit_euler",
@@ -110,14 +104,18 @@ def run_rollouts(
     """Run laws on analytic plants along a reference, every combination that broadcasting makes of them.
 
     Args:
-        plant: one robot, or a nested sequence of robots that differ in payload, gravity and limits alone.
+        plant: one robot, or a nested sequence of robots that differ in payload, gravity, limits and the
+            numbers of their drives alone.
         controller: one, or a nested sequence of controllers of one law and one geometry; their parameters and
             payloads may differ.
         reference: N samples, one a control period; for all rollouts.
         start: joint positions and velocities (..., n), in [rad, rad/s]; the first sample's by default.
+        sensors: between the motors and the laws; each rollout has noise of its own. By default laws see the
+            motors as they are.
         time_step: of the integration, in [s].
         steps_per_period: steps in a control period, through which the torque is held.
-        integrator: `"semi_implicit_euler"`, the engine's, or `"rk4"`, of fourth order, to compare with.
+        integrator: `"semi_implicit_euler"`, the engine's, or `"rk4"`, of fourth order, to compare with
+            where drives are ideal.
         every: so many samples one is kept, the first included: sweeps fill the memory.
         keep_failures: return rollouts that ended early like the others, and report them in `failures`.
 
@@ -127,6 +125,7 @@ def run_rollouts(
         LimitError: a start that folds a closed loop; a reference in degrees.
         ValueError: plants or controllers that do not go together, a law that cannot be compiled or that
             returns another shape, another misfit of the arguments.
+        RobotError: the sensors are to be encoders, and a plant's are not known.
 
     What a law itself raises comes through.  numba never gives back the arrays of a call that raised, those of
     the results here: `run_closed_loop` around an `AnalyticPlant` is the place to find such mistakes.
@@ -138,18 +137,31 @@ def run_rollouts(
     check_radians(arm, Samples(t, *wanted))
     if integrator not in INTEGRATORS:
         raise ValueError(f"unknown integrator {integrator!r}: known are {', '.join(INTEGRATORS)}")
-    settings = _settings(t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator])
+    if arm.active_drives is not None and integrator == "rk4":
+        raise ValueError(
+            f"the integrator 'rk4' knows ideal drives alone, got {arm.drive_mode} ones: friction is solved "
+            "with the step of 'semi_implicit_euler'"
+        )
+    senses = Sensors() if sensors is None else sensors
+    settings = _settings(
+        t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], senses
+    )
     names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
     if start is not None:
         names = dict(zip(names, start, strict=True))
     q, qd = joint_vectors(arm, **names)
     shape = batch_shape(plants.shape, controllers.shape, q.shape[:-1], qd.shape[:-1])
 
-    batch = rows_of(plants, controllers, q, qd, shape)
+    def encoder(robot: Robot) -> np.ndarray:
+        return sensor_numbers(senses, robot.drives, settings.period).encoder
+
+    batch = rows_of(plants, controllers, q, qd, shape, settings.dt, encoder)
     if arm.passive:
         for index, position in zip(np.ndindex(shape), batch.q, strict=True):
-            check_folding(arm, position, f" at the start{_of(index)}")
-    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, arm.n)
+            check_folding(arm, position, f" at the start{of_rollout(index)}")
+    others = other_rows(arm, sensors)
+    signals = (ALL_ROWS if others else PLAIN_ROWS, arm.n)
+    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals)
     rows = list(arm.passive)
     passive = Passive(
         *map(
@@ -174,7 +186,10 @@ def run_rollouts(
         with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
             for first in waiting:
                 last = min(first + block, len(batch.q))
-                run(first, last, batch, passive, settings, path, times, record)
+                draws = np.zeros((0, 0, 0))
+                if senses.noise > 0:
+                    draws = np.array([senses.draws(r, len(t), arm.n) for r in range(first, last)])
+                run(first, last, batch, passive, settings, path, times, draws, record)
 
     # A thread of its own costs a millisecond, and lets Ctrl-C end what is long, or may be endless.
     short = len(batch.q) * settings.steps * len(t) <= STEPS_AT_ONCE
@@ -185,8 +200,12 @@ def run_rollouts(
         record.stop[0] = 1
         raise
     arms = np.broadcast_to(plants, shape)
-    failures = tuple(_failures(record, shape, arms, law.name, settings, t))
+    failures = tuple(early_ends(record, shape, arms, law.name, settings.every, t))
     log = record.log.reshape(shape + record.log.shape[1:])
+    known = {"tau_joint": TAU, "q_motor": Q, "qd_motor": QD, "q_seen": Q, "qd_seen": QD}
+    if "q_motor" in others:
+        known |= {"q_seen": others["q_motor"], "qd_seen": others["qd_motor"]}
+    known |= others
     result = Rollouts(
         t=t[:: settings.every],
         q=log[..., Q, :],
@@ -195,85 +214,43 @@ def run_rollouts(
         tau_demand=log[..., DEMAND, :],
         saturated=record.saturated.reshape(*shape, arm.n),
         failures=failures,
-        violations=tuple(_violations(record, shape, arms, t)),
+        violations=tuple(worst_violations(record, shape, arms, t)),
+        **{name: log[..., row, :] for name, row in known.items()},
     )
     if failures and not keep_failures:
-        others = f" ({len(failures)} of {len(batch.q)} rollouts ended early)" if shape else ""
-        raise DivergenceError(f"{failures[0].message}{others}", result)
+        more = f" ({len(failures)} of {len(batch.q)} rollouts ended early)" if shape else ""
+        raise DivergenceError(f"{failures[0].message}{more}", result)
     return result
 
 
 def _settings(
-    t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int
-) -> Settings:
+    t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int,
+    sensors: Sensors,
+) -> Settings:  # fmt: skip
     if not (time_step > 0 and np.isfinite(time_step)):
         raise ValueError(f"expected a time step above 0 s, got {time_step}")
     steps = whole_steps(steps_per_period)
     check_period(t, time_step, steps)
     if not (isinstance(every, (int, np.integer)) and every >= 1):
         raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
-    return Settings(float(time_step), steps, int(every), memory, RUNAWAY_SPEED, integrator)
+    period = float(time_step) * steps
+    noise, gain = sensor_numbers(replace(sensors, encoder=False), None, period)[:2]
+    past = len(sensors.past(len(t), 1))
+    return Settings(
+        float(time_step), steps, period, int(every), memory, RUNAWAY_SPEED, integrator, noise, gain, past
+    )
 
 
-def _empty_record(rollouts: int, kept: int, n: int) -> Record:
+def _empty_record(rollouts: int, kept: int, signals: tuple[int, int]) -> Record:
     samples, trouble = np.zeros((2, rollouts), dtype=np.int64)
     return Record(
-        log=np.empty((rollouts, kept, 4, n)),
-        saturated=np.zeros((rollouts, n), dtype=np.int64),
+        log=np.empty((rollouts, kept, *signals)),
+        saturated=np.zeros((rollouts, signals[1]), dtype=np.int64),
         samples=samples,
         trouble=trouble,
-        last=np.empty((rollouts, 4, n)),
+        last=np.empty((rollouts, *signals)),
         worst=np.tile([ROUND_OFF, 1.0 + ROUND_OFF], (rollouts, 1)),
         where=np.full((rollouts, 2, 2), -1, dtype=np.int64),
         value=np.zeros((rollouts, 2)),
         stop=np.zeros(1, dtype=np.int64),
     )
-
-
-def _violations(
-    record: Record, shape: tuple[int, ...], plants: np.ndarray, t: np.ndarray
-) -> Iterator[Violation]:
-    """Report where the arms were furthest beyond their limits."""
-    for r, kind in np.argwhere(record.where[..., 0] >= 0).tolist():
-        index = tuple(int(i) for i in np.unravel_index(r, shape))
-        joint, sample = record.where[r, kind].tolist()
-        quantity, value = ("position", "speed")[kind], float(record.value[r, kind])
-        yield violation(plants[index], quantity, joint, float(t[sample]), value, index)
-
-
-def _failures(
-    record: Record, shape: tuple[int, ...], plants: np.ndarray, law: str, settings: Settings, t: np.ndarray
-) -> list[Failure]:
-    """Report the rollouts that ended early, and put NaN where they did not get to."""
-    failures = []
-    for r in np.flatnonzero(record.trouble).tolist():
-        index = tuple(int(i) for i in np.unravel_index(r, shape))
-        samples = int(record.samples[r])
-        record.log[r, -(-samples // settings.every) :] = np.nan
-        message = _trouble(int(record.trouble[r]), plants[index], record.last[r], law, samples, t)
-        failures.append(Failure(index, samples, message + _of(index)))
-    return failures
-
-
-def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: int, t: np.ndarray) -> str:
-    """What ended a rollout, where and when."""
-    q, qd, demand, tau = last
-    k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
-    when = f"t = {t[k]:.6g} s (sample {k})"
-    if trouble == WRONG_SHAPE:
-        raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
-    if trouble == NOT_A_TORQUE:
-        joint = int(np.argmin(np.isfinite(tau)))
-        return f"law {law!r} demands {demand[joint]} N m of {robot.joint_names[joint]} at {when}"
-    if trouble == FOLDED:
-        try:
-            check_folding(robot, q)
-        except LimitError as error:
-            return f"{error}, in the step after {when}"
-        return f"a passive joint is at the end of its range in the step after {when}"
-    return f"{divergence_message(robot, q, qd)} at {when}"
-
-
-def _of(index: tuple[int, ...]) -> str:
-    """Which rollout, as the end of a message; nothing where there is one alone."""
-    return f" in rollout {index[0] if len(index) == 1 else index}" if index else ""

@@ -1,26 +1,34 @@
-"""What is compiled of a control loop: a sample's bookkeeping, the integrators, and the loop of a rollout.
+"""What is compiled of a rollout: the integrators, the limits that it is held against, and its loop.
 
-All of it is in this one file, so that numba, which keeps machine code as long as the file of a function stays
-as it is, compiles it anew when any of it changes.  The law and the kernels of the robots are passed in; see
-`twin/control/compiled_rollout.py`.  With `NUMBA_DISABLE_JIT=1` the same functions run as plain Python.
-
-The signals at a sample are one array (4, n), because numba counts references to every array that it touches:
-the positions and velocities, in [rad, rad/s], the torque that the law demands and what the drives make of it,
-in [N m].
+The law and the kernels of the robots are passed in; see `twin/control/compiled_rollout.py`.  With
+`NUMBA_DISABLE_JIT=1` the same functions run as plain Python.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from twin.control.control_law import Model
+from twin.control.signals import (
+    DEMAND,
+    PLAIN_ROWS,
+    Q_MOTOR,
+    Q_SEEN,
+    QD,
+    QD_MOTOR,
+    QD_SEEN,
+    TAU,
+    TAU_JOINT,
+    Q,
+    limit_torque,
+    record_sample,
+    within_twice_the_speed_limits,
+)
+from twin.drives.drive_model import DriveModel
+from twin.drives.drive_step import DriveNumbers, drive_step, rest_motors
+from twin.drives.sensors import SensorNumbers, observe
 from twin.jit import compiled
 from twin.trajectories.sampling import Reference, State
-
-Q, QD, DEMAND, TAU = 0, 1, 2, 3
-"""The rows of the signals."""
 
 RAN_AWAY, NOT_A_TORQUE, FOLDED, WRONG_SHAPE = 1, 2, 3, 4
 """What may end a rollout early; `WRONG_SHAPE`: the law returned something else than (n,) torques."""
@@ -30,127 +38,6 @@ SEMI_IMPLICIT_EULER, RK4 = 0, 1
 
 POSITION, SPEED = 0, 1
 """The limits that a rollout is held against; see `Record.worst`."""
-
-
-class Batch(NamedTuple):
-    """R rollouts: their plants, controllers and starts, one a row.
-
-    inertias (R, n_tree, 10), gravity (R, 3), tau_max (R, n): of the plants.
-    q_min, q_max (R, n), per_speed (R, n): the ranges of their joints, and 1 / speed limits, 0 where none is.
-    watched (R, n), energy (R,): see `twin.control.divergence.Bounds`.
-    model_inertias, model_gravity, model_tau_max: of the controllers' models.
-    parameters (R, m, n): of the laws.
-    q, qd (R, n): the starts.
-    """
-
-    inertias: np.ndarray
-    gravity: np.ndarray
-    tau_max: np.ndarray
-    q_min: np.ndarray
-    q_max: np.ndarray
-    per_speed: np.ndarray
-    watched: np.ndarray
-    energy: np.ndarray
-    model_inertias: np.ndarray
-    model_gravity: np.ndarray
-    model_tau_max: np.ndarray
-    parameters: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-
-
-class Passive(NamedTuple):
-    """The p passive joints: their positions are `G q + g0`, (p, n) and (p,), their range is (p,) each."""
-
-    G: np.ndarray
-    g0: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-class Settings(NamedTuple):
-    """What all rollouts share.
-
-    dt: of a step, in [s].
-    steps: in a period.
-    every: so many samples one is kept.
-    memory: number of rows of the law's memory.
-    runaway: a speed over its limit at which a joint has run away.
-    integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
-    """
-
-    dt: float
-    steps: int
-    every: int
-    memory: int
-    runaway: float
-    integrator: int
-
-
-class Record(NamedTuple):
-    """What the loop fills.
-
-    log (R, K, 4, n): the signals at the samples that are kept.
-    saturated (R, n): number of samples at which a drive could not deliver.
-    samples (R,): number of samples that were reached.
-    trouble (R,): what ended the rollout early, or 0.
-    last (R, 4, n): the signals when it ended.
-    worst (R, 2): how far a joint was beyond its range, in [rad], and the largest speed over its limit.
-    where (R, 2, 2): the joint and the sample of these; the joint is -1 where none was beyond.
-    value (R, 2): the position, in [rad], and the speed, in [rad/s], there.
-    stop (1,): not 0 when the caller wants no more; the rollout under way is left as it is.
-    """
-
-    log: np.ndarray
-    saturated: np.ndarray
-    samples: np.ndarray
-    trouble: np.ndarray
-    last: np.ndarray
-    worst: np.ndarray
-    where: np.ndarray
-    value: np.ndarray
-    stop: np.ndarray
-
-
-@compiled
-def within_twice_the_speed_limits(signals, watched):
-    """Whether the positions are finite and no joint is above twice its speed limit; not so of NaN."""
-    place, speed = 0.0, 0.0
-    for i in range(signals.shape[1]):
-        place += signals[Q, i] * signals[Q, i]
-        speed += (signals[QD, i] * watched[i]) ** 2
-    return speed <= 4.0 and place < np.inf
-
-
-@compiled
-def saturate(signals, tau_max):
-    """Limit the demand to what the drives can do; whether that is finite."""
-    finite = True
-    for i in range(signals.shape[1]):
-        torque = signals[DEMAND, i]
-        if torque > tau_max[i]:
-            torque = tau_max[i]
-        elif torque < -tau_max[i]:
-            torque = -tau_max[i]
-        signals[TAU, i] = torque
-        finite = finite and abs(torque) < np.inf
-    return finite
-
-
-@compiled
-def record_sample(signals, log, k):
-    """Write the signals to row k of a log (N, 4, n)."""
-    for j in range(4):
-        for i in range(signals.shape[1]):
-            log[k, j, i] = signals[j, i]
-
-
-@compiled
-def saturate_and_record(signals, tau_max, log, k):
-    """`saturate`, and write the sample to row k of the log (N, 4, n)."""
-    finite = saturate(signals, tau_max)
-    record_sample(signals, log, k)
-    return finite
 
 
 @compiled
@@ -222,33 +109,69 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
 
 
 @compiled
+def driven_step(mass_matrix, bias, numbers, signals, inertias, gravity, M, h, next_qd, next_qd_motor, got):
+    """The same step of an arm with drives, see `twin.drives.drive_step`; `got` is filled with what it got."""
+    q, qd, q_motor, qd_motor = signals[Q], signals[QD], signals[Q_MOTOR], signals[QD_MOTOR]
+    bias(q, qd, inertias, gravity, h)
+    mass_matrix(q, inertias, M)
+    drive_step(
+        numbers, M, h, signals[TAU], q, qd, q_motor, qd_motor, next_qd, next_qd_motor, got
+    )  # fmt: skip
+    for i in range(len(q)):
+        qd[i], qd_motor[i] = next_qd[i], next_qd_motor[i]
+        q[i] = q[i] + qd[i] * numbers.dt
+        q_motor[i] = q_motor[i] + qd_motor[i] * numbers.dt
+
+
+@compiled
 def run(
     law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-    forward_dynamics, plant_mass_matrix, first, last, batch, passive, settings, path, t, record,
+    forward_dynamics, plant_mass_matrix, plant_bias, first, last, batch, passive, settings, path, t, draws,
+    record,
 ):  # fmt: skip
     """Run the rollouts `first` to `last`, that one excluded, along the path (N, 3, n) at the times `t`.
 
-    What happens at a sample is what `twin.control.closed_loop.run_closed_loop` does.
+    What happens at a sample is what `twin.control.closed_loop.run_closed_loop` does.  `draws` are the numbers
+    (last - first, N, n) behind the sensors' noise; empty where there is none.
     """
-    n, N = batch.q.shape[1], len(t)
+    n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
+    plain, driven, rk4 = rows == PLAIN_ROWS, batch.drive_inertia.shape[1] > 0, settings.integrator == RK4
     # Local names for all that the inner loops touch: reaching into a tuple counts references, every time.
-    log, stop, rk4 = record.log, record.stop, settings.integrator == RK4
-    signals, seen, wanted = np.empty((4, n)), np.empty((2, n)), np.empty((3, n))
+    log, stop = record.log, record.stop
+    signals, seen, wanted = np.empty((rows, n)), np.empty((2, n)), np.empty((3, n))
     q, qd, tau, q_seen, qd_seen = signals[Q], signals[QD], signals[TAU], seen[0], seen[1]
+    motors, view = signals[:2], signals[:2]
+    if not plain:
+        motors, view = signals[Q_MOTOR : QD_MOTOR + 1], signals[Q_SEEN : QD_SEEN + 1]
+    M, h, got, no_draw = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros(n)
+    next_qd, next_qd_motor = np.empty(n), np.empty(n)
     reference = Reference(wanted[0], wanted[1], wanted[2])
     for r in range(first, last):
-        inertias, gravity, tau_max = batch.inertias[r], batch.gravity[r], batch.tau_max[r]
+        inertias, gravity = batch.inertias[r], batch.gravity[r]
+        limits, coupling = batch.motor_limits[r], batch.motor_coupling[r]
         q_min, q_max, per_speed = batch.q_min[r], batch.q_max[r], batch.per_speed[r]
         watched, energy, parameters = batch.watched[r], batch.energy[r], batch.parameters[r]
         saturated, worst = record.saturated[r], record.worst[r]
         where, value, memory = record.where[r], record.value[r], np.zeros((settings.memory, n))
         model = Model(
             inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-            batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r],
+            batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r], batch.model_period[r],
+            DriveModel(batch.model_drive_inertia[r], batch.model_friction[r], batch.model_shafts[r]),
         )  # fmt: skip
+        numbers = DriveNumbers(
+            dt, batch.drive_inertia[r], batch.drive_friction[r], batch.springs[r], batch.elastic,
+            batch.shafts[r],
+        )  # fmt: skip
+        sensors = SensorNumbers(settings.noise, settings.speed_gain, settings.period, batch.encoder[r])
+        past = np.zeros((settings.past, 2, n))
         signals[:] = 0.0
         q[:], qd[:] = batch.q[r], batch.qd[r]
+        if driven:
+            plant_bias(q, qd, inertias, gravity, h)
+            motors[0], motors[1] = q, qd
+            rest_motors(numbers, h, motors)
+            signals[TAU_JOINT] = h
         trouble, samples, kept = 0, 0, 0
         for k in range(N):
             if stop[0] != 0:
@@ -259,8 +182,13 @@ def run(
                 trouble = RAN_AWAY
                 break
             hold_against_limits(q, qd, q_min, q_max, per_speed, k, worst, where, value)
+            if not plain:
+                if not driven:
+                    motors[0], motors[1] = q, qd
+                draw = draws[r - first, k] if sensors.noise > 0.0 else no_draw
+                observe(sensors, k, motors, draw, past, view)
             for i in range(n):  # a law sees copies: one that writes to them must not move the robot
-                q_seen[i], qd_seen[i] = q[i], qd[i]
+                q_seen[i], qd_seen[i] = view[0, i], view[1, i]
                 wanted[0, i], wanted[1, i], wanted[2, i] = path[k, 0, i], path[k, 1, i], path[k, 2, i]
             demand = law(State(t[k], q_seen, qd_seen), reference, parameters, memory, model)
             if len(demand) != n:
@@ -269,10 +197,12 @@ def run(
             samples = k + 1
             for i in range(n):
                 signals[DEMAND, i] = demand[i]
-                if not abs(demand[i]) <= tau_max[i]:
+            finite = limit_torque(signals, limits, coupling)
+            for i in range(n):
+                if tau[i] != signals[DEMAND, i]:
                     saturated[i] += 1
-            finite = saturate(signals, tau_max)
-            if k == kept * every:
+            keep = k == kept * every
+            if keep:
                 record_sample(signals, log[r], kept)
                 kept += 1
             if not finite:
@@ -280,14 +210,23 @@ def run(
                 break
             if k == N - 1:
                 break
-            for _ in range(steps):
-                if rk4:
+            for step in range(steps):
+                if driven:
+                    driven_step(
+                        plant_mass_matrix, plant_bias, numbers, signals, inertias, gravity, M, h,
+                        next_qd, next_qd_motor, got,
+                    )  # fmt: skip
+                elif rk4:
                     rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt)
                 else:
                     euler_step(forward_dynamics, q, qd, tau, inertias, gravity, dt)
                 if closed and folded(q, passive):
                     trouble = FOLDED
                     break
+                if driven and step == 0:
+                    signals[TAU_JOINT] = got
+                    if keep:
+                        log[r, kept - 1, TAU_JOINT] = got
             if trouble != 0:
                 break
         record.samples[r], record.trouble[r] = samples, trouble

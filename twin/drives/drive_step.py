@@ -53,8 +53,11 @@ class DriveNumbers(NamedTuple):
     shafts: np.ndarray
 
 
-def drive_numbers(drives: Drives, mode: str, dt: float) -> DriveNumbers:
-    """What a step of `dt`, in [s], needs to know of drives that are `"rigid"` or `"elastic"`."""
+def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
+    """What a step of `dt`, in [s], needs to know of `"rigid"` or `"elastic"` drives; empty for ideal ones."""
+    if drives is None:
+        empty, none = np.zeros((2, 0, 0)), np.zeros(0, dtype=np.int64)
+        return DriveNumbers(float(dt), empty[0], np.zeros((4, 0)), np.zeros((2, 0)), none, empty)
     n, A = drives.n, drives.reflected_inertia
     elastic = np.flatnonzero(np.isfinite(drives.stiffness)) if mode == "elastic" else np.zeros(0, dtype=int)
     m = n + len(elastic)
@@ -81,6 +84,26 @@ def drive_numbers(drives: Drives, mode: str, dt: float) -> DriveNumbers:
     inertia[np.arange(m), np.arange(m)] += dt * friction[VISCOUS]
     maps = np.zeros((2, 0, 0)) if plain else np.array([shafts, back])
     return DriveNumbers(float(dt), inertia, friction, springs, elastic.astype(np.int64), maps)
+
+
+def joints_that_can_stick(numbers: DriveNumbers) -> np.ndarray:
+    """Whether friction can hold a joint (n,): there is some on all shafts that its speed hangs on."""
+    m, n = len(numbers.inertia), len(numbers.inertia) - len(numbers.elastic)
+    rubs = numbers.friction[COULOMB] + numbers.friction[EXCESS] > 0.0
+    back = numbers.shafts[1] if numbers.shafts.size else np.eye(m)
+    return np.all(rubs | (back[:n] == 0.0), axis=1)
+
+
+@compiled
+def held_by_shafts(back, held):
+    """Which joints and motors stand still (m,), not 0 there: those all of whose shafts are held."""
+    m = len(held)
+    still = np.ones(m, dtype=np.int64)
+    for i in range(m):
+        for k in range(m):
+            if back[i, k] != 0.0 and held[k] == 0:
+                still[i] = 0
+    return still
 
 
 @compiled
@@ -134,18 +157,44 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
         sticks = sticks or held[i] != 0
     if coupled:
         a = shafts[1] @ a
+        held = held_by_shafts(shafts[1], held)
     for i in range(n):
-        next_qd[i] = qd[i] + dt * a[i]
-        if not coupled and held[i] != 0:
-            next_qd[i] = 0.0
+        next_qd[i] = 0.0 if held[i] != 0 else qd[i] + dt * a[i]
         next_qd_motor[i] = next_qd[i]
     for k in range(e):
-        next_qd_motor[elastic[k]] = speed[n + k] + dt * a[n + k]
-        if not coupled and held[n + k] != 0:
-            next_qd_motor[elastic[k]] = 0.0
+        next_qd_motor[elastic[k]] = 0.0 if held[n + k] != 0 else speed[n + k] + dt * a[n + k]
     for i in range(n):
         torque = h[i]
         for j in range(n):
             torque += M[i, j] * a[j]
         tau_joint[i] = torque
     return sticks
+
+
+@compiled
+def rest_motors(numbers, h, motors):
+    """Move the motors from where the joints are to where the springs carry the arm, and move on with it.
+
+    Args:
+        numbers: of the drives.
+        h: (n,) Coriolis and gravity torque, in [N m].
+        motors: (2, n) positions and speeds of the motors in joint units; those of the joints, altered.
+    """
+    for k in range(len(numbers.elastic)):
+        joint = numbers.elastic[k]
+        motors[0, joint] += h[joint] / numbers.springs[0, k]
+
+
+@compiled
+def drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor):
+    """Advance N arms by a step each, in place, of which every array has a row: see `drive_step`."""
+    tau_joint, next_qd, next_qd_motor = np.empty(q.shape[1]), np.empty(q.shape[1]), np.empty(q.shape[1])
+    for k in range(len(q)):
+        drive_step(
+            numbers, M[k], h[k], tau[k], q[k], qd[k], q_motor[k], qd_motor[k], next_qd, next_qd_motor,
+            tau_joint,
+        )  # fmt: skip
+        for i in range(q.shape[1]):
+            qd[k, i], qd_motor[k, i] = next_qd[i], next_qd_motor[i]
+            q[k, i] += qd[k, i] * numbers.dt
+            q_motor[k, i] += qd_motor[k, i] * numbers.dt

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from twin.drives.drive_step import drive_numbers, drive_step
+from twin.drives.drive_step import (
+    DriveNumbers,
+    drive_numbers,
+    drive_step,
+    joints_that_can_stick,
+    rest_motors,
+)
 from twin.drives.drives import Drives
+from twin.jit import compiled
+
+TAU, H, Q, QD, Q_MOTOR, QD_MOTOR, NEXT_QD, NEXT_QD_MOTOR, TAU_JOINT = range(9)
+"""The rows of a drive train's signals: what goes into a step, the motors' state, and what comes out."""
 
 
 class DriveTrain:
     """Between the torque that a plant is stepped with and the torque that its arm gets.
 
     Attributes:
+        signals: (9, n) all that `drive_step` reads and writes, a row each; see `TAU` and the others.
         tau_joint: (n,) torque that the arm got from its drives in the last step, in [N m].
         next_qd: (n,) the joints' speeds after it, in [rad/s].
         sticks: whether a joint or a motor stuck in it.
+        can_stick: (n,) whether friction can hold the joint itself, not the motor of its spring alone.
 
     Args:
         drives: of the arm.
@@ -25,9 +37,10 @@ class DriveTrain:
     def __init__(self, drives: Drives, mode: str, time_step: float) -> None:
         self._numbers = drive_numbers(drives, mode, time_step)
         self._elastic = self._numbers.elastic
-        self._springs = self._numbers.springs
-        self._motors, self._next_motors = np.zeros((2, drives.n)), np.zeros(drives.n)
-        self.tau_joint, self.next_qd, self.sticks = np.zeros(drives.n), np.zeros(drives.n), False
+        self.signals = np.zeros((9, drives.n))
+        self._motors = self.signals[Q_MOTOR : QD_MOTOR + 1]
+        self.tau_joint, self.next_qd, self.sticks = self.signals[TAU_JOINT], self.signals[NEXT_QD], False
+        self.can_stick = joints_that_can_stick(self._numbers)
 
     def reset(self, q: np.ndarray, qd: np.ndarray, h: np.ndarray) -> None:
         """Put the motors where the springs carry the arm: where they move on with it, under the bias h.
@@ -38,7 +51,7 @@ class DriveTrain:
             h: (n,) Coriolis and gravity torque there, in [N m].
         """
         self._motors[:] = q, qd
-        self._motors[0, self._elastic] += h[self._elastic] / self._springs[0]
+        rest_motors(self._numbers, h, self._motors)
         self.tau_joint[:] = h
 
     def motor_state(self, state: np.ndarray) -> np.ndarray:
@@ -61,9 +74,28 @@ class DriveTrain:
             q: (n,) positions of the arm, in [rad].
             qd: (n,) its velocities, in [rad/s].
         """
-        theta, thetad = self._motors
-        self.sticks = drive_step(
-            self._numbers, M, h, tau, q, qd, theta, thetad, self.next_qd, self._next_motors, self.tau_joint
-        )
-        thetad[:] = self._next_motors
-        theta += thetad * self._numbers.dt
+        self.signals[TAU : QD + 1] = tau, h, q, qd
+        self.advance(M)
+
+    def advance(self, M: np.ndarray) -> None:
+        """The same where `signals` has the torque, the bias and the state already."""
+        self.sticks = advance(*self._numbers, M, self.signals)
+
+
+@compiled
+def advance(dt, inertia, friction, springs, elastic, shafts, M, signals):
+    """Make a step on the signals of a `DriveTrain`, and move the motors of elastic joints.
+
+    The `DriveNumbers` come one by one, since finding out the type of such a tuple costs as much as the step.
+    """
+    numbers = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
+    inputs, motors = signals[TAU : QD + 1], signals[Q_MOTOR : QD_MOTOR + 1]
+    next_qd, next_qd_motor, tau_joint = signals[NEXT_QD], signals[NEXT_QD_MOTOR], signals[TAU_JOINT]
+    sticks = drive_step(
+        numbers, M, inputs[H], inputs[TAU], inputs[Q], inputs[QD], motors[0], motors[1], next_qd,
+        next_qd_motor, tau_joint,
+    )  # fmt: skip
+    for joint in elastic:
+        motors[1, joint] = next_qd_motor[joint]
+        motors[0, joint] += dt * next_qd_motor[joint]
+    return sticks

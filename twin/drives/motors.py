@@ -64,15 +64,21 @@ def limited_torque(motors, demand, qd_motor, tau):
     """
     n, coupled, finite = len(demand), motors.coupling.shape[1] > 0, True
     if coupled:
-        own, speed, beyond = motors.coupling[1] @ demand, motors.coupling[0] @ qd_motor, False
+        R, R_inverse_T = motors.coupling[0], motors.coupling[1]
+        own, beyond = np.empty(n), False
         for i in range(n):
-            torque = torque_at_speed(motors.limits, i, own[i], speed[i])
-            beyond = beyond or torque != own[i]
-            own[i] = torque
-        if beyond:
-            tau[:] = motors.coupling[0].T @ own
-        else:
-            tau[:] = demand
+            torque, speed = 0.0, 0.0
+            for j in range(n):
+                if R_inverse_T[i, j] != 0.0:  # a NaN stays with the motors that have a part in it
+                    torque += R_inverse_T[i, j] * demand[j]
+                speed += R[i, j] * qd_motor[j]
+            own[i] = torque_at_speed(motors.limits, i, torque, speed)
+            beyond = beyond or own[i] != torque
+        for i in range(n):
+            tau[i] = 0.0 if beyond else demand[i]
+            for j in range(n):
+                if beyond and R[j, i] != 0.0:
+                    tau[i] += R[j, i] * own[j]
     else:
         for i in range(n):
             tau[i] = torque_at_speed(motors.limits, i, demand[i], qd_motor[i])

@@ -1,9 +1,9 @@
 """PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
 
-This is the one module that imports PyBullet.  Its defaults are for games: they are plausible, fast, and off
-by anything from 1e-8 to a factor.  Each setting below that looks odd removes one of them, and has a test in
-`tests/test_engine.py` that fails without it.  How the robot is handed over is the part of `body.py`, what
-PyBullet adds to it that of `settings.py`, closed loops that of `loops.py`.
+PyBullet's defaults are for games: they are plausible, fast, and off by anything from 1e-8 to a factor.  Each
+setting below that looks odd removes one of them, and has a test in `tests/test_engine.py` that fails without
+it.  How the robot is handed over is the part of `body.py`, what
+PyBullet adds to it that of `settings.py`, closed loops that of `loops.py`, drives that of `drives.py`.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
@@ -18,31 +18,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import real_array
+from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.engine import body, loops, view
+from twin.engine.client import CLOSED, connected, pybullet
+from twin.engine.drives import EngineDrives
 from twin.engine.real_time_clock import RealTimeClock
 from twin.engine.settings import remove_hidden_physics
-from twin.engine.state import checked_out, finite_list, inertial_frame, link_pose, state_reader
+from twin.engine.state import (
+    checked_out,
+    checked_wrench,
+    finite_list,
+    inertial_frame,
+    link_pose,
+    state_reader,
+)
 from twin.engine.suppress_output import suppress_output
 from twin.engine.window import Window
-from twin.errors import Closed, TwinError
+from twin.errors import TwinError
 from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
-
-with suppress_output():  # it announces its build on the console
-    import pybullet
-    from pybullet_utils.bullet_client import BulletClient
-
-
-class _Client(BulletClient):
-    """A physics server of its own: calls through it cannot reach another's world."""
-
-    _client = -1  # which its destructor asks for, after a failed connection too
-
-
-_CLOSED: Any = Closed("the simulation is closed already")
 
 
 class Simulation(AbstractContextManager):
@@ -54,8 +50,8 @@ class Simulation(AbstractContextManager):
     they came open is in `loop_gap`, the largest distance after the last step, in [m].
 
     Args:
-        robot: what is simulated, with its payload and gravity.
-        time_step: of the integration, in [s].
+        robot: what is simulated, with its payload, gravity and drives.
+        time_step: of the integration, in [s]; there is a warning where it is too long for elastic drives.
         gui: open a window.
         real_time: hold the simulation back to the pace of the clock; by default where there is a window.
 
@@ -73,27 +69,18 @@ class Simulation(AbstractContextManager):
         self.robot = robot
         self.time_step = float(time_step)
         self.loop_gap = 0.0
+        warn_of_unresolved_springs(robot, self.time_step)
+        self._drives: EngineDrives | None = None
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
         self._window = Window() if gui else None
         self._clock = RealTimeClock(self.time_step) if (gui if real_time is None else real_time) else None
-        self._client = self._connected()
+        self._tau: ArrayLike = np.zeros(robot.n)
+        self._client = connected(self._window)
         try:
             self._build()
         except BaseException:
             self.close()
             raise
-
-    def _connected(self) -> Any:
-        """A physics server, headless or behind a window."""
-        try:
-            # If it cannot open its window it ends the process, and says why on standard error.
-            with suppress_output(errors=False):
-                return _Client(pybullet.GUI if self._window else pybullet.DIRECT)
-        except pybullet.error as error:
-            if self._window:
-                self._window.close()
-                raise TwinError("one window is open already, and PyBullet allows one a process") from error
-            raise TwinError(f"PyBullet does not start: {error}") from error
 
     def _build(self) -> None:
         """Load the robot and take away everything that the model does not have."""
@@ -124,6 +111,9 @@ class Simulation(AbstractContextManager):
         self._advance = client.stepSimulation
         self._read = partial(client.getJointStates, self._body)
         self._unpack = state_reader(self.robot.n)
+        drives = self.robot.active_drives
+        if drives is not None:
+            self._drives = EngineDrives(client, self._body, self.robot, drives, self._joints, self.time_step)
         if self._window:
             view.furnish_window(client, self._body)
             client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
@@ -142,12 +132,12 @@ class Simulation(AbstractContextManager):
         q = joint_vector(robot, "q", q)
         qd = np.zeros_like(q) if qd is None else joint_vector(robot, "qd", qd)
         check_folding(robot, q)
-        states = zip(
-            self._joints, robot.tree_positions(q).tolist(), (robot.embedding @ qd).tolist(), strict=True
-        )
+        positions, velocities = robot.tree_positions(q).tolist(), (robot.embedding @ qd).tolist()
         with self._explained():
-            for joint, position, velocity in states:
-                self._client.resetJointState(self._body, joint, position, velocity)
+            for state in zip(self._joints, positions, velocities, strict=True):
+                self._client.resetJointState(self._body, *state)
+            if self._drives is not None:
+                self._drives.reset()
         self.loop_gap = 0.0
         if self._clock is not None:
             self._clock.restart()
@@ -162,11 +152,23 @@ class Simulation(AbstractContextManager):
             out = np.empty((2, self.robot.n))
         elif out is not self._known_out:
             self._known_out = checked_out(out, self.robot.n)
+        if self._drives is not None:  # which read it after the step
+            out[:] = self._drives.state
+            return out
         try:
             self._unpack(self._read(self._motors), out)
         except pybullet.error as error:
             raise self._failure(error) from None
         return out
+
+    def motor_state(self) -> np.ndarray:
+        """Positions and velocities (2, n) of the motors in joint units: the joints' own if they are rigid."""
+        return self.state() if self._drives is None else self._drives.train.motor_state(self.state())
+
+    @property
+    def tau_joint(self) -> np.ndarray:
+        """What the arm got from its drives in the last step (n,), in [N m]."""
+        return np.array(self._tau if self._drives is None else self._drives.train.tau_joint)
 
     def step(
         self, tau: np.ndarray, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None
@@ -174,7 +176,7 @@ class Simulation(AbstractContextManager):
         """Advance by one time step.
 
         Args:
-            tau: (n,) joint torques, held for this step and gone after it, in [N m].
+            tau: (n,) torques of the motors at the joints, in [N m], held for this step and gone after it.
             wrench: (6,) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m], for this step.
             T_flange_tool: (4, 4) pose of the tool on the flange.
 
@@ -183,38 +185,37 @@ class Simulation(AbstractContextManager):
             LimitError: a closed loop folds.
             ValueError: an argument of the wrong shape, or not finite; no step is made.
         """
+        drives = self._drives
         if self._window is not None and self._window.lost:
             raise self._failure()
         # Looked at first: what was applied for a step that is not made would act in the next one.
-        push = None if wrench is None else self._checked_push(wrench, T_flange_tool)
+        push = None if wrench is None else (checked_wrench(wrench), checked_tool(T_flange_tool))
         try:
-            self._apply(forces=finite_list(self.robot, tau))
+            self._tau = forces = finite_list(self.robot, tau)
+            if drives is not None:
+                pushed = None if push is None else self.jacobian(drives.state[0], push[1]).T @ push[0]
+                forces = drives.torques(forces, pushed)
+            self._apply(forces=forces)
             if push is not None:
                 self._push(*push)
             self._advance()
+            if drives is not None:
+                drives.read()
         except (pybullet.error, TypeError) as error:
             joint_vector(self.robot, "tau", tau)  # the likely cause
             raise self._failure(error) from None
         if self.robot.loops:
-            positions = [state[0] for state in self._read(self._joints)]
-            self.loop_gap = loops.checked_gap(self.robot, np.array(positions))
+            known = None if drives is None else drives.q_tree
+            q_tree = [state[0] for state in self._read(self._joints)] if known is None else known
+            self.loop_gap = loops.checked_gap(self.robot, np.array(q_tree))
         if self._clock is not None:
             self._clock.wait()
 
-    def _checked_push(
-        self, wrench: ArrayLike, T_flange_tool: ArrayLike | None
-    ) -> tuple[list[float], list[float], list[float]]:
-        """A wrench's force and torque, and the point (3,) that they act at, as PyBullet takes them."""
-        F = real_array(wrench, "wrench")
-        if F.shape != (6,) or not np.all(np.isfinite(F)):
-            raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
-        return F[:3].tolist(), F[3:].tolist(), self.tool_pose(T_flange_tool)[:3, 3].tolist()
-
-    def _push(self, force: list[float], torque: list[float], where: list[float]) -> None:
+    def _push(self, F: np.ndarray, T_flange_tool: np.ndarray) -> None:
         """Act on the flange's link in the next step."""
-        frame = pybullet.WORLD_FRAME
-        self._client.applyExternalForce(self._body, self._flange_link, force, where, frame)
-        self._client.applyExternalTorque(self._body, self._flange_link, torque, frame)
+        where, frame = self.tool_pose(T_flange_tool)[:3, 3].tolist(), pybullet.WORLD_FRAME
+        self._client.applyExternalForce(self._body, self._flange_link, F[:3].tolist(), where, frame)
+        self._client.applyExternalTorque(self._body, self._flange_link, F[3:].tolist(), frame)
 
     def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Pose (4, 4) `T_base_tool` as the engine has it."""
@@ -276,11 +277,12 @@ class Simulation(AbstractContextManager):
 
     def close(self) -> None:
         """End the simulation and close its window; a second time does nothing."""
-        client, self._client = self._client, _CLOSED
-        if client is _CLOSED:
+        client, self._client = self._client, CLOSED
+        if client is CLOSED:
             return
         # PyBullet gives the number of a closed world to the next one: nothing may call it any more.
-        self._apply = self._advance = self._read = _CLOSED
+        self._apply = self._advance = self._read = CLOSED
+        self._drives = None if self._drives is None else CLOSED
         if self._window is not None and self._window.lost:
             # Disconnecting, now or when collected, would wait for the drawing thread for ever.
             client._client = -1

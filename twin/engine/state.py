@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.arrays import real_array
 from twin.robot.evaluation import joint_vector
 from twin.robot.robot import Robot
 from twin.spatial.rotations import pose_matrix
@@ -51,6 +52,14 @@ def finite_list(robot: Robot, tau: ArrayLike) -> list[float]:
     if not isfinite(sum(forces)):
         raise TypeError
     return forces
+
+
+def checked_wrench(wrench: ArrayLike) -> np.ndarray:
+    """A wrench (6,) `[f; mu]`; `ValueError` unless it is 6 finite numbers."""
+    F = real_array(wrench, "wrench")
+    if F.shape != (6,) or not np.all(np.isfinite(F)):
+        raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
+    return F
 
 
 def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -27,7 +28,7 @@ from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, r
 from twin.multibody.tree import inertial_parameters, transformed_parameters
 from twin.robot.uncompiled import uncompiled
 
-ROBOTS = ("irb140", "irb1400")
+ROBOTS = ("irb140", "irb1400", "irb1600")
 """They are not compiled: all their kernels for some hundred states would make the ledger's first run slow."""
 
 
@@ -55,23 +56,40 @@ def kinetic_energy_of_arm(item: Item) -> Finding:
 
 @computes("L-box")
 def box(item: Item) -> Finding:
-    """The library's solid and the printed formula against the integral, which Gauss's rule gives exactly."""
+    """The library's box, full and hollow, and the printed formula against the integral over the volume.
+
+    The hollow one is the box less the box within, as the lecture says of bodies in the same frame.
+    """
     from urdf.solids import bulk
 
-    sides, rho = np.array(item.inputs["sides"]), item.inputs["rho"]
+    sides, wall, rho = np.array(item.inputs["sides"]), item.inputs["wall"], item.inputs["rho"]
+    full, void = box_integral(sides, rho), box_integral(sides - 2 * wall, rho)
+    size, at = [str(side) for side in sides], ["0", "0", "0"]
+    library, masses = [], []
+    for solid in ({"box": size, "at": at}, {"hollow_box": size, "wall": str(wall), "at": at}):
+        spread = bulk({"solid": solid})
+        masses.append(rho * float(spread.volume))
+        library.append(masses[-1] * np.array(spread.inertia, dtype=float))
+    a, b, c = sides**2
+    printed = rho * np.prod(sides) / 12 * np.diag([b + c, a + c, a + b])
+    expected = rho * np.array([np.prod(sides), np.prod(sides) - np.prod(sides - 2 * wall)])
+    return Finding(
+        np.diagonal(library[0]),
+        worst(
+            relative(library[0], full),
+            relative(library[1], full - void),
+            relative(printed, full),
+            masses / expected - 1,
+        ),
+    )
+
+
+def box_integral(sides: Array, rho: float) -> Array:
+    """The inertia (3, 3) of a box about its centre, by Gauss's rule, which is exact for squares."""
     nodes, weights = np.polynomial.legendre.leggauss(3)
     r = np.array(list(product(*(nodes[:, None] * sides / 2).T)))
     dm = rho * np.prod(sides) * np.prod(list(product(*[weights / 2] * 3)), axis=1)
-    integral = np.einsum("k,ki,ki->", dm, r, r) * np.eye(3) - np.einsum("k,ki,kj->ij", dm, r, r)
-    solid = bulk({"solid": {"box": [str(side) for side in sides], "at": ["0", "0", "0"]}})
-    mass = rho * float(solid.volume)
-    library = mass * np.array(solid.inertia, dtype=float)
-    a, b, c = sides**2
-    printed = rho * np.prod(sides) / 12 * np.diag([b + c, a + c, a + b])
-    return Finding(
-        np.diagonal(library),
-        worst(relative(library, integral), relative(printed, integral), mass / (rho * np.prod(sides)) - 1),
-    )
+    return np.einsum("k,ki,ki->", dm, r, r) * np.eye(3) - np.einsum("k,ki,kj->ij", dm, r, r)
 
 
 @computes("L-tensor")
@@ -97,7 +115,7 @@ def inertia_tensor(item: Item) -> Finding:
 
 @computes("L-EL")
 def equation_of_motion(item: Item) -> Finding:
-    """Both robots: C by Christoffel's symbols, g from P, the torque, and the state space put back into it."""
+    """All arms: C by Christoffel's symbols, g from P, the torque, and the state space put back into it."""
     errors = []
     for name in ROBOTS:
         robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
@@ -119,7 +137,7 @@ def equation_of_motion(item: Item) -> Finding:
 
 @computes("L-skew")
 def properties(item: Item) -> Finding:
-    """Both robots: `Ddot - 2 C` is skew, energy rises by the power of the torques, D is bounded both ways."""
+    """All arms: `Ddot - 2 C` is skew, energy rises by the power of the torques, D is bounded both ways."""
     errors, bounds = [], []
     for name in ROBOTS:
         robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
@@ -160,5 +178,13 @@ def number_of_constraint_forces(item: Item) -> Finding:
 
 @computes("L-home")
 def limits_behind_the_gears(item: Item) -> Finding:
-    """The motors' torque limits times their gear ratios."""
-    return against_printed(item, np.abs(item.inputs["gear"]) * np.array(item.inputs["tau_motor"]))
+    """The drives of the IRB 1600 are those of the assignment, and its torque limits what they give."""
+    robot = twin.load("irb1600")
+    assert robot.drives is not None
+    found = against_printed(item, robot.drives.torque_max)
+    off = (
+        robot.drives.ratio - item.inputs["gear"],
+        robot.drives.motor_torque_max - item.inputs["tau_motor"],
+        robot.tau_max - robot.drives.torque_max,
+    )
+    return replace(found, residual=worst(found.residual, *off))

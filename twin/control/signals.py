@@ -1,0 +1,77 @@
+"""The signals at a sample of a closed loop or a rollout, and what compiled code does with them.
+
+They are one array (rows, n), because numba counts references to every array that it touches: positions and
+velocities of the joints, in [rad, rad/s], the torque that the law demands and what the motors make of it, in
+[N m].  These are all where drives are ideal and nothing is between them and the law; else there follow the
+torque that the arm gets, in [N m], positions and speeds of the motors in joint units, and what of these the
+law sees.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from twin.drives.motors import MotorLimits, limited_torque
+from twin.drives.sensors import Sensors
+from twin.jit import compiled
+from twin.robot.robot import Robot
+
+Q, QD, DEMAND, TAU, TAU_JOINT, Q_MOTOR, QD_MOTOR, Q_SEEN, QD_SEEN = range(9)
+"""The rows of the signals."""
+
+PLAIN_ROWS, ALL_ROWS = TAU + 1, QD_SEEN + 1
+"""How many rows there are with ideal drives and nothing else, and with any other, or with sensors."""
+
+
+def other_rows(robot: Robot, sensors: Sensors | None) -> dict[str, int]:
+    """The rows of what differs from the joints' own with these drives and sensors, by the names in a log.
+
+    Ideal and rigid motors are where the joints are; without sensors the motors are seen as they are.
+    """
+    rows: dict[str, int] = {}
+    if robot.active_drives is not None:
+        rows["tau_joint"] = TAU_JOINT
+    if robot.active_drives is not None and robot.drive_mode == "elastic":
+        rows |= {"q_motor": Q_MOTOR, "qd_motor": QD_MOTOR}
+    if sensors is not None:
+        rows |= {"q_seen": Q_SEEN, "qd_seen": QD_SEEN}
+    return rows
+
+
+def joint_without_torque(demand: np.ndarray, tau: np.ndarray) -> int:
+    """The first joint of which something is demanded that leads to no torque: (n,), (n,) in [N m]."""
+    return int(np.argmax(~np.isfinite(tau) & ~np.isfinite(demand)))
+
+
+@compiled
+def within_twice_the_speed_limits(signals, watched):
+    """Whether the positions are finite and no joint is above twice its speed limit; not so of NaN."""
+    place, speed = 0.0, 0.0
+    for i in range(signals.shape[1]):
+        place += signals[Q, i] * signals[Q, i]
+        speed += (signals[QD, i] * watched[i]) ** 2
+    return speed <= 4.0 and place < np.inf
+
+
+@compiled
+def limit_torque(signals, limits, coupling):
+    """Limit the demand to what the motors can do, see `MotorLimits`; whether that is finite."""
+    speed = QD_MOTOR if signals.shape[0] > PLAIN_ROWS else QD
+    motors = MotorLimits(limits, coupling)
+    return limited_torque(motors, signals[DEMAND], signals[speed], signals[TAU])
+
+
+@compiled
+def record_sample(signals, log, k):
+    """Write the signals to row k of a log (N, rows, n)."""
+    for j in range(signals.shape[0]):
+        for i in range(signals.shape[1]):
+            log[k, j, i] = signals[j, i]
+
+
+@compiled
+def limit_and_record(signals, limits, coupling, log, k):
+    """`limit_torque`, and write the sample to row k of the log (N, rows, n)."""
+    finite = limit_torque(signals, limits, coupling)
+    record_sample(signals, log, k)
+    return finite
