@@ -213,9 +213,7 @@ def test_the_chain_is_the_dh_table_s(file):
 def test_the_published_poses_of_the_flange(file):
     """Every printed digit: position and quaternion, scalar first."""
     published = {name: pose for name, pose in file.facts["poses"].items() if "flange" in pose}
-    assert list(published) == {"irb140": ["test_1", "test_3"], "irb1400": ["zero"], "irb1600": []}[
-        file.name
-    ]
+    assert list(published) == {"irb140": ["test_1", "test_3"], "irb1400": ["zero"], "irb1600": []}[file.name]
     for pose in published.values():
         T = file.poses(np.deg2rad(pose["q_deg"]))["tool0"]
         found = [*T[:3, 3], *Rotation.from_matrix(T[:3, :3]).as_quat(canonical=True, scalar_first=True)]
