@@ -12,7 +12,8 @@ A scenario is one Python file, in this package or anywhere else, that holds
 - optionally ``LEAVES_LIMITS``: why the arm is made to leave its ranges or speed limits, in a sentence; every
   other run is judged by whether it kept them,
 - optionally ``SIDE_BY_SIDE``: the laws that ``irb-twin run`` runs side by side where none is named,
-- optionally ``table(log) -> rows``: of texts, headings first, which the report shows before the checks,
+- optionally ``table(log) -> (caption, rows)``: rows of texts, headings first, which the report shows of the
+  first run,
 - optionally ``picture(logs, path)``: draws what ``--picture`` asks for, in place of errors and paths.
 """
 

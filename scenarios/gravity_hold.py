@@ -18,6 +18,7 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, named_pose, option, positive
+from scenarios.checks.bounds import ideal_drives
 from scenarios.checks.motion_range import middle_and_half
 from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
 from scenarios.checks.tracking_error import joint_error
@@ -128,7 +129,9 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def settled_metrics(log: Log) -> tuple[Metric, ...]:
-    """The last error - foretold one; nothing where no rest can be foretold."""
+    """The last error - foretold one; nothing where no rest can be foretold, as where friction holds."""
+    if not ideal_drives(log):
+        return ()
     foretold = settled_error(log)
     if foretold is None:
         return ()

@@ -33,6 +33,14 @@ become one, and for both kinds of reference
     a(t) = 2 omega p qdd + (1 - 1/s) (T j - Delta) / 2,                                             (2)
 
 nothing for a recursion's reference with s = 1, and `-omega T qdd` for a continuous one.
+
+**Drives.** Computed torque whose model has the plant's rigid drives is exact as it is without them: it turns
+the rotors and foresees the friction of the coming step (`controllers.computed_torque`). All other bounds are
+of loops without friction and springs: with drives, or with sensors, errors are reported and no bound is
+claimed.
+
+**Cascade** with its torque feed-forward, on an exact model with ideal drives and a recursion's reference:
+torque and speed of the reference leave its loops nothing to correct. Otherwise no bound is claimed.
 """
 
 from __future__ import annotations
@@ -48,15 +56,34 @@ if TYPE_CHECKING:
 
 ROUND_OFF = 1e-10
 """[rad]: computed torque on its own model. Seen: 1e-15 on smooth joint motion; the room is for long runs."""
+EXACT = {"ideal": ("computed_torque", "cascade"), "rigid": ("computed_torque",), "elastic": ()}
+"""The laws that an exact model makes exact, by the drives that there are."""
 MARGIN = 2.0
 """For laws without a model: what the moving inertia and the coupling of the joints may add to the estimate.
 Seen on the scenarios here: up to 0.94 of the 2."""
 
 
 def is_exact(log: Log) -> bool:
-    """Whether nothing but rounding can come between reference and arm, if the law has the plant's model."""
-    known = log.controller == "computed_torque" and bool(log.arrays["known_law"])
-    return known and log.steps_per_period == 1 and bool(log.arrays["consistent"])
+    """Whether nothing but rounding can come between reference and arm, if the law has the plant's model.
+
+    Args:
+        log: a run that started on its reference.
+    """
+    knows_the_drives = log.arrays["model_drives"] == log.drives and log.arrays["known_law"]
+    undisturbed = log.steps_per_period == 1 and log.arrays["consistent"] and not log.arrays["sensors"]
+    return bool(log.controller in EXACT[log.drives] and knows_the_drives and undisturbed)
+
+
+def has_bound(log: Log) -> bool:
+    """Whether `tracking_bound` is known for the run."""
+    if log.controller == "cascade" or is_exact(log):
+        return False
+    return ideal_drives(log) and bool(log.arrays["known_law"]) and not log.arrays["sensors"]
+
+
+def ideal_drives(log: Log) -> bool:
+    """Whether there are no rotors, friction and springs, neither in the plant nor in the law's model."""
+    return log.drives == log.arrays["model_drives"] == "ideal"
 
 
 def tracking_bound(log: Log) -> tuple[NDArray, str]:
@@ -121,7 +148,7 @@ def step_residual(log: Log) -> float:
     """
     from twin.dynamics.equation_of_motion import forward_dynamics
 
-    qdd = forward_dynamics(log.robot, log.q, log.qd, log.tau)
+    qdd = forward_dynamics(log.robot, log.q, log.qd, log.tau_joint)
     steps = log.steps_per_period
     change = steps * log.time_step * float(np.max(np.abs(qdd)))
     rounding = 1e-14 * steps * max(1.0, float(np.max(np.abs(log.qd))))

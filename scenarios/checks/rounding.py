@@ -5,7 +5,8 @@ makes them grow.  So no number fits all runs, and the loop itself is asked: the 
 under the same controller, its velocities kicked at every sample by `SCALE` times what the engine's step was
 off, and by as much of the rounding of our own run, with signs half constant and half drawn anew, so that
 neither a bias nor a random walk is missed.  The loop is linear in kicks so small; a `SCALE`th of what they
-make of the run is what rounding does.
+make of the run is what rounding does.  Friction that falls with speed may make so much of them that another
+friction is met: then nothing is foretold.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.control.log import Log
+    from twin.drives.sensors import Sensors
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 
@@ -27,6 +29,8 @@ SCALE = 1e6
 """Kicks of 1e-16 rad/s would drown in the rounding of the run that is kicked."""
 MARGIN = 5.0
 """What rounds once more on the way has other signs than those that were drawn; seen: up to 2.1 of the 5."""
+SAME_FRICTION = 0.1
+"""Of the Stribeck speed: what a kicked run may be off in speed."""
 ULPS = 8.0
 """So many units in the last place of the largest angle are the rounding of the positions themselves."""
 
@@ -36,6 +40,7 @@ def growth(
     foretold: Log,
     law: Callable,
     reference: Samples,
+    sensors: Sensors | None = None,
     seed: int = 0,
 ) -> NDArray:
     """What the loop makes of the engine's roundings: (n,) in [rad], the largest change of each joint.
@@ -45,10 +50,11 @@ def growth(
         foretold: the analytic plant's under the same controller.
         law: that controller.
         reference: what both followed.
+        sensors: what it measured with.
         seed: of the signs.
 
     Returns:
-        infinity where the kicked run runs away.
+        infinity where the kicked run runs away, or meets another friction.
     """
     from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
@@ -61,6 +67,11 @@ def growth(
     kicks = 0.5 * signs * ulps
     kicks[1:] += log.model_residuals()
     kicks *= SCALE
+    # Of positions it is the springs that feel the rounding: a stiff one makes a torque of it.
+    moved = np.zeros(robot.n)
+    if log.drives == "elastic":
+        moved = SCALE * 0.5 * signs * np.spacing(np.max(np.abs(log.q), axis=0))
+    moves = np.broadcast_to(moved, kicks.shape)
     plant = AnalyticPlant(robot, log.time_step)
     try:
         kicked = run_closed_loop(
@@ -68,10 +79,16 @@ def growth(
             law,
             reference,
             steps_per_period=log.steps_per_period,
-            at_sample=lambda k: plant.kick(kicks[k]),
+            sensors=sensors,
+            at_sample=lambda k: plant.kick(kicks[k], moves[k]),
         )
     except DivergenceError:
         return np.full(robot.n, np.inf)
+    drives = robot.active_drives
+    if drives is not None and np.any(drives.static > drives.coulomb):
+        another = SAME_FRICTION * np.where(drives.static > drives.coulomb, drives.stribeck_speed, np.inf)
+        if np.any(np.abs(kicked.qd_motor - foretold.qd_motor) > another):
+            return np.full(robot.n, np.inf)
     return np.max(np.abs(kicked.q - foretold.q), axis=0) / SCALE
 
 

@@ -46,18 +46,20 @@ def follow(
     The same controller then drives the analytic plant through the same loop: what the model foretells.
 
     Args:
-        config: controller, bandwidth, periods, window.
+        config: controller, bandwidth, periods, drives of its model, sensors, window.
         reference: samples at the control period; the run starts on the first.
-        plant: the robot that the engine simulates.
-        model: the robot that the controller believes in; `None` for the plant itself.
+        plant: the robot that the engine simulates, with its drives.
+        model: the robot that the controller believes in; `None` for the plant itself with the drives that the
+            settings want the controller to believe in.
         stops: S samples at which the engine is asked where the tool is.
 
     Returns:
         The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
         `growth`, what the loop makes of rounding, see `scenarios.checks.rounding`, the poses of the tool
         `tool_at_stops`, (S, 7), and the settings that limits depend on: `bandwidth` in [rad/s],
-        `consistent`, whether the reference obeys the engine's recursion, and `known_law`, whether the law is
-        one of ours, of which it is known how far it may stray.
+        `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether the law is
+        one of ours, of which it is known how far it may stray, `model_drives`, those that it believes in, and
+        `sensors`, whether there are any.
 
     Raises:
         DivergenceError: if the simulation runs away.
@@ -67,10 +69,10 @@ def follow(
     from twin.engine.simulation import Simulation
     from twin.spatial.rotations import pose_vector
 
-    model = plant if model is None else model
+    model = config.believed(plant) if model is None else model
     with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
         law = controllers.make(config.controller, model, bandwidth=config.bandwidth, period=config.period)
-    steps = config.steps_per_period
+    steps, sensors = config.steps_per_period, config.sensors
     tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
         if config.gui:
@@ -84,18 +86,22 @@ def follow(
                 tool[stops.index(k)] = pose_vector(simulation.tool_pose())
 
         log = run_closed_loop(
-            simulation, law, reference, steps_per_period=steps, progress=config.progress,
-            at_sample=look if stops else None,
+            simulation, law, reference, steps_per_period=steps, sensors=sensors,
+            progress=config.progress, at_sample=look if stops else None,
         )  # fmt: skip
-    foretold = run_closed_loop(AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps)
+    foretold = run_closed_loop(
+        AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
+    )
     return with_arrays(
         log,
         q_model=foretold.q,
-        growth=growth(log, foretold, law, reference),
+        growth=growth(log, foretold, law, reference, sensors),
         tool_at_stops=tool,
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
         known_law=np.array(type(law) is controllers.law(config.controller)),
+        model_drives=np.array(model.drive_mode),
+        sensors=np.array(sensors is not None),
     )
 
 
@@ -106,7 +112,7 @@ def with_arrays(log: Log, **arrays: np.ndarray) -> Log:
 
 def tracking_metrics(log: Log) -> tuple[Metric, ...]:
     """What a scenario reports whose controller knows the plant and in which every joint moves."""
-    bound = () if bounds.is_exact(log) or not log.arrays["known_law"] else (bound_metric(log),)
+    bound = (bound_metric(log),) if bounds.has_bound(log) else ()
     return (*error_metrics(log), *bound, *agreement_metrics(log), *validity_metrics(log))
 
 
@@ -124,7 +130,17 @@ def error_metrics(log: Log, knows_the_plant: bool = True) -> tuple[Metric, ...]:
             else "what this control law leaves on this motion",
         ),
         Metric("largest tool error", float(np.max(tool_distance(log))), "m", None, "of the flange's centre"),
+        *motor_metrics(log),
     )
+
+
+def motor_metrics(log: Log) -> tuple[Metric, ...]:
+    """The error on the motors' side of the springs, which is what the law could see; nothing without any."""
+    if log.drives != "elastic":
+        return ()
+    error = float(np.max(largest(log.q_ref - log.q_motor)))
+    why = "in joint units, before the springs: what a law on the motors' side can see"
+    return (Metric("largest motor error", error, "rad", None, why),)
 
 
 def bound_metric(log: Log) -> Metric:

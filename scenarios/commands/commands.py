@@ -82,7 +82,7 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         for scenario, config in plan:
             step = begin(f"{scenario.name}, {config.controller}")
             runs.append(carry_out(scenario, config, step))
-    files = _written(given, runs)  # before anything is printed: a reader may hang up
+    files = _written(given, runs, scenarios)  # before anything is printed: a reader may hang up
     if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):
             complain(sentence)
@@ -101,7 +101,8 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
     """The runs of one scenario, one a controller; one that fails if the code of its settings does."""
     if scenario.fault is None:
         try:
-            configs = options.configs(vars(given), scenario.Config, given.controller)
+            laws = given.controller or list(scenario.side_by_side)
+            configs = options.configs(vars(given), scenario.Config, laws)
             return [(scenario, config) for config in configs]
         except (TwinError, ValueError):  # wrong use
             raise
@@ -112,7 +113,7 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
     return [(scenario, Config())]
 
 
-def _written(given: argparse.Namespace, runs: list[Run]) -> Files:
+def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenario]) -> Files:
     """Write the files that were asked for."""
     files = Files()
     logged = [(run, run.log) for run in runs if run.log is not None]
@@ -127,7 +128,9 @@ def _written(given: argparse.Namespace, runs: list[Run]) -> Files:
         for name in names:
             members = [run for run, _ in logged if run.scenario == name]
             path = given.picture if len(names) == 1 else apart(given.picture, name)
-            files.write(path, partial(draw, members))
+            own = next(scenario.picture for scenario in scenarios if scenario.name == name)
+            logs = [log for run, log in logged if run.scenario == name]
+            files.write(path, partial(own, logs) if own else partial(draw, members))
     if given.json:
         from scenarios.reports.results_file import write_json
 

@@ -41,13 +41,16 @@ def verdict(holds: bool) -> Text:
 
 
 def describe(run: Run) -> str:
-    """One line: robot, length of the run, step, settings that are not the default."""
+    """One line: robot, length of the run, step, drives, settings that are not the default."""
     log = run.log
     words = [run.config.robot]
     if log is not None:
         period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
         words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
-    words += [f"{name} {value}" for name, value in run.settings.items() if name != "robot"]
+    drives, model = run.drives
+    words.append(f"{drives} drives" + (f" ({model} ones in the model)" if model != drives else ""))
+    told = ("robot", "drives", "model_drives")
+    words += [f"{name} {value}" for name, value in run.settings.items() if name not in told]
     return ", ".join(words)
 
 
@@ -72,6 +75,10 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         yield from (error_table(page) for page in _pages(logs, abreast))
         yield "Peak torque in N m, and how many samples were cut to the drive's limit"
         yield from (torque_table(page) for page in _pages(logs, abreast))
+    if runs[0].table is not None:
+        caption, rows = runs[0].table
+        yield caption
+        yield own_table(rows)
     if any(run.metrics for run in runs):
         yield "Checks"
         yield from (check_table(page) for page in _pages(runs, abreast))
@@ -119,7 +126,15 @@ def torque_table(logs: Sequence[Log]) -> Table:
         for log in logs:
             cut = np.count_nonzero(log.saturated[:, joint])
             cells.append(figure(largest(log.tau)[joint]) + (f", {cut} cut" if cut else ""))
-        table.add_row(Text(f"{name} ({figure(logs[0].robot.tau_max[joint])})"), *cells)
+        table.add_row(Text(f"{name} ({figure(logs[0].robot.drive_torque_max[joint])})"), *cells)
+    return table
+
+
+def own_table(rows: Sequence[Sequence[str]]) -> Table:
+    """A scenario's own rows, headings first."""
+    table = _columns(rows[0][0], rows[0][1:])
+    for row in rows[1:]:
+        table.add_row(*map(Text, row))
     return table
 
 

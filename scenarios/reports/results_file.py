@@ -63,14 +63,17 @@ def _as_json(run: Run) -> dict[str, Any]:
             for metric in run.metrics
         ],
     }
+    if run.table is not None:
+        result["table"] = {"caption": run.table[0], "rows": [list(row) for row in run.table[1]]}
     if run.log is not None:
+        result["drives"], result["model_drives"] = run.drives
         joints, pose = joint_error(run.log), pose_error(run.log)
         result["joints"] = {
             "names": list(run.log.robot.joint_names),
             "rms_error_rad": _numbers(rms(joints)),
             "max_error_rad": _numbers(largest(joints)),
             "peak_torque_N_m": _numbers(largest(run.log.tau)),
-            "torque_limit_N_m": _numbers(run.log.robot.tau_max),
+            "torque_limit_N_m": _numbers(run.log.robot.drive_torque_max),
             "saturated_samples": [int(count) for count in run.log.saturated.sum(axis=0)],
         }
         result["tool"] = {

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenarios.base import Config, Metric
 from scenarios.running.faults import ScenarioError, is_interrupt, told, told_with_kind
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 PARTS = ("Config", "run", "metrics")
 HERE = Path(__file__).parents[1]
+
+
+OwnTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
+"""A caption, and rows of texts, headings first."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,9 @@ class Scenario:
     file: str = ""
     fault: TwinError | None = None
     leaves_limits: str = ""
+    side_by_side: tuple[str, ...] = ()
+    table: Callable[[Log], OwnTable] | None = None
+    picture: Callable[[Sequence[Log], Path], None] | None = None
 
     @property
     def title(self) -> str:
@@ -182,7 +189,11 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
     ):
         raise TwinError(f"{where!r}: Config must be a frozen dataclass that inherits scenarios.base.Config")
     variants, suits = getattr(module, "VARIANTS", ()), getattr(module, "suits", lambda _: True)
-    for part, value in (("run", module.run), ("metrics", module.metrics), ("suits", suits)):
+    table, picture = getattr(module, "table", None), getattr(module, "picture", None)
+    optional = [
+        (name, value) for name, value in (("table", table), ("picture", picture)) if value is not None
+    ]
+    for part, value in (("run", module.run), ("metrics", module.metrics), ("suits", suits), *optional):
         if not callable(value):
             raise ScenarioError(f"{where!r}: {part} must be a function, got {value!r}")
     if not isinstance(variants, (tuple, list)) or not all(isinstance(one, Config) for one in variants):
@@ -204,4 +215,7 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
         suits=suits,
         file=str(module.__file__),
         leaves_limits=leaves_limits,
+        side_by_side=tuple(getattr(module, "SIDE_BY_SIDE", ())),
+        table=table,
+        picture=picture,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
 from scenarios.running.faults import ScenarioError, is_interrupt, told, told_with_place
-from scenarios.running.registry import Scenario
+from scenarios.running.registry import OwnTable, Scenario
 from twin.errors import DivergenceError, TwinError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Run:
 
     `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
     sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
+    `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
     """
 
     scenario: str
@@ -33,11 +34,19 @@ class Run:
     seconds: float
     error: str | None = None
     refused: bool = False
+    table: OwnTable | None = None
 
     @property
     def holds(self) -> bool:
         """Whether the run finished and every metric keeps its limit."""
         return self.error is None and all(metric.holds for metric in self.metrics)
+
+    @property
+    def drives(self) -> tuple[str, str]:
+        """The drives of the robot, and those that the controller believed in."""
+        if self.log is None:
+            return self.config.drives, self.config.model_drives or self.config.drives
+        return self.log.drives, str(self.log.arrays.get("model_drives", self.log.drives))
 
     @property
     def settings(self) -> dict[str, object]:
@@ -60,13 +69,14 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         progress: called with the fraction done.
     """
     start = time.perf_counter()
-    log, metrics, fault, refused = None, (), None, False
+    log, metrics, table, fault, refused = None, (), None, None, False
     try:
         if scenario.fault is not None:
             raise scenario.fault
         log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
         metrics = _sound_metrics(scenario.metrics(log), scenario)
         metrics = _sound_metrics((*metrics, *arm_metrics(log, scenario.leaves_limits)), scenario)
+        table = scenario.table(log) if scenario.table else None
     except DivergenceError as error:
         fault, log = told(error), log or _what_there_was(error)
     except ScenarioError as error:
@@ -76,7 +86,8 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
             raise
         refused = log is None and isinstance(error, (TwinError, ValueError))
         fault = told(error) if refused else told_with_place(error, scenario.file)
-    return Run(scenario.name, config, log, metrics, time.perf_counter() - start, fault, refused)
+    seconds = time.perf_counter() - start
+    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table)
 
 
 def _sound(log: Any, scenario: Scenario) -> Log:

@@ -1,0 +1,177 @@
+"""What each law loses when it does not know the drives: their friction, their rotors, or either.
+
+What it shows: all joints of an arm with its rated payload swing to and fro, at a fifth of their speed limits,
+with rotors and friction in the drives (`--drives elastic`: with springs in the gears, too). Each law follows
+four times: it knows all of the drives, all but the friction, all but the rotors, or nothing. (A law without a
+model of the torque still takes its gains from the inertia that it knows.) The first checks are the largest
+errors of each, by the analytic model; the run in the engine is the one that `--knows` asks for. `--picture`
+draws these errors.
+
+What must hold: computed torque that knows all of rigid drives tracks to round-off (1e-10 rad), through every
+reversal. Whatever the law knows, the engine does what the model of the arm with its drives foretells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import controllers
+from scenarios import base
+from scenarios.base import Metric, one_of, option, positive
+from scenarios.checks.drive_load import known_drives, with_rated_payload
+from scenarios.checks.tracking import (
+    agreement_metrics,
+    error_metrics,
+    follow,
+    sampled,
+    validity_metrics,
+    with_arrays,
+)
+from scenarios.joint_tracking import trajectory
+
+if TYPE_CHECKING:
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Samples
+
+KNOWS = {
+    "all": "knows all",
+    "no_friction": "not the friction",
+    "no_rotors": "not the rotors",
+    "nothing": "knows nothing",
+}
+"""What a controller's model may have of the drives, and how a row says it."""
+
+
+@dataclass(frozen=True)
+class Config(base.Config):
+    """Settings of the motion and of what is known."""
+
+    drives: str = option("rigid", "what of the drives there is in the arm", ("rigid", "elastic"))
+    knows: str = option("all", "what the controller knows of them in the engine's run", tuple(KNOWS))
+    duration: float = option(2.0, "length of the motion, in s")
+    speed_fraction: float = option(0.2, "peak speed of every joint, as a fraction of its limit")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(self.drives, "drives of an arm that is to show them", ("rigid", "elastic"))
+        one_of(self.knows, "knowledge of the drives", tuple(KNOWS))
+        positive(self.duration, "duration", "s")
+        if self.model_drives is not None:
+            raise ValueError("the drives of the controller's model are set by --knows in this scenario")
+        if not 0 < self.speed_fraction <= 1:
+            raise ValueError(f"expected a speed fraction above 0 and up to 1, got {self.speed_fraction}")
+
+
+SIDE_BY_SIDE = controllers.NAMES
+VARIANTS = (Config(knows="nothing"), Config(drives="elastic"))
+
+
+def suits(robot: Robot) -> bool:
+    """Whether the drives of the robot are known, and its masses."""
+    return robot.drives is not None and robot.has_inertia
+
+
+def believed(robot: Robot, knows: str) -> Robot:
+    """The robot with as much of its drives as a controller knows."""
+    drives = known_drives(robot)
+    if knows == "nothing":
+        return robot.with_drives("ideal")
+    less = {"no_friction": drives.without_friction, "no_rotors": drives.without_rotors}
+    return robot.with_drives("rigid", less[knows]() if knows in less else drives)
+
+
+def run(config: Config) -> Log:
+    """Follow the motion in the engine, and with each knowledge in the model."""
+    import twin
+
+    known_drives(twin.load(config.robot))
+    robot = with_rated_payload(config.load_robot())
+    reference = sampled(config, trajectory(robot, config))
+    log = follow(config, reference, robot, model=believed(robot, config.knows))
+    joint_errors, tool_errors = np.transpose([foretold(config, reference, robot, knows) for knows in KNOWS])
+    return with_arrays(log, knows=np.array(config.knows), joint_errors=joint_errors, tool_errors=tool_errors)
+
+
+def foretold(config: Config, reference: Samples, robot: Robot, knows: str) -> tuple[float, float]:
+    """The largest error of a joint, in [rad], and of the tool, in [m]; infinite where the arm runs away."""
+    from twin.control.rollout import run_rollouts
+    from twin.kinematics.forward import forward_kinematics
+
+    law = controllers.make(
+        config.controller, believed(robot, knows), bandwidth=config.bandwidth, period=config.period
+    )
+    rollout = run_rollouts(
+        robot, law, reference, time_step=config.time_step, steps_per_period=config.steps_per_period,
+        sensors=config.sensors, keep_failures=True,
+    )  # fmt: skip
+    if rollout.failures:
+        return np.inf, np.inf
+    tool, wanted = (forward_kinematics(robot, q)[:, :3, 3] for q in (rollout.q, reference.q))
+    return (
+        float(np.max(np.abs(rollout.q - reference.q))),
+        float(np.max(np.linalg.norm(tool - wanted, axis=1))),
+    )
+
+
+def metrics(log: Log) -> tuple[Metric, ...]:
+    """The errors by what is known, then the run in the engine."""
+    rows = [
+        Metric(f"{what} error: {told}", float(value), unit, None, why)
+        for what, unit, why in (
+            ("joint", "rad", "the largest of any joint, by the analytic model"),
+            ("tool", "m", "the largest of the flange's centre, by the analytic model"),
+        )
+        for told, value in zip(KNOWS.values(), log.arrays[f"{what}_errors"], strict=True)
+    ]
+    knows_all = log.arrays["knows"] == "all"
+    return (
+        *rows,
+        *error_metrics(log, knows_the_plant=bool(knows_all)),
+        *agreement_metrics(log),
+        *validity_metrics(log),
+    )
+
+
+FLOOR, CEILING = 1e-6, 1e3  # rad and m, of the picture: less, and an arm that ran away, are told by numbers
+
+
+def picture(logs: Sequence[Log], path: Path) -> None:
+    """Draw the largest errors as bars: a group for each thing that is not known, a bar a law.
+
+    Args:
+        logs: runs with one robot, one a law.
+        path: the PNG to write.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.5, 7.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    robot = logs[0].robot
+    told = f"{robot.name}, {logs[0].drives} drives: errors of laws, by what they know of them"
+    figure.suptitle(told, fontweight="bold")
+    places, width = np.arange(len(KNOWS)), 0.8 / len(logs)
+    for axes, what, unit in zip(
+        figure.subplots(2, 1, sharex=True), ("joint", "tool"), ("rad", "m"), strict=True
+    ):
+        for k, log in enumerate(logs):
+            errors = log.arrays[f"{what}_errors"]
+            shown = np.clip(errors, FLOOR, CEILING)
+            where = places + (k - (len(logs) - 1) / 2) * width
+            bars = axes.bar(where, shown, width, label=log.controller)
+            axes.bar_label(bars, [f"{error:.0e}" for error in errors], fontsize=7)
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=FLOOR / 2)
+        axes.set_ylabel(f"largest {what} error  [{unit}]")
+        axes.grid(True, axis="y", color="0.88")
+        axes.set_axisbelow(True)
+        axes.set_xticks(places, KNOWS.values())
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.savefig(path, dpi=110, format="png")
