@@ -10,6 +10,8 @@ import twin
 from twin.control.analytic_plant import AnalyticPlant
 from twin.drives.drives import Drives
 
+pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long for the springs")
+
 STEPS = (1e-3, 5e-4, 2.5e-4)
 PUSH = np.array([20.0, -8, 9, -2, 2, 2])
 START = np.deg2rad([10, 20, -10, 15, 30, -20])
