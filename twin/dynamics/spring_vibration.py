@@ -70,5 +70,6 @@ def warn_of_unresolved_springs(robot: Robot, time_step: float) -> None:
         warnings.warn(
             f"steps of {time_step:g} s are too long for the springs of {told}; where their vibration "
             "matters, take at least 4 steps for each of its turns",
+            DriveWarning,
             stacklevel=3,
         )
