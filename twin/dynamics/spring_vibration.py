@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.dynamics.equation_of_motion import mass_matrix
-from twin.errors import RobotError
+from twin.errors import DriveWarning, RobotError
 from twin.robot.robot import Robot
 
 MOST_TURNS = 0.25
