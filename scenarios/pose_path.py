@@ -5,7 +5,7 @@ accelerations by inverse kinematics on one branch, and a controller makes the si
 default the tool visits the poses that the robot's `robot.toml` lists as its tour, straight and at rest in
 each: for the IRB 140 those of the tests 3, 1, 2, 1, 3 of Aliaga 2019, section 3.1.2, on the branch of the
 printed joint angles (in the order 1, 2, 3 axis 4 would leave its range); for the IRB 1400 the example of
-Norrlöf 1999 and some of our own.
+Norrlöf 1999 and some of our own; for the IRB 1600 our own.
 `--csv FILE` takes a timed recording instead (columns t,x,y,z,a,b,c,d; seconds, metres, unit quaternion with
 the scalar first).
 

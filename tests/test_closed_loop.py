@@ -6,6 +6,7 @@ import pytest
 
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload
@@ -203,3 +204,82 @@ def test_a_plant_may_return_a_state_of_its_own(irb140):
 
     log = run_closed_loop(Noisy(irb140), lambda *_: np.zeros(6), still(irb140, 1))
     np.testing.assert_array_equal(log.q, np.full((1, 6), 1e-3))
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("mode", ["rigid", "elastic"])
+def test_what_is_logged_of_the_drives_is_what_the_plant_had(irb140, swing, mode, steps):
+    robot = irb140.with_drives(mode)
+    had, seen = [], []
+
+    class Watched(AnalyticPlant):
+        def step(self, tau):
+            super().step(tau)
+            had.append(self.tau_joint)
+
+    def controller(state, reference):
+        seen.append(np.array(plant.motor_state()))
+        return inverse_dynamics(irb140, state.q, state.qd, 400.0 * (reference.q - state.q) - 40.0 * state.qd)
+
+    plant = Watched(robot, PERIOD / steps)
+    reference = Samples(*(part[:100] for part in sample(swing, PERIOD)))
+    log = run_closed_loop(plant, controller, reference, steps_per_period=steps)
+    np.testing.assert_array_equal(log.tau_joint[:-1], had[::steps])
+    np.testing.assert_array_equal(log.tau_joint[-1], had[-steps])
+    np.testing.assert_array_equal(np.array([log.q_motor, log.qd_motor]).swapaxes(0, 1), seen)
+    assert log.q_seen is log.q_motor
+    assert (log.q_motor is log.q) == (mode == "rigid")
+    assert log.drives == mode
+    # Newton's law of the arm alone, from the log alone: what it got is what its speeds tell.
+    if steps == 1:
+        qdd = np.diff(log.qd, axis=0) / PERIOD
+        tau = inverse_dynamics(irb140, log.q[:-1], log.qd[:-1], qdd)
+        assert np.max(np.abs(tau - log.tau_joint[:-1])) <= 1e-9
+
+
+def test_drives_limit_torque_by_the_motors_and_their_speed(irb140):
+    """Not by `tau_max`, which is of ideal drives."""
+    drives = replace(irb140.drives, motor_torque_max=0.5, motor_speed_rated=1.0, motor_speed_max=200.0)
+    robot = replace(irb140.with_drives("rigid", drives), tau_max=np.full(6, 1e-3))
+    start = (np.zeros(6), np.full(6, 0.5))
+    log = run_closed_loop(AnalyticPlant(robot), lambda *_: np.full(6, 1e3), still(irb140, 3), start=start)
+    speed = drives.ratio * log.qd[0]
+    np.testing.assert_allclose(log.tau_motor[0], 0.5 * (200.0 - speed) / (200.0 - 1.0), rtol=1e-12)
+    assert log.saturated.all()
+
+
+class Bare:
+    """A plant of one's own, from before there were drives."""
+
+    def __init__(self, robot):
+        self.robot, self.time_step, self.loop_gap = robot, PERIOD, 0.0
+        self.x = np.zeros((2, robot.n))
+
+    def reset(self, q, qd=None):
+        self.x[:] = q, 0.0 if qd is None else qd
+
+    def state(self, out=None):
+        return self.x.copy()
+
+    def step(self, tau):
+        self.x[0] += PERIOD * tau
+
+
+def test_a_plant_without_drives_serves_robots_whose_drives_are_ideal(irb140):
+    log = run_closed_loop(Bare(irb140), lambda *_: np.ones(6), still(irb140))
+    assert log.tau_joint is log.tau
+    log = run_closed_loop(Bare(irb140), lambda *_: np.ones(6), still(irb140), sensors=Sensors(delay=1))
+    np.testing.assert_array_equal(log.q_seen[1:], log.q[:-1])
+    with pytest.raises(ValueError, match=r"are rigid, and this plant has none: .* got a Bare"):
+        run_closed_loop(Bare(irb140.with_drives("rigid")), lambda *_: np.ones(6), still(irb140))
+
+
+@pytest.mark.parametrize("mode", ["rigid", "elastic"])
+def test_a_kick_is_the_arm_s(irb140, mode):
+    plant = AnalyticPlant(irb140.with_drives(mode))
+    plant.reset(np.zeros(6))
+    before = plant.motor_state()
+    plant.kick(np.full(6, 0.1))
+    np.testing.assert_array_equal(plant.state()[1], np.full(6, 0.1))
+    moved = plant.motor_state() - before
+    np.testing.assert_array_equal(moved, np.zeros((2, 6)) if mode == "elastic" else [[0] * 6, [0.1] * 6])

@@ -203,7 +203,7 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     ("words", "told"),
     [
         (["walk"], "walk"),
-        (["run"], "known are gravity_hold, joint_tracking, laboratory, model_agreement"),
+        (["run"], "known are gravity_hold, joint_tracking, laboratory, manutec_move"),
         (["run", "--controller", "pd", "pose_path"], "before any option"),
         (["run", "pose_pth"], "unknown scenario 'pose_pth': known are gravity_hold"),
         (["run", "nowhere/mine.py"], "no scenario file 'nowhere/mine.py'"),

@@ -44,6 +44,8 @@ def test_a_robot_arrives_whole_and_cannot_be_written_to(name, sent):
     robot = twin.load(name)
     if robot.has_inertia:
         robot = robot.with_payload(Payload(2.0, [0.01, 0.0, 0.1], np.diag([0.01, 0.02, 0.02])))
+        if robot.drives is not None:
+            robot = robot.with_drives("elastic")
         twin.inverse_dynamics(robot, *np.zeros((3, robot.n)))  # its kernels are made, and stay at home
     arrived = sent(robot)
     assert len(arrays(arrived)) == len(arrays(robot)) > 10
@@ -51,6 +53,7 @@ def test_a_robot_arrives_whole_and_cannot_be_written_to(name, sent):
         assert after.tobytes() == before.tobytes()
         assert not after.flags.writeable
     assert arrived.joint_names == robot.joint_names
+    assert arrived.drive_mode == robot.drive_mode
     with pytest.raises(TypeError):
         arrived.poses["mine"] = np.zeros(robot.n)
     if robot.has_inertia:
@@ -58,6 +61,22 @@ def test_a_robot_arrives_whole_and_cannot_be_written_to(name, sent):
         np.testing.assert_array_equal(
             twin.inverse_dynamics(arrived, q, qd, qdd), twin.inverse_dynamics(robot, q, qd, qdd)
         )
+
+
+def test_drives_arrive_and_move_the_arm_alike(irb140, sent):
+    robot = irb140.with_drives("elastic")
+    _ = robot.drives.motor_matrix, robot.drives.reflected_inertia  # derived from the fields, and made anew
+    arrived = sent(robot)
+    assert arrived.drives.friction_at == robot.drives.friction_at
+    with pytest.raises(ValueError, match="read-only"):
+        arrived.drives.coulomb[0] = 0.0
+    found = []
+    for one in (robot, arrived):
+        plant = AnalyticPlant(one)
+        for tau in np.random.default_rng(4).uniform(-50, 50, (20, 6)):
+            plant.step(tau)
+        found.append([*plant.state(), *plant.motor_state(), plant.tau_joint])
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize("name", controllers.NAMES)

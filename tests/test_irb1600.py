@@ -1,4 +1,4 @@
-"""The IRB 1600: hollow boxes of steel against the CAD that they stand for, and drives by their stated rules."""
+"""The IRB 1600: hollow boxes of steel against the CAD that they stand for, and drives by their rules."""
 
 from decimal import Decimal
 
@@ -16,7 +16,7 @@ from urdf.solids import bulk
 
 FILE = FILES["irb1600"]
 STEEL = 7850.0  # kg/m^3
-# Of a public STL conversion of ABB's CAD: volume in [mm^3], to 3 % (its meshes are not closed), centre in [m].
+# Of a public STL conversion of ABB's CAD: volume in [mm^3], to 3 % (meshes not closed), centre in [m].
 CAD = {
     "base": (28_826_542, (-0.10051, 0.0005, 0.06157)),
     "1": (40_104_652, (0.05059, -0.01159, 0.34288)),

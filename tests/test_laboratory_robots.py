@@ -45,7 +45,9 @@ HALF_A_DIGIT = 5e-5
 
 def test_names_are_those_of_the_laboratory():
     assert twin.robot_names() == ("irb140", "irb1400", "irb1600")
-    assert twin.laboratory_names() == ("figure_7_1", "rtr", "rx90", "two_link", "youbot", "youbot3")
+    assert twin.laboratory_names() == (
+        "figure_7_1", "manutec_r3", "rtr", "rx90", "two_link", "youbot", "youbot3",
+    )  # fmt: skip
     with pytest.raises(
         UnknownNameError, match=r"unknown robot 'rx91': known are irb140, .*youbot3, or the path"
     ):

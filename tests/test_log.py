@@ -1,3 +1,4 @@
+import time
 from dataclasses import fields, replace
 
 import numpy as np
@@ -6,9 +7,10 @@ import pytest
 import twin
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
-from twin.control.log import Log
-from twin.dynamics.equation_of_motion import gravity_torque
-from twin.errors import TwinError
+from twin.control.log import JOINTS, Log
+from twin.drives.sensors import Sensors
+from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
+from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.robot import Payload
 from twin.spatial.rotations import pose_matrix
@@ -122,3 +124,85 @@ def test_files_that_are_no_log(log, tmp_path):
         Log.load(tmp_path / "array.npy")
     with pytest.raises(TwinError, match=r"cannot read the log .*nowhere: No such file"):
         Log.load(tmp_path / "nowhere")
+
+
+def driven(robot, mode, drives=None, steps=2):
+    """A swing of an arm whose drives are as given, under an impatient controller, with late measurements."""
+    plant = AnalyticPlant(robot.with_drives(mode, drives), 1e-3 / steps)
+    reference = sample(sines(np.full(6, 0.1), np.full(6, 0.2), np.full(6, 1.5), 0.3), 1e-3)
+
+    def controller(state, wanted):
+        pull = 400.0 * (wanted.q - state.q) + 40.0 * (wanted.qd - state.qd)
+        return inverse_dynamics(robot, state.q, state.qd, pull)
+
+    return run_closed_loop(plant, controller, reference, steps_per_period=steps, sensors=Sensors(delay=1))
+
+
+@pytest.mark.parametrize("mode", ["ideal", "rigid", "elastic"])
+@pytest.mark.parametrize("own", [False, True])
+def test_drives_come_back_bit_by_bit(irb1400, mode, own, tmp_path):
+    drives = irb1400.drives
+    if own:
+        drives = replace(drives, coulomb=drives.coulomb / 3, stiffness=[np.inf, *drives.stiffness[1:]])
+    log = driven(irb1400, mode, drives)
+    log.save(tmp_path / "a.npz")
+    back = Log.load(tmp_path / "a.npz")
+    assert log.identical(back)
+    assert back.drives == back.robot.drive_mode == mode
+    for item in fields(drives):
+        np.testing.assert_array_equal(getattr(back.robot.drives, item.name), getattr(drives, item.name))
+    assert back.model_residual() == log.model_residual() <= 1e-12
+    for a, b in (("tau_joint", "tau"), ("q_motor", "q"), ("qd_motor", "qd"), ("q_seen", "q_motor")):
+        assert (getattr(back, a) is getattr(back, b)) == (getattr(log, a) is getattr(log, b))
+    again = tmp_path / "again.npz"
+    back.save(again)
+    assert again.stat().st_size == (tmp_path / "a.npz").stat().st_size
+
+
+def test_drives_that_were_taken_away_do_not_come_back(irb140, tmp_path):
+    log = run(replace(irb140, drives=None))
+    log.save(tmp_path / "a.npz")
+    assert Log.load(tmp_path / "a.npz").robot.drives is None
+
+
+def test_a_log_from_before_there_were_drives(log, tmp_path):
+    log.save(tmp_path / "now.npz")
+    with np.load(tmp_path / "now.npz") as archive:
+        old = {name: array for name, array in archive.items() if not name.startswith("drives")}
+    assert not old.keys() & {"tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen"}
+    np.savez(tmp_path / "old.npz", **old)
+    back = Log.load(tmp_path / "old.npz")
+    assert back.identical(log)
+    assert back.drives == "ideal"
+
+
+@pytest.mark.parametrize("mode", ["rigid", "elastic"])
+def test_model_residual_finds_other_drives(irb140, mode):
+    log = driven(irb140, mode)
+    assert 0 <= log.model_residual() < 1e-12
+    for name in ("rotor_inertia", "viscous", "coulomb", "stiffness", "damping"):
+        other = replace(irb140.drives, **{name: 1.01 * getattr(irb140.drives, name)})
+        found = replace(log, robot=irb140.with_drives(mode, other)).model_residual()
+        assert (found > 1e-7) == (mode == "elastic" or name not in ("stiffness", "damping")), name
+    assert replace(log, robot=irb140).model_residual() > 1e-3
+
+
+def test_residuals_of_a_long_run_with_drives_take_no_time(irb140):
+    log = driven(irb140, "elastic")
+    times = 14
+    rows = {name: np.tile(getattr(log, name), (times, 1)) for name in JOINTS}
+    log = replace(log, t=1e-3 * np.arange(times * len(log.t)), **rows)
+    assert len(log.t) > 4000
+    log.model_residuals()
+    start = time.perf_counter()
+    log.model_residuals()
+    assert time.perf_counter() - start < 1.0
+
+
+def test_the_torque_of_a_motor(irb1400):
+    log = driven(irb1400, "rigid")
+    np.testing.assert_allclose(log.tau_motor @ irb1400.drives.motor_matrix, log.tau, rtol=1e-13, atol=1e-13)
+    joint_1 = log.tau[:, 0] / irb1400.drives.ratio[0]
+    np.testing.assert_allclose(log.tau_motor[:, 0], joint_1, rtol=1e-14)
+    with pytest.raises(RobotError, match="'irb1400' has no drives: its motors' torques are not known"):
+        _ = replace(log, robot=replace(irb1400, drives=None, drive_mode="ideal")).tau_motor

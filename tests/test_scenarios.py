@@ -27,6 +27,7 @@ SHORT = {
     "gravity_hold": {"duration": 0.2},
     "joint_tracking": {"duration": 0.2},
     "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},
+    "manutec_move": {},
     "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
     "parallelogram": {"free_time": 0.05, "duration": 1.0},
     "payload_mismatch": {},

@@ -49,6 +49,9 @@ from .dynamics.equation_of_motion import (
 from .dynamics.equation_of_motion import (
     mass_matrix as mass_matrix,
 )
+from .dynamics.flexible_joint_motion import (
+    simulate_flexible_joint as simulate_flexible_joint,
+)
 from .dynamics.operational_space import (
     operational_space as operational_space,
 )

@@ -80,3 +80,7 @@ class Closed:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Raise `TwinError`."""
         raise TwinError(self._message)
+
+
+class DriveWarning(UserWarning):
+    """Drives that are simulated as they are told, and are hardly meant so."""

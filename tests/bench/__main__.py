@@ -42,6 +42,7 @@ def all_rows(meter: Meter) -> Iterator[Row]:
     yield from parallelogram.rows(looped, meter)
     yield from closed_loop.rows(robot, meter)
     yield from closed_loop.loop_rows(looped, robot, meter)
+    yield from closed_loop.drive_rows(robot, meter)
     yield from rollouts.rows(robot, meter)
     yield from rollouts.rows(looped, meter)
     if meter.timed:

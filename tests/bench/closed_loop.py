@@ -1,6 +1,8 @@
-"""Runs in the engine, a step: the closed loop against bare PyBullet, a loop of links against none."""
+"""A step of runs in the engine: closed loop against bare PyBullet, loops of links and drives against none."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -10,8 +12,8 @@ from tests.bench.timing import Meter, Row, same
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Robot
-from twin.trajectories.joint_trajectories import sines
-from twin.trajectories.sampling import recursion_consistent
+from twin.trajectories.joint_trajectories import hold, sines
+from twin.trajectories.sampling import Reference, Samples, State, recursion_consistent, sample
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
@@ -75,6 +77,51 @@ def loop_rows(robot: Robot, other: Robot, meter: Meter, steps: int = 1000) -> It
             _replay(looped, steps), _replay(plain, steps),
             ours_per_call=steps, theirs_per_call=steps, goal=4.0,
         )  # fmt: skip
+
+
+class _FedForward:
+    """Computed torque, and at every sample what the drives take on the reference."""
+
+    def __init__(self, robot: Robot, reference: Samples) -> None:
+        self.law, drives = controllers.make("computed_torque", robot), robot.active_drives
+        self.extra = np.zeros(reference.qd.shape)
+        if drives is not None:
+            friction = drives.coulomb * np.sign(reference.qd) + drives.viscous * reference.qd
+            self.extra = reference.qdd @ drives.reflected_inertia + friction
+
+    def reset(self) -> None:
+        self.law.reset()
+        self.coming = iter(self.extra)
+
+    def __call__(self, state: State, reference: Reference) -> np.ndarray:
+        return self.law(state, reference) + next(self.coming)
+
+
+def drive_rows(robot: Robot, meter: Meter) -> Iterator[Row]:
+    """A closed loop with rigid drives against the same with ideal ones, while axes move and while they stick.
+
+    Where they move they have no more than Coulomb friction at rest: what is fed forward would not free them.
+    """
+    path = recursion_consistent(sines(robot.poses["zero"], [0.3] * robot.n, [0.5] * robot.n, 2.0), 1e-3)
+    standing = sample(hold(robot.poses["test_1"], 2.0), 1e-3)
+    drives = robot.with_drives("rigid").active_drives
+    assert drives is not None
+    for what, reference, rubbing, goal in (
+        ("moving", path, replace(drives, static=drives.coulomb), 1.6),
+        ("sticking", standing, drives, 2.0),
+    ):
+        with Simulation(robot.with_drives("rigid", rubbing)) as ours, Simulation(robot) as ideal:
+            runs = []
+            for simulation in (ours, ideal):
+                law = _FedForward(simulation.robot, reference)
+                log = run_closed_loop(simulation, law, reference)
+                same(log.q, reference.q, 0.1)
+                assert np.all(log.qd == 0) == (what == "sticking" and simulation is ours)
+                runs.append(partial(run_closed_loop, simulation, law, reference))
+            yield meter.compare(
+                f"closed loop with rigid drives, {what}, a step", "with ideal drives", *runs,
+                ours_per_call=len(reference.t) - 1, theirs_per_call=len(reference.t) - 1, goal=goal,
+            )  # fmt: skip
 
 
 def _replay(simulation: Simulation, steps: int) -> Callable[[], None]:

@@ -1,6 +1,7 @@
 """Robot files: refused in a sentence, or read as they stand, and then one robot to PyBullet and the model."""
 
 import re
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import twin
 from scenarios.checks.motion_range import random_positions
 from tests.fuzz.cases import Case
 from tests.fuzz.verdicts import Verdict, fault, refusal
+from twin.drives.drive_step import drive_numbers
 from twin.engine.simulation import Simulation
-from twin.errors import LimitError, TwinError
+from twin.errors import DriveWarning, LimitError, TwinError
 from twin.loading.model_check import check_model
 from twin.loading.urdf_document import read_document
 from twin.robot.robot import Robot
@@ -34,7 +36,9 @@ NUMERIC = {
 def robot_file(case: Case, path: Path) -> Verdict:
     """Load it, look it over, compare."""
     try:
-        robot = twin.load(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DriveWarning)
+            robot = twin.load(path)
     except Exception as error:
         refused = refusal(error, list(case.files))
         return refused if refused.is_fault else _looked_over(case, path, refused)
@@ -43,7 +47,12 @@ def robot_file(case: Case, path: Path) -> Verdict:
         return looked
     if path.suffix == ".urdf" and (odd := odd_number(path)):
         return fault("a number that only Python reads", odd)
-    return _compared(case, robot) if robot.has_inertia else looked
+    if not robot.has_inertia:
+        return looked
+    if robot.drives is not None:
+        for mode in ("rigid", "elastic"):
+            drive_numbers(robot.with_drives(mode).drives, mode, 1e-3)
+    return _compared(case, robot)
 
 
 def _looked_over(case: Case, path: Path, loaded: Verdict) -> Verdict:

@@ -52,6 +52,8 @@ HEADERS = (
     "[link.9]",
     "[[link]]",
     "[joints]",
+    "[drives]",
+    "[drives.source]",
     "[loop.x]",
     "[joint.x]",
     "[poses]",
@@ -125,4 +127,26 @@ def random_table(rng: np.random.Generator) -> str:
             )
             text += [f"[link.{i}]", f"mass = {rng.uniform(0.1, 9)}", f"inertia = {six.tolist()}"]
             text.append(f"com = {(rng.normal(size=3) * 0.2).tolist()}")
+    if rng.random() < 0.5:
+        text += random_drives(rng, n)
     return "\n".join(text) + "\n"
+
+
+def random_drives(rng: np.random.Generator, n: int) -> list[str]:
+    """A table `[drives]` of n joints, some of whose columns are left out; seldom one that cannot be."""
+    columns = {
+        "ratio": rng.choice([-100.0, 60.0, 1.0], n).tolist(),
+        "rotor_inertia": (rng.uniform(0, 1e-3, n) - (1e-3 if rng.random() < 0.05 else 0.0)).tolist(),
+    }
+    for key in ("coulomb", "viscous", "stribeck_speed", "damping", "encoder_counts", "motor_torque_max"):
+        if rng.random() < 0.5:
+            columns[key] = (10.0 ** rng.uniform(-3, 3, n)).tolist()
+    if rng.random() < 0.5:
+        columns["stiffness"] = rng.choice([1e2, 1e5, np.inf], n).tolist()
+    if rng.random() < 0.3:
+        columns["coupling"] = (np.eye(n) + np.tril(rng.normal(size=(n, n)), -1)).tolist()
+    if rng.random() < 0.3:
+        columns["friction_at"] = rng.choice(["motor", "joint"], n).tolist()
+    text = ["[drives]", *(f"{key} = {json.dumps(column)}" for key, column in columns.items())]
+    text = [line.replace("Infinity", "inf") for line in text]
+    return [*text, "[drives.source]", *(f'{key} = "chance"' for key in columns)]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.drives.drive_step import drive_numbers, drive_step, joints_that_can_stick, rest_motors
+from twin.drives.drive_step import (
+    DriveNumbers,
+    drive_numbers,
+    drive_step,
+    joints_that_can_stick,
+    rest_motors,
+)
 from twin.drives.drives import Drives
 from twin.jit import compiled
 
@@ -78,19 +84,23 @@ class DriveTrain:
 
     def advance(self, M: np.ndarray) -> None:
         """The same where `signals` has the torque, the bias and the state already."""
-        self.sticks = advance(self._numbers, M, self.signals)
+        self.sticks = advance(*self._numbers, M, self.signals)
 
 
 @compiled
-def advance(numbers, M, signals):
-    """Make a step on the signals of a `DriveTrain`, and move the motors of elastic joints."""
+def advance(dt, inertia, friction, springs, elastic, shafts, M, signals):
+    """Make a step on the signals of a `DriveTrain`, and move the motors of elastic joints.
+
+    The `DriveNumbers` come one by one, since finding out the type of such a tuple costs as much as the step.
+    """
+    numbers = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
     inputs, motors = signals[TAU : QD + 1], signals[Q_MOTOR : QD_MOTOR + 1]
     next_qd, next_qd_motor, tau_joint = signals[NEXT_QD], signals[NEXT_QD_MOTOR], signals[TAU_JOINT]
     sticks = drive_step(
         numbers, M, inputs[H], inputs[TAU], inputs[Q], inputs[QD], motors[0], motors[1], next_qd,
         next_qd_motor, tau_joint,
     )  # fmt: skip
-    for joint in numbers.elastic:
+    for joint in elastic:
         motors[1, joint] = next_qd_motor[joint]
-        motors[0, joint] += numbers.dt * next_qd_motor[joint]
+        motors[0, joint] += dt * next_qd_motor[joint]
     return sticks

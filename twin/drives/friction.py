@@ -29,7 +29,7 @@ AT_REST = 1e-12
 """A shaft that is slower than this, in [rad/s], sticks: motors that turn together are held at such speeds."""
 
 FITS = 1e-12
-"""How far, relatively, a torque that holds may be above the level: rounding."""
+"""How far above the level a torque that holds may be, over the torques that it is the sum of: rounding."""
 
 BLOCK_ROUNDS = 10
 MOST_ROUNDS = 2000
@@ -139,10 +139,12 @@ def accelerations_with_friction(H, f, friction, w, dt, a):
                 if (w[i] + dt * a[i]) * sign[i] < 0.0:
                     held[i], sign[i], changed = 1, 0.0, True
             else:
-                needed = f[i]
+                needed, size = f[i], abs(f[i])
                 for k in range(m):
-                    needed -= (H[i, k] if k < i else H[k, i]) * a[k]
-                if abs(needed) > level[i] * (1.0 + FITS):
+                    part = (H[i, k] if k < i else H[k, i]) * a[k]
+                    needed -= part
+                    size += abs(part)
+                if abs(needed) > level[i] + FITS * size:
                     held[i], changed = 0, True
                     sign[i] = 1.0 if needed > 0.0 else -1.0
         if not changed:

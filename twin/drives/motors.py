@@ -40,7 +40,7 @@ def torque_at_speed(limits, i, torque, speed):
     """What motor i gives of a torque at a speed; while it brakes, what it gives at standstill."""
     limit, rated, top = limits[0, i], limits[1, i], limits[2, i]
     fast = abs(speed)
-    if fast > rated and torque * speed > 0.0:
+    if fast > rated and top < np.inf and torque * speed > 0.0:
         limit = limit * (top - fast) / (top - rated) if fast < top else 0.0
     if torque > limit:
         return limit

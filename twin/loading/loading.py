@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from twin.drives.drives import Drives
-from twin.errors import RobotError, UnknownNameError
+from twin.errors import DriveWarning, RobotError, UnknownNameError
 from twin.loading import consistency
+from twin.loading.motor_strength import weak_motors
 from twin.multibody import recursions
 from twin.multibody.moved_mass import require_moved_mass
 from twin.multibody.tree import Loop, frozen
@@ -51,7 +53,17 @@ def load(name_or_path: str | Path) -> Robot:
     Raises:
         UnknownNameError: there is no robot of that name.
         RobotError: the file is missing, malformed, or describes a body that cannot exist.
+
+    Warns:
+        DriveWarning: a motor cannot carry the arm's own weight, see `twin.loading.motor_strength`.
     """
+    robot = _loaded(name_or_path)
+    for sentence in weak_motors(robot):
+        warnings.warn(sentence, DriveWarning, stacklevel=2)
+    return robot
+
+
+def _loaded(name_or_path: str | Path) -> Robot:
     text = str(name_or_path)
     path = Path(text)
     if path.suffix == ".urdf":

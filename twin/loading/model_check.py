@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from twin.errors import RobotError
+from twin.errors import DriveWarning, RobotError
 from twin.loading.loading import load, robot_facts
 from twin.loading.model_findings import ERROR, NOTE, WARNING, Finding, findings
 from twin.loading.model_parts import JointPart, LinkPart, Parts, tree_parts, urdf_parts
+from twin.loading.motor_strength import weak_motors
 from twin.loading.urdf_reader import faults
 from twin.robot.robot import Robot
 
@@ -65,8 +67,8 @@ def check_model(path: Path) -> ModelCheck:
     if path.suffix not in (".urdf", ".toml"):
         raise RobotError(f"{path}: expected a file whose name ends in .urdf, robot.toml or dh.toml")
     if path.name.endswith("dh.toml"):
-        robot = load(path)
-        told = _of_table(robot, robot_facts(path).get("unphysical"))
+        robot = _quietly_loaded(path)
+        told = _of_table(robot, robot_facts(path).get("unphysical")) + _of_drives(robot)
         return ModelCheck(path, tree_parts(robot), robot, _sorted(told))
     urdf = path
     if path.suffix == ".toml":
@@ -75,15 +77,27 @@ def check_model(path: Path) -> ModelCheck:
     parts = urdf_parts(urdf)
     robot = None
     try:
-        robot = load(path)
+        robot = _quietly_loaded(path)
     except RobotError as error:
         if not told:
             told.append(Finding(ERROR, str(error).removeprefix(f"{path}: ")))
     if robot is not None:
         parts = _passive_marked(parts, robot)
-        told += _of_robot(robot, parts)
+        told += _of_robot(robot, parts) + _of_drives(robot)
     told += findings(parts)
     return ModelCheck(path, parts, robot, _sorted(told))
+
+
+def _quietly_loaded(path: Path) -> Robot:
+    """The robot, whose warnings are among the findings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriveWarning)
+        return load(path)
+
+
+def _of_drives(robot: Robot) -> list[Finding]:
+    """What is to be said of the drive trains."""
+    return [Finding(WARNING, sentence.partition(": ")[2]) for sentence in weak_motors(robot)]
 
 
 def _passive_marked(parts: Parts, robot: Robot) -> Parts:

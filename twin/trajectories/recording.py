@@ -7,7 +7,7 @@ has to: every fault is a `RecordingError` that names the file, the line, the col
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,7 +87,7 @@ def read_recording(path: str | Path) -> Recording:
     Raises:
         RecordingError: names the file, the line, the column and the value that is wrong, and what is valid.
     """
-    rows, lines = _read_numbers(path)
+    rows, lines = read_columns(path, COLUMNS)
     values = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
     return _checked(values[:, 0], values[:, 1:], str(path), lambda k: f"line {lines[k]}")
 
@@ -114,8 +114,16 @@ def write_recording(path: str | Path, t: ArrayLike, poses: ArrayLike) -> None:
         raise RecordingError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def _read_numbers(path: str | Path) -> tuple[list[list[float]], list[int]]:
-    """Return the numbers of each row, in the order of `COLUMNS`, and the line each row stands on."""
+def read_columns(path: str | Path, columns: Sequence[str]) -> tuple[list[list[float]], list[int]]:
+    """Return the numbers of each row of a CSV file, and the line each row stands on.
+
+    Args:
+        path: text in UTF-8; the first line names the columns.
+        columns: those wanted, in the order that the numbers are to have; others may stand beside them.
+
+    Raises:
+        RecordingError: the file cannot be read, lacks a column, or holds something that is not a number.
+    """
     try:
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
@@ -129,14 +137,14 @@ def _read_numbers(path: str | Path) -> tuple[list[list[float]], list[int]]:
     rows, lines = [], []
     try:
         header = [name.strip() for name in next(reader, [])]
-        for name in COLUMNS:
+        for name in columns:
             if header.count(name) != 1:
                 fault = "no column" if name not in header else "more than one column"
                 raise RecordingError(
-                    f"{path}, line 1: {fault} {name!r}; expected the header {','.join(COLUMNS)}, "
+                    f"{path}, line 1: {fault} {name!r}; expected the header {','.join(columns)}, "
                     f"got {_quoted(','.join(header))}"
                 )
-        places = [header.index(name) for name in COLUMNS]
+        places = [header.index(name) for name in columns]
         for row in reader:
             if not "".join(row).strip():
                 continue
@@ -148,7 +156,7 @@ def _read_numbers(path: str | Path) -> tuple[list[list[float]], list[int]]:
             rows.append(
                 [
                     _number(row[place], f"{path}, line {reader.line_num}, column {name!r}")
-                    for place, name in zip(places, COLUMNS, strict=True)
+                    for place, name in zip(places, columns, strict=True)
                 ]
             )
             lines.append(reader.line_num)

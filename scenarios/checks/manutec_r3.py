@@ -1,0 +1,118 @@
+"""The published move of the Manutec r3: its load, its reference, its controllers, and where the arm was.
+
+Source: Modelica Standard Library, RobotR3 `FullRobot` (BSD-3-Clause). The joint angles are some of the
+Modelica Association's reference results of that model (github.com/modelica/MAP-LIB_ReferenceResults at
+d6a2b9b, Modelica/Mechanics/MultiBody/Examples/Systems/RobotR3/FullRobot/FullRobot.csv): made by Dymola 2020x
+with a tolerance of 1e-6, they are good to some 5e-9 rad.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin.errors import RecordingError, RobotError
+from twin.robot.robot import Payload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from controllers.cascade import Cascade
+    from twin.arrays import Floats
+    from twin.robot.robot import Robot
+    from twin.trajectories.trapezoids import Trapezoid
+
+NAME = "manutec_r3"
+
+LOAD = Payload(15.0, (0.1, -0.1, 0.25), np.diag([0.001, 0.001, 0.001]))
+"""In our flange frame; in the library's, whose y lies along axis 6, the centre is at (0.1, 0.25, 0.1) m."""
+
+SPEEDS = (3.0, 1.5, 5.0, 3.1, 3.1, 4.1)  # rad/s, of the reference
+ACCELERATIONS = (15.0, 15.0, 15.0, 60.0, 60.0, 60.0)  # rad/s^2
+REST = 0.5  # s, after the reference has ended
+
+KP = 5.0  # 1/s, from the position's error to a speed
+KS = 0.5  # A s/rad, from the speed's error to a current
+TS = 0.05  # s, of the integral of the speed's error
+TORQUE_CONSTANTS = (1.1616, 1.1616, 1.1616, 0.2365, 0.2608, 0.0842)  # N m/A
+
+INSTANTS = np.array([0.1, 0.4, 0.8, 1.2, 1.354, 1.4, 1.5, 1.856])
+"""(8,) in [s]: two while the arm speeds up, two while it cruises, the rest about and after its stop."""
+
+ANGLES = np.array(
+    [
+        [-0.985523334102, 0.302503538921, 1.51210953617, 0.0285985376694, -1.78472565733, 0.0214596498895],
+        [-0.467872853163, -0.0838088585657, 0.967665140172, 0.21565123261, -0.8624060677, 0.216675304657],
+        [0.20511254567, -0.593344958482, 0.260098083566, 0.471140862848, 0.37701894519, 0.470746667761],
+        [0.883194775852, -1.10138728025, -0.441628505639, 0.724806071133, 1.61648089219, 0.724515484712],
+        [1.05211388789, -1.22858418059, -0.62191686642, 0.787915941035, 1.9234425725, 0.783359188407],
+        [1.04734784117, -1.22290197915, -0.612710176676, 0.78649014464, 1.92297829852, 0.78421429755],
+        [1.04628059278, -1.2230926048, -0.608789702275, 0.784784107811, 1.92203138082, 0.784971533082],
+        [1.04682232642, -1.22364719683, -0.610907884558, 0.784784107811, 1.92023468212, 0.785339108819],
+    ]
+)
+"""(8, 6) joint angles then, in [rad]."""
+
+COLUMNS = ("t", "q1", "q2", "q3", "q4", "q5", "q6")
+LONGEST = 1.8561  # s, to the end of the rest
+LARGEST_ANGLE = 4.0  # rad; no joint comes beyond 2
+
+
+def published_move(robot: Robot) -> Trapezoid:
+    """The reference, from the pose `start` to the pose `end`."""
+    from twin.trajectories.trapezoids import trapezoid
+
+    return trapezoid(robot.poses["start"], robot.poses["end"], SPEEDS, ACCELERATIONS)
+
+
+def published_law(robot: Robot, period: float) -> Cascade:
+    """The published controllers: at the joints, `Kv = N^2 ks k`, and no model of the arm.
+
+    They start with the motors carrying the arm.  Those of elastic joints are `g / K` ahead of their joints,
+    which the position loops take for an error, and the integrals make up for.
+
+    Args:
+        robot: with drives that act.
+        period: of the control, in [s].
+    """
+    from controllers.cascade import Cascade
+    from twin.dynamics.equation_of_motion import gravity_torque
+
+    drives = robot.active_drives
+    if drives is None:
+        raise RobotError(f"the published controllers need drives that act, those of {robot.name!r} are ideal")
+    g = gravity_torque(robot, robot.poses["start"])
+    Kv = drives.ratio**2 * KS * np.array(TORQUE_CONSTANTS)
+    hold = g + Kv * KP * g / drives.stiffness
+    return Cascade(robot, period=period, kp=KP, Kv=Kv, Ti=TS, feed_forward=False, tau_hold=hold)
+
+
+def read_run(path: str | Path) -> Floats:
+    """Return a reference run (M, 7), its columns t in [s] and q1 to q6 in [rad]; others are passed over.
+
+    Raises:
+        RecordingError: naming the file, what is wrong and what is valid.
+    """
+    from twin.trajectories.recording import read_columns
+
+    rows, lines = read_columns(path, COLUMNS)
+    run = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+    if len(run) == 0:
+        raise RecordingError(f"{path}: expected rows of numbers below the header, got none")
+    end = LONGEST
+    for fault, wanted in (
+        (~np.isfinite(run).all(axis=1), "finite numbers"),
+        (
+            ~((run[:, 0] >= 0) & (run[:, 0] <= end)),
+            f"times from 0 to {end} s, which is as long as the move takes",
+        ),
+        (
+            ~(np.abs(run[:, 1:]) <= LARGEST_ANGLE).all(axis=1),
+            f"radians, at most {LARGEST_ANGLE}: are these degrees?",
+        ),
+    ):
+        if fault.any():
+            k = int(np.argmax(fault))
+            raise RecordingError(f"{path}, line {lines[k]}: expected {wanted}, got {run[k].tolist()}")
+    return run

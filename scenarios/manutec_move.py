@@ -1,0 +1,160 @@
+"""The published move of the Manutec r3: elastic drives against a reference run of others.
+
+What it shows: a whole drive train. The Modelica Standard Library's RobotR3 carries 15 kg from the pose
+`start` to the pose `end`; its motors mind their own position and speed loops and nothing else. Rotors,
+Coulomb and static friction are there, and in axes 1 to 3 elastic gears, on which the arm swings when the
+motors have come to rest. Where its joints were at eight instants is stated in `scenarios.checks.manutec_r3`;
+`--compare FILE` takes a whole run, comma-separated values t,q1,...,q6 in seconds and radians.
+
+Three things differ from that model: the engine goes in steps, the speed loop adds up its integral in steps,
+and the motors give at once what it asks for. The current loop that would be between takes a quarter of a
+millisecond, which is 8e-5 rad.
+
+What must hold: with the published controllers, `--controller cascade`, the joints stay near the reference
+run: the current loop's share, and in proportion to the step 2e-4 rad a millisecond, or 2e-3 rad with
+`--reference continuous`, whose speeds are half a step ahead of the engine's. And the engine does what the
+model of arm and drives foretells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import controllers
+from scenarios import base
+from scenarios.base import Metric, option
+from scenarios.checks import manutec_r3
+from scenarios.checks.tracking import sampled, with_arrays
+from twin.errors import RecordingError, RobotError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from controllers import Controller
+    from twin.control.log import Log
+    from twin.robot.robot import Robot
+
+PUBLISHED = "cascade"
+"""The control law that the published gains are of."""
+
+PER_STEP = {"consistent": 0.2, "continuous": 1.9}
+"""[rad/s], by the sampling of the reference: what steps cost, a control period. Seen: 0.15 and 1.2."""
+CURRENT_LOOP = 1e-4  # rad: what leaving it out may cost; 7.5e-5 is seen
+ROUNDING = 1e-12  # rad
+
+
+@dataclass(frozen=True)
+class Config(base.Config):
+    """Settings of the move."""
+
+    robot: str = option("manutec_r3", "name of the robot, or path of its dh.toml")
+    controller: str = option(PUBLISHED, "control law; cascade has the published gains", controllers.NAMES)
+    compare: str | None = option(None, "CSV file t,q1,...,q6 of a reference run to compare with")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.compare is not None and not Path(self.compare).is_file():
+            raise RecordingError(f"there is no reference run {self.compare!r}")
+
+
+VARIANTS = (Config(time_step=1e-4), Config(reference="continuous"))
+
+
+def suits(robot: Robot) -> bool:
+    """Whether it is the robot that the move is published of."""
+    return robot.name == manutec_r3.NAME
+
+
+def control_law(robot: Robot, config: Config) -> Controller:
+    """The law of the settings; a cascade has the published gains, and no bandwidth."""
+    if config.controller == PUBLISHED:
+        return manutec_r3.published_law(robot, config.period)
+    return controllers.make(config.controller, robot, bandwidth=config.bandwidth, period=config.period)
+
+
+def run(config: Config) -> Log:
+    """Make the move, in the engine and in the model."""
+    from twin.control.analytic_plant import AnalyticPlant
+    from twin.control.closed_loop import run_closed_loop
+    from twin.engine.simulation import Simulation
+    from twin.trajectories.joint_trajectories import hold, sequence
+
+    robot = config.load_robot()
+    if not suits(robot):
+        raise RobotError(f"the move is published of robot {manutec_r3.NAME!r} alone, got {robot.name!r}")
+    compared = None if config.compare is None else manutec_r3.read_run(config.compare)
+    robot = robot.with_payload(manutec_r3.LOAD).with_drives("elastic")
+    move = manutec_r3.published_move(robot)
+    samples = sampled(config, sequence(move, hold(robot.poses["end"], manutec_r3.REST)))
+    law, steps = control_law(robot, config), config.steps_per_period
+    with Simulation(robot, time_step=config.time_step, gui=config.gui) as simulation:
+        log = run_closed_loop(simulation, law, samples, steps_per_period=steps, progress=config.progress)
+    foretold = run_closed_loop(AnalyticPlant(robot, config.time_step), law, samples, steps_per_period=steps)
+    arrays = {"at_instants": deviation(log, manutec_r3.INSTANTS, manutec_r3.ANGLES)}
+    if compared is not None:
+        t = np.minimum(compared[:, 0], move.duration + manutec_r3.REST)
+        arrays["at_rows"] = deviation(log, t, compared[:, 1:])
+    published = config.controller == PUBLISHED and config.mounting == "floor"
+    return with_arrays(
+        log,
+        q_model=foretold.q,
+        published=np.array(published),
+        consistent=np.array(config.reference == "consistent"),
+        **arrays,
+    )
+
+
+def deviation(log: Log, t: NDArray, q: NDArray) -> NDArray:
+    """How far (M, n) the joints are from the angles q (M, n) at the times t (M,), in [rad]."""
+    return np.column_stack([np.interp(t, log.t, joint) for joint in log.q.T]) - q
+
+
+def metrics(log: Log) -> tuple[Metric, ...]:
+    """How far the arm was from the reference run, and the engine from the model."""
+    period = log.time_step * log.steps_per_period
+    per_step = PER_STEP["consistent" if log.arrays["consistent"] else "continuous"]
+    limit = per_step * period + CURRENT_LOOP if log.arrays["published"] else None
+    why = (
+        "the published controllers: what the steps cost, in proportion, and the missing current loop"
+        if log.arrays["published"]
+        else "with other controllers, or another mounting, than those of the reference run"
+    )
+    distances = [
+        Metric("from the reference run, at 8 instants", largest(log, "at_instants"), "rad", limit, why)
+    ]
+    if "at_rows" in log.arrays:
+        rows = Metric("from the reference run, whole file", largest(log, "at_rows"), "rad", limit, why)
+        distances.append(rows)
+    return (
+        *distances,
+        Metric(
+            "engine - model, whole run",
+            float(np.max(np.abs(log.q - log.arrays["q_model"]))),
+            "rad",
+            ROUNDING if log.arrays["published"] else None,
+            "the analytic plant under the same controller: rounding, which these loops do not let grow",
+        ),
+        Metric(
+            "largest joint error",
+            float(np.max(np.abs(log.q_ref - log.q))),
+            "rad",
+            None,
+            "from the reference of the move: the controllers know of no gravity, rotor or friction",
+        ),
+        Metric(
+            "largest twist of a gear",
+            float(np.max(np.abs(log.q_motor - log.q))),
+            "rad",
+            None,
+            "at the joint: how far the arm is from where its motors are",
+        ),
+    )
+
+
+def largest(log: Log, name: str) -> float:
+    """The largest magnitude in an array of the log."""
+    return float(np.max(np.abs(log.arrays[name])))

@@ -1,0 +1,194 @@
+"""Arms with published drives, integrated with every change of a friction's mode found as an event in time.
+
+The equations are those of the Modelica Standard Library's RobotR3, in joint units: with `qm = N^-1 theta_m`,
+a rotor's inertia `A = N^2 J` and the motor's torque `N k i`,
+
+    elastic:  A qmdd = N k i - tau - F(qmd),   tau = K (qm - q) + D (qmd - qd),   M qdd + h = tau
+    rigid:    qm = q,   M qdd + h = N k i - A qdd - F(qd)
+    current:  dv/dt = 25 (w / damping) (i - i_ref),   L di/dt = -5 v - R i - k theta_m_d
+    control:  u = N qd_ref + kp (N q_ref - theta_m) - theta_m_d,   dx/dt = u / Ts,   i_ref = ks (x + u)
+
+Coulomb and viscous friction acts where the mode is +1 or -1, `F = mode Fc + Fv v`; in mode 0 the shaft is
+stuck and F is what holds it.  A mode ends where v passes zero, or where F exceeds the static friction.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import DOP853
+from scipy.optimize import brentq
+
+R = 250.0  # Ohm, of the armature; its L is R / (2 damping w)
+
+
+class Motor(NamedTuple):
+    """Of every axis (n,): torque constant in [N m/A]; the current loop's bandwidth in [rad/s] and damping."""
+
+    k: np.ndarray
+    w: np.ndarray
+    damping: np.ndarray
+
+
+class Control(NamedTuple):
+    """Gains of all axes: in [1/s], [A s/rad], [s]."""
+
+    kp: float
+    ks: float
+    Ts: float
+
+
+class Arm(NamedTuple):
+    """M(q) (n, n) and h(q, qd) (n,), Coriolis and gravity torque."""
+
+    mass_matrix: Callable
+    bias: Callable
+
+
+class State(NamedTuple):
+    """Parts (..., n) of the integrated vector: i and v of the current loop, x of the speed controller."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qm: np.ndarray
+    qmd: np.ndarray
+    i: np.ndarray
+    v: np.ndarray
+    x: np.ndarray
+
+
+class ModeChange(NamedTuple):
+    """Axis, from 1, and its friction's mode (of the joint's sense: +1, 0 for stuck, -1) before and after."""
+
+    t: float
+    axis: int
+    before: int
+    after: int
+
+
+class Simulation:
+    """One arm with its drives along one reference.
+
+    Args:
+        arm: M and h.
+        drives: the table `[drives]` of its file; without coupling, and without a Stribeck curve.
+        motor, control: see there.
+        reference: of t, gives q_ref and qd_ref (n,); `kinks`: the times where it is not smooth, the end last.
+    """
+
+    def __init__(self, arm, drives, motor, control, reference, kinks) -> None:
+        self.arm, self.motor, self.control, self.reference = arm, motor, control, reference
+        self.kinks = kinks
+        self.N = np.asarray(drives.ratio, dtype=float)
+        self.A = self.N**2 * drives.rotor_inertia
+        self.elastic = np.isfinite(drives.stiffness)
+        self.K = np.where(self.elastic, drives.stiffness, 0.0)
+        self.D = np.where(self.elastic, drives.damping, 0.0)
+        self.A_rigid = np.diag(np.where(self.elastic, 0.0, self.A))
+        self.coulomb, self.static, self.viscous = drives.coulomb, drives.static, drives.viscous
+        self.L = R / (2 * motor.damping * motor.w)
+
+    def start(self, q) -> np.ndarray:
+        """At rest and in equilibrium without friction, its current loops steady."""
+        hold = self.arm.bias(q, np.zeros_like(q))  # torque against gravity
+        qm = q + np.divide(hold, self.K, out=np.zeros_like(q), where=self.elastic)
+        i = hold / (self.N * self.motor.k)
+        u = self.speed_error(0.0, qm, np.zeros_like(q))
+        return np.concatenate([q, 0 * q, qm, 0 * q, i, -50 * i, i / self.control.ks - u])
+
+    def parts(self, y) -> State:
+        """The state (..., 7 n) by names; a rigid gear has its motor's angle and speed from the joint."""
+        q, qd, qm, qmd, *rest = np.split(y, 7, axis=-1)
+        return State(q, qd, np.where(self.elastic, qm, q), np.where(self.elastic, qmd, qd), *rest)
+
+    def speed_error(self, t, qm, qmd):
+        q_ref, qd_ref = self.reference(t)
+        return self.N * (qd_ref + self.control.kp * (q_ref - qm) - qmd)
+
+    def accelerations(self, y, modes):
+        """qdd, qmdd and the friction torques (n,), at the joints and at the rotors of elastic ones."""
+        s = self.parts(y)
+        drive = self.N * self.motor.k * s.i
+        spring = self.K * (s.qm - s.q) + self.D * (s.qmd - s.qd)
+        slides = modes != 0
+        F = modes * self.coulomb + self.viscous * s.qmd
+        load = np.where(self.elastic, spring, drive - F * slides) - self.arm.bias(s.q, s.qd)
+        M = self.arm.mass_matrix(s.q) + self.A_rigid
+        free = slides | self.elastic
+        qdd = np.zeros_like(s.q)
+        qdd[free] = np.linalg.solve(M[np.ix_(free, free)], load[free])
+        holding = np.where(self.elastic, drive - spring, load - M @ qdd)
+        F = np.where(slides, F, holding)
+        qmdd = np.where(self.elastic, (drive - spring - F) / self.A, qdd)
+        return qdd, qmdd, F
+
+    def rates(self, t, y, modes):
+        """dy/dt (7 n,) while no mode changes."""
+        s = self.parts(y)
+        qdd, qmdd, _ = self.accelerations(y, modes)
+        u = self.speed_error(t, s.qm, s.qmd)
+        k, w, damping = self.motor
+        vd = 25 * w / damping * (s.i - self.control.ks * (s.x + u))
+        i_rate = (-5 * s.v - R * s.i - k * self.N * s.qmd) / self.L
+        return np.concatenate([s.qd, qdd, s.qmd, qmdd, i_rate, vd, u / self.control.Ts])
+
+    def margins(self, y, modes):
+        """How far (n,) every mode is from its end: the speed that is left, or the torque, below 0 beyond."""
+        _, _, F = self.accelerations(y, modes)
+        return np.where(modes != 0, modes * self.parts(y).qmd, self.static - np.abs(F))
+
+    def run(self, q_start, times, rtol=1e-8, atol=1e-10) -> tuple[State, list[ModeChange]]:
+        """The states at `times` (N,), and the changes of modes, from rest at q_start (n,)."""
+        times = np.asarray(times, dtype=float)
+        t, y = 0.0, self.start(np.asarray(q_start, dtype=float))
+        modes = np.zeros(len(self.N), dtype=int)
+        states, changes = np.full((len(times), len(y)), np.nan), []
+        states[times == 0.0] = y
+        for end in self.kinks:
+            while t < end:
+                solver = DOP853(lambda t, y, m=modes: self.rates(t, y, m), t, y, end, rtol=rtol, atol=atol)
+                ended = None
+                while ended is None and solver.status == "running":
+                    solver.step()
+                    dense = solver.dense_output()
+                    ended, t = self.first_end(dense, modes)
+                    now = (times > dense.t_old) & (times <= t)
+                    states[now] = dense(times[now]).T
+                y = dense(t)
+                if ended is not None:
+                    y, after = self.changed(y, modes, ended)
+                    changes += [
+                        ModeChange(t, j + 1, modes[j], after[j]) for j in np.flatnonzero(after != modes)
+                    ]
+                    modes = after
+        return self.parts(states), changes
+
+    def first_end(self, dense, modes):
+        """The axis whose mode ends first in a step, and when; `None` and the step's end if none does."""
+        ends = [
+            (brentq(lambda t, j=j: self.margins(dense(t), modes)[j], dense.t_old, dense.t, xtol=1e-14), j)
+            for j in np.flatnonzero(self.margins(dense(dense.t), modes) < 0)
+        ]
+        t, axis = min(ends, default=(dense.t, None))
+        return axis, t
+
+    def changed(self, y, modes, axis):
+        """State and modes behind the end of the mode of an axis: stuck, if static friction holds it.
+
+        Stuck joints hold one another by the mass matrix, so all that could be stuck are taken as stuck, and
+        the one furthest beyond its static friction let go until none is.
+        """
+        n, modes, y = len(modes), modes.copy(), y.copy()
+        if modes[axis] == 0:
+            _, _, F = self.accelerations(y, modes)
+            modes[axis] = np.sign(F[axis])
+        else:
+            y[3 * n + axis if self.elastic[axis] else n + axis] = 0.0
+            modes[axis] = 0
+        while True:
+            _, _, F = self.accelerations(y, modes)
+            beyond = np.where(modes == 0, np.abs(F) - self.static, -1.0)
+            worst = np.argmax(beyond)
+            if beyond[worst] <= 0:
+                return y, modes
+            modes[worst] = np.sign(F[worst])
