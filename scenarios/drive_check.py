@@ -42,7 +42,7 @@ class Config(base.Config):
 
     drives: str = option("rigid", "what of the drives there is in the motion", ("rigid", "elastic"))
     states: int = option(10_000, "random poses")
-    duration: float = option(3.0, "length of the motion, in s")
+    duration: float = option(2.0, "length of the motion, in s")
     speed_fraction: float = option(0.8, "peak speed of a joint in the motion, as a fraction of its limit")
 
     def __post_init__(self) -> None:

@@ -24,6 +24,7 @@ import controllers
 from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
 from scenarios.checks.drive_load import known_drives, with_rated_payload
+from scenarios.checks.motion_range import finite_speed, middle_and_half
 from scenarios.checks.tracking import (
     agreement_metrics,
     error_metrics,
@@ -32,11 +33,12 @@ from scenarios.checks.tracking import (
     validity_metrics,
     with_arrays,
 )
-from scenarios.joint_tracking import trajectory
+from twin.trajectories.joint_trajectories import sines
 
 if TYPE_CHECKING:
     from twin.control.log import Log
     from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
 
 KNOWS = {
@@ -67,7 +69,13 @@ class Config(base.Config):
         if not 0 < self.speed_fraction <= 1:
             raise ValueError(f"expected a speed fraction above 0 and up to 1, got {self.speed_fraction}")
 
+    def believed(self, robot: Robot) -> Robot:
+        """The robot with as much of its drives as the controller knows."""
+        return with_known(robot, self.knows)
 
+
+SLOWEST, FASTEST = 0.6, 1.1  # Hz, of the first and of the last joint
+SHARE_OF_RANGE = 0.6  # of the way from the middle to the limit that a joint may swing
 SIDE_BY_SIDE = controllers.NAMES
 VARIANTS = (Config(knows="nothing"), Config(drives="elastic"))
 
@@ -77,7 +85,16 @@ def suits(robot: Robot) -> bool:
     return robot.drives is not None and robot.has_inertia
 
 
-def believed(robot: Robot, knows: str) -> Robot:
+def trajectory(robot: Robot, config: Config) -> Trajectory:
+    """Cosines about the middle of the ranges, each with a frequency of its own."""
+    frequency = np.linspace(SLOWEST, FASTEST, robot.n)
+    middle, half = middle_and_half(robot)
+    speed = finite_speed(robot)
+    amplitude = np.minimum(config.speed_fraction * speed / (2 * np.pi * frequency), SHARE_OF_RANGE * half)
+    return sines(middle, amplitude, frequency, config.duration, phase=-np.pi / 2, qd_max=speed)
+
+
+def with_known(robot: Robot, knows: str) -> Robot:
     """The robot with as much of its drives as a controller knows."""
     drives = known_drives(robot)
     if knows == "nothing":
@@ -93,7 +110,7 @@ def run(config: Config) -> Log:
     known_drives(twin.load(config.robot))
     robot = with_rated_payload(config.load_robot())
     reference = sampled(config, trajectory(robot, config))
-    log = follow(config, reference, robot, model=believed(robot, config.knows))
+    log = follow(config, reference, robot)
     joint_errors, tool_errors = np.transpose([foretold(config, reference, robot, knows) for knows in KNOWS])
     return with_arrays(log, knows=np.array(config.knows), joint_errors=joint_errors, tool_errors=tool_errors)
 
@@ -104,7 +121,7 @@ def foretold(config: Config, reference: Samples, robot: Robot, knows: str) -> tu
     from twin.kinematics.forward import forward_kinematics
 
     law = controllers.make(
-        config.controller, believed(robot, knows), bandwidth=config.bandwidth, period=config.period
+        config.controller, with_known(robot, knows), bandwidth=config.bandwidth, period=config.period
     )
     rollout = run_rollouts(
         robot, law, reference, time_step=config.time_step, steps_per_period=config.steps_per_period,

@@ -3,7 +3,7 @@
 What it shows: three comparisons of the engine with the model of the same arm.
 
 1. *One step*: from random states under random torques, the acceleration of one engine step beside our
-   forward dynamics.
+   forward dynamics, with the drives that there are.
 2. *Free motion*: let go from a random state, the arm falls and tumbles for a second without any torque, in
    the engine and in `AnalyticPlant`, which integrates our forward dynamics by the same recursion; so does
    the energy of both. Joint limits are lifted in both. A closed loop that would fold ends the motion.
@@ -71,20 +71,25 @@ def run(config: Config) -> Log:
 
 def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str, NDArray]:
     """Accelerations of the engine and of the model: (states, n) each, in [rad/s^2]."""
+    from twin.control.analytic_plant import one_period_on
     from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
     from twin.engine.simulation import Simulation
 
     q = random_positions(robot, rng, config.states)
     qd = finite_speed(robot) * rng.uniform(-1, 1, q.shape)
     tau = inverse_dynamics(robot, q, qd, ACCELERATION * rng.uniform(-1, 1, q.shape))
-    measured = np.empty_like(q)
+    measured, motors = np.empty_like(q), np.empty((2, *q.shape))
     with Simulation(robot, time_step=config.time_step) as simulation:
         for k in range(config.states):
             simulation.reset(q[k], qd[k])
+            motors[:, k] = simulation.motor_state()
             with suppress(LimitError):  # the step may lead beyond the range of a closed loop; it is done
                 simulation.step(tau[k])
             measured[k] = (simulation.state()[1] - qd[k]) / config.time_step
-    return {"step_engine": measured, "step_model": forward_dynamics(robot, q, qd, tau)}
+    if robot.active_drives is None:
+        return {"step_engine": measured, "step_model": forward_dynamics(robot, q, qd, tau)}
+    _, after = one_period_on(robot, (q, qd, *motors), tau, config.time_step, 1)
+    return {"step_engine": measured, "step_model": (after - qd) / config.time_step}
 
 
 def released(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str, NDArray]:

@@ -167,7 +167,7 @@ def test_a_run_that_diverges_is_status_1_and_keeps_its_log(own, tmp_path, capsys
 def test_a_run_that_diverges_at_once_is_status_1_and_writes_what_there_is(controller, tmp_path, capsys):
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
-    assert main(["run", "gravity_hold", "--controller", controller, "--bandwidth", "1e200", *files]) == 1
+    assert main(["run", "gravity_hold", "--controller", controller, "--bandwidth", "1e308", *files]) == 1
     printed = capsys.readouterr()
     said = " ".join(printed.out.split())  # whatever the width of the page
     assert f"{controller} did not finish: controller {controller!r} demands nan N m of joint_1" in said
@@ -205,7 +205,7 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
         (["walk"], "walk"),
         (["run"], "known are gravity_hold, joint_tracking, laboratory, manutec_move"),
         (["run", "--controller", "pd", "pose_path"], "before any option"),
-        (["run", "pose_pth"], "unknown scenario 'pose_pth': known are gravity_hold"),
+        (["run", "pose_pth"], "unknown scenario 'pose_pth': known are drive_check"),
         (["run", "nowhere/mine.py"], "no scenario file 'nowhere/mine.py'"),
         (["run", "gravity_hold", "--robot", "irb99"], "unknown robot 'irb99': known are irb140"),
         (["run", "gravity_hold", "--robot", "nowhere/robot.toml"], "nowhere/robot.toml"),
@@ -230,6 +230,22 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
         (["run", "gravity_hold", "--log", "nowhere/a.npz"], "there is no folder nowhere"),
         (["run", "gravity_hold", "--log", "a.txt"], "ends in .npz"),
         (["run", "gravity_hold", "--picture", "a.jpg"], "ends in .png"),
+        (
+            ["run", "gravity_hold", "--drives", "soft"],
+            "unknown drives 'soft': known are ideal, rigid, elastic",
+        ),
+        (["run", "gravity_hold", "--model-drives", "elastic"], "known are ideal, rigid"),
+        (["run", "gravity_hold", "--robot", "youbot", "--drives", "rigid"], "no drives that could be rigid"),
+        (["run", "gravity_hold", "--robot", "youbot", "--model-drives", "rigid"], "that could be rigid"),
+        (["run", "gravity_hold", "--robot", "youbot", "--encoder"], "no encoders: its drives are not known"),
+        (["run", "gravity_hold", "--noise", "-1"], "noise to be at least 0 rad and finite, got -1.0"),
+        (["run", "gravity_hold", "--delay", "-1"], "delay"),
+        (["run", "gravity_hold", "--seed", "-1"], "expected a seed of 0 or more, got -1"),
+        (["run", "drive_check", "--robot", "youbot"], "robot 'youbot' has no drives to show"),
+        (["run", "drive_check", "--drives", "ideal"], "known are rigid, elastic"),
+        (["run", "drive_mismatch", "--robot", "rx90"], "robot 'rx90' has no drives to show"),
+        (["run", "drive_mismatch", "--knows", "some"], "known are all, no_friction, no_rotors, nothing"),
+        (["run", "drive_mismatch", "--model-drives", "ideal"], "are set by --knows"),
         (["validate", "--junit", "nowhere/a.xml"], "there is no folder nowhere"),
         (["validate", "--robot", "irb99"], "unknown robot 'irb99'"),
         (["validate", "--duration", "3"], "unknown option '--duration'"),
@@ -275,8 +291,8 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
     words = ["--robot", "irb140", "--junit", str(junit), "--json", str(results)]
     assert main(["validate", *words]) == 1
     text = capsys.readouterr().out
-    assert "4 runs, 12 checks" in text
-    assert "3 runs do not hold" in text
+    assert "5 runs, 15 checks" in text
+    assert "4 runs do not hold" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
     assert root.attrib["tests"] == "12"

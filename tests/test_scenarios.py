@@ -24,6 +24,8 @@ ROBOTS = twin.robot_names()
 SUITED = [(robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).suits(twin.load(robot))]
 CASES = [(*pair, controller) for pair in SUITED for controller in controllers.NAMES]
 SHORT = {
+    "drive_check": {"duration": 0.8, "states": 50},
+    "drive_mismatch": {"duration": 0.8},
     "gravity_hold": {"duration": 0.2},
     "joint_tracking": {"duration": 0.2},
     "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},

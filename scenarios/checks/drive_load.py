@@ -62,7 +62,8 @@ class DriveLoad(NamedTuple):
     @property
     def use(self) -> NDArray:
         """The share of the motor's torque that the speed takes in the worst pose."""
-        return (self.gravity + self.friction) / self.torque_max
+        with np.errstate(divide="ignore"):  # of a motor that cannot turn so fast
+            return (self.gravity + self.friction) / self.torque_max
 
 
 def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:

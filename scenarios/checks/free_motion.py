@@ -103,6 +103,7 @@ def free_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(np.abs(energy_engine - energy_engine[0]))),
             "J",
             None,
-            "semi-implicit Euler conserves energy to the order of its step only; it is the same in both",
+            "semi-implicit Euler conserves energy to the order of its step only, and friction takes some; "
+            "the same in both",
         ),
     )

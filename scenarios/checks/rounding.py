@@ -31,6 +31,8 @@ MARGIN = 5.0
 """What rounds once more on the way has other signs than those that were drawn; seen: up to 2.1 of the 5."""
 SAME_FRICTION = 0.1
 """Of the Stribeck speed: what a kicked run may be off in speed."""
+DRAWS = 3
+"""Where friction falls with speed: what becomes of a rounding is decided in a few instants then, by luck."""
 ULPS = 8.0
 """So many units in the last place of the largest angle are the rounding of the positions themselves."""
 
@@ -54,42 +56,52 @@ def growth(
         seed: of the signs.
 
     Returns:
-        infinity where the kicked run runs away, or meets another friction.
+        infinity where a kicked run runs away, or meets another friction.
     """
     from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
     from twin.errors import DivergenceError
 
-    robot: Robot = log.robot
-    rng = np.random.default_rng(seed)
+    robot, rng = log.robot, np.random.default_rng(seed)
+    falls, speed_change = friction_that_falls(robot)
+    plant, largest = AnalyticPlant(robot, log.time_step), np.zeros(robot.n)
+    for _ in range(DRAWS if falls else 1):
+        kicks, moves = drawn(log, rng)
+        try:
+            kicked = run_closed_loop(
+                plant,
+                law,
+                reference,
+                steps_per_period=log.steps_per_period,
+                sensors=sensors,
+                at_sample=lambda k, kicks=kicks, moves=moves: plant.kick(kicks[k], moves[k]),
+            )
+        except DivergenceError:
+            return np.full(robot.n, np.inf)
+        if np.any(np.abs(kicked.qd_motor - foretold.qd_motor) > speed_change):
+            return np.full(robot.n, np.inf)
+        largest = np.maximum(largest, np.max(np.abs(kicked.q - foretold.q), axis=0) / SCALE)
+    return largest
+
+
+def drawn(log: Log, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+    """Kicks of the velocities and of the positions (N, n) each, in [rad/s, rad]."""
     ulps = np.spacing(np.max(np.abs(log.qd), axis=0))
-    signs = rng.choice([-1.0, 1.0], robot.n) + rng.choice([-1.0, 1.0], log.q.shape)
+    signs = rng.choice([-1.0, 1.0], log.robot.n) + rng.choice([-1.0, 1.0], log.q.shape)
     kicks = 0.5 * signs * ulps
     kicks[1:] += log.model_residuals()
-    kicks *= SCALE
-    # Of positions it is the springs that feel the rounding: a stiff one makes a torque of it.
-    moved = np.zeros(robot.n)
-    if log.drives == "elastic":
-        moved = SCALE * 0.5 * signs * np.spacing(np.max(np.abs(log.q), axis=0))
-    moves = np.broadcast_to(moved, kicks.shape)
-    plant = AnalyticPlant(robot, log.time_step)
-    try:
-        kicked = run_closed_loop(
-            plant,
-            law,
-            reference,
-            steps_per_period=log.steps_per_period,
-            sensors=sensors,
-            at_sample=lambda k: plant.kick(kicks[k], moves[k]),
-        )
-    except DivergenceError:
-        return np.full(robot.n, np.inf)
+    # The rounding of positions is felt by springs, which make a torque of it.
+    springs = np.spacing(np.max(np.abs(log.q), axis=0)) if log.drives == "elastic" else np.zeros(log.robot.n)
+    return SCALE * kicks, SCALE * 0.5 * signs * springs
+
+
+def friction_that_falls(robot: Robot) -> tuple[bool, NDArray]:
+    """Whether friction falls with speed somewhere, and the changes of speed (n,) that make another of it."""
     drives = robot.active_drives
-    if drives is not None and np.any(drives.static > drives.coulomb):
-        another = SAME_FRICTION * np.where(drives.static > drives.coulomb, drives.stribeck_speed, np.inf)
-        if np.any(np.abs(kicked.qd_motor - foretold.qd_motor) > another):
-            return np.full(robot.n, np.inf)
-    return np.max(np.abs(kicked.q - foretold.q), axis=0) / SCALE
+    if drives is None:
+        return False, np.full(robot.n, np.inf)
+    falls = drives.static > drives.coulomb
+    return bool(falls.any()), np.where(falls, SAME_FRICTION * drives.stribeck_speed, np.inf)
 
 
 def whole_run_limit(log: Log) -> float:

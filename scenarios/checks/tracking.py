@@ -49,8 +49,8 @@ def follow(
         config: controller, bandwidth, periods, drives of its model, sensors, window.
         reference: samples at the control period; the run starts on the first.
         plant: the robot that the engine simulates, with its drives.
-        model: the robot that the controller believes in; `None` for the plant itself with the drives that the
-            settings want the controller to believe in.
+        model: the robot that the controller believes in, but for its drives, which are what the settings want
+            it to believe in; `None` for the plant itself.
         stops: S samples at which the engine is asked where the tool is.
 
     Returns:
@@ -69,7 +69,7 @@ def follow(
     from twin.engine.simulation import Simulation
     from twin.spatial.rotations import pose_vector
 
-    model = config.believed(plant) if model is None else model
+    model = config.believed(plant if model is None else model)
     with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
         law = controllers.make(config.controller, model, bandwidth=config.bandwidth, period=config.period)
     steps, sensors = config.steps_per_period, config.sensors

@@ -48,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     output.printable()
     try:
-        status = _dispatch(words)
+        with output.warnings_told():
+            status = _dispatch(words)
     except BrokenPipeError:  # whoever reads the help has seen enough
         output.hang_up()
         status = 0

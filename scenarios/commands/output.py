@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -81,6 +82,21 @@ def complain(sentence: str) -> None:
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"irb-twin: {' '.join(sentence.split())}", file=sys.stderr)  # noqa: T201
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Tell every warning in one line on standard error, once, whatever place it comes from."""
+    told = set()
+
+    def tell(message: Warning | str, *_: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            complain(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = tell
+        yield
 
 
 def console(stream: TextIO | None = None) -> Any:

@@ -1,0 +1,306 @@
+"""Drives in the scenarios: settings, what is claimed of runs with them, drive_mismatch and drive_check."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from scenarios import drive_check, drive_mismatch
+from scenarios.base import Config
+from scenarios.checks import bounds
+from scenarios.checks.drive_load import drive_load, with_rated_payload
+from scenarios.checks.motion_range import random_positions
+from scenarios.checks.rounding import whole_run_limit
+from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
+from scenarios.checks.tracking_error import joint_error
+from scenarios.commands.command_line import main
+from scenarios.reports.report import describe
+from scenarios.running import registry
+from scenarios.running.runs import Run
+from tests.test_scenarios import full_run
+from twin.control.log import Log
+from twin.errors import RobotError
+from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines
+
+SWING = sines(np.zeros(6), np.full(6, 0.2), np.full(6, 1.0), 1.2)
+
+
+def swung(robot="irb140", **settings):
+    """All joints of a robot with its rated payload swing, with two reversals."""
+    config = Config(robot=robot, **settings)
+    return follow(config, sampled(config, SWING), with_rated_payload(config.load_robot()))
+
+
+def named(metrics):
+    return {metric.name: metric for metric in metrics}
+
+
+@pytest.mark.parametrize("robot", ["irb140", "irb1400", "irb1600"])
+def test_computed_torque_in_the_engine_is_exact_with_rigid_drives(robot):
+    log = swung(robot, drives="rigid")
+    assert bounds.is_exact(log)
+    assert np.abs(joint_error(log)).max() <= 1e-13
+    assert all(metric.holds for metric in tracking_metrics(log))
+    assert np.abs(log.tau - log.tau_joint).max() > 10.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "exact", "bounded"),
+    [
+        ({}, True, False),
+        ({"controller": "cascade"}, True, False),
+        ({"controller": "cascade", "reference": "continuous"}, False, False),
+        ({"controller": "pid"}, False, True),
+        ({"controller": "pid", "noise": 1e-9}, False, False),
+        ({"reference": "continuous"}, False, True),
+        ({"encoder": True}, False, False),
+        ({"delay": 1}, False, False),
+        ({"drives": "rigid"}, True, False),
+        ({"drives": "rigid", "steps_per_period": 2}, False, False),
+        ({"drives": "rigid", "model_drives": "ideal"}, False, False),
+        ({"drives": "rigid", "controller": "cascade"}, False, False),
+        ({"drives": "rigid", "controller": "pid"}, False, False),
+        ({"model_drives": "rigid"}, False, False),
+        ({"drives": "elastic"}, False, False),
+    ],
+)
+def test_what_is_claimed_of_a_run(settings, exact, bounded):
+    """A limit where only rounding is left, a bound where its derivation holds, a figure elsewhere."""
+    log = swung(**settings)
+    assert (bounds.is_exact(log), bounds.has_bound(log)) == (exact, bounded)
+    metrics = named(tracking_metrics(log))
+    assert (metrics["largest joint error"].limit is not None) == exact
+    assert ("joint error / its bound" in metrics) == bounded
+    assert ("largest motor error" in metrics) == (settings.get("drives") == "elastic")
+    assert all(metric.holds for metric in metrics.values())
+
+
+def test_the_controller_believes_in_what_it_is_told_to():
+    robot = twin.load("irb140")
+    for settings, believed in (
+        ({}, "ideal"),
+        ({"drives": "rigid"}, "rigid"),
+        ({"drives": "elastic"}, "rigid"),
+        ({"drives": "rigid", "model_drives": "ideal"}, "ideal"),
+        ({"model_drives": "rigid"}, "rigid"),
+    ):
+        assert Config(**settings).believed(robot).drive_mode == believed
+        assert str(swung(**settings).arrays["model_drives"]) == believed
+    assert Config(drives="elastic").load_robot().drive_mode == "elastic"
+
+
+def test_errors_of_elastic_joints_are_told_on_both_sides_of_the_springs():
+    log = swung(drives="elastic")
+    metrics = named(tracking_metrics(log))
+    assert metrics["largest joint error"].value == np.abs(log.q_ref - log.q).max()
+    assert metrics["largest motor error"].value == np.abs(log.q_ref - log.q_motor).max()
+    assert metrics["largest joint error"].value > 1.2 * metrics["largest motor error"].value
+
+
+def test_an_engine_with_other_drives_than_the_models_shows():
+    """Friction off by a millionth is not what the model foretells; seen step by step."""
+    log = swung(drives="rigid")
+    drives = log.robot.drives
+    other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-6))
+    blind = dataclasses.replace(log, robot=log.robot.with_drives("rigid", other))
+    assert named(agreement_metrics(log))["engine - model, one step"].holds
+    assert not named(agreement_metrics(blind))["engine - model, one step"].holds
+
+
+@pytest.mark.parametrize("drives", ["rigid", "elastic"])
+def test_the_whole_run_with_drives_is_as_far_from_the_model_as_the_loop_foretells(drives):
+    for robot in ("irb140", "irb1400"):
+        log = swung(robot, drives=drives, controller="pid")
+        seen = np.abs(log.q - log.arrays["q_model"]).max()
+        assert seen <= whole_run_limit(log) <= 1e-11
+        assert 0.1 * seen <= np.max(log.arrays["growth"])
+
+
+def test_nothing_is_foretold_where_a_feed_forward_runs_into_falling_friction():
+    """The cascade's torque falls as the reference gets faster, whether or not the joint broke away."""
+    config = Config(controller="cascade", drives="rigid")
+    robot = with_rated_payload(config.load_robot())
+    start = robot.poses["test_3"]
+    path = sequence(hold(start, 0.1), quintic(start, start + 0.2, 0.5))
+    metrics = named(agreement_metrics(follow(config, sampled(config, path), robot)))
+    assert metrics["engine - model, whole run"].limit is None
+    assert metrics["engine - model, one step"].holds
+
+
+# drive_mismatch
+
+
+def test_knowing_less_of_the_drives_costs_more():
+    """The comparison that the scenario is for, as figures in rad: all, no friction, no rotors, nothing."""
+    for robot in ("irb140", "irb1400", "irb1600"):
+        errors = {law: full_run("drive_mismatch", law, robot)[0].arrays for law in controllers.NAMES}
+        everything, no_friction, no_rotors, nothing = errors["computed_torque"]["joint_errors"]
+        assert everything <= 1e-14
+        assert min(no_friction, no_rotors) > 0.02
+        assert nothing > max(no_friction, no_rotors)
+        for law in ("pd", "pd_gravity", "pid"):
+            everything, no_friction, no_rotors, nothing = errors[law]["joint_errors"]
+            assert everything == no_friction, "friction is in no model of theirs"
+            assert no_rotors == nothing > everything, "their gains come from the inertia"
+        assert errors["cascade"]["joint_errors"][0] < 1e-3 < errors["cascade"]["joint_errors"][1]
+
+
+@pytest.mark.parametrize("knows", list(drive_mismatch.KNOWS))
+def test_the_engine_does_what_the_table_says(knows):
+    log = drive_mismatch.run(drive_mismatch.Config(knows=knows, duration=1.0))
+    place = list(drive_mismatch.KNOWS).index(knows)
+    assert np.abs(joint_error(log)).max() == pytest.approx(log.arrays["joint_errors"][place], abs=1e-13)
+    distance = np.linalg.norm(log.pose[:, :3] - log.pose_ref[:, :3], axis=1).max()
+    assert distance == pytest.approx(log.arrays["tool_errors"][place], abs=1e-13)
+    metrics = named(drive_mismatch.metrics(log))
+    assert (metrics["largest joint error"].limit is not None) == (knows == "all")
+
+
+def test_what_is_known_is_what_its_name_says(irb140):
+    drives = irb140.drives
+    everything = drive_mismatch.with_known(irb140, "all").active_drives
+    assert everything is not None
+    assert everything.coulomb.tolist() == drives.coulomb.tolist()
+    no_friction = drive_mismatch.with_known(irb140, "no_friction").active_drives
+    assert not no_friction.coulomb.any()
+    assert not no_friction.static.any()
+    assert not no_friction.viscous.any()
+    assert no_friction.rotor_inertia.tolist() == drives.rotor_inertia.tolist()
+    no_rotors = drive_mismatch.with_known(irb140, "no_rotors").active_drives
+    assert not no_rotors.rotor_inertia.any()
+    assert no_rotors.static.tolist() == drives.static.tolist()
+    assert drive_mismatch.with_known(irb140, "nothing").active_drives is None
+
+
+def test_the_motion_reverses_and_no_motor_is_at_its_limit():
+    for robot in ("irb140", "irb1400", "irb1600"):
+        log, _ = full_run("drive_mismatch", "computed_torque", robot)
+        turns = np.count_nonzero(np.diff(np.sign(log.qd_ref[1:]), axis=0), axis=0)
+        assert turns.min() >= 1
+        assert not log.saturated.any()
+
+
+def test_all_laws_stand_side_by_side_and_the_picture_is_the_scenarios_own(tmp_path, capsys):
+    picture, log = tmp_path / "a.png", tmp_path / "a.npz"
+    words = ["--duration", "0.5", "--picture", str(picture), "--log", str(log)]
+    assert main(["run", "drive_mismatch", *words]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in controllers.NAMES)
+    assert "rigid drives" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(list(tmp_path.glob("a-drive_mismatch-*.npz"))) == len(controllers.NAMES)
+
+
+# drive_check
+
+
+@pytest.mark.parametrize(
+    ("robot", "gravity", "use", "worst", "median"),
+    [
+        (
+            "irb140", [0, 175, 48, 9.8, 9.8, 4.9], [15, 38, 29, 46, 40, 36],
+            [0.21, 0.13, 0.08, 0.07, 0.05, 0.03], [0.085, 0.09, 0.07, 0.04, 0.04, 0.03],
+        ),
+        (
+            "irb1400", [0, 355, 121, 9.3, 9.0, 4.1], [15, 54, 39, 50, 47, 39],
+            [0.24, 0.16, 0.09, 0.08, 0.06, 0.02], [0.07, 0.12, 0.08, 0.05, 0.04, 0.02],
+        ),
+    ],
+)  # fmt: skip
+def test_every_axis_alone_is_what_was_found_when_the_drives_were_estimated(
+    robot, gravity, use, worst, median
+):
+    """Another program, other samples: in N m, percent and s, as far as its figures go."""
+    load = drive_load(with_rated_payload(twin.load(robot).with_drives("rigid")), seed=3, states=20_000)
+    np.testing.assert_allclose(load.gravity, gravity, atol=0.6)
+    np.testing.assert_allclose(100 * load.use, use, atol=0.6)
+    np.testing.assert_allclose(load.time, [worst, median], atol=0.0075)
+
+
+def test_the_load_of_an_axis_is_its_equation(irb140):
+    """By the whole: the torque of the axis at its speed limit in its worst pose, from inverse dynamics."""
+    robot = with_rated_payload(irb140.with_drives("rigid"))
+    load = drive_load(robot, seed=1, states=200)
+    poses = random_positions(robot, np.random.default_rng(1), 200)
+    for axis in range(6):
+        qd = robot.qd_max[axis] * np.eye(6)[axis]
+        for sign in (1.0, -1.0):
+            tau = twin.drive_inverse_dynamics(robot, poses, sign * np.tile(qd, (200, 1)), np.zeros((200, 6)))
+            assert np.abs(tau[:, axis]).max() <= load.use[axis] * robot.drives.torque_max[axis] * (1 + 1e-12)
+        rest = np.abs(twin.gravity_torque(robot, poses)[:, axis]).max()
+        assert load.gravity[axis] == pytest.approx(rest, rel=1e-12, abs=1e-9)
+    np.testing.assert_allclose(load.speed, np.array([100, 100, 80, 60, 60, 40]) * robot.qd_max / 419.0)
+
+
+def test_a_weak_motor_and_a_slow_one_do_not_hold():
+    """A motor beyond its maximum speed has no torque, either."""
+    drives = twin.load("irb140").drives
+    log, metrics = full_run("drive_check", "computed_torque")
+    assert all(metric.holds for metric in metrics)
+    torque, speed = "torque at a speed limit / motor's", "motor speed at a speed limit / its maximum"
+    weak = dataclasses.replace(drives, motor_torque_max=0.45 * drives.motor_torque_max)
+    slow = 0.85 * drives.motor_speed_max
+    slow = dataclasses.replace(drives, motor_speed_max=slow, motor_speed_rated=slow)
+    for changed, expected in ((weak, [torque]), (slow, [torque, speed])):
+        load = drive_load(with_rated_payload(log.robot.with_drives("rigid", changed)), 0, 2000)
+        judged = drive_check.metrics(dataclasses.replace(log, arrays={**log.arrays, **load._asdict()}))
+        broken = [metric for metric in judged if not metric.holds]
+        assert [metric.name for metric in broken] == expected
+        assert all(metric.where.startswith("of joint_") for metric in broken)
+
+
+def test_an_arm_too_heavy_for_its_motors_is_told(irb140):
+    weak = dataclasses.replace(irb140.drives, motor_torque_max=0.2 * irb140.drives.motor_torque_max)
+    robot = with_rated_payload(irb140.with_drives("rigid", weak))
+    with pytest.raises(RobotError, match=r"'irb140': its motors need more than 75% of their torque to move"):
+        drive_check.hurried(robot, drive_check.Config(duration=0.3))
+
+
+def test_a_motor_that_loses_torque_with_speed_has_less_to_spare(irb140):
+    """From the rated speed on the limit falls in a straight line."""
+    drives = dataclasses.replace(irb140.drives, motor_speed_rated=0.5 * irb140.drives.motor_speed_max)
+    robot = with_rated_payload(irb140.with_drives("rigid", drives))
+    load, speed = drive_load(robot, 0, 100), irb140.drives.ratio * irb140.qd_max / 419.0
+    np.testing.assert_allclose(load.torque_max, irb140.drives.torque_max * (1 - speed) / 0.5, rtol=1e-12)
+
+
+def test_drive_check_shows_a_row_an_axis_and_draws_torque_over_speed(tmp_path, capsys):
+    picture, results = tmp_path / "a.png", tmp_path / "a.json"
+    words = ["--duration", "0.5", "--states", "500", "--picture", str(picture), "--json", str(results)]
+    assert main(["run", "drive_check", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "Each axis alone at its speed limit" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    (run,) = json.loads(results.read_text(encoding="utf-8"))["runs"]
+    assert (run["drives"], run["model_drives"]) == ("rigid", "rigid")
+    assert [row[0] for row in run["table"]["rows"][1:]] == [f"joint_{k}" for k in range(1, 7)]
+    np.testing.assert_allclose(run["joints"]["torque_limit_N_m"], [300, 760, 336, 45, 60, 40])
+
+
+def test_a_saved_log_has_the_same_metrics_and_drives(tmp_path):
+    for name in ("drive_check", "drive_mismatch"):
+        log, metrics = full_run(name, "computed_torque")
+        log.save(tmp_path / "a.npz")
+        loaded = Log.load(tmp_path / "a.npz")
+        assert loaded.drives == "rigid"
+        assert registry.find(name).metrics(loaded) == metrics
+    assert drive_check.table(full_run("drive_check", "computed_torque")[0])[1][0][0] == "axis"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"drives": "rigid"}, "rigid drives,"),
+        ({"drives": "elastic"}, "elastic drives (rigid ones in the model)"),
+        ({"drives": "rigid", "model_drives": "ideal"}, "rigid drives (ideal ones in the model)"),
+        ({"model_drives": "rigid"}, "ideal drives (rigid ones in the model)"),
+        ({}, "ideal drives,"),
+    ],
+)
+def test_the_head_of_a_report_says_which_drives_ran(settings, told):
+    run = Run("swing", Config(**settings), swung(**settings), (), 0.1)
+    assert told in describe(run) + ","
+    assert "drives rigid" not in describe(run)
