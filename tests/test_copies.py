@@ -63,6 +63,7 @@ def test_a_robot_arrives_whole_and_cannot_be_written_to(name, sent):
         )
 
 
+@pytest.mark.filterwarnings("ignore:steps of .* are too long for the springs")
 def test_drives_arrive_and_move_the_arm_alike(irb140, sent):
     robot = irb140.with_drives("elastic")
     _ = robot.drives.motor_matrix, robot.drives.reflected_inertia  # derived from the fields, and made anew

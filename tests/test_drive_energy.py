@@ -14,6 +14,8 @@ import twin
 from tests.drive_oracles import levels
 from twin.control.analytic_plant import AnalyticPlant
 
+pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long for the springs")
+
 START = np.deg2rad([10, 20, -10, 15, 30, -20])
 SPEED = np.array([0.5, -0.4, 0.6, 1.0, -0.8, 1.2])
 SECONDS = 0.4

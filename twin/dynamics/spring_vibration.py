@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.dynamics.equation_of_motion import mass_matrix
-from twin.errors import RobotError
+from twin.errors import DriveWarning, RobotError
 from twin.robot.robot import Robot
 
 MOST_TURNS = 0.25
@@ -70,5 +70,6 @@ def warn_of_unresolved_springs(robot: Robot, time_step: float) -> None:
         warnings.warn(
             f"steps of {time_step:g} s are too long for the springs of {told}; where their vibration "
             "matters, take at least 4 steps for each of its turns",
+            DriveWarning,
             stacklevel=3,
         )
