@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios import base
+from scenarios import base, joint_tracking
 from scenarios.base import Metric, option, positive
 from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, with_rated_payload
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
-from scenarios.joint_tracking import trajectory
 from twin.errors import RobotError
 
 if TYPE_CHECKING:
@@ -88,13 +87,13 @@ def hurried(robot: Robot, config: Config) -> Samples:
     """
     from twin.dynamics.drive_torques import drive_inverse_dynamics
 
-    slower = config
-    while slower.speed_fraction > SLOWEST:
-        reference = sampled(slower, trajectory(robot, slower))
+    swings = joint_tracking.Config(duration=config.duration, speed_fraction=config.speed_fraction)
+    while swings.speed_fraction > SLOWEST:
+        reference = sampled(config, joint_tracking.trajectory(robot, swings))
         tau = drive_inverse_dynamics(robot, reference.q, reference.qd, reference.qdd)
         if np.all(np.abs(tau) <= TORQUE_SHARE * robot.drive_torque_max):
             return reference
-        slower = replace(slower, speed_fraction=SLOWER * slower.speed_fraction)
+        swings = replace(swings, speed_fraction=SLOWER * swings.speed_fraction)
     raise RobotError(
         f"robot {robot.name!r}: its motors need more than {TORQUE_SHARE:.0%} of their torque to move the arm "
         "and its rated payload at all"
@@ -128,7 +127,9 @@ def worst(log: Log, name: str, shares: NDArray, why: str) -> Metric:
 def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
     """A row an axis: what of its motor's torque is taken, what is left, and how soon it is at its limit."""
     load = load_of(log)
-    rows = [("axis", "weight", "friction", "limit N m", "use", "margin", "rotor", "worst s", "median s")]
+    rows: list[tuple[str, ...]] = [
+        ("axis", "weight", "friction", "limit N m", "use", "margin", "rotor", "worst s", "median s")
+    ]
     for joint, name in enumerate(log.robot.joint_names):
         torques = (load.gravity[joint], load.friction[joint], load.torque_max[joint])
         shares = (load.use[joint], 1.0 - load.use[joint], load.rotor_share[joint])

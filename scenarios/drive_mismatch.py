@@ -120,9 +120,8 @@ def foretold(config: Config, reference: Samples, robot: Robot, knows: str) -> tu
     from twin.control.rollout import run_rollouts
     from twin.kinematics.forward import forward_kinematics
 
-    law = controllers.make(
-        config.controller, with_known(robot, knows), bandwidth=config.bandwidth, period=config.period
-    )
+    make = controllers.law(config.controller)
+    law = make(with_known(robot, knows), bandwidth=config.bandwidth, period=config.period)
     rollout = run_rollouts(
         robot, law, reference, time_step=config.time_step, steps_per_period=config.steps_per_period,
         sensors=config.sensors, keep_failures=True,

@@ -203,7 +203,7 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     ("words", "told"),
     [
         (["walk"], "walk"),
-        (["run"], "known are gravity_hold, joint_tracking, laboratory, manutec_move"),
+        (["run"], "known are drive_check, drive_mismatch, gravity_hold, joint_tracking"),
         (["run", "--controller", "pd", "pose_path"], "before any option"),
         (["run", "pose_pth"], "unknown scenario 'pose_pth': known are drive_check"),
         (["run", "nowhere/mine.py"], "no scenario file 'nowhere/mine.py'"),
@@ -285,21 +285,21 @@ def test_a_bad_recording_is_wrong_use(tmp_path, capsys):
 
 
 def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monkeypatch, capsys):
-    """One quick scenario stands in for all; it holds under computed torque alone."""
+    """One quick scenario stands in for all; it holds under the laws with a model alone."""
     monkeypatch.setattr(registry, "titles", lambda: {own: "mine"})
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
     words = ["--robot", "irb140", "--junit", str(junit), "--json", str(results)]
     assert main(["validate", *words]) == 1
     text = capsys.readouterr().out
     assert "5 runs, 15 checks" in text
-    assert "4 runs do not hold" in text
+    assert "3 runs do not hold" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
-    assert root.attrib["tests"] == "12"
+    assert root.attrib["tests"] == "15"
     assert root.attrib["failures"] == "3"
     document = json.loads(results.read_text(encoding="utf-8"))
     held = [run["holds"] for run in document["runs"]]
-    assert np.count_nonzero(held) == 1
+    assert np.count_nonzero(held) == 2
     assert document["holds"] is False
 
 

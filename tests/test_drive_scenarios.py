@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import twin
 from scenarios import drive_check, drive_mismatch
 from scenarios.base import Config
 from scenarios.checks import bounds
-from scenarios.checks.drive_load import drive_load, with_rated_payload
+from scenarios.checks.drive_load import drive_load, known_drives, with_rated_payload
 from scenarios.checks.motion_range import random_positions
 from scenarios.checks.rounding import whole_run_limit
 from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
@@ -80,13 +81,14 @@ def test_what_is_claimed_of_a_run(settings, exact, bounded):
 
 def test_the_controller_believes_in_what_it_is_told_to():
     robot = twin.load("irb140")
-    for settings, believed in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "ideal"),
         ({"drives": "rigid"}, "rigid"),
         ({"drives": "elastic"}, "rigid"),
         ({"drives": "rigid", "model_drives": "ideal"}, "ideal"),
         ({"model_drives": "rigid"}, "rigid"),
-    ):
+    )
+    for settings, believed in cases:
         assert Config(**settings).believed(robot).drive_mode == believed
         assert str(swung(**settings).arrays["model_drives"]) == believed
     assert Config(drives="elastic").load_robot().drive_mode == "elastic"
@@ -103,7 +105,7 @@ def test_errors_of_elastic_joints_are_told_on_both_sides_of_the_springs():
 def test_an_engine_with_other_drives_than_the_models_shows():
     """Friction off by a millionth is not what the model foretells; seen step by step."""
     log = swung(drives="rigid")
-    drives = log.robot.drives
+    drives = known_drives(log.robot)
     other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-6))
     blind = dataclasses.replace(log, robot=log.robot.with_drives("rigid", other))
     assert named(agreement_metrics(log))["engine - model, one step"].holds
@@ -160,16 +162,15 @@ def test_the_engine_does_what_the_table_says(knows):
 
 
 def test_what_is_known_is_what_its_name_says(irb140):
-    drives = irb140.drives
-    everything = drive_mismatch.with_known(irb140, "all").active_drives
-    assert everything is not None
+    drives = known_drives(irb140)
+    everything = known_drives(drive_mismatch.with_known(irb140, "all"))
     assert everything.coulomb.tolist() == drives.coulomb.tolist()
-    no_friction = drive_mismatch.with_known(irb140, "no_friction").active_drives
+    no_friction = known_drives(drive_mismatch.with_known(irb140, "no_friction"))
     assert not no_friction.coulomb.any()
     assert not no_friction.static.any()
     assert not no_friction.viscous.any()
     assert no_friction.rotor_inertia.tolist() == drives.rotor_inertia.tolist()
-    no_rotors = drive_mismatch.with_known(irb140, "no_rotors").active_drives
+    no_rotors = known_drives(drive_mismatch.with_known(irb140, "no_rotors"))
     assert not no_rotors.rotor_inertia.any()
     assert no_rotors.static.tolist() == drives.static.tolist()
     assert drive_mismatch.with_known(irb140, "nothing").active_drives is None
@@ -229,7 +230,7 @@ def test_the_load_of_an_axis_is_its_equation(irb140):
         qd = robot.qd_max[axis] * np.eye(6)[axis]
         for sign in (1.0, -1.0):
             tau = twin.drive_inverse_dynamics(robot, poses, sign * np.tile(qd, (200, 1)), np.zeros((200, 6)))
-            assert np.abs(tau[:, axis]).max() <= load.use[axis] * robot.drives.torque_max[axis] * (1 + 1e-12)
+            assert np.abs(tau[:, axis]).max() <= load.use[axis] * load.torque_max[axis] * (1 + 1e-12)
         rest = np.abs(twin.gravity_torque(robot, poses)[:, axis]).max()
         assert load.gravity[axis] == pytest.approx(rest, rel=1e-12, abs=1e-9)
     np.testing.assert_allclose(load.speed, np.array([100, 100, 80, 60, 60, 40]) * robot.qd_max / 419.0)
@@ -237,7 +238,7 @@ def test_the_load_of_an_axis_is_its_equation(irb140):
 
 def test_a_weak_motor_and_a_slow_one_do_not_hold():
     """A motor beyond its maximum speed has no torque, either."""
-    drives = twin.load("irb140").drives
+    drives = known_drives(twin.load("irb140"))
     log, metrics = full_run("drive_check", "computed_torque")
     assert all(metric.holds for metric in metrics)
     torque, speed = "torque at a speed limit / motor's", "motor speed at a speed limit / its maximum"
