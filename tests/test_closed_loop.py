@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.test_rollout_drives import SLOWLY
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.drives.sensors import Sensors
@@ -206,6 +207,7 @@ def test_a_plant_may_return_a_state_of_its_own(irb140):
     np.testing.assert_array_equal(log.q, np.full((1, 6), 1e-3))
 
 
+@SLOWLY
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
 def test_what_is_logged_of_the_drives_is_what_the_plant_had(irb140, swing, mode, steps):
@@ -274,12 +276,12 @@ def test_a_plant_without_drives_serves_robots_whose_drives_are_ideal(irb140):
         run_closed_loop(Bare(irb140.with_drives("rigid")), lambda *_: np.ones(6), still(irb140))
 
 
+@SLOWLY
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
-def test_a_kick_is_the_arm_s(irb140, mode):
+def test_a_kick_changes_the_speeds_of_joints_and_motors(irb140, mode):
     plant = AnalyticPlant(irb140.with_drives(mode))
     plant.reset(np.zeros(6))
     before = plant.motor_state()
     plant.kick(np.full(6, 0.1))
     np.testing.assert_array_equal(plant.state()[1], np.full(6, 0.1))
-    moved = plant.motor_state() - before
-    np.testing.assert_array_equal(moved, np.zeros((2, 6)) if mode == "elastic" else [[0] * 6, [0.1] * 6])
+    np.testing.assert_array_equal(plant.motor_state() - before, [[0.0] * 6, [0.1] * 6])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests.test_rollout_drives import SLOWLY
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.log import JOINTS, Log
@@ -138,6 +139,7 @@ def driven(robot, mode, drives=None, steps=2):
     return run_closed_loop(plant, controller, reference, steps_per_period=steps, sensors=Sensors(delay=1))
 
 
+@SLOWLY
 @pytest.mark.parametrize("mode", ["ideal", "rigid", "elastic"])
 @pytest.mark.parametrize("own", [False, True])
 def test_drives_come_back_bit_by_bit(irb1400, mode, own, tmp_path):
@@ -176,6 +178,7 @@ def test_a_log_from_before_there_were_drives(log, tmp_path):
     assert back.drives == "ideal"
 
 
+@SLOWLY
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
 def test_model_residual_finds_other_drives(irb140, mode):
     log = driven(irb140, mode)
@@ -187,6 +190,7 @@ def test_model_residual_finds_other_drives(irb140, mode):
     assert replace(log, robot=irb140).model_residual() > 1e-3
 
 
+@SLOWLY
 def test_residuals_of_a_long_run_with_drives_take_no_time(irb140):
     log = driven(irb140, "elastic")
     times = 14

@@ -15,8 +15,12 @@ from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
 from twin.control.rollout import run_rollouts
 from twin.drives.sensors import Sensors
+from twin.errors import DriveWarning
 from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample
+
+# Whether a light wrist vibrates as fast as it should is not what is looked at here.
+SLOWLY = pytest.mark.filterwarnings("ignore:steps of .* are too long:twin.errors.DriveWarning")
 
 WRIST = np.eye(6)
 WRIST[4, 3], WRIST[5, 3], WRIST[5, 4] = 0.2, -0.3, 0.5
@@ -65,6 +69,7 @@ def test_a_rollout_is_the_closed_loop_around_the_model_to_the_bit(robot, mode, w
     assert log.model_residual() <= 1e-11
 
 
+@SLOWLY
 def test_a_batch_is_its_rollouts_one_by_one(irb140, monkeypatch):
     """Drives that differ in their numbers, each with noise of its own; for any number of threads."""
     monkeypatch.setattr("twin.control.rollout.STEPS_AT_ONCE", 250)
@@ -98,6 +103,7 @@ def test_a_batch_is_its_rollouts_one_by_one(irb140, monkeypatch):
         monkeypatch.undo()
 
 
+@SLOWLY
 def test_without_drives_and_sensors_a_record_has_no_more_rows(irb140):
     law, reference = controllers.make("pd_gravity", irb140), sample(path(irb140), PERIOD)
     for drives, sensors, rows in (
@@ -110,6 +116,7 @@ def test_without_drives_and_sensors_a_record_has_no_more_rows(irb140):
         assert np.shares_memory(rollout.q_seen, rollout.q_motor) == (sensors is None)
 
 
+@SLOWLY
 def test_every_so_many_samples_has_the_torque_of_its_own_step(irb140):
     plant, law = irb140.with_drives("elastic"), controllers.make("computed_torque", irb140)
     reference = sample(path(irb140), PERIOD)
@@ -120,6 +127,7 @@ def test_every_so_many_samples_has_the_torque_of_its_own_step(irb140):
     assert not np.array_equal(whole.tau_joint[-2], whole.tau_joint[-3])
 
 
+@SLOWLY
 def test_what_cannot_run_together_is_refused(irb140):
     law, reference = ControlLaw(irb140, nothing), sample(path(irb140, 0.01), PERIOD)
     rigid, elastic = irb140.with_drives("rigid"), irb140.with_drives("elastic")
@@ -139,6 +147,13 @@ def test_what_cannot_run_together_is_refused(irb140):
         run_rollouts(rigid, models, reference)
     with pytest.raises(ValueError, match="the integrator 'rk4' knows ideal drives alone, got rigid ones"):
         run_rollouts(rigid, law, reference, integrator="rk4")
+
+
+def test_steps_that_are_too_long_for_a_spring_are_told(irb140):
+    law, reference = ControlLaw(irb140, nothing), sample(path(irb140, 0.01), PERIOD)
+    with pytest.warns(DriveWarning, match="steps of 0.001 s are too long for the springs of joint_5") as told:
+        run_rollouts([irb140.with_drives("elastic")], law, reference)
+    assert told[0].filename == __file__
 
 
 CODE = """
@@ -162,7 +177,7 @@ def test_all_of_it_runs_as_plain_python(tmp_path):
     for disabled in "01":
         file = tmp_path / f"{disabled}.npy"
         environment = os.environ | {"NUMBA_DISABLE_JIT": disabled}
-        command = [sys.executable, "-W", "error", "-c", CODE, str(file)]
+        command = [sys.executable, "-W", "error", "-W", "ignore::UserWarning", "-c", CODE, str(file)]
         subprocess.run(command, env=environment, check=True)
         runs.append(np.load(file))
     np.testing.assert_allclose(*runs, rtol=0, atol=1e-12)

@@ -10,7 +10,7 @@ from scipy.signal import cont2discrete
 import controllers
 import twin
 from tests.test_rollout import PERIOD, path
-from tests.test_rollout_drives import WRIST
+from tests.test_rollout_drives import SLOWLY, WRIST
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.drives.sensors import Sensors, observe, sensor_numbers
@@ -141,6 +141,7 @@ def test_sensors_that_do_nothing_change_nothing(irb140):
     assert plain.q_seen is plain.q
 
 
+@SLOWLY
 def test_the_law_sees_what_is_logged_at_the_time_of_the_sample(irb140):
     reference, states = sample(path(irb140, 0.1), PERIOD), []
     sensors = Sensors(encoder=True, noise=1e-5, speed_cutoff=30.0, delay=2)

@@ -40,6 +40,7 @@ from twin.control.rollout_failures import Failure, early_ends, of_rollout, worst
 from twin.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
 from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
 from twin.drives.sensors import Sensors, sensor_numbers
+from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.errors import DivergenceError
 from twin.robot.evaluation import copied, joint_vectors
 from twin.robot.limits import ROUND_OFF, check_folding
@@ -144,8 +145,10 @@ def run_rollouts(
         )
     senses = Sensors() if sensors is None else sensors
     settings = _settings(
-        t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], senses
+        t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], sensors
     )
+    for robot in plants.flat:
+        warn_of_unresolved_springs(robot, settings.dt)
     names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
     if start is not None:
         names = dict(zip(names, start, strict=True))
@@ -225,7 +228,7 @@ def run_rollouts(
 
 def _settings(
     t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int,
-    sensors: Sensors,
+    sensors: Sensors | None,
 ) -> Settings:  # fmt: skip
     if not (time_step > 0 and np.isfinite(time_step)):
         raise ValueError(f"expected a time step above 0 s, got {time_step}")
@@ -234,8 +237,10 @@ def _settings(
     if not (isinstance(every, (int, np.integer)) and every >= 1):
         raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
     period = float(time_step) * steps
-    noise, gain = sensor_numbers(replace(sensors, encoder=False), None, period)[:2]
-    past = len(sensors.past(len(t), 1))
+    noise, gain, past = 0.0, 0.0, 0
+    if sensors is not None:
+        noise, gain = sensor_numbers(replace(sensors, encoder=False), None, period)[:2]
+        past = len(sensors.past(len(t), 1))
     return Settings(
         float(time_step), steps, period, int(every), memory, RUNAWAY_SPEED, integrator, noise, gain, past
     )

@@ -79,7 +79,7 @@ class Settings(NamedTuple):
     runaway: a speed over its limit at which a joint has run away.
     integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
     noise, speed_gain: of the sensors, see `twin.drives.sensors.SensorNumbers`.
-    past: number of measurements that the sensors keep.
+    past: number of measurements that the sensors keep, 0 where there are none.
     """
 
     dt: float

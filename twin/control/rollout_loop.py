@@ -6,6 +6,8 @@ The law and the kernels of the robots are passed in; see `twin/control/compiled_
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from twin.control.control_law import Model
@@ -108,15 +110,15 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
     qd += dt / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
-@compiled
-def driven_step(mass_matrix, bias, numbers, signals, inertias, gravity, M, h, next_qd, next_qd_motor, got):
+@partial(compiled, inline="always")
+def driven_step(
+    mass_matrix, bias, numbers, q, qd, q_motor, qd_motor, tau, inertias, gravity, M, h, next_qd,
+    next_qd_motor, got,
+):  # fmt: skip
     """The same step of an arm with drives, see `twin.drives.drive_step`; `got` is filled with what it got."""
-    q, qd, q_motor, qd_motor = signals[Q], signals[QD], signals[Q_MOTOR], signals[QD_MOTOR]
     bias(q, qd, inertias, gravity, h)
     mass_matrix(q, inertias, M)
-    drive_step(
-        numbers, M, h, signals[TAU], q, qd, q_motor, qd_motor, next_qd, next_qd_motor, got
-    )  # fmt: skip
+    drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, got)
     for i in range(len(q)):
         qd[i], qd_motor[i] = next_qd[i], next_qd_motor[i]
         q[i] = q[i] + qd[i] * numbers.dt
@@ -136,14 +138,15 @@ def run(
     """
     n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
-    plain, driven, rk4 = rows == PLAIN_ROWS, batch.drive_inertia.shape[1] > 0, settings.integrator == RK4
+    plain, sensed, driven = rows == PLAIN_ROWS, settings.past > 0, batch.drive_inertia.shape[1] > 0
+    rk4 = settings.integrator == RK4
     # Local names for all that the inner loops touch: reaching into a tuple counts references, every time.
     log, stop = record.log, record.stop
     signals, seen, wanted = np.empty((rows, n)), np.empty((2, n)), np.empty((3, n))
     q, qd, tau, q_seen, qd_seen = signals[Q], signals[QD], signals[TAU], seen[0], seen[1]
-    motors, view = signals[:2], signals[:2]
-    if not plain:
-        motors, view = signals[Q_MOTOR : QD_MOTOR + 1], signals[Q_SEEN : QD_SEEN + 1]
+    motors = signals[Q : QD + 1] if plain else signals[Q_MOTOR : QD_MOTOR + 1]
+    view = signals[Q_SEEN : QD_SEEN + 1] if sensed else motors
+    q_motor, qd_motor = motors[0], motors[1]
     M, h, got, no_draw = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros(n)
     next_qd, next_qd_motor = np.empty(n), np.empty(n)
     reference = Reference(wanted[0], wanted[1], wanted[2])
@@ -169,7 +172,7 @@ def run(
         q[:], qd[:] = batch.q[r], batch.qd[r]
         if driven:
             plant_bias(q, qd, inertias, gravity, h)
-            motors[0], motors[1] = q, qd
+            q_motor[:], qd_motor[:] = q, qd
             rest_motors(numbers, h, motors)
             signals[TAU_JOINT] = h
         trouble, samples, kept = 0, 0, 0
@@ -182,9 +185,9 @@ def run(
                 trouble = RAN_AWAY
                 break
             hold_against_limits(q, qd, q_min, q_max, per_speed, k, worst, where, value)
-            if not plain:
+            if sensed:
                 if not driven:
-                    motors[0], motors[1] = q, qd
+                    q_motor[:], qd_motor[:] = q, qd
                 draw = draws[r - first, k] if sensors.noise > 0.0 else no_draw
                 observe(sensors, k, motors, draw, past, view)
             for i in range(n):  # a law sees copies: one that writes to them must not move the robot
@@ -213,8 +216,8 @@ def run(
             for step in range(steps):
                 if driven:
                     driven_step(
-                        plant_mass_matrix, plant_bias, numbers, signals, inertias, gravity, M, h,
-                        next_qd, next_qd_motor, got,
+                        plant_mass_matrix, plant_bias, numbers, q, qd, q_motor, qd_motor, tau, inertias,
+                        gravity, M, h, next_qd, next_qd_motor, got,
                     )  # fmt: skip
                 elif rk4:
                     rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt)
@@ -224,9 +227,10 @@ def run(
                     trouble = FOLDED
                     break
                 if driven and step == 0:
-                    signals[TAU_JOINT] = got
-                    if keep:
-                        log[r, kept - 1, TAU_JOINT] = got
+                    for i in range(n):
+                        signals[TAU_JOINT, i] = got[i]
+                        if keep:
+                            log[r, kept - 1, TAU_JOINT, i] = got[i]
             if trouble != 0:
                 break
         record.samples[r], record.trouble[r] = samples, trouble

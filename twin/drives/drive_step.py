@@ -24,6 +24,7 @@ structural dynamics", J. Eng. Mech. Div. ASCE 85 (1959), beta = 1/4.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -95,18 +96,37 @@ def joints_that_can_stick(numbers: DriveNumbers) -> np.ndarray:
 
 
 @compiled
-def held_by_shafts(back, held):
-    """Which joints and motors stand still (m,), not 0 there: those all of whose shafts are held."""
-    m = len(held)
-    still = np.ones(m, dtype=np.int64)
+def to_shafts(shafts, M, H, w, force):
+    """Add the arm's M (n, n) to H (m, m), and take the speeds w and `force` (m,) over to the shafts."""
+    n, m = len(M), len(w)
+    back, speed, torque, M_back = shafts[1], w.copy(), force.copy(), np.zeros((n, m))
+    for k in range(n):
+        for i in range(n):
+            for j in range(m):
+                M_back[i, j] += M[i, k] * back[k, j]
     for i in range(m):
+        w[i], force[i] = 0.0, 0.0
         for k in range(m):
-            if back[i, k] != 0.0 and held[k] == 0:
-                still[i] = 0
-    return still
+            w[i] += shafts[0, i, k] * speed[k]
+            force[i] += back[k, i] * torque[k]
+        for k in range(n):
+            for j in range(i + 1):
+                H[i, j] += back[k, i] * M_back[k, j]
 
 
 @compiled
+def from_shafts(shafts, a, held):
+    """Take accelerations (m,) back from the shafts; joints and motors stand still if all their shafts do."""
+    back, of_shafts, shafts_held, m = shafts[1], a.copy(), held.copy(), len(a)
+    for i in range(m):
+        a[i], held[i] = 0.0, 1
+        for k in range(m):
+            if back[i, k] != 0.0:
+                a[i] += back[i, k] * of_shafts[k]
+                held[i] *= shafts_held[k]
+
+
+@partial(compiled, inline="always")
 def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint):
     """The speeds after a step, and what the arm got.
 
@@ -126,43 +146,44 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
     Returns:
         Whether some joint or motor sticks.
     """
+    # Local names: reaching into a tuple counts references, every time.
     dt, elastic, springs, shafts = numbers.dt, numbers.elastic, numbers.springs, numbers.shafts
+    inertia, friction = numbers.inertia, numbers.friction
     n, e = len(q), len(elastic)
     m, coupled = n + e, shafts.shape[1] > 0
-    speed, force, H = np.empty(m), np.empty(m), numbers.inertia.copy()
+    # One array in the place of four: setting them aside would take as long as solving.
+    work = np.empty((m + 3, m))
+    H, w, force, a = work[:m], work[m], work[m + 1], work[m + 2]
     for i in range(n):
-        speed[i] = qd[i]
+        w[i] = qd[i]
         force[i] = tau[i] - h[i]
     for k in range(e):
         joint, motor = elastic[k], n + k
-        speed[motor] = qd_motor[joint]
+        w[motor] = qd_motor[joint]
         T = springs[0, k] * (q_motor[joint] - q[joint]) + springs[1, k] * (qd_motor[joint] - qd[joint])
         force[joint] = T - h[joint]
         force[motor] = tau[joint] - T
-    if coupled:
-        back = shafts[1]
-        H += back[:n].T @ M @ back[:n]
-        force, w = back.T @ force, shafts[0] @ speed
-    else:
-        for i in range(n):
-            for j in range(i + 1):
-                H[i, j] += M[i, j]
-        w = speed
     for i in range(m):
-        force[i] -= numbers.friction[VISCOUS, i] * w[i]
-    a = np.empty(m)
-    held = accelerations_with_friction(H, force, numbers.friction, w, dt, a)
+        for j in range(i + 1):
+            H[i, j] = inertia[i, j]
+            if i < n and not coupled:
+                H[i, j] += M[i, j]
+    if coupled:
+        to_shafts(shafts, M, H, w, force)
+    for i in range(m):
+        force[i] -= friction[VISCOUS, i] * w[i]
+    held = accelerations_with_friction(H, force, friction, w, dt, a)
     sticks = False
     for i in range(m):
         sticks = sticks or held[i] != 0
     if coupled:
-        a = shafts[1] @ a
-        held = held_by_shafts(shafts[1], held)
+        from_shafts(shafts, a, held)
     for i in range(n):
         next_qd[i] = 0.0 if held[i] != 0 else qd[i] + dt * a[i]
         next_qd_motor[i] = next_qd[i]
     for k in range(e):
-        next_qd_motor[elastic[k]] = 0.0 if held[n + k] != 0 else speed[n + k] + dt * a[n + k]
+        motor = elastic[k]
+        next_qd_motor[motor] = 0.0 if held[n + k] != 0 else qd_motor[motor] + dt * a[n + k]
     for i in range(n):
         torque = h[i]
         for j in range(n):

@@ -18,6 +18,8 @@ Mechanica et Automatica 19 (2025), of the ABB IRB 2400.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from twin.jit import compiled
@@ -27,6 +29,9 @@ COULOMB, EXCESS, STRIBECK, VISCOUS = 0, 1, 2, 3
 
 AT_REST = 1e-12
 """A shaft that is slower than this, in [rad/s], sticks: motors that turn together are held at such speeds."""
+
+GONE = 40.0
+"""At so many times its Stribeck speed a shaft has Coulomb friction alone: e^-1600 is 0."""
 
 FITS = 1e-12
 """How far above the level a torque that holds may be, over the torques that it is the sum of: rounding."""
@@ -38,63 +43,61 @@ MOST_ROUNDS = 2000
 @compiled
 def friction_level(friction, i, speed):
     """The level of shaft i at a speed, in [N m]."""
-    excess, stribeck = friction[EXCESS, i], friction[STRIBECK, i]
-    if excess == 0.0:
-        return friction[COULOMB, i]
+    coulomb, excess, stribeck = friction[COULOMB, i], friction[EXCESS, i], friction[STRIBECK, i]
+    if excess == 0.0 or abs(speed) > max(GONE * stribeck, AT_REST):
+        return coulomb
     if abs(speed) <= AT_REST:
-        return friction[COULOMB, i] + excess
-    if stribeck == 0.0:
-        return friction[COULOMB, i]
-    return friction[COULOMB, i] + excess * np.exp(-((speed / stribeck) ** 2))
+        return coulomb + excess
+    return coulomb + excess * np.exp(-((speed / stribeck) ** 2))
 
 
-@compiled
+# Inlined, as is what calls it: calls that pass so many arrays take a fifth of the time of a step.
+@partial(compiled, inline="always")
 def solve(H, f, held, a, work):
     """Solve `H a = f` where a[i] is given wherever held[i]; H is symmetric and positive definite.
+
+    Elimination goes from the last unknown to the first and passes over zeros: motors of elastic joints come
+    last, and each is tied to its joint alone.
 
     Args:
         H: (m, m); its lower half is read.
         f: (m,).
         held: (m,) of integers, not 0 where a is given.
         a: (m,), completed.
-        work: (m, m), overwritten by a Cholesky factor.
+        work: of at least m rows, (m, m) of it overwritten.
     """
     m = len(f)
+    for i in range(m):
+        for k in range(i + 1):
+            work[i, k] = H[i, k]
+        if held[i] == 0:
+            a[i] = f[i]
     for j in range(m):
-        if held[j] != 0:
-            continue
-        # Column j of the factor, of the rows and columns that are not held.
-        pivot = H[j, j]
-        for k in range(j):
-            if held[k] == 0:
-                pivot -= work[j, k] * work[j, k]
-        pivot = np.sqrt(pivot)
-        work[j, j] = pivot
-        right = f[j]
-        for k in range(m):
-            if held[k] != 0:
-                right -= (H[j, k] if k < j else H[k, j]) * a[k]
-            elif k < j:
-                right -= work[j, k] * a[k]
-        a[j] = right / pivot
-        for i in range(j + 1, m):
-            if held[i] == 0:
-                entry = H[i, j]
-                for k in range(j):
-                    if held[k] == 0:
-                        entry -= work[i, k] * work[j, k]
-                work[i, j] = entry / pivot
-    for j in range(m - 1, -1, -1):
-        if held[j] != 0:
-            continue
-        value = a[j]
-        for i in range(j + 1, m):
-            if held[i] == 0:
-                value -= work[i, j] * a[i]
-        a[j] = value / work[j, j]
+        if held[j] != 0:  # what is known goes to the right, and leaves the equation a[j] = a[j]
+            for i in range(m):
+                if held[i] == 0:
+                    a[i] -= (H[j, i] if i < j else H[i, j]) * a[j]
+            for k in range(j):
+                work[j, k] = 0.0
+            for i in range(j + 1, m):
+                work[i, j] = 0.0
+            work[j, j] = 1.0
+    for j in range(m - 1, 0, -1):
+        inverse = 1.0 / work[j, j]
+        for i in range(j):
+            factor = work[j, i] * inverse
+            if factor != 0.0:
+                a[i] -= factor * a[j]
+                for k in range(i + 1):
+                    work[i, k] -= factor * work[j, k]
+    for i in range(m):
+        value = a[i]
+        for k in range(i):
+            value -= work[i, k] * a[k]
+        a[i] = value / work[i, i]
 
 
-@compiled
+@partial(compiled, inline="always")
 def accelerations_with_friction(H, f, friction, w, dt, a):
     """Solve `H a = f - level s` with the sign s of every shaft's speed `w + dt a` after the step.
 
@@ -104,16 +107,20 @@ def accelerations_with_friction(H, f, friction, w, dt, a):
         friction: (4, m), see `COULOMB` and the others.
         w: (m,) speeds before the step, in [rad/s].
         dt: the step, in [s].
-        a: (m,) filled with the accelerations, in [rad/s^2].
+        a: (m,) filled with the accelerations, in [rad/s^2]; with NaN where some torque is not finite.
 
     Returns:
         held (m,), not 0 where a shaft sticks: there `a = -w / dt`.
     """
     m = len(f)
-    level, load, work = np.empty(m), np.empty(m), np.empty((m, m))
-    sign, held = np.zeros(m), np.zeros(m, dtype=np.int64)
+    # One array in the place of four: setting them aside would take as long as solving.
+    work, held = np.zeros((m + 3, m)), np.zeros(m, dtype=np.int64)
+    level, load, sign = work[m], work[m + 1], work[m + 2]
     rubs = False
     for i in range(m):
+        if not abs(f[i]) < np.inf:  # else a joint that sticks would hide it
+            a[:] = np.nan
+            return held
         level[i] = friction_level(friction, i, w[i])
         if level[i] > 0.0:
             rubs = True
