@@ -1,4 +1,4 @@
-"""What each law loses when it does not know the drives: their friction, their rotors, or either.
+"""What each law loses that does not know the drives: their friction, their rotors, or both.
 
 What it shows: all joints of an arm with its rated payload swing to and fro, at a fifth of their speed limits,
 with rotors and friction in the drives (`--drives elastic`: with springs in the gears, too). Each law follows

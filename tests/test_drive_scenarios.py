@@ -103,10 +103,10 @@ def test_errors_of_elastic_joints_are_told_on_both_sides_of_the_springs():
 
 
 def test_an_engine_with_other_drives_than_the_models_shows():
-    """Friction off by a millionth is not what the model foretells; seen step by step."""
+    """Friction off by a billionth is not what the model foretells; seen step by step."""
     log = swung(drives="rigid")
     drives = known_drives(log.robot)
-    other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-6))
+    other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-9))
     blind = dataclasses.replace(log, robot=log.robot.with_drives("rigid", other))
     assert named(agreement_metrics(log))["engine - model, one step"].holds
     assert not named(agreement_metrics(blind))["engine - model, one step"].holds
