@@ -1,6 +1,7 @@
-"""Rollouts of the analytic twin beside MuJoCo's bare step, and on two cores beside one."""
+"""Rollouts of the analytic twin: beside MuJoCo's bare step, with drives beside none, two cores beside one."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,8 @@ from tests.bench.mujoco_arm import loaded
 from tests.bench.timing import Meter, Row
 from twin.control.control_law import ControlLaw
 from twin.control.rollout import run_rollouts
+from twin.drives.sensors import Sensors
+from twin.errors import DriveWarning
 from twin.robot.robot import Robot
 from twin.threads import VARIABLE
 from twin.trajectories.joint_trajectories import sines
@@ -19,10 +22,11 @@ from twin.trajectories.sampling import Samples, sample
 
 STEPS = 4000
 ROLLOUTS = 128
+ENCODERS = Sensors(encoder=True, speed_cutoff=100.0, delay=1)
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """A rollout against MuJoCo's bare step, called from Python or in its own loop; many on two cores.
+    """A rollout against MuJoCo's bare step, called from Python or in its own loop; many, and with drives.
 
     Ours reads the state, evaluates computed torque, limits it, steps and logs; theirs steps.  Of a robot with
     a closed loop theirs steps the tree without it, which is less work.
@@ -58,8 +62,32 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
             lambda: run_rollouts(robot, laws, short), in_c,
             ours_per_call=ROLLOUTS * len(short.t), theirs_per_call=STEPS, goal=0.5,
         )  # fmt: skip
+    if robot.drives is not None:
+        yield from _with_drives(robot, laws, short, meter)
     if meter.timed:
         yield _two_cores(robot, meter)
+
+
+def _with_drives(robot: Robot, laws: list[ControlLaw], reference: Samples, meter: Meter) -> Iterator[Row]:
+    """What rotors, friction and springs add to a step, and encoders with delay."""
+    steps = ROLLOUTS * len(reference.t)
+    with _threads(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriveWarning)  # the light wrist's springs, unloaded
+        for what, mode, sensors, goal in (
+            ("rigid drives", "rigid", None, 1.7),
+            ("elastic drives", "elastic", None, 3.0),
+            ("elastic drives, encoders", "elastic", ENCODERS, 3.5),
+        ):
+            driven = robot.with_drives(mode)
+
+            def ours(driven=driven, sensors=sensors):
+                run_rollouts(driven, laws, reference, sensors=sensors)
+
+            yield meter.compare(
+                f"{ROLLOUTS} rollouts, {robot.name}, {what}, a step", "ideal drives", ours,
+                lambda: run_rollouts(robot, laws, reference),
+                ours_per_call=steps, theirs_per_call=steps, goal=goal,
+            )  # fmt: skip
 
 
 def _path(robot):

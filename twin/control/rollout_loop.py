@@ -6,8 +6,6 @@ The law and the kernels of the robots are passed in; see `twin/control/compiled_
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from twin.control.control_law import Model
@@ -22,12 +20,12 @@ from twin.control.signals import (
     TAU,
     TAU_JOINT,
     Q,
-    limit_torque,
     record_sample,
     within_twice_the_speed_limits,
 )
 from twin.drives.drive_model import DriveModel
 from twin.drives.drive_step import DriveNumbers, drive_step, rest_motors
+from twin.drives.motors import limit_together, torque_at_speed
 from twin.drives.sensors import SensorNumbers, observe
 from twin.jit import compiled
 from twin.trajectories.sampling import Reference, State
@@ -110,21 +108,6 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
     qd += dt / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
-@partial(compiled, inline="always")
-def driven_step(
-    mass_matrix, bias, numbers, q, qd, q_motor, qd_motor, tau, inertias, gravity, M, h, next_qd,
-    next_qd_motor, got,
-):  # fmt: skip
-    """The same step of an arm with drives, see `twin.drives.drive_step`; `got` is filled with what it got."""
-    bias(q, qd, inertias, gravity, h)
-    mass_matrix(q, inertias, M)
-    drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, got)
-    for i in range(len(q)):
-        qd[i], qd_motor[i] = next_qd[i], next_qd_motor[i]
-        q[i] = q[i] + qd[i] * numbers.dt
-        q_motor[i] = q_motor[i] + qd_motor[i] * numbers.dt
-
-
 @compiled
 def run(
     law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
@@ -143,7 +126,8 @@ def run(
     # Local names for all that the inner loops touch: reaching into a tuple counts references, every time.
     log, stop = record.log, record.stop
     signals, seen, wanted = np.empty((rows, n)), np.empty((2, n)), np.empty((3, n))
-    q, qd, tau, q_seen, qd_seen = signals[Q], signals[QD], signals[TAU], seen[0], seen[1]
+    q, qd, demanded, tau = signals[Q], signals[QD], signals[DEMAND], signals[TAU]
+    q_seen, qd_seen = seen[0], seen[1]
     motors = signals[Q : QD + 1] if plain else signals[Q_MOTOR : QD_MOTOR + 1]
     view = signals[Q_SEEN : QD_SEEN + 1] if sensed else motors
     q_motor, qd_motor = motors[0], motors[1]
@@ -153,6 +137,7 @@ def run(
     for r in range(first, last):
         inertias, gravity = batch.inertias[r], batch.gravity[r]
         limits, coupling = batch.motor_limits[r], batch.motor_coupling[r]
+        together = coupling.shape[1] > 0
         q_min, q_max, per_speed = batch.q_min[r], batch.q_max[r], batch.per_speed[r]
         watched, energy, parameters = batch.watched[r], batch.energy[r], batch.parameters[r]
         saturated, worst = record.saturated[r], record.worst[r]
@@ -162,10 +147,8 @@ def run(
             batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r], batch.model_period[r],
             DriveModel(batch.model_drive_inertia[r], batch.model_friction[r], batch.model_shafts[r]),
         )  # fmt: skip
-        numbers = DriveNumbers(
-            dt, batch.drive_inertia[r], batch.drive_friction[r], batch.springs[r], batch.elastic,
-            batch.shafts[r],
-        )  # fmt: skip
+        inertia, friction, springs = batch.drive_inertia[r], batch.drive_friction[r], batch.springs[r]
+        elastic, shafts = batch.elastic, batch.shafts[r]
         sensors = SensorNumbers(settings.noise, settings.speed_gain, settings.period, batch.encoder[r])
         past = np.zeros((settings.past, 2, n))
         signals[:] = 0.0
@@ -173,7 +156,7 @@ def run(
         if driven:
             plant_bias(q, qd, inertias, gravity, h)
             q_motor[:], qd_motor[:] = q, qd
-            rest_motors(numbers, h, motors)
+            rest_motors(DriveNumbers(dt, inertia, friction, springs, elastic, shafts), h, motors)
             signals[TAU_JOINT] = h
         trouble, samples, kept = 0, 0, 0
         for k in range(N):
@@ -200,8 +183,13 @@ def run(
             samples = k + 1
             for i in range(n):
                 signals[DEMAND, i] = demand[i]
-            finite = limit_torque(signals, limits, coupling)
+            finite = True  # from here on `limited_torque`: calling it costs a tenth of a rollout
+            if together:
+                limit_together(limits, coupling, demanded, qd_motor, tau)
             for i in range(n):
+                if not together:
+                    tau[i] = torque_at_speed(limits, i, demanded[i], qd_motor[i])
+                finite = finite and abs(tau[i]) < np.inf
                 if tau[i] != signals[DEMAND, i]:
                     saturated[i] += 1
             keep = k == kept * every
@@ -215,10 +203,14 @@ def run(
                 break
             for step in range(steps):
                 if driven:
-                    driven_step(
-                        plant_mass_matrix, plant_bias, numbers, q, qd, q_motor, qd_motor, tau, inertias,
-                        gravity, M, h, next_qd, next_qd_motor, got,
-                    )  # fmt: skip
+                    plant_bias(q, qd, inertias, gravity, h)
+                    plant_mass_matrix(q, inertias, M)
+                    drives = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
+                    drive_step(drives, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, got)
+                    for i in range(n):
+                        qd[i], qd_motor[i] = next_qd[i], next_qd_motor[i]
+                        q[i] = q[i] + qd[i] * dt
+                        q_motor[i] = q_motor[i] + qd_motor[i] * dt
                 elif rk4:
                     rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt)
                 else:

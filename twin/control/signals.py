@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from twin.drives.motors import MotorLimits, limited_torque
+from twin.drives.motors import limited_torque
 from twin.drives.sensors import Sensors
 from twin.jit import compiled
 from twin.robot.robot import Robot
@@ -57,14 +57,13 @@ def within_twice_the_speed_limits(signals, watched):
 def limit_torque(signals, limits, coupling):
     """Limit the demand to what the motors can do, see `MotorLimits`; whether that is finite."""
     speed = QD_MOTOR if signals.shape[0] > PLAIN_ROWS else QD
-    motors = MotorLimits(limits, coupling)
-    return limited_torque(motors, signals[DEMAND], signals[speed], signals[TAU])
+    return limited_torque(limits, coupling, signals[DEMAND], signals[speed], signals[TAU])
 
 
 @compiled
 def record_sample(signals, log, k):
     """Write the signals to row k of a log (N, rows, n)."""
-    for j in range(signals.shape[0]):
+    for j in range(log.shape[1]):
         for i in range(signals.shape[1]):
             log[k, j, i] = signals[j, i]
 

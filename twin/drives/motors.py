@@ -50,11 +50,12 @@ def torque_at_speed(limits, i, torque, speed):
 
 
 @compiled
-def limited_torque(motors, demand, qd_motor, tau):
+def limited_torque(limits, coupling, demand, qd_motor, tau):
     """Fill `tau` (n,) with what the motors make of a demand (n,), both at the joints in [N m].
 
     Args:
-        motors: a `MotorLimits`.
+        limits: see `MotorLimits`.
+        coupling: see `MotorLimits`.
         demand: (n,), in [N m]; NaN stays NaN.
         qd_motor: (n,) speeds of the motors in joint units, in [rad/s].
         tau: (n,), equal to the demand to the bit where no motor is at its limit.
@@ -62,26 +63,31 @@ def limited_torque(motors, demand, qd_motor, tau):
     Returns:
         Whether the torques are finite.
     """
-    n, coupled, finite = len(demand), motors.coupling.shape[1] > 0, True
-    if coupled:
-        R, R_inverse_T = motors.coupling[0], motors.coupling[1]
-        own, beyond = np.empty(n), False
-        for i in range(n):
-            torque, speed = 0.0, 0.0
-            for j in range(n):
-                if R_inverse_T[i, j] != 0.0:  # a NaN stays with the motors that have a part in it
-                    torque += R_inverse_T[i, j] * demand[j]
-                speed += R[i, j] * qd_motor[j]
-            own[i] = torque_at_speed(motors.limits, i, torque, speed)
-            beyond = beyond or own[i] != torque
-        for i in range(n):
-            tau[i] = 0.0 if beyond else demand[i]
-            for j in range(n):
-                if beyond and R[j, i] != 0.0:
-                    tau[i] += R[j, i] * own[j]
+    finite = True
+    if coupling.shape[1] > 0:
+        limit_together(limits, coupling, demand, qd_motor, tau)
     else:
-        for i in range(n):
-            tau[i] = torque_at_speed(motors.limits, i, demand[i], qd_motor[i])
-    for i in range(n):
+        for i in range(len(demand)):
+            tau[i] = torque_at_speed(limits, i, demand[i], qd_motor[i])
+    for i in range(len(demand)):
         finite = finite and abs(tau[i]) < np.inf
     return finite
+
+
+@compiled
+def limit_together(limits, coupling, demand, qd_motor, tau):
+    """`limited_torque` of motors that are coupled: each by its own torque R^-T demand and speed R qd."""
+    n, own, beyond = len(demand), np.empty(len(demand)), False
+    for i in range(n):
+        torque, speed = 0.0, 0.0
+        for j in range(n):
+            if coupling[1, i, j] != 0.0:  # a NaN stays with the motors that have a part in it
+                torque += coupling[1, i, j] * demand[j]
+            speed += coupling[0, i, j] * qd_motor[j]
+        own[i] = torque_at_speed(limits, i, torque, speed)
+        beyond = beyond or own[i] != torque
+    for i in range(n):
+        tau[i] = 0.0 if beyond else demand[i]
+        for j in range(n):
+            if beyond and coupling[0, j, i] != 0.0:
+                tau[i] += coupling[0, j, i] * own[j]
