@@ -13,28 +13,11 @@ from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range, random_positions
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from scenarios.checks.tracking_error import joint_error
-from scenarios.commands.command_line import main
 from scenarios.running import registry
+from tests.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED
 from twin.control.log import Log
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
 from twin.trajectories.joint_trajectories import quintic, sines
-
-NAMES = tuple(registry.titles())
-ROBOTS = twin.robot_names()
-SUITED = [(robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).suits(twin.load(robot))]
-CASES = [(*pair, controller) for pair in SUITED for controller in controllers.NAMES]
-SHORT = {
-    "drive_check": {"duration": 0.8, "states": 50},
-    "drive_mismatch": {"duration": 0.8},
-    "gravity_hold": {"duration": 0.2},
-    "joint_tracking": {"duration": 0.2},
-    "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},
-    "manutec_move": {},
-    "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
-    "parallelogram": {"free_time": 0.05, "duration": 1.0},
-    "payload_mismatch": {},
-    "pose_path": {"speed": 0.5, "angular_speed": 2.0},
-}
 
 
 @functools.cache
@@ -96,23 +79,6 @@ def test_every_sample_is_finite_and_every_joint_moves(robot, name, controller):
         assert np.all(travel[[0, 1, 2, 4, 5]] > 0.05)  # axis 4 is not meant to move on this path
     else:
         assert np.all(travel > 0.05)
-
-
-@pytest.mark.parametrize(("robot", "name", "controller"), CASES)
-def test_two_runs_are_the_same_to_the_bit(robot, name, controller):
-    scenario = registry.find(name)
-    config = scenario.Config(robot=robot, controller=controller, **SHORT[name])
-    first, second = scenario.run(config), scenario.run(config)
-    assert first.identical(second)
-
-
-@pytest.mark.parametrize(("robot", "name", "controller"), CASES)
-def test_every_scenario_runs_from_the_command_line(robot, name, controller, capsys):
-    options = [
-        word for key, value in SHORT[name].items() for word in (f"--{key.replace('_', '-')}", str(value))
-    ]
-    assert main(["run", name, "--robot", robot, "--controller", controller, *options]) == 0
-    assert controller in capsys.readouterr().out
 
 
 def test_computed_torque_tracks_to_rounding_and_the_laws_without_a_model_do_not():

@@ -1,0 +1,24 @@
+"""Every scenario with every arm and law runs from the command line, and a second time to the bit."""
+
+import pytest
+
+from scenarios.commands.command_line import main
+from scenarios.running import registry
+from tests.scenario_cases import CASES, SHORT
+from twin.control.log import Log
+
+
+@pytest.mark.parametrize(("robot", "name", "controller"), CASES)
+def test_a_run_from_the_command_line_is_the_same_as_one_from_a_program(
+    robot, name, controller, tmp_path, capsys
+):
+    file = tmp_path / "run.npz"
+    options = [
+        word for key, value in SHORT[name].items() for word in (f"--{key.replace('_', '-')}", str(value))
+    ]
+    words = ["run", name, "--robot", robot, "--controller", controller, "--log", str(file), *options]
+    assert main(words) == 0
+    assert controller in capsys.readouterr().out
+    scenario = registry.find(name)
+    again = scenario.run(scenario.Config(robot=robot, controller=controller, **SHORT[name]))
+    assert again.identical(Log.load(file))
