@@ -16,6 +16,9 @@ from .control.rollout import (
 from .drives.drives import (
     Drives as Drives,
 )
+from .drives.sensors import (
+    Sensors as Sensors,
+)
 from .dynamics.constrained import (
     constrained_forward_dynamics as constrained_forward_dynamics,
 )
