@@ -143,5 +143,5 @@ def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monke
     told = " ".join(capsys.readouterr().out.split())  # where lines break depends on the path
     assert "mine, pd did not finish: expected finite center" in told
     runs = json.loads(results.read_text(encoding="utf-8"))["runs"]
-    assert [run["holds"] for run in runs] == [True] * 4 + [False] * 4
-    assert 'failures="4"' in junit.read_text(encoding="utf-8")
+    assert [run["holds"] for run in runs] == [True] * 5 + [False] * 5
+    assert 'failures="5"' in junit.read_text(encoding="utf-8")
