@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.test_rollout_drives import SLOWLY
+from tests.test_rollout_drives import SLOWLY, WRIST
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.log import JOINTS, Log
@@ -204,9 +204,11 @@ def test_residuals_of_a_long_run_with_drives_take_no_time(irb140):
 
 
 def test_the_torque_of_a_motor(irb1400):
-    log = driven(irb1400, "rigid")
-    np.testing.assert_allclose(log.tau_motor @ irb1400.drives.motor_matrix, log.tau, rtol=1e-13, atol=1e-13)
-    joint_1 = log.tau[:, 0] / irb1400.drives.ratio[0]
-    np.testing.assert_allclose(log.tau_motor[:, 0], joint_1, rtol=1e-14)
+    """Power is the same at the motors as at the joints, coupled or not."""
+    drives = replace(irb1400.drives, coupling=WRIST)
+    log = driven(irb1400, "rigid", drives)
+    power = np.sum(log.tau_motor * (log.qd @ drives.motor_matrix.T), axis=1)
+    np.testing.assert_allclose(power, np.sum(log.tau * log.qd, axis=1), rtol=0, atol=1e-12 * power.max())
+    np.testing.assert_allclose(log.tau_motor[:, 0], log.tau[:, 0] / drives.ratio[0], rtol=1e-14)
     with pytest.raises(RobotError, match="'irb1400' has no drives: its motors' torques are not known"):
         _ = replace(log, robot=replace(irb1400, drives=None, drive_mode="ideal")).tau_motor

@@ -72,6 +72,9 @@ def test_noise_is_white_of_the_size_that_was_asked_for_and_comes_before_rounding
     noise = (q - SWING) / 1e-3
     np.testing.assert_array_equal(qd, SPEED)
     np.testing.assert_allclose(noise, np.random.default_rng([4, 0]).standard_normal((N, 6)), atol=1e-10)
+    np.testing.assert_array_equal(
+        Sensors(noise=1e-3, seed=4).draws(7, 3, 6), np.random.default_rng([4, 7]).standard_normal((3, 6))
+    )
     rounded, _ = seen(Sensors(noise=1e-3, seed=4, encoder=True), irb140.drives)
     half = np.pi / (irb140.drives.encoder_counts * irb140.drives.ratio)
     assert np.all(np.abs(rounded - q) <= half * (1 + 1e-9))

@@ -16,7 +16,7 @@ from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
-from twin.control.log import RECORDED, Log
+from twin.control.log import JOINTS, RECORDED, Log
 from twin.errors import RobotError, UnknownNameError
 from twin.trajectories.recording import COLUMNS, read_recording, write_recording
 
@@ -68,7 +68,7 @@ def log_file(case: Case, path: Path) -> Verdict:
         named = not isinstance(error, RobotError | UnknownNameError)  # they name the robot's file instead
         return refusal(error, [path.name] if named else [""])
     N, n = np.shape(log.q) if np.ndim(log.q) == 2 else (-1, -1)
-    promised = dict.fromkeys(("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand"), (N, n))
+    promised = dict.fromkeys(JOINTS, (N, n))
     promised |= {"t": (N,), "loop_gap": (N,), "saturated": (N, n), "pose": (N, 7), "pose_ref": (N, 7)}
     for name, shape in promised.items():
         array, wanted = getattr(log, name), bool if name == "saturated" else np.float64
