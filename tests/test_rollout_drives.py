@@ -15,6 +15,7 @@ from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
 from twin.control.rollout import run_rollouts
 from twin.drives.sensors import Sensors
+from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning
 from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample
@@ -67,6 +68,27 @@ def test_a_rollout_is_the_closed_loop_around_the_model_to_the_bit(robot, mode, w
     assert np.array_equal(rollout.q_motor, rollout.q) == (mode != "elastic")
     assert np.array_equal(rollout.q_seen, rollout.q_motor) == (sensors is None)
     assert log.model_residual() <= 1e-11
+
+
+@SLOWLY
+@pytest.mark.parametrize("mode", ["rigid", "elastic"])
+def test_a_rollout_is_the_closed_loop_around_the_engine_to_round_off(arm, mode):
+    """Without an encoder, which makes a whole count of a difference in the last bit."""
+    plant = arm.with_drives(mode).with_payload(Payload(2.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01])))
+    law, reference = (
+        controllers.make("computed_torque", plant, bandwidth=15.0),
+        sample(path(arm, 1.5), PERIOD),
+    )
+    late = Sensors(noise=1e-6, speed_cutoff=100.0, delay=1, seed=2)
+    for sensors, near in ((None, 1e-13), (late, 1e-9)):
+        rollout = run_rollouts(plant, law, reference, sensors=sensors)
+        with Simulation(plant) as simulation:
+            log = run_closed_loop(simulation, law, reference, sensors=sensors)
+        assert np.max(np.abs(rollout.q - log.q)) <= near
+        assert np.max(np.abs(rollout.q_motor - log.q_motor)) <= near
+        assert np.max(np.abs(rollout.tau_joint - log.tau_joint)) <= 1e5 * near
+        assert log.model_residual() <= 1e-11
+        assert np.ptp(rollout.q, axis=0).min() > 0.02, "every joint moved"
 
 
 @SLOWLY
