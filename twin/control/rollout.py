@@ -10,9 +10,9 @@ microsecond a step, so that starts, gains, payloads and mountings can be swept:
     sweep = run_rollouts(np.array(arms)[:, None], laws, reference)  # sweep.q: (masses, bandwidths, N, n)
 
 A law has to be a `twin.control.control_law.ControlLaw`.  Its first use in a process compiles it, for a second
-or so; the first rollout of all compiles the loop, for some ten, whose machine code is kept, as is that of the
-laws in `controllers/`.  Rollouts are shared between the cores, see `twin/threads.py`; the results are the
-same to the bit for any number of threads.
+or so; the first rollout of all compiles the loop, for half a minute, and its machine code is kept, as is that
+of the laws in `controllers/`.  Rollouts are shared between the cores, see `twin/threads.py`; the results are
+the same to the bit for any number of threads.
 """
 
 from __future__ import annotations
