@@ -80,10 +80,14 @@ def loop_rows(robot: Robot, other: Robot, meter: Meter, steps: int = 1000) -> It
 
 
 class _FedForward:
-    """Computed torque, and at every sample what the drives take on the reference."""
+    """Computed torque of ideal drives, and at every sample what those that act take on the reference.
+
+    The law costs the same for both then, and what is left is what drives cost the engine.
+    """
 
     def __init__(self, robot: Robot, reference: Samples) -> None:
-        self.law, drives = controllers.make("computed_torque", robot), robot.active_drives
+        self.law = controllers.make("computed_torque", robot.with_drives("ideal"))
+        drives = robot.active_drives
         self.extra = np.zeros(reference.qd.shape)
         if drives is not None:
             friction = drives.coulomb * np.sign(reference.qd) + drives.viscous * reference.qd
