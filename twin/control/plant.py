@@ -61,7 +61,7 @@ class MotorSide:
     def __init__(
         self, plant: Plant, sensors: Sensors | None, signals: np.ndarray, samples: int, period: float
     ) -> None:
-        robot, sensors = plant.robot, Sensors() if sensors is None else sensors
+        robot = plant.robot
         self._driven, self._elastic = robot.active_drives is not None, robot.drive_mode == "elastic"
         if self._driven and not all(hasattr(plant, name) for name in ("motor_state", "tau_joint")):
             raise ValueError(
@@ -70,14 +70,17 @@ class MotorSide:
             )
         self._plant = cast("DrivenPlant", plant)
         self._state, self._motors = signals[: QD + 1], signals[Q_MOTOR : QD_MOTOR + 1]
-        self._tau_joint, self.seen = signals[TAU_JOINT], signals[Q_SEEN:]
-        self._sensors: Any = sensor_numbers(sensors, robot.drives, period)
-        self._past, self._draws = sensors.past(samples, robot.n), sensors.draws(0, samples, robot.n)
+        self._tau_joint, self.seen = signals[TAU_JOINT], self._motors
+        self._sensors: Any = None
+        if sensors is not None:
+            self.seen, self._sensors = signals[Q_SEEN:], sensor_numbers(sensors, robot.drives, period)
+            self._past, self._draws = sensors.past(samples, robot.n), sensors.draws(0, samples, robot.n)
 
     def look(self, k: int) -> None:
         """Fill the rows of the motors, and what is seen of them, at sample k; to be called at every one."""
         self._motors[:] = self._plant.motor_state() if self._elastic else self._state
-        observe(self._sensors, k, self._motors, self._draws[k], self._past, self.seen)
+        if self._sensors is not None:
+            observe(self._sensors, k, self._motors, self._draws[k], self._past, self.seen)
 
     def feel(self) -> None:
         """Fill the row of the torque that the arm gets, after a step or a reset."""
