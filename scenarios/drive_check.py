@@ -136,9 +136,9 @@ def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
         numbers = [f"{torque:.1f}" for torque in torques] + [f"{100 * share:.0f} %" for share in shares]
         rows.append((name, *numbers, *(f"{time:.3f}" for time in load.time[:, joint])))
     told = (
-        "Each axis alone at its speed limit, with the rated payload: weight in the worst pose, of the torque "
-        "limit; the rotor's\nshare of the inertia in the median pose; seconds to that speed in the worst and "
-        "the median pose"
+        "Each axis alone at its speed limit, with the rated payload. Weight (in the worst pose) and friction "
+        "are in N m at the joint; use is their sum over the limit. Rotor is its share of the inertia in the "
+        "median pose; s are the seconds from rest to that speed, in the worst and in the median pose."
     )
     return told, tuple(rows)
 

@@ -24,7 +24,7 @@ import controllers
 from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
 from scenarios.checks.drive_load import known_drives, with_rated_payload
-from scenarios.checks.motion_range import finite_speed, middle_and_half
+from scenarios.checks.motion_range import cosines
 from scenarios.checks.tracking import (
     agreement_metrics,
     error_metrics,
@@ -33,7 +33,6 @@ from scenarios.checks.tracking import (
     validity_metrics,
     with_arrays,
 )
-from twin.trajectories.joint_trajectories import sines
 
 if TYPE_CHECKING:
     from twin.control.log import Log
@@ -75,7 +74,6 @@ class Config(base.Config):
 
 
 SLOWEST, FASTEST = 0.6, 1.1  # Hz, of the first and of the last joint
-SHARE_OF_RANGE = 0.6  # of the way from the middle to the limit that a joint may swing
 SIDE_BY_SIDE = controllers.NAMES
 VARIANTS = (Config(knows="nothing"), Config(drives="elastic"))
 
@@ -86,12 +84,8 @@ def suits(robot: Robot) -> bool:
 
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
-    """Cosines about the middle of the ranges, each with a frequency of its own."""
-    frequency = np.linspace(SLOWEST, FASTEST, robot.n)
-    middle, half = middle_and_half(robot)
-    speed = finite_speed(robot)
-    amplitude = np.minimum(config.speed_fraction * speed / (2 * np.pi * frequency), SHARE_OF_RANGE * half)
-    return sines(middle, amplitude, frequency, config.duration, phase=-np.pi / 2, qd_max=speed)
+    """The cosines of the settings."""
+    return cosines(robot, config.duration, config.speed_fraction, SLOWEST, FASTEST)
 
 
 def with_known(robot: Robot, knows: str) -> Robot:

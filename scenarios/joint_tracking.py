@@ -15,11 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from scenarios import base
 from scenarios.base import Metric, option, positive
-from scenarios.checks.motion_range import finite_speed, middle_and_half
+from scenarios.checks.motion_range import cosines
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
 
 if TYPE_CHECKING:
@@ -45,18 +43,11 @@ class Config(base.Config):
 VARIANTS = (Config(reference="continuous"), Config(steps_per_period=2), Config(steps_per_period=5))
 
 SLOWEST, FASTEST = 0.25, 0.55  # Hz, of the first and of the last joint
-SHARE_OF_RANGE = 0.6  # of the way from the middle to the limit that a joint may swing
 
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
-    """The cosines: as wide as the speed allows, and no wider than a share of the range."""
-    from twin.trajectories.joint_trajectories import sines
-
-    frequency = np.linspace(SLOWEST, FASTEST, robot.n)
-    middle, half = middle_and_half(robot)
-    speed = finite_speed(robot)
-    amplitude = np.minimum(config.speed_fraction * speed / (2 * np.pi * frequency), SHARE_OF_RANGE * half)
-    return sines(middle, amplitude, frequency, config.duration, phase=-np.pi / 2, qd_max=speed)
+    """The cosines of the settings."""
+    return cosines(robot, config.duration, config.speed_fraction, SLOWEST, FASTEST)
 
 
 def run(config: Config) -> Log:

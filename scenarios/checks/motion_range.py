@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
 
 HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
 """Half of the range of a joint without one, in [rad] or [m]: about zero, or off the only limit it has."""
 SPEED = {"revolute": 1.0, "prismatic": 0.5}
 """Speed limit of a joint without one, in [rad/s] or [m/s]."""
+SWING = 0.6
+"""Of the way from the middle of its range to an end, what a joint swings at most in `cosines`."""
 DRAWS = 1000
 """How often a position is drawn anew that brings a passive joint beyond its range; one in five of the IRB
 1400's does."""
@@ -44,6 +47,27 @@ def finite_speed(robot: Robot) -> NDArray:
     """The speed limits (n,), in [rad/s] or [m/s], with `SPEED` where there is none."""
     stand_in = np.array([SPEED[kind] for kind in robot.joint_kinds])
     return np.where(np.isfinite(robot.qd_max), robot.qd_max, stand_in)
+
+
+def cosines(
+    robot: Robot, duration: float, speed_fraction: float, slowest: float, fastest: float
+) -> Trajectory:
+    """All joints swing about the middle of their ranges, from rest, each at a frequency of its own.
+
+    Args:
+        robot: the robot.
+        duration: in [s].
+        speed_fraction: peak speed of every joint over its limit, less where `SWING` ends it.
+        slowest: frequency of the first joint, in [Hz].
+        fastest: frequency of the last joint, in [Hz].
+    """
+    from twin.trajectories.joint_trajectories import sines
+
+    frequency = np.linspace(slowest, fastest, robot.n)
+    middle, half = middle_and_half(robot)
+    speed = finite_speed(robot)
+    amplitude = np.minimum(speed_fraction * speed / (2 * np.pi * frequency), SWING * half)
+    return sines(middle, amplitude, frequency, duration, phase=-np.pi / 2, qd_max=speed)
 
 
 def random_positions(robot: Robot, rng: np.random.Generator, count: int, share: float = 1.0) -> NDArray:

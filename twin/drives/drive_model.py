@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.drives.drives import MOTOR, Drives
-from twin.drives.friction import AT_REST, COULOMB, EXCESS, STRIBECK, VISCOUS, friction_level
+from twin.drives.drives import Drives
+from twin.drives.friction import AT_REST, VISCOUS, friction_level, friction_rows
 from twin.jit import compiled
 
 
@@ -33,17 +33,10 @@ class DriveModel(NamedTuple):
         """What is known of these drives of n joints; `None` stands for ideal ones."""
         if drives is None:
             return cls(np.zeros((n, n)), np.zeros((4, n)), np.zeros((0, 0)))
-        friction = np.empty((4, n))
-        friction[[COULOMB, EXCESS, STRIBECK, VISCOUS]] = (
-            drives.coulomb,
-            drives.static - drives.coulomb,
-            drives.stribeck_speed,
-            drives.viscous,
-        )
-        at_motor = np.array([side == MOTOR for side in drives.friction_at])
-        shafts = np.where(at_motor[:, None], drives.coupling, np.eye(n))
-        same = np.array_equal(shafts, np.eye(n))
-        return cls(drives.reflected_inertia.copy(), friction, np.zeros((0, 0)) if same else shafts)
+        shafts = drives.friction_matrix.copy()
+        if np.array_equal(shafts, np.eye(n)):
+            shafts = np.zeros((0, 0))
+        return cls(drives.reflected_inertia.copy(), friction_rows(drives), shafts)
 
 
 @compiled

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.drives.drives import MOTOR, Drives
-from twin.drives.friction import COULOMB, EXCESS, STRIBECK, VISCOUS, accelerations_with_friction
+from twin.drives.friction import COULOMB, EXCESS, VISCOUS, accelerations_with_friction, friction_rows
 from twin.jit import compiled
 
 
@@ -71,14 +71,12 @@ def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
     springs = np.array([drives.stiffness[elastic], drives.damping[elastic]])
     inertia = thetad.T @ A @ thetad
     inertia += twist.T @ ((dt**2 / 4 * springs[0] + dt / 2 * springs[1])[:, None] * twist)
-    friction, shafts = np.zeros((4, m)), np.eye(m)
+    rows, friction, shafts = friction_rows(drives), np.zeros((4, m)), np.eye(m)
     for joint, side in enumerate(drives.friction_at):
         shaft = own[joint] if side == MOTOR else joint
         if side == MOTOR:
             shafts[shaft] = drives.coupling[joint] @ thetad
-        excess = drives.static[joint] - drives.coulomb[joint]
-        rows = drives.coulomb[joint], excess, drives.stribeck_speed[joint], drives.viscous[joint]
-        friction[[COULOMB, EXCESS, STRIBECK, VISCOUS], shaft] = rows
+        friction[:, shaft] = rows[:, joint]
     plain = np.array_equal(shafts, np.eye(m))
     back = np.eye(m) if plain else np.linalg.inv(shafts)
     inertia = back.T @ inertia @ back

@@ -8,8 +8,8 @@ whatever the friction.  (With the level at the speed after the step it would hav
 is below `dt (Fs - Fc) / vs`.)
 
 Every shaft either sticks, or slides one way.  The set of these that fits is found by block pivoting: all that
-do not fit are changed at once, which takes a round or two, at most four have been seen; should it ever not
-end, one is changed at a time, which does end.
+do not fit are changed at once, which takes a round or two (six at most in 20,000 random cases); should it
+ever not end, one is changed at a time, which does end.
 
 Sources: J. Judice, F. Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear
 complementarity problems", Computers and Operations Research 21 (1994); the law: P. Obal, P. Gierlak, Acta
@@ -22,6 +22,7 @@ from functools import partial
 
 import numpy as np
 
+from twin.drives.drives import Drives
 from twin.jit import compiled
 
 COULOMB, EXCESS, STRIBECK, VISCOUS = 0, 1, 2, 3
@@ -40,6 +41,14 @@ BLOCK_ROUNDS = 10
 MOST_ROUNDS = 2000
 
 
+def friction_rows(drives: Drives) -> np.ndarray:
+    """The friction (4, n) of n drives, see `COULOMB` and the others."""
+    rows = np.empty((4, drives.n))
+    rows[COULOMB], rows[EXCESS] = drives.coulomb, drives.static - drives.coulomb
+    rows[STRIBECK], rows[VISCOUS] = drives.stribeck_speed, drives.viscous
+    return rows
+
+
 @compiled
 def friction_level(friction, i, speed):
     """The level of shaft i at a speed, in [N m]."""
@@ -49,6 +58,15 @@ def friction_level(friction, i, speed):
     if abs(speed) <= AT_REST:
         return coulomb + excess
     return coulomb + excess * np.exp(-((speed / stribeck) ** 2))
+
+
+@compiled
+def sliding_friction(friction, w, F):
+    """Fill F (N, n), in [N m], with the friction of shafts at the speeds w (N, n), in [rad/s]; 0 at rest."""
+    for k in range(w.shape[0]):
+        for i in range(w.shape[1]):
+            level = friction_level(friction, i, w[k, i])
+            F[k, i] = level * np.sign(w[k, i]) + friction[VISCOUS, i] * w[k, i]
 
 
 # Inlined, as is what calls it: calls that pass so many arrays take a fifth of the time of a step.

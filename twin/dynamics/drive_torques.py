@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.drives.drives import Drives
+from twin.drives.friction import friction_rows, sliding_friction
 from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.robot.evaluation import joint_vectors
 from twin.robot.robot import Robot
@@ -52,7 +52,10 @@ def friction_torque(robot: Robot, qd: ArrayLike) -> np.ndarray:
     if drives is None:
         return np.zeros_like(qd)
     R = drives.friction_matrix
-    return _friction(drives, qd @ R.T) @ R
+    w = np.ascontiguousarray(qd @ R.T).reshape(-1, robot.n)
+    F = np.empty_like(w)
+    sliding_friction(friction_rows(drives), w, F)
+    return F.reshape(qd.shape) @ R
 
 
 def drive_inverse_dynamics(
@@ -81,12 +84,3 @@ def drive_inverse_dynamics(
     if drives is None:
         return tau
     return tau + np.asarray(qdd, dtype=np.float64) @ drives.reflected_inertia + friction_torque(robot, qd)
-
-
-def _friction(drives: Drives, w: np.ndarray) -> np.ndarray:
-    """F (..., n) at speeds w (..., n) of the shafts."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        fading = np.exp(-((w / drives.stribeck_speed) ** 2))
-    fading = np.where(drives.stribeck_speed > 0, fading, 0.0)
-    level = drives.coulomb + (drives.static - drives.coulomb) * fading
-    return level * np.sign(w) + drives.viscous * w
