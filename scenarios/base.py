@@ -160,10 +160,14 @@ class Config:
 
         return twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
 
+    @property
+    def believed_drives(self) -> str:
+        """The drives that the controller is to believe in: the robot's, elastic ones as rigid, by default."""
+        return self.model_drives or ("ideal" if self.drives == "ideal" else "rigid")
+
     def believed(self, robot: Robot) -> Robot:
         """A robot with the drives that the controller is to believe in."""
-        default = "ideal" if self.drives == "ideal" else "rigid"
-        return robot.with_drives(default if self.model_drives is None else self.model_drives)
+        return robot.with_drives(self.believed_drives)
 
 
 @dataclass(frozen=True)

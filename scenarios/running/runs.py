@@ -45,7 +45,7 @@ class Run:
     def drives(self) -> tuple[str, str]:
         """The drives of the robot, and those that the controller believed in."""
         if self.log is None:
-            return self.config.drives, self.config.model_drives or self.config.drives
+            return self.config.drives, self.config.believed_drives
         return self.log.drives, str(self.log.arrays.get("model_drives", self.log.drives))
 
     @property
