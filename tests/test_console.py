@@ -12,8 +12,9 @@ from scenarios.base import Config
 from scenarios.commands import output
 from scenarios.commands.command_line import main
 from scenarios.commands.progress import shown
-from scenarios.reports.report import scenario_report, validation_report
+from scenarios.reports.report import scenario_report
 from scenarios.reports.results_file import write_junit
+from scenarios.reports.validation_report import validation_report
 from scenarios.running.runs import Run
 from tests import own_scenarios
 from tests.test_report import made_up_run, rendered

@@ -9,8 +9,8 @@ import pytest
 
 import twin
 from scenarios.checks import engine_agreement
-from scenarios.commands.check_model import Report
 from scenarios.commands.command_line import main
+from scenarios.reports.model_report import Report
 from tests.small_robots import SOUND
 from twin.errors import RobotError
 from twin.loading.model_check import check_model

@@ -12,8 +12,9 @@ import twin
 from scenarios.base import Config, Metric
 from scenarios.checks.tracking_error import joint_error, largest, pose_error, rms, tool_distance
 from scenarios.reports.picture import draw
-from scenarios.reports.report import figure, scenario_report, validation_report
+from scenarios.reports.report import figure, scenario_report
 from scenarios.reports.results_file import write_json, write_junit
+from scenarios.reports.validation_report import validation_report
 from scenarios.running.runs import Run
 from twin.control.log import Log
 

@@ -54,6 +54,10 @@ class BranchError(TwinError):
     """A tool path that no single inverse-kinematics branch follows continuously."""
 
 
+class OwnCodeError(TwinError):
+    """The code of somebody's scenario, controller or package failed, or is not what it has to be."""
+
+
 class DivergenceError(TwinError):
     """A simulation that ran away; `log` holds the run up to that instant."""
 

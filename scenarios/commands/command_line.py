@@ -9,17 +9,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import controllers
-from scenarios.commands import commands, output
+from scenarios.commands import (
+    check_model_command,
+    formulas_command,
+    list_command,
+    output,
+    published_command,
+    run_command,
+    validate_command,
+)
 from scenarios.running import options, registry
 from scenarios.running.options import Parser, WrongUse
 from twin.errors import TwinError
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
+
+COMMANDS = {
+    "list": list_command,
+    "run": run_command,
+    "validate": validate_command,
+    "published": published_command,
+    "formulas": formulas_command,
+    "check-model": check_model_command,
+}
+"""A module each, with its `add_parser`; the parser's default `carry_out` does it."""
 
 EXAMPLES = """examples:
   irb-twin list
@@ -65,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    names = _leading_names(words[1:]) if words[:1] == ["run"] else []
+    names = _leading_names(words[1:]) if words[:1] in (["run"], ["validate"]) else []
     # One of several that does not load is a run that fails; for its help it has to load.
     find = registry.find if {"-h", "--help"}.intersection(words) else registry.find_regardless
     scenarios = registry.told_apart([find(name) for name in registry.different(names)])
@@ -80,7 +96,7 @@ def _dispatch(words: list[str]) -> int:
         if extra and scenario.fault is not None:  # it may be the one that has these options
             raise scenario.fault
     options.refuse_unknown(extra, given.parser)
-    return COMMANDS[given.command](given, scenarios)
+    return given.carry_out(given, scenarios)
 
 
 def _leading_names(words: list[str]) -> list[str]:
@@ -97,99 +113,6 @@ def _parser(scenarios: list[Scenario]) -> Parser:
         epilog=EXAMPLES,
     )
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-
-    listing = parsers.add_parser("list", help="show the robots, controllers and scenarios that there are")
-    listing.set_defaults(parser=listing)
-
-    configs = {scenario.name: scenario.Config for scenario in scenarios}
-    about = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
-    run = parsers.add_parser(
-        "run",
-        help="run scenarios and show how well they went",
-        usage="irb-twin run SCENARIO [SCENARIO ...] [options]",
-        description=about
-        or "Run scenarios. Name one before --help to see what it shows and its own settings.",
-        epilog=EXAMPLES,
-    )
-    run.set_defaults(parser=run)
-    run.add_argument(
-        "scenarios",
-        nargs="*",
-        metavar="SCENARIO",
-        help=f"{', '.join(registry.titles())}, or a .py file of your own; before any option",
-    )
-    run.add_argument(
-        "--controller",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help=f"control laws to run side by side: {', '.join(controllers.NAMES)} "
-        f"(default {options.default('controller', configs)})",
-    )
-    files = run.add_argument_group("files (with several runs, their names are added to the file's)")
-    files.add_argument(
-        "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
-    )
-    files.add_argument(
-        "--picture", type=Path, metavar="FILE.png", help="draw the tracking error and the tool's path"
-    )
-    files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
-    options.add(run, configs)
-
-    validate = parsers.add_parser(
-        "validate",
-        help="run every scenario with every robot and controller, without a window, and check every limit",
-        description="Run every scenario with every robot that it suits and every controller, and the "
-        "variants that a scenario names; then compute every published item (unless --robot is given).",
-    )
-    validate.set_defaults(parser=validate)
-    validate.add_argument(
-        "--robot", nargs="+", metavar="NAME", help="names of robots or paths of their files (default all)"
-    )
-    validate.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
-    validate.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
-
-    published = parsers.add_parser(
-        "published",
-        help="compute every number and equation that the sources print, and show the misprints",
-        description="Compute the published items by the library, live. A misprint holds if the right form "
-        "does and the printed one visibly does not. Exit status 1 if an item is not confirmed.",
-    )
-    published.set_defaults(parser=published)
-    published.add_argument(
-        "--source", metavar="NAME", help="one source only, as Aliaga (its name or a part of it)"
-    )
-    published.add_argument("--id", nargs="+", metavar="ID", help="some items only, in full: N-2.9 T-FK1")
-    published.add_argument("--json", type=Path, metavar="FILE.json", help="write every item with all digits")
-    published.add_argument("--markdown", type=Path, metavar="FILE.md", help="write the table as Markdown")
-
-    symbolic = parsers.add_parser(
-        "formulas",
-        help="print the equations of motion of a small arm, derived symbolically",
-        description="Derive D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau by Euler and Lagrange, and "
-        "print them: of main_axes (the first three axes of the IRB 1400), of two_link (the planar two-link "
-        "arm), or of a URDF with at most three joints.",
-    )
-    symbolic.set_defaults(parser=symbolic)
-    symbolic.add_argument("model", metavar="MODEL", help="main_axes, two_link, or the path of a small URDF")
-
-    model = parsers.add_parser(
-        "check-model",
-        help="tell what the twin makes of a robot file, and whether PyBullet agrees with the model on it",
-        description="Show the joints and links of a robot file, say what is suspicious in it, and compare "
-        "PyBullet with the analytic model on it from random states. Exit status 1: something is wrong.",
-    )
-    model.set_defaults(parser=model)
-    model.add_argument("file", type=Path, metavar="FILE", help="a .urdf, a robot.toml or a dh.toml")
-    model.add_argument("--json", type=Path, metavar="FILE.json", help="write all of it")
+    for command in COMMANDS.values():
+        command.add_parser(parsers, scenarios)
     return parser
-
-
-COMMANDS = {
-    "list": commands.show_list,
-    "run": commands.run,
-    "validate": commands.validate,
-    "published": commands.published,
-    "formulas": commands.show_formulas,
-    "check-model": commands.check_model,
-}

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from scenarios.running.faults import told
 from scenarios.running.options import WrongUse
+from twin.faults import told
 
 WIDTH, NARROWEST = 100, 40
 """Columns of a page that is not a terminal, and the fewest that tables can be read in."""

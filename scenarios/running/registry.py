@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenarios.base import Config, Metric
-from scenarios.running.faults import ScenarioError, is_interrupt, told, told_with_kind
 from scenarios.running.options import require_types
-from twin.errors import TwinError, UnknownNameError
+from twin.errors import OwnCodeError, TwinError, UnknownNameError
+from twin.faults import is_interrupt, told, told_with_kind
 
 if TYPE_CHECKING:
     from twin.control.log import Log
@@ -89,7 +89,7 @@ def find(name: str) -> Scenario:
 
     Raises:
         UnknownNameError: if there is no such scenario or file; the message lists the names.
-        ScenarioError: if the file does not load.
+        OwnCodeError: if the file does not load.
         TwinError: if it lacks a part of a scenario.
     """
     if name.endswith(".py"):
@@ -160,7 +160,7 @@ def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
         if is_interrupt(error):
             raise
         what = "scenario file " if name.endswith(".py") else "scenario "
-        raise ScenarioError(f"cannot load {what}{name!r}: {told_with_kind(error)}") from error
+        raise OwnCodeError(f"cannot load {what}{name!r}: {told_with_kind(error)}") from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -195,16 +195,16 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
     ]
     for part, value in (("run", module.run), ("metrics", module.metrics), ("suits", suits), *optional):
         if not callable(value):
-            raise ScenarioError(f"{where!r}: {part} must be a function, got {value!r}")
+            raise OwnCodeError(f"{where!r}: {part} must be a function, got {value!r}")
     if not isinstance(variants, (tuple, list)) or not all(isinstance(one, Config) for one in variants):
-        raise ScenarioError(f"{where!r}: VARIANTS must be a tuple of Configs, got {variants!r}")
+        raise OwnCodeError(f"{where!r}: VARIANTS must be a tuple of Configs, got {variants!r}")
     try:
         require_types(module.Config)
     except TypeError as error:
-        raise ScenarioError(f"{where!r}: {error}") from error
+        raise OwnCodeError(f"{where!r}: {error}") from error
     leaves_limits = getattr(module, "LEAVES_LIMITS", "")
     if not isinstance(leaves_limits, str):
-        raise ScenarioError(f"{where!r}: LEAVES_LIMITS must be a sentence, got {leaves_limits!r}")
+        raise OwnCodeError(f"{where!r}: LEAVES_LIMITS must be a sentence, got {leaves_limits!r}")
     return Scenario(
         name,
         doc=str(module.__doc__ or "").strip(),

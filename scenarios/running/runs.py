@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
-from scenarios.running.faults import ScenarioError, is_interrupt, told, told_with_place
 from scenarios.running.registry import OwnTable, Scenario
-from twin.errors import DivergenceError, TwinError
+from twin.errors import DivergenceError, OwnCodeError, TwinError
+from twin.faults import is_interrupt, told, told_with_place
 
 if TYPE_CHECKING:
     from twin.control.log import Log
@@ -79,7 +79,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         table = scenario.table(log) if scenario.table else None
     except DivergenceError as error:
         fault, log = told(error), log or _what_there_was(error)
-    except ScenarioError as error:
+    except OwnCodeError as error:
         fault = told(error)
     except BaseException as error:
         if is_interrupt(error):
@@ -95,24 +95,24 @@ def _sound(log: Any, scenario: Scenario) -> Log:
     from twin.control.log import Log
 
     if not isinstance(log, Log):
-        raise ScenarioError(f"{scenario.file}: run must return a Log, got {log!r}")
+        raise OwnCodeError(f"{scenario.file}: run must return a Log, got {log!r}")
     try:
         log.require_consistent()
     except (TwinError, ValueError) as error:
-        raise ScenarioError(f"{scenario.file}: run returned a log that cannot be: {error}") from error
+        raise OwnCodeError(f"{scenario.file}: run returned a log that cannot be: {error}") from error
     return log
 
 
 def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
     """What `metrics` returned, if it is a list of metrics that can be told apart."""
     if not isinstance(metrics, (tuple, list)):
-        raise ScenarioError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
+        raise OwnCodeError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
     seen = set()
     for metric in metrics:
         if not isinstance(metric, Metric):
-            raise ScenarioError(f"{scenario.file}: each of metrics must return a Metric, got {metric!r}")
+            raise OwnCodeError(f"{scenario.file}: each of metrics must return a Metric, got {metric!r}")
         if metric.name in seen:
-            raise ScenarioError(f"{scenario.file}: metrics has more than one Metric named {metric.name!r}")
+            raise OwnCodeError(f"{scenario.file}: metrics has more than one Metric named {metric.name!r}")
         seen.add(metric.name)
     return tuple(metrics)
 

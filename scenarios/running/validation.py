@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import controllers
 from scenarios.base import Config
 from scenarios.running import registry
-from scenarios.running.faults import ScenarioError, is_interrupt, told_with_place
+from twin.errors import OwnCodeError
+from twin.faults import is_interrupt, told_with_place
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
@@ -45,7 +46,7 @@ def _runs(scenario: Scenario, robot: Robot, name: str) -> list[tuple[Scenario, C
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            fault = ScenarioError(told_with_place(error, scenario.file))
+            fault = OwnCodeError(told_with_place(error, scenario.file))
             scenario = registry.failing(scenario, fault)
     return [(scenario, Config(robot=name))]
 

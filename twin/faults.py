@@ -1,4 +1,4 @@
-"""What code that is not ours did wrong, in one sentence; none of it may take other results with it."""
+"""What went wrong in code that is not ours, in one sentence; none of it may take other results with it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import signal
 import traceback
 
 from twin.errors import TwinError
-
-
-class ScenarioError(TwinError):
-    """The code of a scenario, or of something it uses, failed."""
 
 
 def told(error: BaseException) -> str:

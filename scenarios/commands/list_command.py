@@ -1,0 +1,56 @@
+"""`irb-twin list`: the robots, controllers and scenarios that there are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import controllers
+from scenarios.commands.output import console
+from scenarios.running import registry
+from twin.faults import is_interrupt, told
+
+if TYPE_CHECKING:
+    from scenarios.running.registry import Scenario
+
+
+def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
+    """Add the command to the command line."""
+    parser = parsers.add_parser("list", help="show the robots, controllers and scenarios that there are")
+    parser.set_defaults(parser=parser, carry_out=show_list)
+
+
+def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    """`list`: what there is, a line each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    import twin
+    from twin.loading.loading import robot_title
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    scenario_titles = registry.titles()
+    for heading, names, title in (
+        ("robots", twin.robot_names(), robot_title),
+        ("laboratory", twin.laboratory_names(), robot_title),
+        ("controllers", controllers.NAMES, controllers.title),
+        ("scenarios", scenario_titles, scenario_titles.__getitem__),
+    ):
+        for place, name in enumerate(names):
+            table.add_row(Text(heading if place == 0 else "", "bold"), name, _or_fault(title, name))
+    console().print(table)
+    return 0
+
+
+def _or_fault(title: Callable[[str], str], name: str) -> str:
+    """The title of something, or why it has none: the rest of the list stands."""
+    try:
+        return title(name)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return f"cannot be loaded: {told(error)}"

@@ -1,0 +1,146 @@
+"""`irb-twin run`: scenarios carried out, controllers side by side."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import controllers
+from scenarios.base import Config
+from scenarios.commands.output import Files, apart, complain, console, writable
+from scenarios.running import options, registry
+from scenarios.running.options import WrongUse
+from twin.errors import OwnCodeError, TwinError
+from twin.faults import is_interrupt, told_with_place
+
+if TYPE_CHECKING:
+    from scenarios.running.registry import Scenario
+    from scenarios.running.runs import Run
+
+EXAMPLES = """examples:
+  irb-twin run pose_path --controller computed_torque pd
+  irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
+  irb-twin run pose_path --csv my_path.csv --picture error.png --log run.npz
+  irb-twin run pose_path --gui
+  irb-twin run ./my_scenario.py --help
+  irb-twin run parallelogram --model exact
+"""
+
+
+def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
+    """Add the command to the command line, with the settings of the scenarios that were named."""
+    configs = {scenario.name: scenario.Config for scenario in scenarios}
+    about = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
+    parser = parsers.add_parser(
+        "run",
+        help="run scenarios and show how well they went",
+        usage="irb-twin run SCENARIO [SCENARIO ...] [options]",
+        description=about
+        or "Run scenarios. Name one before --help to see what it shows and its own settings.",
+        epilog=EXAMPLES,
+    )
+    parser.set_defaults(parser=parser, carry_out=run)
+    parser.add_argument(
+        "scenarios",
+        nargs="*",
+        metavar="SCENARIO",
+        help=f"{', '.join(registry.titles())}, or a .py file of your own; before any option",
+    )
+    parser.add_argument(
+        "--controller",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help=f"control laws to run side by side: {', '.join(controllers.NAMES)} "
+        f"(default {options.default('controller', configs)})",
+    )
+    files = parser.add_argument_group("files (with several runs, their names are added to the file's)")
+    files.add_argument(
+        "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
+    )
+    files.add_argument(
+        "--picture", type=Path, metavar="FILE.png", help="draw the tracking error and the tool's path"
+    )
+    files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
+    options.add(parser, configs)
+
+
+def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    """`run`: the named scenarios, controllers side by side."""
+    if not scenarios:
+        known = ", ".join(registry.titles())
+        raise WrongUse(f"name at least one scenario, before any option: known are {known}")
+    plan = [run for scenario in scenarios for run in _runs(given, scenario)]
+    for path, suffix, option in (
+        (given.log, ".npz", "--log"),
+        (given.picture, ".png", "--picture"),
+        (given.json, ".json", "--json"),
+    ):
+        if path is not None:
+            writable(path, suffix, option)
+
+    from scenarios.commands.progress import shown
+    from scenarios.reports.report import scenario_report, total
+    from scenarios.running.runs import carry_out
+
+    runs: list[Run] = []
+    with shown(len(plan)) as begin:
+        for scenario, config in plan:
+            step = begin(f"{scenario.name}, {config.controller}")
+            runs.append(carry_out(scenario, config, step))
+    files = _written(given, runs, scenarios)  # before anything is printed: a reader may hang up
+    if all(run.refused for run in runs):
+        for sentence in dict.fromkeys(str(run.error) for run in runs):
+            complain(sentence)
+        files.name(console())
+        return 2
+    page = console()
+    for scenario in scenarios:
+        done = [run for run in runs if run.scenario == scenario.name]
+        page.print(*scenario_report(scenario.title, done, page.width), sep="\n")
+    page.print(total(runs))
+    complete = files.name(page)
+    return 0 if complete and all(run.holds for run in runs) else 1
+
+
+def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario, Config]]:
+    """The runs of one scenario, one a controller; one that fails if the code of its settings does."""
+    if scenario.fault is None:
+        try:
+            laws = given.controller or list(scenario.side_by_side)
+            configs = options.configs(vars(given), scenario.Config, laws)
+            return [(scenario, config) for config in configs]
+        except (TwinError, ValueError):  # wrong use
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            scenario = registry.failing(scenario, OwnCodeError(told_with_place(error, scenario.file)))
+    return [(scenario, Config())]
+
+
+def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenario]) -> Files:
+    """Write the files that were asked for."""
+    files = Files()
+    logged = [(run, run.log) for run in runs if run.log is not None]
+    names = list(dict.fromkeys(run.scenario for run, _ in logged))
+    if given.log:
+        for run, log in logged:
+            words = () if len(runs) == 1 else (run.scenario, run.config.controller)
+            files.write(apart(given.log, *words), log.save)
+    if given.picture:
+        from scenarios.reports.picture import draw
+
+        for name in names:
+            members = [run for run, _ in logged if run.scenario == name]
+            path = given.picture if len(names) == 1 else apart(given.picture, name)
+            own = next(scenario.picture for scenario in scenarios if scenario.name == name)
+            logs = [log for run, log in logged if run.scenario == name]
+            files.write(path, partial(own, logs) if own else partial(draw, members))
+    if given.json:
+        from scenarios.reports.results_file import write_json
+
+        files.write(given.json, partial(write_json, runs))
+    return files
