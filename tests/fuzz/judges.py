@@ -18,7 +18,8 @@ from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
 from twin.control.log import JOINTS, RECORDED, Log
 from twin.errors import RobotError, UnknownNameError
-from twin.trajectories.recording import COLUMNS, read_recording, write_recording
+from twin.recordings.reading import read_recording
+from twin.recordings.recording import write_recording
 
 DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 

@@ -1,0 +1,184 @@
+"""Columns of a table: which is which, in what unit it is, and its numbers in SI units.
+
+A column is found by its name, with or without its unit behind it (`twin.recordings.units`). Files that call
+a column otherwise are read by naming it: `columns={"x": "X Pos"}`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.errors import RecordingError
+from twin.recordings.table import DecimalMark, Table, open_table, quoted
+from twin.recordings.units import UNITS, require_unit, si_unit, split_unit
+
+
+class Wanted(NamedTuple):
+    """A column that a reader asks for.
+
+    name: what we call it.
+    quantity: key of `twin.recordings.units.UNITS`.
+    """
+
+    name: str
+    quantity: str
+
+
+class Column(NamedTuple):
+    """A column as it stands in a file, or an array's; its `unit` is what its numbers are in.
+
+    label: its name in the header.
+    place: where it stands, from 0.
+    quantity, unit: keys of `twin.recordings.units.UNITS`.
+    """
+
+    label: str
+    place: int
+    quantity: str
+    unit: str
+
+
+class Reading(NamedTuple):
+    """How the header of a file is to be understood.
+
+    columns: the file's names of columns, by ours; those left out have ours.
+    units: what columns are in that name no unit, by quantity.
+    """
+
+    columns: Mapping[str, str]
+    units: Mapping[str, str]
+
+
+def reading(
+    columns: Mapping[str, str] | str | None = None,
+    *,
+    length_unit: str = "m",
+    angle_unit: str = "rad",
+    time_unit: str = "s",
+) -> Reading:
+    """Return how a header is to be understood.
+
+    Args:
+        columns: the file's names by ours, as `{"t": "Time", "x": "X Pos"}` or `"t=Time, x=X Pos"`; with or
+            without the unit that the file puts behind a name.
+        length_unit: "m" or "mm", of columns that name no unit; so the next two.
+        angle_unit: "rad" or "deg".
+        time_unit: "s" or "ms".
+
+    Raises:
+        ValueError: an unknown unit, or columns that are not pairs of names.
+    """
+    units = {"time": time_unit, "length": length_unit, "angle": angle_unit, "number": "1"}
+    for quantity, unit in units.items():
+        require_unit(unit, quantity)
+    if isinstance(columns, str):
+        columns = _pairs(columns)
+    return Reading(dict(columns or {}), units)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return the pairs of `t=Time, x=X Pos`."""
+    pairs: dict[str, str] = {}
+    for pair in text.split(","):
+        ours, equals, theirs = (part.strip() for part in pair.partition("="))
+        if not (ours and equals and theirs) or ours in pairs:
+            what = f"{ours!r} is named twice" if ours in pairs else f"got {pair.strip()!r}"
+            raise ValueError(f"expected columns as 't=Time, x=X Pos', each once: {what}")
+        pairs[ours] = theirs
+    return pairs
+
+
+def places_of(header: Sequence[str], wanted: Wanted, how: Reading) -> list[int]:
+    """Return where in a header a column stands that could be the wanted one."""
+    name = how.columns.get(wanted.name, wanted.name)
+    exact = [k for k, label in enumerate(header) if label == name]
+    if exact and wanted.name in how.columns:
+        return exact
+    return [k for k, label in enumerate(header) if name in (label, split_unit(label, wanted.quantity)[0])]
+
+
+def find_columns(table: Table, wanted: Sequence[Wanted], how: Reading) -> list[Column]:
+    """Return the wanted columns of a table.
+
+    Raises:
+        RecordingError: one is missing or there more than once, two are the same, or one is in a unit that
+            is none of its quantity.
+    """
+    found: dict[int, Column] = {}
+    for one in wanted:
+        name = one.name
+        places = places_of(table.header, one, how)
+        if len(places) != 1:
+            called = f"{how.columns[name]!r} (for {name!r})" if name in how.columns else f"{name!r}"
+            raise RecordingError(
+                f"{table.path}, line 1: {'no' if not places else 'more than one'} column {called}; expected "
+                f"the header {','.join(each.name for each in wanted)}, got "
+                f"{quoted(table.separator.join(table.header))} "
+                f"(if it has another name, say so in columns: '{name}=NAME')"
+            )
+        place = places[0]
+        label = table.header[place]
+        if place in found:
+            raise RecordingError(f"{table.path}, line 1: column {label!r} cannot be two of those expected")
+        found[place] = Column(label, place, one.quantity, _unit(table, label, one, how))
+    return list(found.values())
+
+
+def _unit(table: Table, label: str, wanted: Wanted, how: Reading) -> str:
+    """Return the unit of a column: its own, or what is told of its quantity."""
+    unit = None if label == wanted.name else split_unit(label, wanted.quantity)[1]
+    if unit is None or (wanted.quantity == "number" and unit in ("", "-")):
+        return how.units[wanted.quantity]
+    if unit not in UNITS[wanted.quantity]:
+        raise RecordingError(
+            f"{table.path}, line 1, column {label!r}: expected a unit of {wanted.quantity}, "
+            f"{' or '.join(UNITS[wanted.quantity])}, got {quoted(unit)}"
+        )
+    return unit
+
+
+class Numbers(NamedTuple):
+    """What stands in some columns.
+
+    values: (N, k) in SI units.
+    lines: (N) the line of each row.
+    """
+
+    values: Floats
+    lines: list[int]
+
+
+def read_numbers(table: Table, columns: Sequence[Column]) -> Numbers:
+    """Return the numbers of some columns of a table, whose rows are thereby gone through.
+
+    Raises:
+        RecordingError: naming the file, the line, the column and what is there that is no number.
+    """
+    decimals = DecimalMark(table.path, table.separator)
+    rows, lines = [], []
+    for line, row in table.rows:
+        rows.append([decimals.number(row[column.place].strip(), line, column.label) for column in columns])
+        lines.append(line)
+    values = np.array(rows, dtype=np.float64).reshape(-1, len(columns))
+    return Numbers(values / [UNITS[column.quantity][column.unit] for column in columns], lines)
+
+
+def si_columns(names: Sequence[str], quantities: Sequence[str]) -> list[Column]:
+    """Return columns in SI units, one after the other, as arrays have them."""
+    return [
+        Column(name, place, quantity, si_unit(quantity))
+        for place, (name, quantity) in enumerate(zip(names, quantities, strict=True))
+    ]
+
+
+def read_columns(path: str | Path, wanted: Sequence[Wanted], how: Reading | None = None) -> Numbers:
+    """Return the numbers of the wanted columns of a file.
+
+    Raises:
+        RecordingError: the file cannot be read, lacks a column, or holds something that is not a number.
+    """
+    table = open_table(path)
+    return read_numbers(table, find_columns(table, wanted, how or reading()))
