@@ -93,11 +93,13 @@ def _pairs(text: str) -> dict[str, str]:
 
 def places_of(header: Sequence[str], wanted: Wanted, how: Reading) -> list[int]:
     """Return where in a header a column stands that could be the wanted one."""
-    name = how.columns.get(wanted.name, wanted.name)
+    labels = [{label, split_unit(label, wanted.quantity)[0]} for label in header]
+    if wanted.name not in how.columns:
+        others = set(how.columns.values())  # a column that was given another name has lost its own
+        return [k for k, names in enumerate(labels) if wanted.name in names and not names & others]
+    name = how.columns[wanted.name]
     exact = [k for k, label in enumerate(header) if label == name]
-    if exact and wanted.name in how.columns:
-        return exact
-    return [k for k, label in enumerate(header) if name in (label, split_unit(label, wanted.quantity)[0])]
+    return exact or [k for k, names in enumerate(labels) if name in names]
 
 
 def find_columns(table: Table, wanted: Sequence[Wanted], how: Reading) -> list[Column]:

@@ -129,13 +129,22 @@ def _kind(
             f"{path}, line 1: the header has the tool's pose and the joints' positions; expected one of "
             f"them, or to be told which kind is meant, {' or '.join(KINDS)}"
         )
+    if both[1] and _names(joints) == joint_columns(4) and all(_any(header, [one], how) for one in tool[:3]):
+        raise RecordingError(
+            f"{path}, line 1: q1 to q4 beside x, y, z could be a quaternion, as ABB names it, or joints; "
+            "expected to be told, by columns a=q1, b=q2, c=q3, d=q4 or as the kind, joints"
+        )
     if any(both):
         return KINDS[both.index(True)]
     return "joints" if _any(header, joints, how) and not _any(header, tool, how) else "tool"
 
 
 def _any(header: Sequence[str], wanted: list[Wanted], how: Reading) -> bool:
-    return any(places_of(header, one, how) for one in wanted)
+    return any(places_of(header, one, how) or one.name in how.columns for one in wanted)
+
+
+def _names(wanted: list[Wanted]) -> list[str]:
+    return [one.name for one in wanted]
 
 
 def _require_known(how: Reading, robot: "Robot | None") -> None:
