@@ -102,7 +102,7 @@ def trajectory(robot: Robot, config: Config) -> JointPath | RecordedJoints:
     from twin.trajectories.joint_paths import joint_path
     from twin.trajectories.recorded_motion import recorded_motion
 
-    tool = getattr(config, "T_flange_tool", None)
+    tool = config.T_flange_tool
     if config.csv is not None:
         return recorded_motion(robot, read_recording(config.csv, robot, **config.reading), T_flange_tool=tool)
     path = tour(robot, config)
@@ -119,7 +119,7 @@ def tour(robot: Robot, config: Config) -> PosePath:
             f"robot {robot.name!r} has no [tour] of poses in a robot.toml; give a --csv recording"
         )
     stops = np.array([robot.poses[name] for name in robot.tour])
-    poses = forward_kinematics(robot, stops, getattr(config, "T_flange_tool", None))
+    poses = forward_kinematics(robot, stops, config.T_flange_tool)
     path = through_poses(poses, speed=config.speed, angular_speed=config.angular_speed)
     # It arrives in each pose at a sample, so that the arm can be looked at there.
     periods = np.ceil(np.diff(path.times) / config.period)
@@ -127,7 +127,7 @@ def tour(robot: Robot, config: Config) -> PosePath:
 
 
 def run(config: Config) -> Log:
-    """Follow the path; on the tour the engine is asked where the tool is in the published poses."""
+    """Follow the path; on the tour the engine is asked where the flange is in the published poses."""
     robot = config.load_robot()
     path = trajectory(robot, config)
     stops, elsewhere = {}, []
@@ -151,7 +151,7 @@ def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]
 
 
 def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
-    """Where the engine has the tool (S, 7) when the arm is put into poses that the tour leaves out."""
+    """Where the engine has the flange (S, 7) when the arm is put into poses that the tour leaves out."""
     from twin.engine.simulation import Simulation
     from twin.spatial.rotations import pose_vector
 
@@ -171,7 +171,7 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def tour_metrics(log: Log) -> tuple[Metric, ...]:
-    """The engine's tool and forward kinematics against the printed poses; the path's ends."""
+    """The engine's flange and forward kinematics against the printed poses; the path's ends."""
     from twin.kinematics.forward import forward_kinematics
     from twin.spatial.rotations import pose_vector
 
@@ -179,9 +179,10 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
     ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])
     stops, put = log.arrays["stop_names"].tolist(), log.arrays["put_names"].tolist()
     exact = bounds.is_exact(log)
+    what = "tool" if np.array_equal(log.T_flange_tool, np.eye(4)) else "flange"
     engine = [
         Metric(
-            f"tool at {name} - printed",
+            f"{what} at {name} - printed",
             max(
                 from_printed(robot, name, tool)
                 for tool, stop in zip(log.arrays["tool_at_stops"], stops, strict=True)
@@ -189,18 +190,18 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             ),
             "",
             robot.published[name].tolerance + TOOL_ROUND_OFF if exact else None,
-            "the engine's tool where the run stops there, position in m and quaternion"
+            f"the engine's {what} where the run stops there, position in m and quaternion"
             + (", as far as printed" if exact else ": what this control law leaves"),
         )
         for name in dict.fromkeys(stops)
     ]
     engine += [
         Metric(
-            f"tool put at {name} - printed",
+            f"{what} put at {name} - printed",
             from_printed(robot, name, tool),
             "",
             robot.published[name].tolerance + TOOL_ROUND_OFF,
-            "the engine's tool when the arm is put at its joint angles: the tour leaves this pose out",
+            f"the engine's {what} when the arm is put at its joint angles: the tour leaves this pose out",
         )
         for name, tool in zip(put, log.arrays["tool_when_put"], strict=True)
     ]
