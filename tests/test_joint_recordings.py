@@ -111,7 +111,7 @@ def test_arrays_of_wrong_shape(q):
 
 def test_a_motion_beyond_a_range_or_a_speed_is_refused():
     with pytest.raises(LimitError, match=r"joint_2 would be at .* at t = \d.* its range is"):
-        twin.recorded_motion(ROBOT, twin.joint_recording(TIMES, with_value(8, 1, 2.0)))
+        twin.recorded_motion(ROBOT, twin.joint_recording(2 * TIMES, with_value(8, 1, 2.0)))
     with pytest.raises(LimitError, match=r"joint_\d would move at .* its limit is"):
         twin.recorded_motion(ROBOT, twin.joint_recording(0.02 * TIMES, ANGLES))
     with pytest.raises(RecordingError, match="the recording has 5 joints, robot 'irb140' has 6"):
