@@ -84,17 +84,22 @@ UNIT = "expected a unit quaternion (norm 1 within 0.001), got norm"
 WANTED = f"expected the header {HEADER}, got"
 
 
-def other_name(column):
-    return f" (if it has another name, say so in columns: '{column}=NAME')"
+def other_name(*columns):
+    return (
+        f" (if there is one by another name, say so in columns: '{', '.join(f'{c}=NAME' for c in columns)}')"
+    )
+
+
+NONE = ", line 1: no column 't', 'x', 'y', 'z', 'a', 'b', 'c', 'd'"
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], f", line 1: no column 't'; {WANTED} ''" + other_name("t")),
+        ([], f"{NONE}; {WANTED} ''" + other_name(*TOOL_COLUMNS)),
         ([HEADER], ": expected at least 2 samples, got 0"),
         ([HEADER, ROWS[0]], ": expected at least 2 samples, got 1"),
-        (ROWS, f", line 1: no column 't'; {WANTED} '0,0.5,0,0.7,1,0,0,0'" + other_name("t")),
+        (ROWS, f"{NONE}; {WANTED} '0,0.5,0,0.7,1,0,0,0'" + other_name(*TOOL_COLUMNS)),
         (
             ["t,x,y,a,b,c,d", "0,0,0,1,0,0,0"],
             f", line 1: no column 'z'; {WANTED} 't,x,y,a,b,c,d'" + other_name("z"),
@@ -102,7 +107,7 @@ def other_name(column):
         (["x," + HEADER], f", line 1: more than one column 'x'; {WANTED} 'x,{HEADER}'" + other_name("x")),
         (
             [HEADER.replace(",", "|")],
-            f", line 1: no column 't'; {WANTED} 't|x|y|z|a|b|c|d'" + other_name("t"),
+            f"{NONE}; {WANTED} 't|x|y|z|a|b|c|d'" + other_name(*TOOL_COLUMNS),
         ),
         ([HEADER.replace(",", ";")], ": expected at least 2 samples, got 0"),
         ([HEADER, *ROWS, "0.3,1"], ", line 5: expected 8 values, as many as the header, got 2"),

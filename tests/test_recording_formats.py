@@ -183,7 +183,7 @@ FAULTS = [
     ("t[min],q1\n", {}, "line 1, column 't[min]': expected a unit of time, s or ms, got 'min'"),
     ("t,q1,q1_deg\n", {}, "line 1: more than one column 'q1'"),
     ("time,q1\n", {}, "line 1: no column 't'; expected the header t,q1, got 'time,q1'"),
-    ("t,A\n", {"columns": "q1=B"}, "line 1: no column 'B' (for 'q1')"),
+    ("t,A\n", {"columns": "q1=B"}, "line 1: no column 'q1' (named 'B'); expected the header t,q1"),
     ("t,q1,q2\n", {"columns": "q2=q1"}, "line 1: no column 'q1'; expected the header t,q1,q2"),
     ("t,q1,q2\n", {"columns": "q2=q1,q1=q1"}, "line 1: column 'q1' cannot be two of those expected"),
     (TOOL_IN_MM, {}, "line 2, column 'x_mm': 100 m is beyond any arm; expected at most 10 m"),
@@ -193,7 +193,7 @@ FAULTS = [
         "line 2, column 'ry': 90 rad is beyond any joint; expected radians, at most 25.13: ",
     ),
     ("t,x,y,z,q1,q2,q3,q4\n", {}, "line 1: q1 to q4 beside x, y, z could be a quaternion, as ABB names it"),
-    ("t,x,y,z,q1,q2,q3,q4\n", SIX, "line 1: no column 'a'"),
+    ("t,x,y,z,q1,q2,q3,q4\n", SIX, "line 1: no column 'a', 'b', 'c', 'd'; expected"),
     (
         "t,q1,q2,q3,q4,q5,q6,q7\n",
         SIX,

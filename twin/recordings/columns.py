@@ -109,24 +109,33 @@ def find_columns(table: Table, wanted: Sequence[Wanted], how: Reading) -> list[C
         RecordingError: one is missing or there more than once, two are the same, or one is in a unit that
             is none of its quantity.
     """
-    found: dict[int, Column] = {}
-    for one in wanted:
-        name = one.name
-        places = places_of(table.header, one, how)
-        if len(places) != 1:
-            called = f"{how.columns[name]!r} (for {name!r})" if name in how.columns else f"{name!r}"
+    places = [places_of(table.header, one, how) for one in wanted]
+    for fault, wrong in (
+        ("no column", [one.name for one, there in zip(wanted, places, strict=True) if not there]),
+        (
+            "more than one column",
+            [one.name for one, there in zip(wanted, places, strict=True) if len(there) > 1],
+        ),
+    ):
+        if wrong:
+            told = ", ".join(repr(name) + _by_another_name(name, how) for name in wrong)
+            example = ", ".join(f"{name}=NAME" for name in wrong)
             raise RecordingError(
-                f"{table.path}, line 1: {'no' if not places else 'more than one'} column {called}; expected "
-                f"the header {','.join(each.name for each in wanted)}, got "
-                f"{quoted(table.separator.join(table.header))} "
-                f"(if it has another name, say so in columns: '{name}=NAME')"
+                f"{table.path}, line 1: {fault} {told}; expected the header "
+                f"{','.join(one.name for one in wanted)}, got {quoted(table.separator.join(table.header))} "
+                f"(if there is one by another name, say so in columns: '{example}')"
             )
-        place = places[0]
+    found: dict[int, Column] = {}
+    for one, (place,) in zip(wanted, places, strict=True):
         label = table.header[place]
         if place in found:
             raise RecordingError(f"{table.path}, line 1: column {label!r} cannot be two of those expected")
         found[place] = Column(label, place, one.quantity, _unit(table, label, one, how))
     return list(found.values())
+
+
+def _by_another_name(name: str, how: Reading) -> str:
+    return f" (named {how.columns[name]!r})" if name in how.columns else ""
 
 
 def _unit(table: Table, label: str, wanted: Wanted, how: Reading) -> str:
