@@ -41,6 +41,16 @@ def test_it_is_at_rest_at_both_ends_and_held_outside():
         assert not qdd.any()
 
 
+def test_it_starts_and_stops_within_the_first_and_the_last_interval():
+    """Between them the spline's time runs as the recording's, also where the two differ in length."""
+    t = np.array([0.0, 0.1, 0.5, 0.9, 1.3])
+    motion = through_joint_recording(twin.joint_recording(t, ANGLES[:5]))
+    assert (motion.ease_in, motion.ease_out) == (0.1, pytest.approx(0.4, rel=1e-15))
+    inside = np.linspace(0.1, 0.9, 33)
+    qd, u = motion(inside)[1], inside - 0.05
+    np.testing.assert_allclose(qd, motion.position(u, 1), rtol=0, atol=1e-14)
+
+
 def test_speeds_and_accelerations_are_the_derivatives():
     motion = through_joint_recording(RECORDED)
     t, h = np.linspace(0.01, motion.duration - 0.01, 101), 1e-5
