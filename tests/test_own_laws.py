@@ -6,6 +6,7 @@ import pytest
 import controllers
 from controllers.own_laws import OwnLaw
 from scenarios.commands.command_line import main
+from scenarios.running import registry
 from tests.own_packages import installed
 from twin.control.control_law import ControlLaw
 from twin.errors import OwnCodeError, UnknownNameError
@@ -278,3 +279,53 @@ def test_nothing_is_claimed_of_a_law_that_is_not_known(laws, capfd):
     assert "last error - foretold one" not in capfd.readouterr().out
     assert main([*words, "pd"]) == 0
     assert "last error - foretold one" in capfd.readouterr().out
+
+
+SCENARIO = '''
+"""A hold under a law of its own."""
+from dataclasses import dataclass
+from scenarios import base, gravity_hold
+from scenarios.base import option
+from scenarios.checks.tracking import error_metrics
+
+def limp(state, reference):
+    """No torque at all."""
+    return 0.0 * state.q
+
+SIDE_BY_SIDE = (f"{__file__}:limp", "pd")
+
+@dataclass(frozen=True)
+class Config(gravity_hold.Config):
+    duration: float = option(0.02, "in s")
+
+VARIANTS = (Config(controller=f"{__file__}:limp"),)
+run = gravity_hold.run
+
+def metrics(log):
+    return error_metrics(log)
+'''
+
+
+def test_a_scenario_may_bring_a_law_of_its_own(tmp_path, capfd):
+    file = tmp_path / "slack.py"
+    file.write_text(SCENARIO, encoding="utf-8")
+    assert main(["run", str(file)]) == 0
+    assert "limp                   pd" in capfd.readouterr().out
+
+
+def test_packages_announce_scenarios(tmp_path, capfd):
+    announced = {"slack": "slack_scenario", "broken": "not_there", "pose_path": "slack_scenario"}
+    with installed(tmp_path, {"slack_scenario.py": SCENARIO}, {"irb_twin.scenarios": announced}):
+        assert registry.announced_titles() == {
+            "broken": "cannot be loaded: cannot load scenario 'broken' of package my-things: "
+            "ModuleNotFoundError: No module named 'not_there'",
+            "slack": "A hold under a law of its own.",
+        }
+        assert main(["run", "slack", "broken"]) == 1
+        printed = " ".join(capfd.readouterr().out.split())
+        assert "slack: A hold under a law of its own." in printed
+        assert "cannot load scenario 'broken' of package my-things" in printed
+        assert registry.find("pose_path").file.endswith("scenarios/pose_path.py")
+        assert main(["run", "slick"]) == 2
+        assert "known are drive_check" in (told := capfd.readouterr().err)
+        assert "pose_path, broken, pose_path, slack" not in told
