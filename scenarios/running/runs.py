@@ -25,6 +25,7 @@ class Run:
     `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
     sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
     `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
+    `file` is the scenario's.
     """
 
     scenario: str
@@ -35,6 +36,7 @@ class Run:
     error: str | None = None
     refused: bool = False
     table: OwnTable | None = None
+    file: str = ""
 
     @property
     def holds(self) -> bool:
@@ -87,7 +89,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         refused = log is None and isinstance(error, (TwinError, ValueError))
         fault = told(error) if refused else told_with_place(error, scenario.file)
     seconds = time.perf_counter() - start
-    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table)
+    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table, scenario.file)
 
 
 def _sound(log: Any, scenario: Scenario) -> Log:
