@@ -8,7 +8,9 @@ The same law runs against PyBullet, against the analytic plant, on a recorded lo
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from twin.errors import UnknownNameError
@@ -66,8 +68,14 @@ def law(name: str) -> type:
 
 
 def title(name: str) -> str:
-    """What the control law of that name is, in a line."""
-    return (law(name).__doc__ or "").partition("\n")[0]
+    """What the control law of that name is, in a line; read from its source, which starts no compiler."""
+    if name not in _LAWS:
+        return (law(name).__doc__ or "").partition("\n")[0]
+    module, attribute = _LAWS[name]
+    source = Path(__file__).with_name(f"{module.partition('.')[2]}.py").read_text(encoding="utf-8")
+    classes = (item for item in ast.parse(source).body if isinstance(item, ast.ClassDef))
+    docs = {item.name: ast.get_docstring(item) or "" for item in classes}
+    return docs[attribute].partition("\n")[0]
 
 
 def make(name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> Controller:

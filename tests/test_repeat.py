@@ -3,6 +3,7 @@
 import dataclasses
 import shlex
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_settings_of_a_law_are_said_with_all_their_digits():
             "on": True,
         },
     )
-    run = SimpleNamespace(scenario="gravity_hold", file="", settings={}, config=config)
+    run: Any = SimpleNamespace(scenario="gravity_hold", file="", settings={}, config=config)
     words = shlex.split(repeat_command(run))
     assert words[3:] == [
         "--controller", "./my.py:Law", "--set", "Kp=0.30000000000000004", "pd.Kd=1.0,2", "Ki=3.0,1e-09",

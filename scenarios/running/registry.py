@@ -8,6 +8,7 @@ loaded is in it.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import itertools
@@ -74,6 +75,7 @@ def titles() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def _title(text: str) -> str:
     try:
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
