@@ -76,7 +76,7 @@ def test_help_and_list_start_nothing_heavy(words):
 
 @pytest.mark.parametrize("word", ["--help", "list"])
 def test_help_and_list_come_at_once(word):
-    """Within 0.4 s on a machine with nothing else to do; here the processor's time counts, and twice as much."""
+    """Within 0.4 s of a machine with nothing else to do; here twice as much of the processor is allowed."""
     code = (
         "import contextlib, io, time\n"
         "from scenarios.commands.command_line import main\n"

@@ -56,6 +56,9 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help=f"control laws to run side by side: {', '.join(controllers.NAMES)} "
         f"(default {options.default('controller', configs)})",
     )
+    parser.add_argument(
+        "--explain", action="store_true", help="tell where every limit comes from, after the tables"
+    )
     files = parser.add_argument_group("files (with several runs, their names are added to the file's)")
     files.add_argument(
         "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
@@ -82,7 +85,7 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
             writable(path, suffix, option)
 
     from scenarios.commands.progress import shown
-    from scenarios.reports.report import scenario_report, total
+    from scenarios.reports.report import explanations, scenario_report, total
     from scenarios.running.runs import carry_out
 
     runs: list[Run] = []
@@ -100,7 +103,11 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     for scenario in scenarios:
         done = [run for run in runs if run.scenario == scenario.name]
         page.print(*scenario_report(scenario.title, done, page.width), sep="\n")
+    if given.explain:
+        page.print(*explanations(runs, page.width), sep="\n")
     page.print(total(runs))
+    if not given.explain and any(run.metrics for run in runs):
+        page.print("--explain tells where the limits come from", style="dim", highlight=False)
     complete = files.name(page)
     return 0 if complete and all(run.holds for run in runs) else 1
 
@@ -123,19 +130,22 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
 
 def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenario]) -> Files:
     """Write the files that were asked for."""
+    from scenarios.reports.failures import label
+
     files = Files()
     logged = [(run, run.log) for run in runs if run.log is not None]
     names = list(dict.fromkeys(run.scenario for run, _ in logged))
     if given.log:
-        for run, log in logged:
-            words = () if len(runs) == 1 else (run.scenario, run.config.controller)
-            files.write(apart(given.log, *words), log.save)
+        words = [(run.scenario, label(run)) for run, _ in logged]
+        paths = [given.log] if len(runs) == 1 else apart(given.log, words)
+        for path, (_, log) in zip(paths, logged, strict=False):
+            files.write(path, log.save)
     if given.picture:
         from scenarios.reports.picture import draw
 
-        for name in names:
+        paths = [given.picture] if len(names) == 1 else apart(given.picture, [(name,) for name in names])
+        for name, path in zip(names, paths, strict=True):
             members = [run for run, _ in logged if run.scenario == name]
-            path = given.picture if len(names) == 1 else apart(given.picture, name)
             own = next(scenario.picture for scenario in scenarios if scenario.name == name)
             logs = [log for run, log in logged if run.scenario == name]
             files.write(path, partial(own, logs) if own else partial(draw, members))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from scenarios.base import Config
 from twin.errors import UnknownNameError
 
-TAKEN = ("command", "help", "json", "log", "parser", "picture", "scenarios")
+TAKEN = ("carry_out", "command", "explain", "help", "json", "log", "parser", "picture", "scenarios")
 """Names of the command line's own, which no setting can have."""
 
 
