@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,10 +90,12 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from scenarios.running.runs import carry_out
 
     runs: list[Run] = []
+    labels = controllers.labels(config.controller for _, config in plan)
     with shown(len(plan)) as begin:
         for scenario, config in plan:
-            step = begin(f"{scenario.name}, {config.controller}")
-            runs.append(carry_out(scenario, config, step))
+            label = labels[config.controller]
+            run = carry_out(scenario, config, begin(f"{scenario.name}, {label}"))
+            runs.append(dataclasses.replace(run, label=label))
     files = _written(given, runs, scenarios)  # before anything is printed: a reader may hang up
     if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):
@@ -119,7 +122,7 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
             laws = given.controller or list(scenario.side_by_side)
             configs = options.configs(vars(given), scenario.Config, laws)
             return [(scenario, config) for config in configs]
-        except (TwinError, ValueError):  # wrong use
+        except (WrongUse, TwinError, ValueError):
             raise
         except BaseException as error:
             if is_interrupt(error):
@@ -130,13 +133,11 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
 
 def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenario]) -> Files:
     """Write the files that were asked for."""
-    from scenarios.reports.failures import label
-
     files = Files()
     logged = [(run, run.log) for run in runs if run.log is not None]
     names = list(dict.fromkeys(run.scenario for run, _ in logged))
     if given.log:
-        words = [(run.scenario, label(run)) for run, _ in logged]
+        words = [(run.scenario, run.label) for run, _ in logged]
         paths = [given.log] if len(runs) == 1 else apart(given.log, words)
         for path, (_, log) in zip(paths, logged, strict=False):
             files.write(path, log.save)

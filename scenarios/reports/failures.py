@@ -15,18 +15,14 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
 
 
-def label(run: Run) -> str:
-    """What the run's controller is called in tables."""
-    return getattr(run, "label", run.config.controller)
-
-
-def failures(run: Run, who: str) -> Iterator[Text]:
+def failures(run: Run, who: str = "") -> Iterator[Text]:
     """A sentence for every check that does not hold, what ended the run, and the command that repeats it.
 
     Args:
         run: one of any outcome; of one that holds there is nothing to say.
-        who: what every sentence begins with.
+        who: what every sentence begins with; the controller's label by default.
     """
+    who = who or run.label
     for metric in run.metrics:
         if not metric.holds:
             yield Text(f"{who}: {failure(metric)}", "bold red")

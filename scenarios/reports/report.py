@@ -16,7 +16,7 @@ from rich.text import Text
 
 from scenarios.base import Metric
 from scenarios.checks.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
-from scenarios.reports.failures import failures, label
+from scenarios.reports.failures import failures
 from scenarios.reports.figures import figure, verdict
 from scenarios.reports.listing import listing
 from scenarios.reports.short_names import shortened
@@ -62,7 +62,7 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         runs: at least one.
         width: of the page, in characters; controllers that do not fit beside the others go below them.
     """
-    heads = shortened([label(run) for run in runs], max(width - NAMES - 2, NAMES))
+    heads = shortened([run.label for run in runs], max(width - NAMES - 2, NAMES))
     columns = [Column(head, run) for head, run in zip(heads, runs, strict=True)]
     room = max(FIGURES, max(map(len, heads)) + 2)
     abreast = max(1, (width - NAMES) // room)
@@ -181,7 +181,7 @@ def explanations(runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
         whys: dict[str, dict[str, list[str]]] = {}  # whose: the controllers by their scenario
         for run in runs:
             if found := _metric(run, name):
-                whys.setdefault(found.why, {}).setdefault(run.scenario, []).append(label(run))
+                whys.setdefault(found.why, {}).setdefault(run.scenario, []).append(run.label)
         told = [why if len(whys) == 1 else f"({_whose(who, several)}) {why}" for why, who in whys.items()]
         rows.append((name, "; ".join(told)))
     if rows:
