@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from scenarios.reports.figures import figure
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
 
 
-def failures(run: Run, who: str = "") -> Iterator[Text]:
+def failures(run: Run, who: str = "") -> Iterator[RenderableType]:
     """A sentence for every check that does not hold, what ended the run, and the command that repeats it.
 
     Args:
@@ -29,8 +30,8 @@ def failures(run: Run, who: str = "") -> Iterator[Text]:
     if run.error is not None:
         yield Text(f"{who} did not finish: {run.error}", "bold red")
     if not run.holds:
-        # One line, however long, that can be copied as it is.
-        yield Text(f"again: {repeat_command(run)}", no_wrap=True, overflow="ignore")
+        # One line, however long, that can be copied as it is: a text alone would be joined with others.
+        yield Group(Text(f"again: {repeat_command(run)}", no_wrap=True, overflow="ignore"))
 
 
 def failure(metric: Metric) -> str:
