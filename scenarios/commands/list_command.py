@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     """Add the command to the command line."""
-    parser = parsers.add_parser("list", help="show the robots, controllers and scenarios that there are")
+    parser = parsers.add_parser(
+        "list",
+        help="show the robots, controllers and scenarios that there are",
+        description="Show the robots, controllers and scenarios that there are, those of installed packages "
+        "among them. Their names are what the other commands take.",
+    )
     parser.set_defaults(parser=parser, carry_out=show_list)
 
 
