@@ -176,7 +176,7 @@ class Config:
         """Pose (4, 4) of the tool in the flange frame; the flange itself where there is none."""
         if self.tool is None:
             return np.eye(4)
-        from twin.robot.flange_load import tool_of
+        from twin.robot.flange_load import tool_of  # brings scipy: not where there is no tool
 
         return tool_of(self.tool)
 
@@ -252,7 +252,7 @@ class Metric:
         unit: its unit, "" for a pure number.
         limit: the largest value allowed; None where the figure is only reported.
         why: where the limit comes from, or how to read the figure.
-        where: joint, time, value and limit, where a limit was not kept.
+        where: joint and time of the figure, as far as it has any; of a limit of the arm that was not kept.
 
     Raises:
         TypeError: a text that is none, or a figure that is not one real number.
