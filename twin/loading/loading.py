@@ -130,6 +130,10 @@ def _from_toml(path: Path) -> Robot:
 
         return replace(robot_of_table(path, facts), drives=_drives(path, facts))
     urdf = path.parent / f"{facts['name']}.urdf"
+    if not urdf.exists():
+        raise RobotError(
+            f"{path}: there is no {urdf.name} beside it; write it with python -m urdf.build {path}"
+        )
     robot = _embedded(path, _from_urdf(urdf), facts)
     table = facts["dh"]
     robot = replace(
