@@ -38,14 +38,23 @@ are `COLORS`, and no `effort` means no limit of the torques.
 """
 
 import math
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from urdf.drive_facts import check_drives
 from urdf.joints import check_loops, check_tree
-from urdf.schema import NAME, FactsError, N, check_keys, check_names, check_table, check_values, read_checked
+from urdf.schema import (
+    NAME,
+    FactsError,
+    N,
+    check_keys,
+    check_names,
+    check_table,
+    check_values,
+    read_checked,
+    text_checked,
+)
 
 __all__ = ["TABLES", "FactsError", "check", "read"]
 
@@ -85,8 +94,8 @@ TABLES: dict[str, dict[str, Any]] = {
         "visual?": "shapes",
         "collision?": "shapes",
     },
-    "poses.*?": {"q_deg": N, "flange?": 7, "flange_tolerance?": "number", "source": "text"},
-    "tour?": {"poses": "texts", "source": "text"},
+    "poses.*?": {"q_deg": N, "flange?": 7, "flange_tolerance?": "number", "source?": "text"},
+    "tour?": {"poses": "texts", "source?": "text"},
     "colors?": {"*": 4},
     "drives?": {"*": "table"},
 }
@@ -102,15 +111,24 @@ def read(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any
 
     Arguments and errors as of `urdf.schema.read_checked`.
     """
-    facts = read_checked(path, check, parse_float)
+    return completed(read_checked(path, check, parse_float))
+
+
+def parsed(path: Path, text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The same of a file that has, or will have, this text."""
+    return completed(text_checked(path, text, check, parse_float))
+
+
+def completed(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts, with what they leave out filled in."""
     facts["joints"].setdefault("effort", [math.inf] * len(facts["joints"]["names"]))
     facts.setdefault("colors", COLORS)
     facts.setdefault("poses", {})
     color = next(iter(facts["colors"]), None)
     for values in facts["link"].values():
         values.setdefault("visual", looks(values.get("solid"), color))
-        uncolored = [{key: shape[key] for key in shape if key != "color"} for shape in values["visual"]]
-        values.setdefault("collision", uncolored)
+        bare = [{key: shape[key] for key in shape if key != "color"} for shape in values["visual"]]
+        values.setdefault("collision", bare)
     return facts
 
 
@@ -187,16 +205,17 @@ def check_mass(link: str, values: dict[str, Any], facts: dict[str, Any]) -> None
     """Raise `FactsError` unless the robot has a mass, or every link has its own."""
     if "mass" in values and "mass" in facts:
         raise FactsError(
-            f"link.{link} has a mass, and so has the robot: expected the robot's, shared by volume, or one of "
-            "every link"
+            f"link.{link} has a mass, and so has the robot: expected the robot's, which its links share by "
+            "volume, or one in every link"
         )
     if "mass" not in values and "mass" not in facts:
         raise FactsError(
             f"link.{link} has no mass: expected one in every link, or the robot's at the top of the file"
         )
-    if "mass" in values and ("mass_1000" in values or "volume_mm3" in values):
+    given = [key for key in ("volume_mm3", "mass_printed", "mass_1000") if key in values]
+    if "mass" in values and given:
         raise FactsError(
-            f"link.{link} has a mass and the CAD's volume: expected mass, com and inertia at that mass, or the CAD's"
+            f"link.{link} has a mass of its own, so expected no {given[0]}: inertia is that of this mass"
         )
 
 

@@ -183,8 +183,8 @@ def sense(i: int, facts: dict[str, Any]) -> Decimal:
     row = facts["dh"].get("coupling", {i: [int(i == j) for j in range(len(names))]})[i]
     if abs(row[i]) != 1 or any(row[j] for j in range(len(names)) if j != i):
         raise FactsError(
-            f"row {i + 1} of dh.coupling is {text(*row)}: expected 1 or -1 for {names[i]} and 0 for the others, "
-            f"or a table [joint.{names[i]}] that says where it is"
+            f"row {i + 1} of dh.coupling is {text(*row)}: expected 1 or -1 for {names[i]} and 0 for all "
+            f"others, or a table [joint.{names[i]}] that says where it is"
         )
     return Decimal(row[i])
 

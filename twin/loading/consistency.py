@@ -34,7 +34,7 @@ AGREE = 1e-9
 """How far apart the two files may have the pose of the flange, in [m] and [1]."""
 
 SAME_BODY = 1e-9
-"""How far apart the two files may have a link's mass and tensor, relatively, and its centre of mass, in [m]."""
+"""How far apart the two files may have a link's mass and tensor, relatively, and centre of mass, in [m]."""
 
 
 def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:

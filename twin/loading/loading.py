@@ -101,6 +101,16 @@ def robot_facts(path: Path) -> dict[str, Any]:
         raise RobotError(str(error)) from error
 
 
+def urdf_beside(path: Path, facts: dict[str, Any]) -> Path:
+    """The URDF that belongs to a `robot.toml` with these facts; `RobotError` if there is none."""
+    urdf = path.parent / f"{facts['name']}.urdf"
+    if not urdf.exists():
+        raise RobotError(
+            f"{path}: there is no {urdf.name} beside it; write it with python -m urdf.build {path}"
+        )
+    return urdf
+
+
 def _from_urdf(path: Path) -> Robot:
     from twin.loading.urdf_reader import read_urdf
 
@@ -129,12 +139,7 @@ def _from_toml(path: Path) -> Robot:
         from twin.loading.dh_tables import robot_of_table
 
         return replace(robot_of_table(path, facts), drives=_drives(path, facts))
-    urdf = path.parent / f"{facts['name']}.urdf"
-    if not urdf.exists():
-        raise RobotError(
-            f"{path}: there is no {urdf.name} beside it; write it with python -m urdf.build {path}"
-        )
-    robot = _embedded(path, _from_urdf(urdf), facts)
+    robot = _embedded(path, _from_urdf(urdf_beside(path, facts)), facts)
     table = facts["dh"]
     robot = replace(
         robot,
