@@ -35,7 +35,7 @@ def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     table.add_column()
     scenario_titles = registry.titles()
     for heading, names, title in (
-        ("robots", twin.robot_names(), robot_title),
+        ("robots", tuple(dict.fromkeys((*twin.robot_names(), *twin.announced_robots()))), robot_title),
         ("laboratory", twin.laboratory_names(), robot_title),
         ("controllers", controllers.NAMES, controllers.title),
         ("scenarios", scenario_titles, scenario_titles.__getitem__),

@@ -16,6 +16,7 @@ import numpy as np
 from twin.drives.drives import Drives
 from twin.errors import DriveWarning, RobotError, UnknownNameError
 from twin.loading import consistency
+from twin.loading.announced_robots import announced_file, announced_robots
 from twin.loading.motor_strength import weak_motors
 from twin.multibody import recursions
 from twin.multibody.moved_mass import require_moved_mass
@@ -39,20 +40,27 @@ def _folders_with(file: str) -> tuple[str, ...]:
 
 
 def robot_title(name: str) -> str:
-    """What the robot of that name is."""
-    return robot_facts(_home(name))["title"]
+    """What the robot of that name is: its title, or its file if that is a URDF, which has none.
+
+    Raises:
+        OwnCodeError, RobotError: a package announces it, and it does not load.
+    """
+    file = _home(name)
+    return file.name if file.suffix == ".urdf" else robot_facts(file)["title"]
 
 
 def load(name_or_path: str | Path) -> Robot:
     """Load a robot.
 
     Args:
-        name_or_path: a name from `robot_names()` or `laboratory_names()`; a `.urdf` file; a `robot.toml`,
-            which has its URDF beside it under the name that it gives; or a file whose name ends in `dh.toml`.
+        name_or_path: a name from `robot_names()`, `laboratory_names()` or `announced_robots()`; a `.urdf`
+            file; a `robot.toml`, which has its URDF beside it under the name that it gives; or a file whose
+            name ends in `dh.toml`.
 
     Raises:
         UnknownNameError: there is no robot of that name.
         RobotError: the file is missing, malformed, or describes a body that cannot exist.
+        OwnCodeError: the package that announces the robot does not load.
 
     Warns:
         DriveWarning: a motor cannot carry the arm's own weight, see `twin.loading.motor_strength`.
@@ -70,17 +78,20 @@ def _loaded(name_or_path: str | Path) -> Robot:
         return _from_urdf(path)
     if path.suffix == ".toml":
         return _from_toml(path)
-    known = (*robot_names(), *laboratory_names())
+    known = (*robot_names(), *laboratory_names(), *announced_robots())
     if text not in known:
         raise UnknownNameError(
             f"unknown robot {text!r}: known are {', '.join(known)}, "
             "or the path of a .urdf, a robot.toml or a dh.toml"
         )
-    return _from_toml(_home(text))
+    file = _home(text)
+    return _from_urdf(file) if file.suffix == ".urdf" else _from_toml(file)
 
 
 def _home(name: str) -> Path:
-    """The file of a robot that is known by name."""
+    """The file of a robot that is known by name; names of ours come first."""
+    if name not in (*robot_names(), *laboratory_names()):
+        return announced_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
     return Path(str(resources.files("urdf"))) / name / file
 
