@@ -33,7 +33,7 @@ FLAT = 1e-6
 AGREE = 1e-9
 """How far apart the two files may have the pose of the flange, in [m] and [1]."""
 
-SAME_BODY = 1e-9
+SAME_BODY = 1e-12
 """How far apart the two files may have a link's mass and tensor, relatively, and centre of mass, in [m]."""
 
 
