@@ -139,6 +139,7 @@ def _found(name: str) -> Any:
     """The class of a law of ours, or what a name of another stands for."""
     from controllers import own_laws
 
+    own_laws.require_known(name, NAMES)
     return law(name) if name in NAMES else own_laws.found(name)
 
 

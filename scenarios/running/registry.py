@@ -113,7 +113,7 @@ def find(name: str) -> Scenario:
         return _checked(name, module_named(f"scenarios.{name}", f"scenario {name!r}"), name)
     if name in announced(GROUP):
         return _checked(name, announced(GROUP)[name].load(), name)
-    names = ", ".join((*known, *announced(GROUP)))
+    names = ", ".join(dict.fromkeys((*known, *announced(GROUP))))
     raise UnknownNameError(
         f"unknown scenario {name!r}: known are {names}, or the path of a .py file of your own"
     )
