@@ -126,7 +126,13 @@ def error_metrics(log: Log, knows_the_plant: bool = True) -> tuple[Metric, ...]:
             if exact
             else "what this control law leaves on this motion",
         ),
-        Metric("largest tool error", float(np.max(tool_distance(log))), "m", None, "of the flange's centre"),
+        Metric(
+            "largest tool error",
+            float(np.max(tool_distance(log))),
+            "m",
+            None,
+            "of its origin, the flange's centre without --tool",
+        ),
         *motor_metrics(log),
     )
 
