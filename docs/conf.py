@@ -15,9 +15,12 @@ default_role = "code"  # what docstrings have in single backticks
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
-autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, not an entry of the index each
+
+autodoc_typehints = "none"  # shapes and units, which the docstrings have, say more
+maximum_signature_line_length = 100
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"irb-twin {release}"
