@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import controllers
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
@@ -57,9 +56,8 @@ def follow(
         The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
         `growth`, what the loop makes of rounding, see `scenarios.checks.rounding`, the poses of the tool
         `tool_at_stops`, (S, 7), and the settings that limits depend on: `bandwidth` in [rad/s],
-        `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether the law is
-        one of ours, of which it is known how far it may stray, `model_drives`, those that it believes in, and
-        `sensors`, whether there are any.
+        `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
+        far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any.
 
     Raises:
         DivergenceError: if the simulation runs away.
@@ -70,15 +68,14 @@ def follow(
     from twin.spatial.rotations import pose_vector
 
     model = config.believed(plant if model is None else model)
-    with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
-        law = controllers.make(config.controller, model, bandwidth=config.bandwidth, period=config.period)
+    law = config.control_law(model)
     steps, sensors = config.steps_per_period, config.sensors
     tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
         if config.gui:
             from twin.kinematics.forward import forward_kinematics
 
-            simulation.draw_path(forward_kinematics(plant, reference.q)[:, :3, 3])
+            simulation.draw_path(forward_kinematics(plant, reference.q, config.T_flange_tool)[:, :3, 3])
 
         def look(k: int) -> None:
             """Keep where the tool is at a stop."""
@@ -93,13 +90,13 @@ def follow(
         AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
     )
     return with_arrays(
-        log,
+        replace(log, T_flange_tool=config.T_flange_tool),
         q_model=foretold.q,
         growth=growth(log, foretold, law, reference, sensors),
         tool_at_stops=tool,
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
-        known_law=np.array(type(law) is controllers.law(config.controller)),
+        known_law=np.array(config.known_law),
         model_drives=np.array(model.drive_mode),
         sensors=np.array(sensors is not None),
     )

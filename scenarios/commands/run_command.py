@@ -112,7 +112,7 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
             laws = given.controller or list(scenario.side_by_side)
             configs = options.configs(vars(given), scenario.Config, laws)
             return [(scenario, config) for config in configs]
-        except (TwinError, ValueError):  # wrong use
+        except (WrongUse, TwinError, ValueError):
             raise
         except BaseException as error:
             if is_interrupt(error):
