@@ -34,7 +34,7 @@ class Block:
         kind: what stands after the fence, "" of an indented block.
         text: its lines.
         line: number of its first one in the page.
-        before: the last line with text before it.
+        before: the paragraph before it, as one line.
     """
 
     kind: str
@@ -82,7 +82,8 @@ def blocks(text):
             yield Block("", text + "\n", start + 1, before)
             before = ""
         elif line.strip():
-            before = line.strip()
+            goes_on = start and lines[start - 1].strip() and before
+            before = f"{before} {line.strip()}" if goes_on else line.strip()
         i += 1
 
 

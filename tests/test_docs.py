@@ -32,13 +32,13 @@ EXECUTED = (
 def test_the_blocks_of_a_page():
     """A page of every kind of block: what is seen of it."""
     text = (
-        "Save this as `a/b.toml`:\n\n```toml\nx = 1\n```\n\n    irb-twin list\n    irb-twin --help\n\n"
+        "A table. Save this as\n`a/b.toml`:\n\n```toml\nx = 1\n```\n\n    irb-twin list\n    irb-twin --help\n\n"
         "<!-- not run: too long -->\n\n```python\n1 / 0\n```\n\n"
         "<!-- exit status 2 -->\n\n    irb-twin lost\n\n"
         "- a list\n    with an indented line\n\n```console\n$ python -V\n```\n"
     )
     saved, listed, left_out, lost, console = blocks(text)
-    assert (saved.saved_as, saved.text, saved.line) == ("a/b.toml", "x = 1\n", 4)
+    assert (saved.saved_as, saved.text, saved.line) == ("a/b.toml", "x = 1\n", 5)
     assert listed.is_command
     assert listed.text == "irb-twin list\nirb-twin --help\n"
     assert left_out.is_left_out
