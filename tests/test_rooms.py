@@ -22,6 +22,7 @@ ORDER = (
     "twin.kinematics",
     "twin.dynamics",
     "twin.dynamics.symbolic",
+    "twin.recordings",
     "twin.trajectories",
     "twin.engine",
     "twin.control",

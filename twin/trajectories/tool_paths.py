@@ -16,9 +16,9 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 from twin.arrays import Floats, real_array
 from twin.errors import RecordingError
+from twin.recordings.recording import ToolRecording
 from twin.spatial.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
 from twin.trajectories.moves import quintic_law
-from twin.trajectories.recording import Recording
 
 SPEED = 0.5
 """The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`
@@ -146,6 +146,16 @@ class RecordedPath:
         return eased_time(t, self.duration, self.ease_in, self.ease_out)
 
 
+def easing(t: Floats) -> tuple[float, float, float]:
+    """Return duration, ease_in and ease_out of a recording, for `eased_time`: its first and last interval.
+
+    Args:
+        t: (N,) rising times in [s], the first 0, N >= 2.
+    """
+    duration = float(t[-1])
+    return duration, float(min(t[1], 0.5 * duration)), float(min(duration - t[-2], 0.5 * duration))
+
+
 def eased_time(
     t: ArrayLike, duration: float, ease_in: float, ease_out: float
 ) -> tuple[Floats, Floats, Floats]:
@@ -213,7 +223,7 @@ def through_poses(
     return PosePath(T, turns, np.concatenate([[0.0], np.cumsum(lengths)]))
 
 
-def through_recording(recorded: Recording) -> RecordedPath:
+def through_recording(recorded: ToolRecording) -> RecordedPath:
     """Return the path through all samples of a recording, each at its own time (the first at t = 0).
 
     Position: a cubic spline; orientation: scipy's rotation spline, the same thing for rotations. Both have
@@ -224,16 +234,14 @@ def through_recording(recorded: Recording) -> RecordedPath:
     or ends in full motion asks for a sharp start or stop within that interval.
 
     Args:
-        recorded: from `recording` or `read_recording`.
+        recorded: from `tool_recording` or `read_recording`.
 
     Raises:
         RecordingError: the tool turns so far between samples, or the steps are so uneven, that scipy's
             iteration for the rotation spline does not reach a continuous acceleration.
     """
     t = recorded.t - recorded.t[0]
-    duration = float(t[-1])
-    ease_in = float(min(t[1], 0.5 * duration))
-    ease_out = float(min(duration - t[-2], 0.5 * duration))
+    duration, ease_in, ease_out = easing(t)
     u = eased_time(t, duration, ease_in, ease_out)[0]
     rotation = _rotation_spline(u, Rotation.from_quat(recorded.poses[:, [4, 5, 6, 3]]))
     return RecordedPath(CubicSpline(u, recorded.poses[:, :3]), rotation, duration, ease_in, ease_out)
