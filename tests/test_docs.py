@@ -32,7 +32,8 @@ EXECUTED = (
 def test_the_blocks_of_a_page():
     """A page of every kind of block: what is seen of it."""
     text = (
-        "A table. Save this as\n`a/b.toml`:\n\n```toml\nx = 1\n```\n\n    irb-twin list\n    irb-twin --help\n\n"
+        "A table. Save this as\n`a/b.toml`:\n\n```toml\nx = 1\n```\n\n"
+        "    irb-twin list\n    irb-twin --help\n\n"
         "<!-- not run: too long -->\n\n```python\n1 / 0\n```\n\n"
         "<!-- exit status 2 -->\n\n    irb-twin lost\n\n"
         "- a list\n    with an indented line\n\n```console\n$ python -V\n```\n"
