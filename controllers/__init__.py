@@ -11,6 +11,7 @@ package announces; see `controllers.own_laws`.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -89,12 +90,18 @@ def require_known(name: str) -> None:
 
 
 def title(name: str) -> str:
-    """What the control law of that name is, in a line.
+    """What the control law of that name is, in a line; of ours read from the source, which compiles nothing.
 
     Raises:
         UnknownNameError, OwnCodeError: there is none, or it does not load.
     """
-    return (_found(name).__doc__ or "").strip().partition("\n")[0]
+    if name not in _LAWS:
+        return (_found(name).__doc__ or "").strip().partition("\n")[0]
+    module, attribute = _LAWS[name]
+    source = Path(__file__).with_name(f"{module.partition('.')[2]}.py").read_text(encoding="utf-8")
+    classes = (item for item in ast.parse(source).body if isinstance(item, ast.ClassDef))
+    docs = {item.name: ast.get_docstring(item) or "" for item in classes}
+    return docs[attribute].partition("\n")[0]
 
 
 def label(name: str) -> str:

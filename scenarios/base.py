@@ -174,23 +174,29 @@ class Config:
     @property
     def T_flange_tool(self) -> NDArray:
         """Pose (4, 4) of the tool in the flange frame; the flange itself where there is none."""
-        from twin.robot.flange_load import tool_of
+        if self.tool is None:
+            return np.eye(4)
+        from twin.robot.flange_load import tool_of  # brings scipy: not where there is no tool
 
-        return np.eye(4) if self.tool is None else tool_of(self.tool)
+        return tool_of(self.tool)
 
     @property
     def carried(self) -> Payload | None:
         """What the flange carries, if it was given."""
+        if self.payload is None:
+            return None
         from twin.robot.flange_load import payload_of
 
-        return None if self.payload is None else payload_of(self.payload)
+        return payload_of(self.payload)
 
     @property
     def believed_payload(self) -> Payload | None:
         """What the controller believes that the flange carries, if it was given."""
+        if self.model_payload is None:
+            return None
         from twin.robot.flange_load import payload_of
 
-        return None if self.model_payload is None else payload_of(self.model_payload)
+        return payload_of(self.model_payload)
 
     def load_robot(self) -> Robot:
         """The robot with its drives and its payload, mounted as asked.
@@ -246,7 +252,7 @@ class Metric:
         unit: its unit, "" for a pure number.
         limit: the largest value allowed; None where the figure is only reported.
         why: where the limit comes from, or how to read the figure.
-        where: joint, time, value and limit, where a limit was not kept.
+        where: joint and time of the figure, as far as it has any; of a limit of the arm that was not kept.
 
     Raises:
         TypeError: a text that is none, or a figure that is not one real number.

@@ -37,17 +37,18 @@ COMMANDS = {
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
 
+ABOUT = """A digital twin of ABB arms: it runs control laws on a physics engine, shows how well they follow,
+and checks every figure that has a limit.
+
+`irb-twin list` shows what there is; `irb-twin COMMAND --help` tells more of a command, and `irb-twin run
+SCENARIO --help` of a scenario."""
+
 EXAMPLES = """examples:
   irb-twin list
   irb-twin run pose_path --controller computed_torque pd
+  irb-twin run pose_path --controller computed_torque ./my.py:Law --picture error.png
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
-  irb-twin run pose_path --csv my_path.csv --picture error.png --log run.npz
-  irb-twin run pose_path --gui
-  irb-twin run ./my_scenario.py --help
-  irb-twin run parallelogram --model exact
-  irb-twin validate --junit results.xml
-  irb-twin published --source Norrlöf
-  irb-twin formulas main_axes
+  irb-twin validate --robot irb140 --junit results.xml
   irb-twin check-model my_robot.urdf
 """
 
@@ -109,7 +110,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     """The parser of the whole command line; `run` takes the options of these scenarios."""
     parser = Parser(
         prog="irb-twin",
-        description="A digital twin of ABB arms: run controllers on a physics engine and see what holds.",
+        description=ABOUT,
         epilog=EXAMPLES,
     )
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)

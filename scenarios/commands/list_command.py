@@ -17,32 +17,34 @@ if TYPE_CHECKING:
 
 def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     """Add the command to the command line."""
-    parser = parsers.add_parser("list", help="show the robots, controllers and scenarios that there are")
+    parser = parsers.add_parser(
+        "list",
+        help="show the robots, controllers and scenarios that there are",
+        description="Show the robots, controllers and scenarios that there are, those of installed packages "
+        "among them. Their names are what the other commands take.",
+    )
     parser.set_defaults(parser=parser, carry_out=show_list)
 
 
 def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`list`: what there is, a line each."""
-    from rich.table import Table
-    from rich.text import Text
-
     import twin
+    from scenarios.reports.listing import listing
     from twin.loading.loading import robot_title
 
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    scenario_titles = registry.titles()
+    titles = registry.titles() | registry.announced_titles()
+    laws = (*controllers.NAMES, *controllers.announced_names())
+    rows = []
     for heading, names, title in (
         ("robots", twin.robot_names(), robot_title),
         ("laboratory", twin.laboratory_names(), robot_title),
-        ("controllers", controllers.NAMES, controllers.title),
-        ("scenarios", scenario_titles, scenario_titles.__getitem__),
+        ("controllers", laws, controllers.title),
+        ("scenarios", titles, titles.__getitem__),
     ):
         for place, name in enumerate(names):
-            table.add_row(Text(heading if place == 0 else "", "bold"), name, _or_fault(title, name))
-    console().print(table)
+            rows.append((heading if place == 0 else "", name, _or_fault(title, name)))
+    page = console()
+    page.print(*listing(rows, page.width), sep="\n", highlight=False)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +15,22 @@ from scenarios.running import options, registry
 from scenarios.running.options import WrongUse
 from twin.errors import OwnCodeError, TwinError
 from twin.faults import is_interrupt, told_with_place
+from twin.own_code import announced
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
     from scenarios.running.runs import Run
 
 EXAMPLES = """examples:
-  irb-twin run pose_path --controller computed_torque pd
-  irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
-  irb-twin run pose_path --csv my_path.csv --picture error.png --log run.npz
-  irb-twin run pose_path --gui
+  irb-twin run {0} --controller computed_torque pd
+  irb-twin run {0} --controller computed_torque ./my.py:Law --set Law.gain=3
+  irb-twin run {0} --controller pid --bandwidth 30 --explain
+  irb-twin run {0} --picture error.png --log run.npz --json results.json
+  irb-twin run {0} --drives rigid --model-drives ideal
+  irb-twin run {0} --gui
+"""
+OTHERS = """  irb-twin run gravity_hold joint_tracking --controller pid
   irb-twin run ./my_scenario.py --help
-  irb-twin run parallelogram --model exact
 """
 
 
@@ -38,25 +43,32 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help="run scenarios and show how well they went",
         usage="irb-twin run SCENARIO [SCENARIO ...] [options]",
         description=about
-        or "Run scenarios. Name one before --help to see what it shows and its own settings.",
-        epilog=EXAMPLES,
+        or "Run scenarios, and show tracking errors, torques and checks, the control laws side by side. Name "
+        "a scenario before --help to see what it shows and its own settings.",
+        epilog=EXAMPLES.format(" ".join(scenario.name for scenario in scenarios) or "pose_path")
+        + OTHERS * (not scenarios),
     )
     parser.set_defaults(parser=parser, carry_out=run)
     parser.add_argument(
         "scenarios",
         nargs="*",
         metavar="SCENARIO",
-        help=f"{', '.join(registry.titles())}, or a .py file of your own; before any option",
+        help=f"{', '.join((*registry.titles(), *announced(registry.GROUP)))}, or a .py file of your own; "
+        "before any option",
     )
     parser.add_argument(
         "--controller",
         nargs="+",
         default=[],
         metavar="NAME",
-        help=f"control laws to run side by side: {', '.join(controllers.NAMES)} "
-        f"(default {options.default('controller', configs)})",
+        help="control laws to run side by side: "
+        f"{', '.join((*controllers.NAMES, *controllers.announced_names()))}, or one of your own as "
+        f"./my.py:Law or package.module:Law (default {options.default('controller', configs)})",
     )
-    files = parser.add_argument_group("files (with several runs, their names are added to the file's)")
+    parser.add_argument(
+        "--explain", action="store_true", help="tell where every limit comes from, after the tables"
+    )
+    files = parser.add_argument_group("files (of several runs: one each, named after them)")
     files.add_argument(
         "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
     )
@@ -82,14 +94,16 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
             writable(path, suffix, option)
 
     from scenarios.commands.progress import shown
-    from scenarios.reports.report import scenario_report, total
+    from scenarios.reports.report import explanations, scenario_report, total
     from scenarios.running.runs import carry_out
 
     runs: list[Run] = []
+    labels = controllers.labels(config.controller for _, config in plan)
     with shown(len(plan)) as begin:
         for scenario, config in plan:
-            step = begin(f"{scenario.name}, {config.controller}")
-            runs.append(carry_out(scenario, config, step))
+            label = labels[config.controller]
+            run = carry_out(scenario, config, begin(f"{scenario.name}, {label}"))
+            runs.append(dataclasses.replace(run, label=label))
     files = _written(given, runs, scenarios)  # before anything is printed: a reader may hang up
     if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):
@@ -100,7 +114,11 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     for scenario in scenarios:
         done = [run for run in runs if run.scenario == scenario.name]
         page.print(*scenario_report(scenario.title, done, page.width), sep="\n")
+    if given.explain:
+        page.print(*explanations(runs, page.width), sep="\n")
     page.print(total(runs))
+    if not given.explain and any(run.metrics for run in runs):
+        page.print("--explain tells where the limits come from", style="dim", highlight=False)
     complete = files.name(page)
     return 0 if complete and all(run.holds for run in runs) else 1
 
@@ -127,15 +145,16 @@ def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenari
     logged = [(run, run.log) for run in runs if run.log is not None]
     names = list(dict.fromkeys(run.scenario for run, _ in logged))
     if given.log:
-        for run, log in logged:
-            words = () if len(runs) == 1 else (run.scenario, run.config.controller)
-            files.write(apart(given.log, *words), log.save)
+        words = [(run.scenario, run.label) for run, _ in logged]
+        paths = [given.log] if len(runs) == 1 else apart(given.log, words)
+        for path, (_, log) in zip(paths, logged, strict=False):
+            files.write(path, log.save)
     if given.picture:
         from scenarios.reports.picture import draw
 
-        for name in names:
+        paths = [given.picture] if len(names) == 1 else apart(given.picture, [(name,) for name in names])
+        for name, path in zip(names, paths, strict=True):
             members = [run for run, _ in logged if run.scenario == name]
-            path = given.picture if len(names) == 1 else apart(given.picture, name)
             own = next(scenario.picture for scenario in scenarios if scenario.name == name)
             logs = [log for run, log in logged if run.scenario == name]
             files.write(path, partial(own, logs) if own else partial(draw, members))

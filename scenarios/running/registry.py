@@ -8,6 +8,7 @@ loaded is in it.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
 from collections import Counter
@@ -73,6 +74,7 @@ def titles() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def _title(text: str) -> str:
     try:
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]

@@ -27,7 +27,7 @@ class Run:
     `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
     sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
     `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
-    `label` is what tables and files call the controller.
+    `label` is what tables and files call the controller, `file` the scenario's.
     """
 
     scenario: str
@@ -39,6 +39,7 @@ class Run:
     refused: bool = False
     table: OwnTable | None = None
     label: str = ""
+    file: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or controllers.label(self.config.controller))
@@ -94,7 +95,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         refused = log is None and isinstance(error, (TwinError, ValueError))
         fault = told(error) if refused else told_with_place(error, scenario.file, *own_files())
     seconds = time.perf_counter() - start
-    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table)
+    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table, file=scenario.file)
 
 
 def _sound(log: Any, scenario: Scenario) -> Log:
