@@ -53,8 +53,7 @@ def robot_title(name: str) -> str:
     if file.suffix == ".urdf":
         return file.name
     try:
-        return str(tomllib.loads(file.read_text(encoding="utf-8").partition("
-[")[0])["title"])
+        return str(tomllib.loads(file.read_text(encoding="utf-8").partition("\n[")[0])["title"])
     except (OSError, ValueError, KeyError):  # the whole file says what is wrong, or has it elsewhere
         return robot_facts(file)["title"]
 
