@@ -13,7 +13,7 @@ test: $(VENV)/.test  ## all tests
 	$(BIN)/python -m pytest
 
 docs: $(VENV)/.docs  ## the documentation as web pages, which need no network, into docs/_build/html
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 SECONDS ?= 300

@@ -19,8 +19,8 @@ saturation, then K e is added. At the default speed this takes nothing away; abo
 What must hold: the error e at the start dies away as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T,
 and what is added to it stays under the bound of `twin.trajectories.integration_drift`. The controller follows
 the joint angles within the bound of `scenarios.checks.bounds`, computed torque to 1e-10 rad, and the engine
-does what the model foretells. (`--reference continuous` integrates by Runge-Kutta: there the law itself is
-wanted.)
+does what the model predicts. (`--reference continuous` integrates by Runge-Kutta instead of Euler, so that
+the joint angles follow the continuous law itself.)
 """
 
 from __future__ import annotations
