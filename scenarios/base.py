@@ -176,7 +176,7 @@ class Config:
         """Pose (4, 4) of the tool in the flange frame; the flange itself where there is none."""
         if self.tool is None:
             return np.eye(4)
-        from twin.robot.flange_load import tool_of  # brings scipy: not where there is no tool
+        from twin.robot.flange_load import tool_of
 
         return tool_of(self.tool)
 

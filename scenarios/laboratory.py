@@ -208,7 +208,7 @@ def inverse_metrics(log: Log) -> tuple[Metric, ...]:
         float(np.max(np.linalg.norm(log.pose_ref[:, :3] + error[:, :3] - log.pose[:, :3], axis=1))),
         "m",
         None,
-        "of the flange's centre: what the inverse kinematics and what the controller leave",
+        "of the tool's origin: what the inverse kinematics and what the controller leave",
     )
     start = np.linalg.norm(decayed[0, :3])
     late = np.linalg.norm(decayed[:, :3], axis=1) <= DECAYED * start
