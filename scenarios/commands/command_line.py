@@ -22,6 +22,7 @@ from scenarios.commands import (
     validate_command,
 )
 from scenarios.running import options, registry
+from scenarios.running.help_page import Unprintable
 from scenarios.running.options import Parser, WrongUse
 from twin.errors import TwinError
 
@@ -73,6 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads the help has seen enough
         output.hang_up()
         status = 0
+    except Unprintable as error:
+        output.complain(f"cannot print: {error}")
+        output.hang_up()
+        status = 1
     except (WrongUse, TwinError, ValueError, OSError) as error:
         output.complain(str(error))
         status = 2

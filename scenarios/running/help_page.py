@@ -10,6 +10,10 @@ import textwrap
 WIDEST = 100  # characters, beyond which lines are hard to read
 
 
+class Unprintable(Exception):
+    """Standard output takes no more: the disk behind it is full, or the like."""
+
+
 class HelpPage(argparse.HelpFormatter):
     """Wraps paragraphs of descriptions; those with an indented line, as examples, stay as they are."""
 

@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 
 from scenarios.base import Config
 from scenarios.running import law_settings
-from scenarios.running.help_page import HelpPage
+from scenarios.running.help_page import HelpPage, Unprintable
 from scenarios.running.law_settings import WrongUse
 from twin.errors import UnknownNameError
+from twin.faults import told
 
 TAKEN = (
     "carry_out", "command", "explain", "help", "json", "log", "parser", "picture", "scenarios", "set",
@@ -40,8 +41,17 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=HelpPage, **settings)
 
     def print_help(self, file: Any = None) -> None:
-        """Print it; argparse itself would pass over a disk that is full."""
-        (sys.stdout if file is None else file).write(self.format_help())
+        """Print it; argparse itself would pass over a disk that is full.
+
+        Raises:
+            Unprintable: it is.
+        """
+        try:
+            (sys.stdout if file is None else file).write(self.format_help())
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Unprintable(told(error)) from error
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUse`."""
