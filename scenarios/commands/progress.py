@@ -52,9 +52,7 @@ class Tally:
         clock: tells the time, in [s].
     """
 
-    def __init__(
-        self, titles: list[str], bar: Progress, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, titles: list[str], bar: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._titles, self._bar, self._clock = titles, bar, clock
         self._task = bar.add_task("starting", total=len(titles), left="")
         self._done = self._failed = 0

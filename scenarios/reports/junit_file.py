@@ -1,4 +1,4 @@
-"""Results as JUnit XML, for whatever shows test results: a test suite a robot and scenario, a case a check."""
+"""Results as JUnit XML: a test suite a robot and scenario, a test case a check."""
 
 from __future__ import annotations
 

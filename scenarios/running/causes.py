@@ -38,9 +38,8 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
     robot, law = run.config.robot, run.config.controller
     broken = [metric.name for metric in run.metrics if not metric.holds]
     if run.refused:
-        return (
-            "the setting or the robot: the scenario cannot be run like this"
-            + _check_model(robot, "shows what the robot has")
+        return "the setting or the robot: the scenario cannot be run like this" + _check_model(
+            robot, "shows what the robot has"
         )
     if run.error is not None and run.figures is None:
         return "the code that is named there, of the scenario or of the control law"
@@ -56,8 +55,8 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
         )
     if unknowing(run.config):
         return (
-            f"the settings: {law} believes in another robot than there is, or measures it through sensors, and "
-            "this is what comes of it"
+            f"the settings: {law} believes in another robot than there is, or measures it through sensors, "
+            "and this is what comes of it"
         )
     if law == EXACT:
         return _too_much(run, broken)
@@ -96,8 +95,8 @@ def _beside_exact(run: Run, runs: Sequence[Run]) -> str:
     if beside.holds:
         return (
             f"the control law or its gains: {EXACT}, which has an exact model, keeps every limit in the same "
-            f"motion, so that the robot's file and the scenario are sound. Try {law} with another --bandwidth "
-            f"than {run.config.bandwidth:g} rad/s, or in a slower motion"
+            f"motion, so that the robot's file and the scenario are sound. Try {law} with another "
+            f"--bandwidth than {run.config.bandwidth:g} rad/s, or in a slower motion"
         )
     return (
         f"the scenario, its settings or the robot's file, rather than the control law: {EXACT} does not hold "

@@ -91,17 +91,22 @@ def require_types(config: type[Config]) -> None:
             raise TypeError(f"setting {name!r} has the choices {choices!r}, which are not a tuple of texts")
 
 
-def add(parser: argparse.ArgumentParser, configs: dict[str, type[Config]]) -> None:
+def add(
+    parser: argparse.ArgumentParser,
+    configs: dict[str, type[Config]],
+    besides: tuple[str, ...] = ("controller",),
+) -> None:
     """Offer every field of the scenarios' settings; an option that is not given stays out of the result.
 
     Args:
         parser: where the options go.
         configs: the `Config` of each scenario that is to run, by the scenario's name.
+        besides: fields of every scenario that the command has options of its own for, as it takes several.
     """
     shared = fields(Config)
     common = parser.add_argument_group("settings of every scenario")
     for name, item in shared.items():
-        if name != "controller":  # the command line takes several and runs them side by side
+        if name not in besides:
             _add(common, Config, item, configs)
     seen = {name: ("every scenario", kind_of(Config, name)) for name in shared}
     for scenario, config in configs.items():

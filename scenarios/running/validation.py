@@ -1,4 +1,4 @@
-"""What `irb-twin validate` runs: a matrix of scenarios, robots and control laws, and the scenarios' variants."""
+"""What `irb-twin validate` runs: scenarios with robots and control laws, and the scenarios' variants."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ItemTask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of a task: a run without log and settings or a row without its item, else a fault in a sentence.
+    """What came of a task: a run without log and settings, a row without its item, or a fault in a sentence.
 
     `warnings` are the texts and categories of those that were given on the way.
     """

@@ -171,7 +171,6 @@ class Processes:
         if process is not None:
             _ended(process)
 
-
     def _started(self) -> subprocess.Popen[bytes]:
         """A new process, with the modules that can be imported here, and its share of the cores."""
         code = f"import sys; sys.path[:] = {sys.path!r}; from scenarios.running.worker import main; main()"
