@@ -4,12 +4,18 @@ The same law runs against PyBullet, against the analytic plant, on a recorded lo
 
 >>> controller = controllers.make("computed_torque", robot, bandwidth=20.0)
 >>> tau = controller(state, reference)
+
+Wherever a name is taken, a law of your own will do: `./my.py:Law`, `package.module:Law`, or what an installed
+package announces; see `controllers.own_laws`.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from twin.errors import UnknownNameError
 
@@ -54,7 +60,7 @@ class Controller(Protocol):
 
 
 def law(name: str) -> type:
-    """The class of the control law called `name`.
+    """The class of our control law called `name`.
 
     Raises:
         UnknownNameError: if there is none; the message lists those that exist.
@@ -65,22 +71,102 @@ def law(name: str) -> type:
     return getattr(import_module(module), attribute)
 
 
+def announced_names() -> tuple[str, ...]:
+    """The control laws that installed packages announce, but for those with a name of ours."""
+    from controllers import own_laws
+
+    return tuple(name for name in own_laws.announced(own_laws.GROUP) if name not in NAMES)
+
+
+def require_known(name: str) -> None:
+    """Check the name of a control law, ours or not, without loading it.
+
+    Raises:
+        UnknownNameError: there is no such name or file; the message says what would do.
+    """
+    from controllers import own_laws
+
+    own_laws.require_known(name, NAMES)
+
+
 def title(name: str) -> str:
-    """What the control law of that name is, in a line."""
-    return (law(name).__doc__ or "").partition("\n")[0]
+    """What the control law of that name is, in a line; of ours read from the source, which compiles nothing.
+
+    Raises:
+        UnknownNameError, OwnCodeError: there is none, or it does not load.
+    """
+    if name not in _LAWS:
+        return (_found(name).__doc__ or "").strip().partition("\n")[0]
+    module, attribute = _LAWS[name]
+    source = Path(__file__).with_name(f"{module.partition('.')[2]}.py").read_text(encoding="utf-8")
+    classes = (item for item in ast.parse(source).body if isinstance(item, ast.ClassDef))
+    docs = {item.name: ast.get_docstring(item) or "" for item in classes}
+    return docs[attribute].partition("\n")[0]
 
 
-def make(name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> Controller:
+def label(name: str) -> str:
+    """A short text for tables and names of files: `./my.py:Law` -> `Law`."""
+    from controllers import own_laws
+
+    return name if name in NAMES else own_laws.label(name)
+
+
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """Labels of several control laws; those that would share one get their file or module before it.
+
+    Args:
+        names: as `make` takes them.
+    """
+    from controllers import own_laws
+
+    names = list(dict.fromkeys(names))
+    result = {name: label(name) for name in names}
+    shared = [name for name in names if list(result.values()).count(result[name]) > 1 and name not in NAMES]
+    for name in shared:
+        place = Path(own_laws.parts(name)[0]).name.removesuffix(".py")
+        result[name] = f"{place}.{result[name]}"
+    for number, name in enumerate(shared, start=1):  # one file name in two folders
+        if list(result.values()).count(result[name]) > 1:
+            result[name] = f"{result[name]}-{number}"
+    return result
+
+
+def settings(name: str) -> tuple[str, ...]:
+    """The settings of a control law, which `make` takes as keywords; `bandwidth` and `period` if it has them.
+
+    Raises:
+        UnknownNameError, OwnCodeError: there is no such law, or it does not load.
+    """
+    from controllers import own_laws
+
+    return own_laws.settings(_found(name))
+
+
+def _found(name: str) -> Any:
+    """The class of a law of ours, or what a name of another stands for."""
+    from controllers import own_laws
+
+    own_laws.require_known(name, NAMES)
+    return law(name) if name in NAMES else own_laws.found(name)
+
+
+def make(
+    name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3, **settings: Any
+) -> Controller:
     """Make the control law called `name` for a robot.
 
     Args:
-        name: one of `NAMES`.
+        name: one of `NAMES`, or that of another law, see `controllers.own_laws`.
         robot: the controller's own model of the robot, its drives included; the plant may differ from it.
         bandwidth: omega, the place of the closed loop's poles, scalar or (n,), in [rad/s].
         period: time between two calls, in [s], for laws that integrate or foresee friction.
+        settings: of that law, as Kp of `pd`, see `settings`.
 
     Raises:
         UnknownNameError: if there is no such law.
-        ValueError: if the bandwidth or the period is not positive and finite.
+        OwnCodeError: a law that is not ours does not load or cannot be made; the law has no such setting.
+        ValueError: if the bandwidth, the period or a setting is not what it must be.
     """
-    return law(name)(robot, bandwidth=bandwidth, period=period)
+    from controllers import own_laws
+
+    return own_laws.make(_found(name), name, robot, {"bandwidth": bandwidth, "period": period}, settings)

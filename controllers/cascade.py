@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gains import CascadeGains, cascade_gains
-from twin.arrays import real_array
+from controllers.gains import CascadeGains, cascade_gains, with_chosen
 from twin.control.control_law import ControlLaw, kept_law
 from twin.drives.drive_model import add_drive_torque
 
@@ -89,12 +88,7 @@ class Cascade(ControlLaw):
             ValueError: the bandwidth or the period is not positive and finite; Ti is not positive; a gain or
                 the holding torque is not a number.
         """
-        derived = cascade_gains(robot, bandwidth)
-        gains = CascadeGains(
-            derived.kp if kp is None else real_array(kp, "kp"),
-            derived.Kv if Kv is None else real_array(Kv, "Kv"),
-            derived.Ti if Ti is None else real_array(Ti, "Ti"),
-        )
+        gains = with_chosen(cascade_gains(robot, bandwidth), kp=kp, Kv=Kv, Ti=Ti)
         if not np.all(gains.Ti > 0):
             raise ValueError(f"expected Ti above 0 s, inf for no integral, got {Ti}")
         rows = (*gains, tau_hold, float(feed_forward))

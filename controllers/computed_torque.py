@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gains import natural_frequencies
+from controllers.gains import acceleration_gains, with_chosen
 from twin.control.control_law import ControlLaw, kept_law
 from twin.drives.drive_model import add_drive_torque
 
@@ -65,17 +65,22 @@ class ComputedTorque(ControlLaw):
 
     name = "computed_torque"
 
-    def __init__(self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> None:
-        """Place the poles.
+    def __init__(
+        self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
+        Kp: ArrayLike | None = None, Kv: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        """Place the poles, or take the gains that are given.
 
         Args:
             robot: the controller's own model of the robot, with the drives that it believes in.
             bandwidth: natural frequencies omega, scalar or (n,), in [rad/s].
             period: time between two calls, in [s], at whose end friction is foreseen.
+            Kp: scalar or (n,), in [1/s^2].
+            Kv: scalar or (n,), in [1/s].
         """
-        omega = natural_frequencies(bandwidth, robot.n)
+        gains = with_chosen(acceleration_gains(robot, bandwidth), Kp=Kp, Kv=Kv)
         law = computed_torque if robot.active_drives is None else computed_torque_with_drives
-        super().__init__(robot, law, (omega**2, 2 * omega), period=period)
+        super().__init__(robot, law, gains, period=period)
 
     @property
     def Kp(self) -> NDArray:

@@ -38,7 +38,7 @@ disturbance more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,13 @@ class PDGains(NamedTuple):
     Kd: NDArray
 
 
+class AccelerationGains(NamedTuple):
+    """Of computed torque, Kp: (n,) in [1/s^2]; Kv: (n,) in [1/s]."""
+
+    Kp: NDArray
+    Kv: NDArray
+
+
 class CascadeGains(NamedTuple):
     """kp: (n,) in [1/s]; Kv: (n,) in [N m s/rad]; Ti: (n,) in [s]."""
 
@@ -71,6 +78,30 @@ class PIDGains(NamedTuple):
     Kp: NDArray
     Ki: NDArray
     Kd: NDArray
+
+
+Gains = TypeVar("Gains", PDGains, PIDGains, CascadeGains, AccelerationGains)
+
+
+def with_chosen(gains: Gains, **chosen: ArrayLike | None) -> Gains:
+    """The gains with those that somebody chose in the place of the derived ones.
+
+    Args:
+        gains: derived.
+        chosen: by name, scalar or (n,); `None` for the derived one.
+
+    Raises:
+        ValueError: a value is not one number, or n.
+    """
+    n = len(gains[0])
+    for name, value in chosen.items():
+        if value is None:
+            continue
+        array = real_array(value, name)
+        if array.shape not in ((), (n,)) or np.any(np.isnan(array)):
+            raise ValueError(f"expected {name} to be one number or {n}, one a joint, got {value}")
+        gains = gains._replace(**{name: np.broadcast_to(array, (n,))})
+    return gains
 
 
 def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
@@ -140,3 +171,14 @@ def cascade_gains(robot: Robot, bandwidth: ArrayLike) -> CascadeGains:
     """
     omega = natural_frequencies(bandwidth, robot.n)
     return CascadeGains(kp=omega / 4, Kv=2 * omega * diagonal_inertia(robot), Ti=2 / omega)
+
+
+def acceleration_gains(robot: Robot, bandwidth: ArrayLike) -> AccelerationGains:
+    """Kp = omega^2 and Kv = 2 omega, of errors in acceleration units (Aliaga 2019, eq. (2.29)).
+
+    Args:
+        robot: the controller's model.
+        bandwidth: omega, scalar or (n,), in [rad/s].
+    """
+    omega = natural_frequencies(bandwidth, robot.n)
+    return AccelerationGains(Kp=omega**2, Kv=2 * omega)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gains import PDGains, pd_gains
+from controllers.gains import PDGains, pd_gains, with_chosen
 from twin.control.control_law import ControlLaw, Law, kept_law
 
 if TYPE_CHECKING:
@@ -49,15 +49,21 @@ class PD(ControlLaw):
     name = "pd"
     function: Law = staticmethod(pd)
 
-    def __init__(self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> None:
-        """Derive the gains from the model.
+    def __init__(
+        self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
+        Kp: ArrayLike | None = None, Kd: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        """Derive the gains from the model, but for those that are given.
 
         Args:
             robot: the controller's own model of the robot.
             bandwidth: omega, scalar or (n,), in [rad/s].
             period: between two calls, in [s], which the law does not ask for.
+            Kp: scalar or (n,), in [N m/rad].
+            Kd: scalar or (n,), in [N m s/rad].
         """
-        super().__init__(robot, self.function, pd_gains(robot, bandwidth), period=period)
+        gains = with_chosen(pd_gains(robot, bandwidth), Kp=Kp, Kd=Kd)
+        super().__init__(robot, self.function, gains, period=period)
 
     @property
     def gains(self) -> PDGains:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gains import PIDGains, pid_gains
+from controllers.gains import PIDGains, pid_gains, with_chosen
 from twin.control.control_law import ControlLaw, kept_law
 
 if TYPE_CHECKING:
@@ -46,18 +46,25 @@ class PID(ControlLaw):
 
     name = "pid"
 
-    def __init__(self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3) -> None:
-        """Derive the gains from the model.
+    def __init__(
+        self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
+        Kp: ArrayLike | None = None, Ki: ArrayLike | None = None, Kd: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
+        """Derive the gains from the model, but for those that are given.
 
         Args:
             robot: the controller's own model of the robot; what its drives give at standstill is the limit.
             bandwidth: omega, scalar or (n,), in [rad/s].
             period: time between two calls, in [s].
+            Kp: scalar or (n,), in [N m/rad].
+            Ki: scalar or (n,), in [N m/(rad s)].
+            Kd: scalar or (n,), in [N m s/rad].
 
         Raises:
-            ValueError: if the bandwidth or the period is not positive and finite.
+            ValueError: if the bandwidth or the period is not positive and finite, or a gain not a number.
         """
-        super().__init__(robot, pid, pid_gains(robot, bandwidth), memory=1, period=period)
+        gains = with_chosen(pid_gains(robot, bandwidth), Kp=Kp, Ki=Ki, Kd=Kd)
+        super().__init__(robot, pid, gains, memory=1, period=period)
 
     @property
     def gains(self) -> PIDGains:

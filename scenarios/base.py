@@ -33,7 +33,9 @@ from twin.robot.robot import MOUNTINGS, Robot  # light: it starts neither compil
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from controllers import Controller
     from twin.drives.sensors import Sensors
+    from twin.robot.robot import Payload
 
 
 MOST_STEPS = 1_000_000
@@ -87,12 +89,14 @@ class Config:
 
     Raises:
         UnknownNameError: for a controller, reference, mounting or drives that do not exist.
-        ValueError: for a number that is not positive and finite.
+        ValueError: for a number that is not positive and finite, or a payload or tool that cannot be.
     """
 
     robot: str = option("irb140", "name of the robot, or path of its robot.toml or URDF")
     mounting: str = option("floor", "how the base is mounted", tuple(MOUNTINGS))
     controller: str = option("computed_torque", "control law", controllers.NAMES)
+    law_settings: tuple[tuple[str, Any], ...] = ()
+    """Names and values of the control law's own settings, as `("Kp", 100.0)`; on the command line `--set`."""
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
     steps_per_period: int = option(1, "engine steps that one torque is held for")
@@ -100,6 +104,18 @@ class Config:
         "consistent",
         "how the reference is sampled: obeying the engine's own recursion, or from the continuous time law",
         ("consistent", "continuous"),
+    )
+    tool: str | None = option(
+        None,
+        "tool on the flange, x,y,z,a,b,c,d: m and a unit quaternion; or x,y,z; or its length (default none)",
+    )
+    payload: str | None = option(
+        None,
+        "what the flange carries, mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz: kg, m, kg m^2; or mass,x,y,z; or mass "
+        "(default nothing)",
+    )
+    model_payload: str | None = option(
+        None, "payload that the controller believes in, in the same form; 0: none (default the robot's)"
     )
     drives: str = option(
         "ideal", "what of the drives there is: torque limits, rotors and friction, springs, too", MODES
@@ -119,7 +135,7 @@ class Config:
     """Called with the fraction done, 0 to 1, now and then; not an option of the command line."""
 
     def __post_init__(self) -> None:
-        one_of(self.controller, "controller", controllers.NAMES)
+        controllers.require_known(self.controller)
         one_of(self.reference, "reference", ("consistent", "continuous"))
         one_of(self.mounting, "mounting", tuple(MOUNTINGS))
         known_mode(self.drives)
@@ -133,7 +149,12 @@ class Config:
             )
         if not self.seed >= 0:
             raise ValueError(f"expected a seed of 0 or more, got {self.seed}")
-        _ = self.sensors  # which checks its settings
+        _ = (
+            self.sensors,
+            self.T_flange_tool,
+            self.carried,
+            self.believed_payload,
+        )  # which check their settings
 
     @property
     def period(self) -> float:
@@ -150,24 +171,69 @@ class Config:
 
         return Sensors(*settings, seed=self.seed)
 
+    @property
+    def T_flange_tool(self) -> NDArray:
+        """Pose (4, 4) of the tool in the flange frame; the flange itself where there is none."""
+        from twin.robot.flange_load import tool_of
+
+        return np.eye(4) if self.tool is None else tool_of(self.tool)
+
+    @property
+    def carried(self) -> Payload | None:
+        """What the flange carries, if it was given."""
+        from twin.robot.flange_load import payload_of
+
+        return None if self.payload is None else payload_of(self.payload)
+
+    @property
+    def believed_payload(self) -> Payload | None:
+        """What the controller believes that the flange carries, if it was given."""
+        from twin.robot.flange_load import payload_of
+
+        return None if self.model_payload is None else payload_of(self.model_payload)
+
     def load_robot(self) -> Robot:
-        """The robot with its drives, mounted as asked.
+        """The robot with its drives and its payload, mounted as asked.
 
         Raises:
             RobotError: it has no drives that could be what is asked for.
         """
         import twin  # reads files: not at the module's top
 
-        return twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
+        robot = twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
+        return robot if self.carried is None else robot.with_payload(self.carried)
+
+    def control_law(self, model: Robot) -> Controller:
+        """The controller of the settings.
+
+        Args:
+            model: the robot that it believes in.
+
+        Raises:
+            OwnCodeError: it is not one of ours, and does not load or cannot be made.
+            ValueError: it refuses one of its settings.
+        """
+        usual = {"bandwidth": self.bandwidth, "period": self.period}
+        with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
+            return controllers.make(self.controller, model, **(usual | dict(self.law_settings)))
+
+    @property
+    def known_law(self) -> bool:
+        """Whether it is known how far the law may stray: ours, its gains derived, what is carried known."""
+        return self.controller in controllers.NAMES and not self.law_settings and self.model_payload is None
 
     @property
     def believed_drives(self) -> str:
         """The drives that the controller is to believe in: the robot's, elastic ones as rigid, by default."""
         return self.model_drives or ("ideal" if self.drives == "ideal" else "rigid")
 
+    def believed_load(self, robot: Robot) -> Robot:
+        """A robot with what the controller is to believe that it carries: by default what it does carry."""
+        return robot if self.believed_payload is None else robot.with_payload(self.believed_payload)
+
     def believed(self, robot: Robot) -> Robot:
-        """A robot with the drives that the controller is to believe in."""
-        return robot.with_drives(self.believed_drives)
+        """A robot with the drives and the payload that the controller is to believe in."""
+        return self.believed_load(robot).with_drives(self.believed_drives)
 
 
 @dataclass(frozen=True)
@@ -180,7 +246,7 @@ class Metric:
         unit: its unit, "" for a pure number.
         limit: the largest value allowed; None where the figure is only reported.
         why: where the limit comes from, or how to read the figure.
-        where: joint, time, value and limit, where a limit was not kept.
+        where: joint and time of the figure, as far as it has any; of a limit of the arm that was not kept.
 
     Raises:
         TypeError: a text that is none, or a figure that is not one real number.

@@ -33,8 +33,11 @@ from scenarios.checks.tracking import (
     validity_metrics,
     with_arrays,
 )
+from twin.errors import DivergenceError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from twin.control.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
@@ -70,7 +73,7 @@ class Config(base.Config):
 
     def believed(self, robot: Robot) -> Robot:
         """The robot with as much of its drives as the controller knows."""
-        return with_known(robot, self.knows)
+        return with_known(self.believed_load(robot), self.knows)
 
 
 SLOWEST, FASTEST = 0.6, 1.1  # Hz, of the first and of the last joint
@@ -111,22 +114,37 @@ def run(config: Config) -> Log:
 
 def foretold(config: Config, reference: Samples, robot: Robot, knows: str) -> tuple[float, float]:
     """The largest error of a joint, in [rad], and of the tool, in [m]; infinite where the arm runs away."""
-    from twin.control.rollout import run_rollouts
     from twin.kinematics.forward import forward_kinematics
 
-    make = controllers.law(config.controller)
-    law = make(with_known(robot, knows), bandwidth=config.bandwidth, period=config.period)
-    rollout = run_rollouts(
-        robot, law, reference, time_step=config.time_step, steps_per_period=config.steps_per_period,
-        sensors=config.sensors, keep_failures=True,
-    )  # fmt: skip
-    if rollout.failures:
+    q = modelled(config, reference, robot, with_known(config.believed_load(robot), knows))
+    if q is None:
         return np.inf, np.inf
-    tool, wanted = (forward_kinematics(robot, q)[:, :3, 3] for q in (rollout.q, reference.q))
+    tool, wanted = (forward_kinematics(robot, angles)[:, :3, 3] for angles in (q, reference.q))
     return (
-        float(np.max(np.abs(rollout.q - reference.q))),
+        float(np.max(np.abs(q - reference.q))),
         float(np.max(np.linalg.norm(tool - wanted, axis=1))),
     )
+
+
+def modelled(config: Config, reference: Samples, robot: Robot, model: Robot) -> NDArray | None:
+    """The motion (N, n) of the analytic model under a controller with that model; `None` if it runs away."""
+    from twin.control.analytic_plant import AnalyticPlant
+    from twin.control.closed_loop import run_closed_loop
+    from twin.control.control_law import ControlLaw
+    from twin.control.rollout import run_rollouts
+
+    law, steps = config.control_law(model), config.steps_per_period
+    if isinstance(law, ControlLaw):
+        rollout = run_rollouts(
+            robot, law, reference, time_step=config.time_step, steps_per_period=steps,
+            sensors=config.sensors, keep_failures=True,
+        )  # fmt: skip
+        return None if rollout.failures else rollout.q
+    plant = AnalyticPlant(robot, config.time_step)
+    try:
+        return run_closed_loop(plant, law, reference, steps_per_period=steps, sensors=config.sensors).q
+    except DivergenceError:
+        return None
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:

@@ -129,8 +129,11 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def settled_metrics(log: Log) -> tuple[Metric, ...]:
-    """The last error - foretold one; nothing where no rest can be foretold, as where friction holds."""
-    if not ideal_drives(log):
+    """The last error - foretold one.
+
+    Nothing where no rest can be foretold, as where friction holds, or under a law that is not ours.
+    """
+    if not (ideal_drives(log) and log.arrays["known_law"]):
         return ()
     foretold = settled_error(log)
     if foretold is None:

@@ -134,7 +134,7 @@ def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
     from twin.kinematics.forward import forward_kinematics
     from twin.trajectories.straight_lines import straight_line
 
-    T = np.tile(forward_kinematics(robot, q_start), (2, 1, 1))
+    T = np.tile(forward_kinematics(robot, q_start, config.T_flange_tool), (2, 1, 1))
     T[:, :3, 3] += config.start_error * BESIDE
     T[1, :3, 3] += config.distance * ALONG
     return straight_line(T[0], T[1], speed=config.speed, acceleration=config.acceleration)
@@ -165,7 +165,7 @@ def run(config: Config) -> Log:
         )
     q_start, T, integration = start_pose(robot, config.pose), config.period, config.integration
     path = tool_path(robot, q_start, config)
-    law = FeedbackLaw(robot, config.gain)
+    law = FeedbackLaw(robot, config.gain, T_flange_tool=config.T_flange_tool)
     tracked = track(law, Saturated(path, config.saturation), q_start, T, integration=integration)
     wanted = path(tracked.samples.t)
     samples = reference(tracked, config)

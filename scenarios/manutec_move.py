@@ -57,6 +57,8 @@ class Config(base.Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.payload is not None or self.model_payload is not None:
+            raise ValueError("the move is published with a payload of its own, expected no other")
         if self.compare is not None and not Path(self.compare).is_file():
             raise RecordingError(f"there is no reference run {self.compare!r}")
 
@@ -70,10 +72,15 @@ def suits(robot: Robot) -> bool:
 
 
 def control_law(robot: Robot, config: Config) -> Controller:
-    """The law of the settings; a cascade has the published gains, and no bandwidth."""
-    if config.controller == PUBLISHED:
+    """The law of the settings; a cascade has the published gains, and no bandwidth, unless given others."""
+    if has_published_gains(config):
         return manutec_r3.published_law(robot, config.period)
-    return controllers.make(config.controller, robot, bandwidth=config.bandwidth, period=config.period)
+    return config.control_law(robot)
+
+
+def has_published_gains(config: Config) -> bool:
+    """Whether the controller is the one that the move is published with."""
+    return config.controller == PUBLISHED and not config.law_settings
 
 
 def run(config: Config) -> Log:
@@ -98,7 +105,7 @@ def run(config: Config) -> Log:
     if compared is not None:
         t = np.minimum(compared[:, 0], move.duration + manutec_r3.REST)
         arrays["at_rows"] = deviation(log, t, compared[:, 1:])
-    published = config.controller == PUBLISHED and config.mounting == "floor"
+    published = has_published_gains(config) and config.mounting == "floor"
     return with_arrays(
         log,
         q_model=foretold.q,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.control.log import Log
-    from twin.robot.robot import Rating, Robot
+    from twin.robot.robot import Payload, Rating, Robot
     from twin.trajectories.joint_trajectories import Trajectory
 
 
@@ -54,6 +54,8 @@ class Config(base.Config):
         super().__post_init__()
         if self.payload_mass is not None:
             positive(self.payload_mass, "payload mass", "kg")
+            if self.payload is not None:
+                raise ValueError("expected a payload or a payload mass, got both")
         positive(self.payload_distance, "payload distance", "m")
 
 
@@ -98,14 +100,19 @@ def rating(robot: Robot) -> Rating:
 
 def run(config: Config) -> Log:
     """Carry the payload."""
-    from twin.robot.robot import Payload
-
-    bare = config.load_robot()
-    mass = rating(bare).payload if config.payload_mass is None else config.payload_mass
-    loaded = bare.with_payload(Payload(mass, (0.0, 0.0, config.payload_distance)))
+    bare = config.load_robot().with_payload(None)
+    loaded = bare.with_payload(config.carried or rated_payload(bare, config))
     reference = sampled(config, trajectory(bare, config))
     log = follow(config, reference, loaded, model=loaded if config.payload_known else bare)
     return with_arrays(log, payload_known=np.array(config.payload_known))
+
+
+def rated_payload(robot: Robot, config: Config) -> Payload:
+    """A point beyond the flange, of the mass of the settings, or of the robot's rating."""
+    from twin.robot.robot import Payload
+
+    mass = rating(robot).payload if config.payload_mass is None else config.payload_mass
+    return Payload(mass, (0.0, 0.0, config.payload_distance))
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:

@@ -85,7 +85,7 @@ def test_what_looks_like_markup_is_shown_as_it_is(name, tmp_path, capsys):
     metrics = own_scenarios.PARTS["metrics"].replace("length", name).replace("in samples", f"why {name}")
     own = own_scenarios.write(tmp_path / f"own {name.replace('/', '')}.py", metrics=metrics)
     results = tmp_path / f"{name.replace('/', '')}.json"
-    assert main(["run", own, "--json", str(results)]) == 0
+    assert main(["run", own, "--explain", "--json", str(results)]) == 0
     text = capsys.readouterr().out
     assert f" {name} " in text
     assert f"why {name}" in text
@@ -100,7 +100,8 @@ def test_a_report_shows_them_on_any_page(name):
 
     log = replace(run.log, controller=name, robot=replace(run.log.robot, name=name, tree=joints))
     config = Config(robot=name)
-    odd = Run(name, config, log, (replace(run.metrics[0], name=name, limit=1e-13),), 0.1, f"because {name}")
+    metrics = (replace(run.metrics[0], name=name, limit=1e-13),)
+    odd = Run(name, config, log, metrics, 0.1, f"because {name}", label=name)
     for parts in (scenario_report(f"about {name}", [odd], 100), validation_report([odd])):
         text = rendered(parts)
         assert name in text

@@ -40,11 +40,15 @@ def arrays(log):
 def test_every_field_comes_back_bit_by_bit(log, tmp_path):
     path = tmp_path / "run.log"  # the name is kept as it is
     own = np.array([[1.0, np.nan], [-0.0, 2.0]])
-    log = replace(log, arrays={"mine": own})
+    tool = pose_matrix([0.1, 0.0, 0.2, 0.0, 1.0, 0.0, 0.0])
+    log = replace(log, arrays={"mine": own}, T_flange_tool=tool)
     log.save(path)
     back = Log.load(path)
     assert log.identical(back)
-    assert len(arrays(log)) == 17
+    np.testing.assert_allclose(
+        log.pose[:, :3], forward_kinematics(log.robot, log.q, tool)[:, :3, 3], rtol=0, atol=1e-15
+    )
+    assert len(arrays(log)) == 18
     for name, array in arrays(log).items():
         assert array.dtype == arrays(back)[name].dtype
         assert array.tobytes() == arrays(back)[name].tobytes()

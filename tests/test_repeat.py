@@ -2,9 +2,7 @@
 
 import dataclasses
 import shlex
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from scenarios.base import Config
@@ -13,6 +11,7 @@ from scenarios.running import options, registry
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from tests import own_scenarios
+from twin.own_code import announced
 
 
 def run_of(scenario, **settings):
@@ -97,20 +96,31 @@ def test_a_scenario_that_does_not_load_is_named_as_it_was(tmp_path):
     assert shlex.split(repeat_command(carry_out(scenario, Config())))[2] == own
 
 
-def test_settings_of_a_law_are_said_with_all_their_digits():
-    config = SimpleNamespace(
-        controller="./my.py:Law",
-        law_settings={
-            "Kp": 0.1 + 0.2,
-            "pd.Kd": (1.0, 2),
-            "Ki": np.array([3.0, 1e-9]),
-            "mode": "a b",
-            "on": True,
-        },
-    )
-    run = SimpleNamespace(scenario="gravity_hold", file="", settings={}, config=config)
-    words = shlex.split(repeat_command(run))
-    assert words[3:] == [
-        "--controller", "./my.py:Law", "--set", "Kp=0.30000000000000004", "pd.Kd=1.0,2", "Ki=3.0,1e-09",
-        "mode=a b", "on=true",
-    ]  # fmt: skip
+def test_settings_of_a_law_come_back_with_all_their_digits(tmp_path):
+    law = tmp_path / "my laws.py"
+    law.write_text("def Law(robot, Kp=1.0, Kd=1.0, mode='', on=False):\n    ...\n", encoding="utf-8")
+    values = (("Kp", 0.1 + 0.2), ("Kd", (1.0, 2e-9, -3.0)), ("mode", "a b"), ("on", True))
+    run = run_of(registry.find("gravity_hold"), controller=f"{law}:Law", law_settings=values)
+    _, config = parsed_back(repeat_command(run))
+    assert (config.controller, config.law_settings) == (f"{law}:Law", values)
+
+
+def test_a_tool_and_a_payload_come_back():
+    settings = {"tool": "0,0,0.1,1,0,0,0", "payload": "2,0,0,0.1", "model_payload": "0"}
+    scenario = registry.find("joint_tracking")
+    assert parsed_back(repeat_command(run_of(scenario, **settings)))[1] == scenario.Config(**settings)
+
+
+def test_a_scenario_that_a_package_announces_is_named_as_it_is_announced(tmp_path, monkeypatch):
+    own_scenarios.write(tmp_path / "somebodys_nod.py")
+    metadata = tmp_path / "somebody-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[irb_twin.scenarios]\nnod = somebodys_nod\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    announced.cache_clear()
+    try:
+        scenario = registry.find("nod")
+        assert repeat_command(run_of(scenario)).startswith("irb-twin run nod --controller ")
+    finally:
+        announced.cache_clear()

@@ -27,10 +27,10 @@ def told_with_kind(error: BaseException) -> str:
     return text if text.startswith(kind) else f"{kind}: {text}"
 
 
-def told_with_place(error: BaseException, file: str) -> str:
-    """The same after the last line of `file` that the error passed through."""
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    place = f"{file}, line {own[-1].lineno}" if own else file
+def told_with_place(error: BaseException, *files: str) -> str:
+    """The same after the last line of these files that the error passed through, or after the first file."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    place = f"{own[-1].filename}, line {own[-1].lineno}" if own else files[0]
     return f"{place}: {told_with_kind(error)}"
 
 

@@ -35,8 +35,11 @@ def known_drives(robot: Robot) -> Drives:
 
 
 def with_rated_payload(robot: Robot) -> Robot:
-    """The robot with its rated payload as a point at `PAYLOAD_COM`; as it is where no rating is known."""
-    if robot.rating is None:
+    """The robot with its rated payload as a point at `PAYLOAD_COM`.
+
+    As it is where no rating is known, and where it carries something already.
+    """
+    if robot.rating is None or robot.payload is not None:
         return robot
     return robot.with_payload(Payload(robot.rating.payload, PAYLOAD_COM))
 

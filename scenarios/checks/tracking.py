@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import controllers
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
 from scenarios.checks.rounding import growth, whole_run_limit
-from scenarios.checks.tracking_error import joint_error, largest, tool_distance
+from scenarios.checks.tracking_error import joint_error, largest, place_of_largest, tool_distance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,9 +56,8 @@ def follow(
         The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
         `growth`, what the loop makes of rounding, see `scenarios.checks.rounding`, the poses of the tool
         `tool_at_stops`, (S, 7), and the settings that limits depend on: `bandwidth` in [rad/s],
-        `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether the law is
-        one of ours, of which it is known how far it may stray, `model_drives`, those that it believes in, and
-        `sensors`, whether there are any.
+        `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
+        far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any.
 
     Raises:
         DivergenceError: if the simulation runs away.
@@ -70,15 +68,14 @@ def follow(
     from twin.spatial.rotations import pose_vector
 
     model = config.believed(plant if model is None else model)
-    with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
-        law = controllers.make(config.controller, model, bandwidth=config.bandwidth, period=config.period)
+    law = config.control_law(model)
     steps, sensors = config.steps_per_period, config.sensors
     tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
         if config.gui:
             from twin.kinematics.forward import forward_kinematics
 
-            simulation.draw_path(forward_kinematics(plant, reference.q)[:, :3, 3])
+            simulation.draw_path(forward_kinematics(plant, reference.q, config.T_flange_tool)[:, :3, 3])
 
         def look(k: int) -> None:
             """Keep where the tool is at a stop."""
@@ -93,13 +90,13 @@ def follow(
         AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
     )
     return with_arrays(
-        log,
+        replace(log, T_flange_tool=config.T_flange_tool),
         q_model=foretold.q,
         growth=growth(log, foretold, law, reference, sensors),
         tool_at_stops=tool,
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
-        known_law=np.array(type(law) is controllers.law(config.controller)),
+        known_law=np.array(config.known_law),
         model_drives=np.array(model.drive_mode),
         sensors=np.array(sensors is not None),
     )
@@ -128,8 +125,16 @@ def error_metrics(log: Log, knows_the_plant: bool = True) -> tuple[Metric, ...]:
             "exact model, reference in the engine's own steps: only rounding is left"
             if exact
             else "what this control law leaves on this motion",
+            place_of_largest(log, joint_error(log)),
         ),
-        Metric("largest tool error", float(np.max(tool_distance(log))), "m", None, "of the flange's centre"),
+        Metric(
+            "largest tool error",
+            float(np.max(tool_distance(log))),
+            "m",
+            None,
+            "of the flange's centre",
+            place_of_largest(log, tool_distance(log)),
+        ),
         *motor_metrics(log),
     )
 
@@ -138,15 +143,18 @@ def motor_metrics(log: Log) -> tuple[Metric, ...]:
     """The error on the motors' side of the springs, which is what the law could see; nothing without any."""
     if log.drives != "elastic":
         return ()
-    error = float(np.max(largest(log.q_ref - log.q_motor)))
+    error = log.q_ref - log.q_motor
     why = "in joint units, before the springs: what a law on the motors' side can see"
-    return (Metric("largest motor error", error, "rad", None, why),)
+    where = place_of_largest(log, error)
+    return (Metric("largest motor error", float(np.max(largest(error))), "rad", None, why, where),)
 
 
 def bound_metric(log: Log) -> Metric:
     """The error of each joint over what the loop explains, the largest such ratio."""
     bound, why = bounds.tracking_bound(log)
-    return Metric("joint error / its bound", float(np.max(largest(joint_error(log)) / bound)), "", 1.0, why)
+    ratio = joint_error(log) / bound
+    where = place_of_largest(log, ratio)
+    return Metric("joint error / its bound", float(np.max(largest(ratio))), "", 1.0, why, where)
 
 
 def loop_metrics(log: Log) -> tuple[Metric, ...]:
@@ -160,29 +168,32 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
             "m",
             LOOP_GAP,
             "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
+            place_of_largest(log, log.loop_gap),
         ),
     )
 
 
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
     """Whether the engine did what the model of the plant foretells: the whole run, and step by step."""
-    limit = whole_run_limit(log)
+    limit, difference = whole_run_limit(log), log.q - log.arrays["q_model"]
     whole = Metric(
         "engine - model, whole run",
-        float(np.max(np.abs(log.q - log.arrays["q_model"]))),
+        float(np.max(np.abs(difference))),
         "rad",
         limit if np.isfinite(limit) else None,
         "the analytic plant under the same controller: 5 x what this loop makes of the steps' rounding",
+        place_of_largest(log, difference),
     )
-    residual = log.model_residual()
-    if residual is None:
+    if len(log.t) < 2:
         return (whole, *loop_metrics(log))
+    residuals = np.concatenate([np.zeros((1, log.robot.n)), log.model_residuals()])
     step = Metric(
         "engine - model, one step",
-        residual,
+        float(np.max(np.abs(residuals))),
         "rad/s",
         bounds.step_residual(log),
         "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
+        place_of_largest(log, residuals),
     )
     return (whole, step, *loop_metrics(log))
 
@@ -190,8 +201,9 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
 def validity_metrics(log: Log) -> tuple[Metric, ...]:
     """Whether the motion was one that a real arm could make."""
     robot = log.robot
-    beyond = np.max(np.maximum(log.q_ref - robot.q_max, robot.q_min - log.q_ref))
-    beyond = np.maximum(beyond, np.max(beyond_passive_range(robot, log.q_ref)))
+    excess = np.maximum(np.maximum(log.q_ref - robot.q_max, robot.q_min - log.q_ref), 0.0)
+    beyond = np.maximum(np.max(excess), np.max(beyond_passive_range(robot, log.q_ref)))
+    ratio = log.qd_ref / robot.qd_max
     return (
         Metric(
             "samples at the torque limit",
@@ -199,6 +211,7 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
             "",
             0.0,
             "the motion is meant to stay within what the drives can give",
+            place_of_largest(log, log.saturated.astype(float)),  # of many, the first
         ),
         Metric(
             "reference beyond the range",
@@ -206,12 +219,14 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
             "rad",
             0.0,
             "joint limits of the robot's URDF, those of passive joints included",
+            place_of_largest(log, excess),
         ),
         Metric(
             "reference speed / its limit",
-            float(np.max(np.abs(log.qd_ref) / robot.qd_max)),
+            float(np.max(np.abs(ratio))),
             "",
             1.0,
             "speed limits of the robot's URDF",
+            place_of_largest(log, ratio),
         ),
     )

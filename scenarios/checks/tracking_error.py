@@ -42,3 +42,18 @@ def largest(error: NDArray) -> NDArray:
     if len(error) == 0:
         return np.full(error.shape[1:], np.nan)
     return np.max(np.abs(error), axis=0)
+
+
+def place_of_largest(log: Log, error: NDArray) -> str:
+    """Where an error is largest, as "joint_3 at t = 0.412 s"; "" where there is none.
+
+    Args:
+        log: of the run.
+        error: (N, n) of the joints, or (N,) of something else; a NaN is larger than any number.
+    """
+    size = np.where(np.isnan(error), np.inf, np.abs(error))
+    if not np.max(size, initial=0.0) > 0:
+        return ""
+    sample, *joint = np.unravel_index(np.argmax(size), size.shape)
+    names = [f"{log.robot.joint_names[k]} " for k in joint]
+    return "".join(names) + f"at t = {log.t[sample]:.6g} s"

@@ -23,26 +23,23 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 
 def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`list`: what there is, a line each."""
-    from rich.table import Table
-    from rich.text import Text
-
     import twin
+    from scenarios.reports.listing import listing
     from twin.loading.loading import robot_title
 
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    scenario_titles = registry.titles()
+    titles = registry.titles() | registry.announced_titles()
+    laws = (*controllers.NAMES, *controllers.announced_names())
+    rows = []
     for heading, names, title in (
         ("robots", twin.robot_names(), robot_title),
         ("laboratory", twin.laboratory_names(), robot_title),
-        ("controllers", controllers.NAMES, controllers.title),
-        ("scenarios", scenario_titles, scenario_titles.__getitem__),
+        ("controllers", laws, controllers.title),
+        ("scenarios", titles, titles.__getitem__),
     ):
         for place, name in enumerate(names):
-            table.add_row(Text(heading if place == 0 else "", "bold"), name, _or_fault(title, name))
-    console().print(table)
+            rows.append((heading if place == 0 else "", name, _or_fault(title, name)))
+    page = console()
+    page.print(*listing(rows, page.width), sep="\n", highlight=False)
     return 0
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,8 +15,8 @@ from typing import Any, TextIO
 from scenarios.running.options import WrongUse
 from twin.faults import told
 
-WIDTH, NARROWEST = 100, 40
-"""Columns of a page that is not a terminal, and the fewest that tables can be read in."""
+WIDEST, NARROWEST = 100_000, 40
+"""Columns of a page that is no terminal: as many as its tables take; and the fewest they can be read in."""
 
 
 def writable(path: Path, suffix: str, option: str) -> Path:
@@ -42,9 +43,20 @@ def writable(path: Path, suffix: str, option: str) -> Path:
     return path
 
 
-def apart(path: Path, *words: str) -> Path:
-    """`run.npz` -> `run-pose_path-pd.npz`: the name of one file among several."""
-    return path.with_name("-".join((path.stem, *words)) + path.suffix)
+def apart(path: Path, names: Sequence[Sequence[str]]) -> list[Path]:
+    """`run.npz` -> `run-pose_path-pd.npz`, `run-pose_path-pid.npz`: the names of several files of one kind.
+
+    Args:
+        path: what was asked for.
+        names: the words of each file, which may be any texts; what no file's name can have becomes `_`.
+    """
+    paths: list[Path] = []
+    for words in names:
+        stem = "-".join((path.stem, *(re.sub(r"[^\w.+-]+", "_", word).strip("_") for word in words)))
+        tries = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+        free = (path.with_name(name + path.suffix) for name in tries)
+        paths.append(next(file for file in free if file not in paths))
+    return paths
 
 
 class Files:
@@ -102,12 +114,17 @@ def warnings_told() -> Iterator[None]:
 def console(stream: TextIO | None = None) -> Any:
     """A page on standard output or that stream; texts appear as they are, without markup.
 
-    It has the terminal's width or what COLUMNS says, 100 columns where neither is known.  A reader who hangs
-    up ends the printing, and nothing else.
+    It has the terminal's width or what COLUMNS says; where neither is known, as in a pipe, nothing is
+    wrapped.  A reader who hangs up ends the printing, and nothing else.
     """
     from rich.console import Console
 
     class Page(Console):
+        def print(self, *objects: Any, **settings: Any) -> None:
+            super().print(
+                *objects, **{"crop": False, **settings}
+            )  # what is to stay in one line may be longer
+
         def on_broken_pipe(self) -> None:
             self.quiet = True
             hang_up()
@@ -122,7 +139,7 @@ def _width(stream: TextIO) -> int:
     if not width:
         with suppress(OSError, ValueError, AttributeError):
             width = os.get_terminal_size(stream.fileno()).columns
-    return max(width or WIDTH, NARROWEST)
+    return max(width or WIDEST, NARROWEST)
 
 
 def printable() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +58,9 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help=f"control laws to run side by side: {', '.join(controllers.NAMES)} "
         f"(default {options.default('controller', configs)})",
     )
+    parser.add_argument(
+        "--explain", action="store_true", help="tell where every limit comes from, after the tables"
+    )
     files = parser.add_argument_group("files (with several runs, their names are added to the file's)")
     files.add_argument(
         "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
@@ -82,14 +87,16 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
             writable(path, suffix, option)
 
     from scenarios.commands.progress import shown
-    from scenarios.reports.report import scenario_report, total
+    from scenarios.reports.report import explanations, scenario_report, total
     from scenarios.running.runs import carry_out
 
     runs: list[Run] = []
+    labels = controllers.labels(config.controller for _, config in plan)
     with shown(len(plan)) as begin:
         for scenario, config in plan:
-            step = begin(f"{scenario.name}, {config.controller}")
-            runs.append(carry_out(scenario, config, step))
+            label = labels[config.controller]
+            run = carry_out(scenario, config, begin(f"{scenario.name}, {label}"))
+            runs.append(dataclasses.replace(run, label=label))
     files = _written(given, runs, scenarios)  # before anything is printed: a reader may hang up
     if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):
@@ -100,7 +107,11 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     for scenario in scenarios:
         done = [run for run in runs if run.scenario == scenario.name]
         page.print(*scenario_report(scenario.title, done, page.width), sep="\n")
+    if given.explain:
+        page.print(*explanations(runs, page.width), sep="\n")
     page.print(total(runs))
+    if not given.explain and any(run.metrics for run in runs):
+        page.print("--explain tells where the limits come from", style="dim", highlight=False)
     complete = files.name(page)
     return 0 if complete and all(run.holds for run in runs) else 1
 
@@ -112,7 +123,7 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
             laws = given.controller or list(scenario.side_by_side)
             configs = options.configs(vars(given), scenario.Config, laws)
             return [(scenario, config) for config in configs]
-        except (TwinError, ValueError):  # wrong use
+        except (WrongUse, TwinError, ValueError):
             raise
         except BaseException as error:
             if is_interrupt(error):
@@ -123,24 +134,36 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
 
 def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenario]) -> Files:
     """Write the files that were asked for."""
+    from scenarios.reports.provenance import stamped
+
     files = Files()
     logged = [(run, run.log) for run in runs if run.log is not None]
     names = list(dict.fromkeys(run.scenario for run, _ in logged))
     if given.log:
-        for run, log in logged:
-            words = () if len(runs) == 1 else (run.scenario, run.config.controller)
-            files.write(apart(given.log, *words), log.save)
+        words = [(run.scenario, run.label) for run, _ in logged]
+        paths = [given.log] if len(runs) == 1 else apart(given.log, words)
+        for path, (run, log) in zip(paths, logged, strict=False):
+            files.write(path, stamped(run, log).save)
     if given.picture:
         from scenarios.reports.picture import draw
 
-        for name in names:
+        paths = [given.picture] if len(names) == 1 else apart(given.picture, [(name,) for name in names])
+        for name, path in zip(names, paths, strict=True):
             members = [run for run, _ in logged if run.scenario == name]
-            path = given.picture if len(names) == 1 else apart(given.picture, name)
             own = next(scenario.picture for scenario in scenarios if scenario.name == name)
             logs = [log for run, log in logged if run.scenario == name]
-            files.write(path, partial(own, logs) if own else partial(draw, members))
+            drawing = partial(own, logs) if own else partial(draw, members)
+            files.write(path, partial(_stamped_picture, members, drawing))
     if given.json:
         from scenarios.reports.results_file import write_json
 
         files.write(given.json, partial(write_json, runs))
     return files
+
+
+def _stamped_picture(runs: list[Run], draw: Callable[[Path], object], path: Path) -> None:
+    """Draw a picture, and write into it what it was made with."""
+    from scenarios.reports.provenance import stamp_picture
+
+    draw(path)
+    stamp_picture(runs, path)

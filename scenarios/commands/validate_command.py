@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import controllers
 from scenarios.base import Config
 from scenarios.commands.output import Files, console, writable
-from scenarios.running import options, registry
+from scenarios.running import law_settings, options, registry
 from scenarios.running.options import WrongUse
 
 if TYPE_CHECKING:
@@ -174,16 +176,15 @@ def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> tuple[Plan
     Raises:
         WrongUse: that is nothing.
     """
-    from dataclasses import replace
-
     from scenarios.ledger.items import items
     from scenarios.reports.validation_report import unsuited_line
     from scenarios.running.runs import run_name
-    from scenarios.running.validation import matches, planned
+    from scenarios.running.validation import Asked, matches, planned
 
     settings = _settings(given, scenarios)
-    plan = planned(given.robot, given.controller, scenarios, settings)
-    whole = not (scenarios or given.robot or given.controller or settings)
+    own_settings = law_settings.chosen(given.set, given.settings, given.controller or controllers.NAMES)
+    plan = planned(given.robot, scenarios, Asked(given.controller, settings, own_settings))
+    whole = not (scenarios or given.robot or given.controller or settings or given.set or given.settings)
     ledger = items() if whole else ()  # the published items are about no robot and no law in particular
     if not plan.runs:
         raise WrongUse(f"nothing to run: {unsuited_line(plan.unsuited)}")
@@ -219,18 +220,23 @@ def _selection(given: argparse.Namespace, scenarios: list[Scenario]) -> dict[str
         "controllers": list(given.controller),
         "only": list(given.only),
         "settings": {name: str(value) for name, value in sorted(_settings(given, scenarios).items())},
+        "law_settings": [*given.set, *([str(given.settings)] if given.settings else [])],
     }
 
 
 def _carried_out(given: argparse.Namespace, plan: Plan, items: Sequence[Item]) -> tuple[list[Any], int]:
     """What came of every run and every item, and in how many processes."""
     from scenarios.commands.progress import tallied
-    from scenarios.running.runs import run_name
+    from scenarios.running.runs import Run, run_name
     from scenarios.running.workers import carried_out
     from twin.threads import thread_count
 
     work = [*plan.runs, *items]
     jobs = min(given.jobs or thread_count(), len(work))
     titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
+    labels = controllers.labels(config.controller for _, config in plan.runs)
     with tallied([*titles, *map(_item_name, items)]) as tally:
-        return carried_out(work, jobs, tally.begun, tally.done), jobs
+        results = carried_out(work, jobs, tally.begun, tally.done)
+    return [
+        replace(one, label=labels[one.config.controller]) if isinstance(one, Run) else one for one in results
+    ], jobs

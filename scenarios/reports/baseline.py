@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scenarios.reports.figures import figure
 from scenarios.reports.provenance import all_settings, provenance
-from scenarios.reports.report import figure
 from scenarios.reports.results_file import FORMAT
 from twin.errors import TwinError
 
@@ -88,7 +88,8 @@ def read_baseline(path: Path) -> Baseline:
 
 def _checked(run: Mapping[str, Any]) -> Mapping[str, Any]:
     """A run of the file, if it has the parts that are compared."""
-    dict(run["config"]), bool(run["holds"])
+    for name in ("config", "holds", "metrics"):
+        run[name]
     for metric in run["metrics"]:
         for name in ("value", "limit"):
             if not isinstance(metric[name], (int, float, type(None))):

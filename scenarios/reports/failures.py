@@ -1,13 +1,14 @@
-"""What does not hold in a run: check, figure, limit, time, joint, whose fault, and how to repeat it alone."""
+"""What did not hold in a run, in sentences, and how to run it again alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from scenarios.reports.report import figure
-from scenarios.running.causes import cause
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from scenarios.reports.figures import figure
 from scenarios.running.repeat import repeat_command
 
 if TYPE_CHECKING:
@@ -15,57 +16,29 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A run that does not hold.
+def failures(run: Run, who: str = "") -> Iterator[RenderableType]:
+    """A sentence for every check that does not hold, what ended the run, and the command that repeats it.
 
-    Attributes:
-        name: of the run.
-        sentences: one for every check that does not hold, and for the error that ended the run.
-        cause: whose fault it most likely is.
-        repeat: the command that repeats the run alone.
+    Args:
+        run: one of any outcome; of one that holds there is nothing to say.
+        who: what every sentence begins with; the controller's label by default.
     """
-
-    name: str
-    sentences: tuple[str, ...]
-    cause: str
-    repeat: str
-
-
-def failures(runs: Sequence[Run]) -> list[Failure]:
-    """The runs that do not hold, in their order."""
-    return [
-        Failure(run.name, tuple(_sentences(run)), cause(run, runs), repeat_command(run))
-        for run in runs
-        if not run.holds
-    ]
-
-
-def _sentences(run: Run) -> Iterator[str]:
-    if run.error is not None:
-        yield f"did not finish: {run.error}"
+    who = who or run.label
     for metric in run.metrics:
         if not metric.holds:
-            yield broken(metric, run)
+            yield Text(f"{who}: {failure(metric)}", "bold red")
+    if run.error is not None:
+        yield Text(f"{who} did not finish: {run.error}", "bold red")
+    if not run.holds:
+        # One line, however long, that can be copied as it is: a text alone would be joined with others.
+        yield Group(Text(f"again: {repeat_command(run)}", no_wrap=True, overflow="ignore"))
 
 
-def broken(metric: Metric, run: Run) -> str:
-    """A check that does not hold: its figure, where that was, what was wanted and why."""
-    wanted = "a number" if metric.limit is None else f"<= {figure(metric.limit)}"
-    value = f"{figure(metric.value)} {metric.unit}".strip()
-    where = metric.where or _largest_error(run)
-    return f"{metric.name} is {value}, wanted {wanted}{' (' + where + ')' if where else ''}: {metric.why}"
-
-
-def _largest_error(run: Run) -> str:
-    """Where to look in the run when a check does not say it."""
-    figures = run.figures
-    if figures is None or not figures.worst_joint:
-        return ""
-    joint = figures.joint_names.index(figures.worst_joint)
-    unit = "rad" if figures.joint_kinds[joint] == "revolute" else "m"
-    error = figure(float(figures.joint_largest[joint]))
-    return (
-        f"the run's largest joint error, {error} {unit}, is that of {figures.worst_joint} "
-        f"at t = {figures.worst_time:.6g} s"
-    )
+def failure(metric: Metric) -> str:
+    """Check, figure, limit, joint and time, and where the limit comes from."""
+    value, limit = figure(metric.value), "" if metric.limit is None else figure(metric.limit)
+    if value == limit:  # by less than a figure shows
+        value, limit = repr(metric.value), repr(metric.limit)
+    wanted = f"at most {limit}" if limit else "a number"
+    place = f" ({metric.where})" if metric.where else ""
+    return f"{metric.name} is {f'{value} {metric.unit}'.strip()}{place}, wanted {wanted}: {metric.why}"

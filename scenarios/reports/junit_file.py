@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scenarios.reports.failures import broken
+from scenarios.reports.broken_runs import broken_run
+from scenarios.reports.failures import failure
 from scenarios.reports.provenance import all_settings, provenance
-from scenarios.running.causes import cause
-from scenarios.running.repeat import repeat_command
 
 if TYPE_CHECKING:
     from junitparser import TestSuite
@@ -46,17 +45,20 @@ def _suite(name: str, members: Sequence[Run], runs: Sequence[Run]) -> TestSuite:
     suite = _made(name)
     for run in members:
         settings = "".join(f", {key}={value}" for key, value in run.settings.items() if key != "robot")
-        where = f"{name}.{run.config.controller}{settings}"
+        where = f"{name}.{run.label}{settings}"
         told = ", ".join(f"{key}={value}" for key, value in all_settings(run).items())
         suite.add_property(_text(f"settings of {run.name}"), _text(told))
-        advice = "" if run.holds else f"\nwhose fault: {cause(run, runs)}\nrepeat: {repeat_command(run)}"
+        advice = ""
+        if not run.holds:
+            broken = broken_run(run, runs)
+            advice = f"\nwhose fault: {broken.cause}\nagain: {broken.repeat}"
         # A figure without a limit is a report, not a check, as long as it is a number.
         checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
         share = run.seconds / max(len(checks), 1)
         for metric in checks:
             case = TestCase(_text(metric.name), _text(where), share)
             if not metric.holds:
-                case.result = [Failure(_text(broken(metric, run) + advice))]
+                case.result = [Failure(_text(failure(metric) + advice))]
             suite.add_testcase(case)
         if run.error is not None:
             case = TestCase("finishes", _text(where), run.seconds)

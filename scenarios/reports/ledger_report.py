@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.ledger.items import VERDICTS
-from scenarios.reports.report import figure, verdict
+from scenarios.reports.figures import figure, verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scenarios.reports.failures import failures
+from scenarios.reports.broken_runs import broken_runs
 from scenarios.reports.ledger_report import fault
 from scenarios.reports.ledger_report import total as ledger_total
 from scenarios.reports.provenance import in_a_line
@@ -58,14 +58,14 @@ def _verdict(runs: Sequence[Run], published: Sequence[Row]) -> Iterator[str]:
 
 
 def _failing(runs: Sequence[Run]) -> Iterator[str]:
-    found = failures(runs)
+    found = broken_runs(runs)
     if found:
         yield from ("### What does not hold", "")
-    for failure in found[:MOST_FAILURES]:
-        yield f"- **{plain(failure.name)}**"
-        yield from (f"  - {plain(sentence)}" for sentence in failure.sentences)
-        yield f"  - Whose fault: {plain(failure.cause)}"
-        yield f"  - Repeat it: {code(failure.repeat)}"
+    for broken in found[:MOST_FAILURES]:
+        yield f"- **{plain(broken.name)}**"
+        yield from (f"  - {plain(sentence)}" for sentence in broken.sentences)
+        yield f"  - Whose fault: {plain(broken.cause)}"
+        yield f"  - Repeat it: {code(broken.repeat)}"
     if len(found) > MOST_FAILURES:
         yield f"- and {len(found) - MOST_FAILURES} more"
     if found:

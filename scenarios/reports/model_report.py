@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.reports.report import figure, verdict
+from scenarios.reports.figures import figure, verdict
 from twin.errors import TwinError
 from twin.loading.model_check import ModelCheck, check_model
 from twin.loading.model_findings import ERROR, Finding

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from scenarios.checks.tracking_error import joint_error
+from scenarios.reports.short_names import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # 
 PICTURE = (1400, 1400)  # pixels of the arm, drawn at less than half that size
 EDGE = 15  # pixels left around the arm
 MOMENTS = 5  # of the run, at which the arm is shown
+TITLE = 36  # characters over a column, and of a name in the legend
+LETTERS = 11  # characters on an inch of the legend
 FLOOR = 1e-17  # rad; a zero error has no place on a logarithmic axis
 
 
@@ -34,21 +37,23 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    logs = [run.log for run in runs if run.log is not None]
+    drawn = [(run.label, run.log) for run in runs if run.log is not None]
+    logs = [log for _, log in drawn]
     figure = Figure(figsize=(max(1.2 + 4.0 * len(logs), 7.0), 8.4), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(f"{runs[0].scenario} on {logs[0].robot.name}", fontweight="bold")
     above, below = cast("NDArray", figure.subfigures(2, 1, height_ratios=(1.0, 1.05)))
     row = above.subplots(1, len(logs), sharey=True, squeeze=False)[0]
-    for column, (log, axes) in enumerate(zip(logs, row, strict=True)):
+    for column, ((label, log), axes) in enumerate(zip(drawn, row, strict=True)):
         _draw_error(axes, log)
-        axes.set_title(log.controller)
+        axes.set_title(shortened([label], TITLE)[0])
         _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
     low, high = _decades(logs)
     row[0].set_ylim(low, high)
     row[0].set_ylabel("|joint error|  [rad]" + (f"   (0 is drawn at {FLOOR:g})" if low <= FLOOR else ""))
     handles, labels = row[0].get_legend_handles_labels()
-    above.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    beside = max(1, int(LETTERS * figure.get_figwidth() / (max(map(len, labels)) + 5)))
+    above.legend(handles, labels, loc="outside lower center", ncols=min(beside, len(labels)), frameon=False)
     handles, labels = below.axes[0].get_legend_handles_labels()
     below.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.savefig(path, dpi=110, format="png")
@@ -67,7 +72,7 @@ def _decades(logs: Sequence[Log]) -> tuple[float, float]:
 
 def _draw_error(axes: Axes, log: Log) -> None:
     error = np.maximum(np.abs(joint_error(log)), FLOOR)
-    for joint, name in enumerate(log.robot.joint_names):
+    for joint, name in enumerate(shortened(log.robot.joint_names, TITLE)):
         axes.semilogy(log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.0, label=name)
     axes.set_xlabel("time  [s]")
     axes.set_xlim(log.t[0], log.t[-1] if log.t[-1] > log.t[0] else 1.0)

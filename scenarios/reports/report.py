@@ -7,7 +7,7 @@ itself: the functions return what rich renders.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich import box
@@ -16,28 +16,17 @@ from rich.text import Text
 
 from scenarios.base import Metric
 from scenarios.checks.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+from scenarios.reports.failures import failures
+from scenarios.reports.figures import figure, verdict
+from scenarios.reports.listing import listing
+from scenarios.reports.short_names import shortened
+from scenarios.running.runs import Run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import RenderableType
 
-    from scenarios.running.runs import Run
     from twin.control.log import Log
-
-
-def figure(value: float) -> str:
-    """A number in few characters: `0`, `0.00123`, `4e-5`, `4.44e-16`, `85.2`, `nan`."""
-    if value == 0 or not np.isfinite(value):
-        return f"{value:g}"
-    if 1e-3 <= abs(value) < 1e4:
-        return f"{value:.3g}"
-    digits, exponent = f"{value:.2e}".split("e")
-    return f"{float(digits):g}e{int(exponent)}"
-
-
-def verdict(holds: bool) -> Text:
-    """`holds` in green or `FAILS` in red."""
-    return Text("holds", "green") if holds else Text("FAILS", "bold red")
 
 
 def describe(run: Run) -> str:
@@ -54,8 +43,15 @@ def describe(run: Run) -> str:
     return ", ".join(words)
 
 
-T = TypeVar("T")
-LABEL, COLUMN = 16, 20  # characters: the narrowest first column that reads well, and one controller
+class Column(NamedTuple):
+    """A run of the tables: what stands above its figures, and the run."""
+
+    head: str
+    run: Run
+
+
+NAMES, FIGURES = 16, 20
+"""Characters: the narrowest first column that reads well, and the figures of one controller."""
 
 
 def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
@@ -66,62 +62,74 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         runs: at least one.
         width: of the page, in characters; controllers that do not fit beside the others go below them.
     """
-    abreast = max(1, (width - LABEL) // COLUMN)
-    logs = [run.log for run in runs if run.log is not None]
+    heads = shortened([run.label for run in runs], max(width - NAMES - 2, NAMES))
+    columns = [Column(head, run) for head, run in zip(heads, runs, strict=True)]
+    room = max(FIGURES, max(map(len, heads)) + 2)
+    abreast = max(1, (width - NAMES) // room)
+    left = max(NAMES, width - min(abreast, len(runs)) * room) - 2  # for the names of joints
+    logged = [column for column in columns if column.run.log is not None]
     yield Text.assemble("\n", (runs[0].scenario, "bold"), f": {title}")
     yield Text(describe(runs[0]) + "\n", "dim")
-    if logs:
+    if logged:
         yield "Tracking error, RMS / largest; joints in rad, tool x y z in m, a b c d its quaternion"
-        yield from (error_table(page) for page in _pages(logs, abreast))
+        yield from (error_table(page, left) for page in _pages(logged, abreast))
         yield "Peak torque in N m, and how many samples were cut to the drive's limit"
-        yield from (torque_table(page) for page in _pages(logs, abreast))
+        yield from (torque_table(page, left) for page in _pages(logged, abreast))
     if runs[0].table is not None:
         caption, rows = runs[0].table
         yield caption
         yield own_table(rows)
     if any(run.metrics for run in runs):
         yield "Checks"
-        yield from (check_table(page) for page in _pages(runs, abreast))
-        yield "Where the limits come from"
-        yield reasons(runs)
-    for run in runs:
-        for metric in run.metrics:
-            if not metric.holds and metric.where:
-                yield Text(f"{run.config.controller}: {metric.where}", "bold red")
-        if run.error is not None:
-            yield Text(f"{run.config.controller} did not finish: {run.error}", "bold red")
+        yield from (check_table(page) for page in _pages(columns, abreast))
+    for head, run in columns:
+        yield from failures(run, head)
 
 
-def _pages(items: Sequence[T], abreast: int) -> list[Sequence[T]]:
+def _pages(items: Sequence[Column], abreast: int) -> list[Sequence[Column]]:
     return [items[k : k + abreast] for k in range(0, len(items), abreast)]
 
 
 def _columns(first: str, names: Iterable[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first)
+    table.add_column(first, overflow="fold")
     for name in names:
         table.add_column(Text(name), justify="right", no_wrap=True)
     return table
 
 
-def error_table(logs: Sequence[Log]) -> Table:
-    """RMS and largest tracking error per joint and per component of the tool's pose."""
-    table = _columns("", (log.controller for log in logs))
+def _logs(columns: Sequence[Column]) -> list[Log]:
+    return [column.run.log for column in columns if column.run.log is not None]
+
+
+def error_table(columns: Sequence[Column], left: int) -> Table:
+    """RMS and largest tracking error per joint and per component of the tool's pose.
+
+    Args:
+        columns: runs with a log.
+        left: how many characters the name of a joint may have.
+    """
+    table, logs = _columns("", (column.head for column in columns)), _logs(columns)
 
     def rows(names: Sequence[str], errors: list[NDArray]) -> None:
         for k, name in enumerate(names):
             table.add_row(Text(name), *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
 
-    rows(logs[0].robot.joint_names, [joint_error(log) for log in logs])
+    rows(shortened(logs[0].robot.joint_names, left), [joint_error(log) for log in logs])
     table.add_section()
     rows([f"tool {name}" for name in POSE_COMPONENTS], [pose_error(log) for log in logs])
     return table
 
 
-def torque_table(logs: Sequence[Log]) -> Table:
-    """Peak torque per joint beside the drive's limit, and how many samples were cut to it."""
-    table = _columns("joint (limit)", (log.controller for log in logs))
-    for joint, name in enumerate(logs[0].robot.joint_names):
+def torque_table(columns: Sequence[Column], left: int) -> Table:
+    """Peak torque per joint beside the drive's limit, and how many samples were cut to it.
+
+    Args:
+        columns: runs with a log.
+        left: how many characters the name of a joint may have.
+    """
+    table, logs = _columns("joint (limit)", (column.head for column in columns)), _logs(columns)
+    for joint, name in enumerate(shortened(logs[0].robot.joint_names, left)):
         cells = []
         for log in logs:
             cut = np.count_nonzero(log.saturated[:, joint])
@@ -138,9 +146,10 @@ def own_table(rows: Sequence[Sequence[str]]) -> Table:
     return table
 
 
-def check_table(runs: Sequence[Run]) -> Table:
+def check_table(columns: Sequence[Column]) -> Table:
     """What was claimed: every figure, and under it its limit and whether it holds."""
-    table = _columns("check", (run.config.controller for run in runs))
+    table = _columns("check", (column.head for column in columns))
+    runs = [column.run for column in columns]
     for name in check_names(runs):
         table.add_row(
             Text(name), *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs)
@@ -159,19 +168,30 @@ def check_cell(metric: Metric) -> Text:
     return cell
 
 
-def reasons(runs: Sequence[Run]) -> Table:
-    """Why every limit is what it is; told once where it is the same for all controllers."""
-    table = Table(box=None, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(style="dim")
+def explanations(runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
+    """Why every limit is what it is, each once over all runs; with whose it is where they differ.
+
+    Args:
+        runs: of one scenario or several.
+        width: of the page, in characters.
+    """
+    several = len({run.scenario for run in runs}) > 1
+    rows = []
     for name in check_names(runs):
-        whys: dict[str, list[str]] = {}
+        whys: dict[str, dict[str, list[str]]] = {}  # whose: the controllers by their scenario
         for run in runs:
             if found := _metric(run, name):
-                whys.setdefault(found.why, []).append(run.config.controller)
-        told = [why if len(whys) == 1 else f"({', '.join(who)}) {why}" for why, who in whys.items()]
-        table.add_row(Text(name), Text("; ".join(told)))
-    return table
+                whys.setdefault(found.why, {}).setdefault(run.scenario, []).append(run.label)
+        told = [why if len(whys) == 1 else f"({_whose(who, several)}) {why}" for why, who in whys.items()]
+        rows.append((name, "; ".join(told)))
+    if rows:
+        yield "\nWhere the limits come from, and what the other figures are"
+        yield from listing(rows, width)
+
+
+def _whose(controllers: dict[str, list[str]], several: bool) -> str:
+    """`pd, pid`, or of several scenarios `pose_path: pd, pid; gravity_hold: pd`."""
+    return "; ".join(f"{name}: " * several + ", ".join(laws) for name, laws in controllers.items())
 
 
 def check_names(runs: Sequence[Run]) -> list[str]:

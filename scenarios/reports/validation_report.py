@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.reports.failures import failures
-from scenarios.reports.report import figure, verdict
+from scenarios.reports.broken_runs import broken_runs
+from scenarios.reports.figures import figure, verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,10 +38,11 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
         table.add_row(*map(Text, (*names, *cells[2:])), verdict(run.holds))
         above = here
     yield table
-    for failure in failures(runs):
-        yield from (Text(f"{failure.name}: {sentence}", "red") for sentence in failure.sentences)
-        yield Text(f"  whose fault: {failure.cause}")
-        yield Text(f"  repeat it: {failure.repeat}\n")
+    for broken in broken_runs(runs):
+        yield from (Text(f"{broken.name}: {sentence}", "red") for sentence in broken.sentences)
+        yield Text(f"whose fault: {broken.cause}")
+        # One line, however long, that can be copied as it is.
+        yield Group(Text(f"again: {broken.repeat}\n", no_wrap=True, overflow="ignore"))
 
 
 def rows(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, str, str]]:
@@ -50,7 +52,7 @@ def rows(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, str, str]]:
         settings = (f"{name} {value}" for name, value in run.settings.items() if name != "robot")
         checks = [metric for metric in run.metrics if metric.limit is not None]
         kept = f"{sum(metric.holds for metric in checks)}/{len(checks)}"
-        law = ", ".join([run.config.controller, *settings])
+        law = ", ".join([run.label, *settings])
         yield robots[run.config.robot], run.scenario, law, largest_error(run), kept
 
 

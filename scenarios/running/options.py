@@ -7,17 +7,19 @@ import dataclasses
 import difflib
 import sys
 import typing
+from pathlib import Path
 from typing import Any, NoReturn
 
 from scenarios.base import Config
+from scenarios.running import law_settings
+from scenarios.running.law_settings import WrongUse
 from twin.errors import UnknownNameError
 
-TAKEN = ("command", "help", "json", "log", "parser", "picture", "scenarios")
+TAKEN = (
+    "carry_out", "command", "explain", "help", "json", "log", "parser", "picture", "scenarios", "set",
+    "settings",
+)  # fmt: skip
 """Names of the command line's own, which no setting can have."""
-
-
-class WrongUse(Exception):
-    """A command line that cannot be understood."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -103,6 +105,21 @@ def add(
         configs: the `Config` of each scenario that is to run, by the scenario's name.
         besides: fields of every scenario that the command has options of its own for, as it takes several.
     """
+    laws = parser.add_argument_group("settings of the control laws")
+    laws.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="their own settings: Kp=100; one value a joint: Kp=9,9,9,4,4,4; of one law: pd.Kp=100",
+    )
+    laws.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE.toml",
+        help="the same from a file, which may have a table for each law; --set is stronger",
+    )
     shared = fields(Config)
     common = parser.add_argument_group("settings of every scenario")
     for name, item in shared.items():
@@ -168,12 +185,18 @@ def configs(given: dict[str, Any], config: type[Config], controllers: list[str])
         given: field name -> value, as parsed.
         config: the scenario's `Config`.
         controllers: names; empty for the scenario's default.
+
+    Raises:
+        WrongUse: a setting of a law is malformed, or none of the laws has it.
     """
     known = fields(config).keys() - {"controller"}
-    settings = {name: value for name, value in given.items() if name in known}
-    if not controllers:
-        return [config(**settings)]
-    return [config(**{**settings, "controller": name}) for name in dict.fromkeys(controllers)]
+    options = {name: value for name, value in given.items() if name in known}
+    laws = list(dict.fromkeys(controllers)) or [config(**options).controller]
+    settings = law_settings.chosen(given.get("set", []), given.get("settings"), laws)
+    named: list[dict[str, Any]] = [{"controller": law} for law in laws] if controllers else [{}]
+    return [
+        config(**options, **name, law_settings=settings[law]) for law, name in zip(laws, named, strict=True)
+    ]
 
 
 def refuse_unknown(extra: list[str], parser: argparse.ArgumentParser) -> None:

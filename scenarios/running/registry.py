@@ -8,11 +8,9 @@ loaded is in it.
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
+import functools
 import itertools
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
@@ -23,7 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from scenarios.base import Config, Metric
 from scenarios.running.options import require_types
 from twin.errors import OwnCodeError, TwinError, UnknownNameError
-from twin.faults import is_interrupt, told, told_with_kind
+from twin.faults import told
+from twin.own_code import announced, module_named, module_of_file
 
 if TYPE_CHECKING:
     from twin.control.log import Log
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 PARTS = ("Config", "run", "metrics")
 HERE = Path(__file__).parents[1]
+GROUP = "irb_twin.scenarios"
 
 
 OwnTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
@@ -74,6 +74,7 @@ def titles() -> dict[str, str]:
     return found
 
 
+@functools.cache
 def _title(text: str) -> str:
     try:
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
@@ -81,27 +82,43 @@ def _title(text: str) -> str:
         return f"cannot be loaded: {told(error)}"
 
 
+def announced_titles() -> dict[str, str]:
+    """Name and first docstring line of every scenario that an installed package announces."""
+    found = {}
+    for name, entry in announced(GROUP).items():
+        if name not in titles():
+            try:
+                found[name] = f"{(entry.load().__doc__ or '').strip().partition(chr(10))[0]}"
+            except TwinError as error:
+                found[name] = f"cannot be loaded: {told(error)}"
+    return found
+
+
 def find(name: str) -> Scenario:
     """The scenario called `name`, or the one in the Python file `name`.
 
     Args:
-        name: a name from `titles`, or the path of a file that ends in ``.py``.
+        name: a name from `titles`, that of a scenario which a package announces, or the path of a file that
+            ends in ``.py``.
 
     Raises:
         UnknownNameError: if there is no such scenario or file; the message lists the names.
-        OwnCodeError: if the file does not load.
+        OwnCodeError: if it does not load.
         TwinError: if it lacks a part of a scenario.
     """
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
-        return _checked(Path(name).stem, _loaded(name, lambda: _from_file(Path(name))), name)
+        return _checked(Path(name).stem, module_of_file(name, f"scenario file {name!r}"), name)
     known = titles()
-    if name not in known:
-        raise UnknownNameError(
-            f"unknown scenario {name!r}: known are {', '.join(known)}, or the path of a .py file of your own"
-        )
-    return _checked(name, _loaded(name, lambda: importlib.import_module(f"scenarios.{name}")), name)
+    if name in known:
+        return _checked(name, module_named(f"scenarios.{name}", f"scenario {name!r}"), name)
+    if name in announced(GROUP):
+        return _checked(name, announced(GROUP)[name].load(), name)
+    names = ", ".join(dict.fromkeys((*known, *announced(GROUP))))
+    raise UnknownNameError(
+        f"unknown scenario {name!r}: known are {names}, or the path of a .py file of your own"
+    )
 
 
 def find_regardless(name: str) -> Scenario:
@@ -150,33 +167,6 @@ def told_apart(scenarios: Sequence[Scenario]) -> list[Scenario]:
             taken.add(name)
         result.append(replace(scenario, name=name))
     return result
-
-
-def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
-    """A scenario's module, whatever its code does while it is loaded."""
-    try:
-        return load()
-    except BaseException as error:
-        if is_interrupt(error):
-            raise
-        what = "scenario file " if name.endswith(".py") else "scenario "
-        raise OwnCodeError(f"cannot load {what}{name!r}: {told_with_kind(error)}") from error
-
-
-def _from_file(path: Path) -> ModuleType:
-    """The module in a user's own file."""
-    # The whole path is in the module's name: dataclasses look their module up, by that name and later.
-    spec = importlib.util.spec_from_file_location(f"own_scenario_{path.resolve().with_suffix('')}", path)
-    assert spec is not None  # the suffix is .py
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[module.__name__]
-        raise
-    return module
 
 
 def _checked(name: str, module: ModuleType, where: str) -> Scenario:

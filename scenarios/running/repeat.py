@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.running import registry
-from scenarios.running.options import flag
+from scenarios.running.options import fields, flag
+from twin.own_code import announced
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
@@ -19,25 +21,37 @@ def repeat_command(run: Run) -> str:
 
     Files are named as they were, relative to the current folder; words are quoted for a POSIX shell.
     """
-    words = ["irb-twin", "run", _scenario(run), *_option("--controller", run.config.controller)]
-    for name, value in run.settings.items():
+    words = [
+        "irb-twin",
+        "run",
+        scenario_word(run.file, run.scenario),
+        *_option("--controller", run.config.controller),
+    ]
+    for name, item in fields(type(run.config)).items():
+        value = getattr(run.config, name)
+        if name == "controller" or value == item.default:
+            continue
         if isinstance(value, bool):
             words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
         elif value is not None:  # which no option can say
             words += _option(flag(name), _text(value))
-    law_settings = getattr(run.config, "law_settings", None) or {}
-    if law_settings:
-        words += ["--set", *(f"{name}={_text(value)}" for name, value in law_settings.items())]
+    if run.config.law_settings:
+        words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
     return shlex.join(words)
 
 
-def _scenario(run: Run) -> str:
-    """What to call the scenario on the command line: its name, or the path of somebody's own file."""
-    file = Path(run.file or run.scenario)
-    if file.suffix != ".py" or file.resolve().parent == registry.HERE:
+def scenario_word(path: str, name: str) -> str:
+    """What to call a scenario on the command line: its name, or the path of somebody's own file."""
+    file = Path(path)
+    if file.suffix != ".py":  # it was not loaded, or has none
+        return path or name
+    if file.resolve().parent == registry.HERE:
         return file.stem  # the name in the report may have its folder's before it
-    path = os.path.relpath(file)
-    return str(file) if path.startswith("..") else path if not path.startswith("-") else f"./{path}"
+    for name, entry in announced(registry.GROUP).items():
+        if getattr(sys.modules.get(entry.value), "__file__", None) == path:
+            return name
+    near = os.path.relpath(file)
+    return str(file) if near.startswith("..") else near if not near.startswith("-") else f"./{near}"
 
 
 def _option(name: str, text: str) -> list[str]:

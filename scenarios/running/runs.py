@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import controllers
 from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
 from scenarios.running.figures import Figures, figures_of
 from scenarios.running.registry import OwnTable, Scenario
 from twin.errors import DivergenceError, OwnCodeError, TwinError
 from twin.faults import is_interrupt, told, told_with_place
+from twin.own_code import own_files
 
 if TYPE_CHECKING:
     from twin.control.log import Log
@@ -26,7 +28,8 @@ class Run:
     `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
     sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
     `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
-    `file` is the scenario's.  `figures` are the log's, and stay where a run is kept without its log.
+    `label` is what tables and files call the controller, `file` the scenario's.  `figures` are the log's, and
+    stay where a run is kept without its log.
     """
 
     scenario: str
@@ -37,10 +40,12 @@ class Run:
     error: str | None = None
     refused: bool = False
     table: OwnTable | None = None
+    label: str = ""
     file: str = ""
     figures: Figures | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or controllers.label(self.config.controller))
         if self.figures is None and self.log is not None:
             object.__setattr__(self, "figures", figures_of(self.log))
 
@@ -78,14 +83,14 @@ def run_name(scenario: str, config: Config) -> str:
 
 
 def changed_settings(config: Config) -> dict[str, object]:
-    """The settings that differ from the scenario's defaults, the controller aside."""
+    """The settings that differ from the scenario's defaults, the controller aside, and the law's own."""
     return {
         item.name: getattr(config, item.name)
         for item in dataclasses.fields(config)
         if "help" in item.metadata
         and item.name != "controller"
         and getattr(config, item.name) != item.default
-    }
+    } | dict(config.law_settings)
 
 
 def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
@@ -113,9 +118,9 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         if is_interrupt(error):
             raise
         refused = log is None and isinstance(error, (TwinError, ValueError))
-        fault = told(error) if refused else told_with_place(error, scenario.file)
+        fault = told(error) if refused else told_with_place(error, scenario.file, *own_files())
     seconds = time.perf_counter() - start
-    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table, scenario.file)
+    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table, file=scenario.file)
 
 
 def _sound(log: Any, scenario: Scenario) -> Log:

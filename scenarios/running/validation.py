@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import controllers
 from scenarios.base import Config
 from scenarios.running import registry
 from scenarios.running.options import fields
-from twin.errors import OwnCodeError, TwinError
+from twin.errors import OwnCodeError
 from twin.faults import is_interrupt, told_with_place
 
 if TYPE_CHECKING:
@@ -28,21 +28,32 @@ class Plan:
     unsuited: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for, besides scenarios and robots.
+
+    Attributes:
+        laws: control laws; none for all of this project and those that a scenario names.  A variant is run
+            if its law is among them.
+        settings: field -> value, for the scenarios that have such a field; a variant has it, too.
+        law_settings: control law -> its own settings.
+    """
+
+    laws: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    law_settings: Mapping[str, tuple[tuple[str, Any], ...]] = field(default_factory=dict)
+
+
 def planned(
-    robots: Sequence[str] = (),
-    laws: Sequence[str] = (),
-    scenarios: Sequence[Scenario] = (),
-    settings: Mapping[str, Any] | None = None,
+    robots: Sequence[str] = (), scenarios: Sequence[Scenario] = (), asked: Asked | None = None
 ) -> Plan:
     """The runs of a validation, robot by robot; a scenario that fails here already is a run that fails.
 
     Args:
         robots: names, or paths of files; none for the arms of this project, or the robot that a scenario
             was made for, where its `Config` has another default than every scenario.
-        laws: control laws; none for all of this project and those that a scenario names.  A variant is run
-            if its law is among them.
         scenarios: none for all of this project.
-        settings: field -> value, for the scenarios that have such a field; a variant has it, too.
+        asked: laws and settings.
 
     Raises:
         TwinError: there is no such robot or law, a robot's file is wrong, or its masses are not known.
@@ -50,22 +61,25 @@ def planned(
     """
     import twin
 
-    settings = dict(settings or {})
-    for law in laws:  # wrong use, if there is none of that name
-        Config(**_own(Config, settings), controller=law)
+    asked = asked or Asked()
+    for law in asked.laws or controllers.NAMES:  # wrong use, if there is none of that name
+        Config(**_own(Config, asked.settings), controller=law)
+    for scenario in scenarios:
+        if scenario.fault is None and asked.settings:
+            scenario.Config(**_own(scenario.Config, asked.settings))
     chosen = list(scenarios) or [registry.find_regardless(name) for name in registry.titles()]
     loaded = {name: twin.load(name) for name in robots or twin.robot_names()}
     for robot in loaded.values():
         robot.require_inertia()
-    made_for = {} if robots else {scenario.name: own for scenario in chosen if (own := _made_for(scenario))}
+    made_for = {scenario.name: "" if robots else _made_for(scenario) for scenario in chosen}
     runs, unsuited = [], []
-    for name in dict.fromkeys((*loaded, *made_for.values())):
+    for name in dict.fromkeys((*loaded, *filter(None, made_for.values()))):
         for scenario in chosen:
-            if name != made_for.get(scenario.name, name) or (
-                name not in loaded and scenario.name not in made_for
+            if made_for[scenario.name] not in ("", name) or (
+                name not in loaded and not made_for[scenario.name]
             ):
                 continue
-            found = _runs(scenario, loaded.get(name), name, laws, settings, strict=bool(scenarios))
+            found = _runs(scenario, name, loaded.get(name), asked)
             runs += found
             if not found:
                 unsuited.append((scenario.name, name))
@@ -75,62 +89,43 @@ def planned(
 def _made_for(scenario: Scenario) -> str:
     """The robot that a scenario was made for; empty if it was made for any."""
     robot = fields(scenario.Config)["robot"].default
-    return "" if robot == fields(Config)["robot"].default else robot
+    return "" if robot == fields(Config)["robot"].default else str(robot)
 
 
-def _runs(
-    scenario: Scenario,
-    robot: Robot | None,
-    name: str,
-    laws: Sequence[str],
-    settings: Mapping[str, Any],
-    strict: bool,
-) -> list[tuple[Scenario, Config]]:
-    """The runs of one scenario with one robot.
-
-    Args:
-        scenario: the scenario.
-        robot: the robot; `None` if it is to be loaded.
-        name: the robot's name, or the path of its file.
-        laws: as in `planned`.
-        settings: as in `planned`.
-        strict: whether a setting that the scenario refuses is wrong use.
-    """
+def _runs(scenario: Scenario, name: str, robot: Robot | None, asked: Asked) -> list[tuple[Scenario, Config]]:
+    """The runs of one scenario with the robot of that name, which is loaded if it is not yet."""
     import twin
 
     if scenario.fault is None:
         try:
-            configs = list(_configs(scenario, laws, settings))
-        except BaseException as error:
-            if is_interrupt(error) or (strict and settings and isinstance(error, (TwinError, ValueError))):
-                raise
-            scenario = _failing(scenario, error)
-    if scenario.fault is None:
-        try:
+            configs = list(_configs(scenario, asked))
             if not scenario.suits(robot or twin.load(name)):
                 return []
             return [(scenario, dataclasses.replace(config, robot=name)) for config in configs]
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            scenario = _failing(scenario, error)
+            fault = OwnCodeError(told_with_place(error, scenario.file))
+            scenario = registry.failing(scenario, fault)
     return [(scenario, Config(robot=name))]
 
 
-def _failing(scenario: Scenario, error: BaseException) -> Scenario:
-    return registry.failing(scenario, OwnCodeError(told_with_place(error, scenario.file)))
-
-
-def _configs(scenario: Scenario, laws: Sequence[str], settings: Mapping[str, Any]) -> Iterator[Config]:
+def _configs(scenario: Scenario, asked: Asked) -> Iterator[Config]:
     """The settings of a scenario's runs, each once."""
-    own = _own(scenario.Config, settings)
-    named = fields(scenario.Config)["controller"].default
-    wanted = laws or dict.fromkeys((*controllers.NAMES, *scenario.side_by_side, named))
+    own = _own(scenario.Config, asked.settings)
+    usual = fields(scenario.Config)["controller"].default
+    laws = asked.laws or dict.fromkeys((*controllers.NAMES, *scenario.side_by_side, usual))
     seen: list[Config] = []
     for config in (
-        *(scenario.Config(**{**own, "controller": law}) for law in wanted),
-        *(dataclasses.replace(one, **own) for one in scenario.variants if one.controller in wanted),
+        *(scenario.Config(**own, controller=law) for law in laws),
+        *(
+            dataclasses.replace(one, **own)
+            for one in scenario.variants
+            if not asked.laws or one.controller in asked.laws
+        ),
     ):
+        own_settings = asked.law_settings.get(config.controller, config.law_settings)
+        config = dataclasses.replace(config, law_settings=own_settings)
         if config not in seen:
             seen.append(config)
             yield config

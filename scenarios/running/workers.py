@@ -15,13 +15,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
 from signal import Signals
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from scenarios.running import registry
+from scenarios.running.repeat import scenario_word
 from scenarios.running.runs import Run, carry_out
 from scenarios.running.worker import Answer, ItemTask, RunTask
 from twin.faults import told_with_kind
@@ -96,9 +95,8 @@ def _task(one: Work | Item) -> RunTask | ItemTask | None:
     scenario, config = one
     if scenario.fault is not None:
         return None
-    file = Path(scenario.file)
-    found_by = file.stem if file.parent == registry.HERE else scenario.file
     try:
+        found_by = scenario_word(scenario.file, scenario.name)
         return RunTask(found_by, scenario.name, pickle.dumps(config))
     except Exception:  # a setting of somebody's that pickle does not know
         return None

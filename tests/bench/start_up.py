@@ -16,6 +16,7 @@ def rows(rounds: int) -> Iterator[Row]:
     """Whole processes, from start to end, against the number of seconds aimed at."""
     for what, goal, arguments in (
         ("irb-twin --help, a process", 0.4, ["--help"]),
+        ("irb-twin list, a process", 0.4, ["list"]),
         ("first simulated steps (10 ms), a process", 2.5, ["run", "gravity_hold", "--duration", "0.01"]),
     ):
         times = []

@@ -44,7 +44,8 @@ class Log:
             repeats the one before.
         q_motor, qd_motor: (N, n) positions and speeds of the motors in joint units, in [rad], [rad/s].
         q_seen, qd_seen: (N, n) what the controller saw of them, in [rad], [rad/s].
-        pose, pose_ref: (N, 7) the flange, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
+        T_flange_tool: (4, 4) pose of the tool on the flange; by default the flange itself.
+        pose, pose_ref: (N, 7) the tool, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
             are continuous in time and the same in both.  Computed when they are first asked for.
         arrays: what a scenario adds of its own, by name; empty for a bare run.
 
@@ -71,6 +72,7 @@ class Log:
     qd_motor: np.ndarray = None  # type: ignore[assignment]
     q_seen: np.ndarray = None  # type: ignore[assignment]
     qd_seen: np.ndarray = None  # type: ignore[assignment]
+    T_flange_tool: np.ndarray = field(default_factory=lambda: np.eye(4))
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,7 +97,9 @@ class Log:
 
     @cached_property
     def _poses(self) -> tuple[np.ndarray, np.ndarray]:
-        pose, pose_ref = (pose_vector(forward_kinematics(self.robot, q)) for q in (self.q, self.q_ref))
+        pose, pose_ref = (
+            pose_vector(forward_kinematics(self.robot, q, self.T_flange_tool)) for q in (self.q, self.q_ref)
+        )
         for series in (pose, pose_ref):
             series[:, 3:] = continuous_quaternions(series[:, 3:])
         if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
@@ -245,13 +249,14 @@ ARRAYS = {
     "saturated": (("N", "n"), np.bool_),
     "loop_gap": (("N",), np.float64),
     **dict.fromkeys(POSES, (("N", 7), np.float64)),
+    "T_flange_tool": ((4, 4), np.float64),
 }
 """The shape of every array and the type of its numbers."""
 
 
 def _log(arrays: dict[str, np.ndarray]) -> Log:
     """The log that these arrays are."""
-    there = [name for name in RECORDED if name in arrays or name not in STANDS_FOR]
+    there = [name for name in RECORDED if name in arrays or name not in (*STANDS_FOR, "T_flange_tool")]
     recorded: dict[str, Any] = {name: arrays[name] for name in there}
     for name, (kind, letter) in SCALARS.items():
         if recorded[name].shape != () or recorded[name].dtype.kind != letter:

@@ -39,8 +39,14 @@ def _folders_with(file: str) -> tuple[str, ...]:
 
 
 def robot_title(name: str) -> str:
-    """What the robot of that name is."""
-    return robot_facts(_home(name))["title"]
+    """What the robot of that name is; of its file only the head is read, down to the first table."""
+    from urdf.schema import tomllib
+
+    path = _home(name)
+    try:
+        return str(tomllib.loads(path.read_text(encoding="utf-8").partition("\n[")[0])["title"])
+    except (OSError, ValueError, KeyError):  # the whole file says what is wrong, or has it elsewhere
+        return robot_facts(path)["title"]
 
 
 def load(name_or_path: str | Path) -> Robot:

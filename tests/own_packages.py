@@ -1,0 +1,32 @@
+"""Packages that are installed for a test: folders on Python's path, with their entry points."""
+
+import contextlib
+import sys
+
+from twin import own_code
+
+
+@contextlib.contextmanager
+def installed(folder, modules, entry_points, name="my-things"):
+    """Install modules, a text each by file name, with entry points by group, for a while."""
+    for file, text in modules.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text, encoding="utf-8")
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    lines = [
+        line
+        for group, entries in entry_points.items()
+        for line in (f"[{group}]", *(f"{key} = {value}" for key, value in entries.items()))
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    own_code.announced.cache_clear()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        own_code.announced.cache_clear()
+        for file in modules:
+            sys.modules.pop(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."), None)

@@ -1,0 +1,142 @@
+"""Settings of laws on the command line, and what hangs on the flange."""
+
+import json
+
+import numpy as np
+import pytest
+
+import controllers
+from scenarios.base import Config
+from scenarios.commands.command_line import main
+from scenarios.running.law_settings import WrongUse, chosen
+from twin.robot.flange_load import payload_of, tool_of
+from twin.spatial.rotations import pose_vector
+
+SIX = (9.0, 9.0, 9.0, 4.0, 4.0, 4.0)
+
+
+def test_a_setting_goes_to_the_laws_that_have_it(tmp_path):
+    assert chosen([], None, ["pd"]) == {"pd": ()}
+    got = chosen(["Kp=9,9,9,4,4,4", "pid.Kd=2", "bandwidth=7"], None, ["pd", "pid", "cascade"])
+    assert got["pd"] == (("Kp", SIX), ("bandwidth", 7.0))
+    assert got["pid"] == (("Kp", SIX), ("Kd", 2.0), ("bandwidth", 7.0))
+    assert got["cascade"] == (("bandwidth", 7.0),)
+    assert chosen(["feed_forward=false"], None, ["cascade"])["cascade"] == (("feed_forward", False),)
+    file = tmp_path / "gains.toml"
+    file.write_text("Kp = 3\n[pid]\nKi = [1, 1, 1, 2, 2, 2]\nKp = 4\n", encoding="utf-8")
+    got = chosen(["pd.Kp=5"], file, ["pd", "pid"])
+    assert got["pd"] == (("Kp", 5.0),)
+    assert got["pid"] == (("Kp", 4), ("Ki", (1.0, 1.0, 1.0, 2.0, 2.0, 2.0)))
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("Kp", "--set Kp: expected NAME=VALUE, as Kp=100"),
+        ("=3", "expected NAME=VALUE"),
+        ("K p=3", "expected NAME=VALUE"),
+        ("Ki=3", "--set Ki=3: there is no setting 'Ki': pd has bandwidth, Kp, Kd"),
+        ("period=3", "there is no setting 'period'"),
+        ("lqr.Q=3", "no law of this run is 'lqr', only pd"),
+    ],
+)
+def test_a_setting_that_none_has(word, told):
+    with pytest.raises(WrongUse, match=told):
+        chosen([word], None, ["pd"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Kp = ", "it is not TOML"),
+        ("Kp = {a = {b = 1}}", "a is {'b': 1}, expected"),
+        ("Kp = ['a']", "Kp is "),
+    ],
+)
+def test_a_file_of_settings_that_is_wrong(tmp_path, text, told):
+    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(WrongUse, match=told):
+        chosen([], tmp_path / "a.toml", ["pd"])
+    with pytest.raises(WrongUse, match="cannot be read: No such file"):
+        chosen([], tmp_path / "b.toml", ["pd"])
+
+
+def test_gains_of_ours_are_taken_as_given(irb140):
+    law = controllers.make("pid", irb140, Kp=100.0, Kd=SIX)
+    derived = controllers.make("pid", irb140).gains
+    np.testing.assert_array_equal(law.gains.Kp, np.full(6, 100.0))
+    np.testing.assert_array_equal(law.gains.Kd, SIX)
+    np.testing.assert_array_equal(law.gains.Ki, derived.Ki)
+    for name, wrong in (("pd", {"Kp": [1.0, 2.0]}), ("computed_torque", {"Kv": np.nan})):
+        with pytest.raises(ValueError, match="to be one number or 6, one a joint"):
+            controllers.make(name, irb140, **wrong)
+
+
+def test_on_the_command_line(tmp_path, capfd):
+    """Gains that are those derived anyhow give the same run; others do not."""
+    file, told = tmp_path / "a.json", []
+    for words in ((), ("Kp=400", "Kv=40"), ("Kp=100", "Kv=40")):
+        setting = ["--set", *words] if words else []
+        status = main(
+            [
+                *("run", "joint_tracking", "--duration", "0.3", "--payload", "2", "--model-payload", "0"),
+                *("--json", str(file), *setting),
+            ]
+        )
+        assert status in (0, 1)
+        run = json.loads(file.read_text(encoding="utf-8"))["runs"][0]
+        told.append(run["joints"]["max_error_rad"])
+    assert told[0] == told[1] != told[2]
+    assert max(told[0]) > 1e-4
+    capfd.readouterr()
+    assert main(["run", "gravity_hold", "--controller", "pd", "--set", "Ki=3"]) == 2
+    assert "there is no setting 'Ki': pd has bandwidth, Kp, Kd" in capfd.readouterr().err
+
+
+def test_a_payload_told_as_text():
+    assert payload_of("2").mass == 2.0
+    body = payload_of("2,0.1,0.2,0.3,1,2,2.5,0.1,0.2,0.3")
+    np.testing.assert_array_equal(body.com, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(body.inertia, [[1, 0.1, 0.2], [0.1, 2, 0.3], [0.2, 0.3, 2.5]])
+    for text in ("", "x", "1,2", "nan", "1,2,3,4,5"):
+        with pytest.raises(ValueError, match="expected a payload as mass, or as mass,x,y,z"):
+            payload_of(text)
+    with pytest.raises(ValueError, match="no body has the principal moments"):
+        payload_of("1,0,0,0,1,1,5,0,0,0")
+
+
+def test_a_tool_told_as_text():
+    np.testing.assert_array_equal(pose_vector(tool_of("0.12")), [0, 0, 0.12, 1, 0, 0, 0])
+    np.testing.assert_allclose(
+        pose_vector(tool_of("1,2,3,0,0.6,0,0.8")), [1, 2, 3, 0, 0.6, 0, 0.8], atol=1e-15
+    )
+    for text in ("", "1,2", "1,2,3,1,0,0,0.1", "1,2,inf"):
+        with pytest.raises(ValueError, match="expected a tool as its length, or as x,y,z, or as x,y"):
+            tool_of(text)
+
+
+def test_the_tool_of_a_run_is_where_it_is_told(irb140):
+    """The laboratory's line is one of the tool, and the log's poses are the tool's."""
+    from scenarios import laboratory
+    from twin.kinematics.forward import forward_kinematics
+
+    config = laboratory.Config(tool="0.05,0,0.1", start_error=0.0, controller="computed_torque")
+    log = laboratory.run(config)
+    poses = forward_kinematics(irb140, log.q, config.T_flange_tool)[:, :3, 3]
+    np.testing.assert_allclose(log.pose[:, :3], poses, rtol=0, atol=1e-15)
+    moved = log.pose[-1, :3] - log.pose[0, :3]
+    np.testing.assert_allclose(moved[1:], [-0.2, -0.2], rtol=0, atol=1e-3)
+    assert all(metric.holds for metric in laboratory.metrics(log))
+
+
+def test_what_the_law_believes_to_be_carried():
+    config = Config(payload="3", model_payload="0")
+    robot = config.load_robot()
+    assert robot.payload is not None
+    assert robot.payload.mass == 3.0
+    believed = config.believed(robot).payload
+    assert believed is not None
+    assert believed.mass == 0.0
+    assert Config(payload="3").believed(robot).payload.mass == 3.0
+    assert not config.known_law
+    assert Config().known_law

@@ -1,0 +1,331 @@
+"""Control laws that are not ours: how they are named, made, called, and what is said when they are wrong."""
+
+import numpy as np
+import pytest
+
+import controllers
+from controllers.own_laws import OwnLaw
+from scenarios.commands.command_line import main
+from scenarios.running import registry
+from tests.own_packages import installed
+from twin.control.control_law import ControlLaw
+from twin.errors import OwnCodeError, UnknownNameError
+from twin.trajectories.sampling import Reference, State
+
+LAWS = '''
+"""Laws of somebody's."""
+import numpy as np
+import controllers
+from twin.control.control_law import ControlLaw
+
+def plain(state, reference, *, Kp=100.0):
+    """A spring at every joint."""
+    return Kp * (reference.q - state.q)
+
+def spring(state, reference, parameters, memory, model):
+    return parameters[0] * (reference.q - state.q)
+
+def factory(robot, Kp=7.0):
+    return ControlLaw(robot, spring, (Kp,))
+
+class Usual:
+    def __init__(self, robot, *, bandwidth=20.0, period=1e-3):
+        self.robot, self.bandwidth, self.period = robot, bandwidth, period
+    def __call__(self, state, reference):
+        return np.full(self.robot.n, self.bandwidth + self.period)
+
+class Counts:
+    """Remembers, and has no reset."""
+    def __init__(self):
+        self.calls = 0
+    def __call__(self, state, reference):
+        self.calls += 1
+        return np.full(6, float(self.calls))
+
+class Inherits(controllers.law("pd")):
+    pass
+
+class Greedy:
+    def __init__(self, *args, **settings):
+        self.args, self.settings = args, settings
+    def __call__(self, state, reference):
+        return np.zeros(6)
+
+class Needs:
+    def __init__(self, robot, boundary):
+        pass
+
+class Refuses:
+    def __init__(self, robot, boundary=0.0):
+        raise ValueError("expected a boundary above 0")
+
+class Breaks:
+    def __init__(self, robot):
+        self.gone.gone()
+
+class NoLaw:
+    def __init__(self, robot):
+        pass
+
+class Inner:
+    class Deep(Counts):
+        pass
+
+def compiled_form(state, reference, parameters, memory, model):
+    return np.zeros(6)
+
+def short(state, reference):
+    return np.zeros(3)
+
+def fails(state, reference):
+    return [][0]
+
+number = 3
+'''
+ONES = Reference(np.ones(6), np.zeros(6), np.zeros(6))
+REST = State(0.25, np.zeros(6), np.zeros(6))
+
+
+@pytest.fixture
+def laws(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
+    return lambda name: f"./laws.py:{name}"
+
+
+def test_a_plain_function_is_a_law(laws, irb140):
+    law = controllers.make(laws("plain"), irb140)
+    assert law.name == "plain"
+    np.testing.assert_array_equal(law(REST, ONES), np.full(6, 100.0))
+    np.testing.assert_array_equal(
+        controllers.make(laws("plain"), irb140, Kp=3.0)(REST, ONES), np.full(6, 3.0)
+    )
+    assert controllers.settings(laws("plain")) == ("Kp",)
+    assert controllers.title(laws("plain")) == "A spring at every joint."
+
+
+def test_a_factory_may_make_a_law_that_rollouts_compile(laws, irb140):
+    law = controllers.make(laws("factory"), irb140, Kp=9.0)
+    assert isinstance(law, ControlLaw)
+    assert law.name == "factory"
+    np.testing.assert_array_equal(law(REST, ONES), np.full(6, 9.0))
+
+
+def test_a_class_gets_the_keywords_that_it_has(laws, irb140):
+    law = controllers.make(laws("Usual"), irb140, bandwidth=12.0, period=0.5)
+    np.testing.assert_array_equal(law(REST, ONES), np.full(6, 12.5))
+    assert controllers.settings(laws("Usual")) == ("bandwidth", "period")
+    greedy = controllers.make(laws("Greedy"), irb140, depth=3)
+    assert isinstance(greedy, OwnLaw)
+    assert greedy._law.args == (irb140,)
+    assert greedy._law.settings == {"bandwidth": 20.0, "period": 1e-3, "depth": 3}
+
+
+def test_a_law_without_a_reset_is_made_anew(laws, irb140):
+    law = controllers.make(laws("Counts"), irb140)
+    assert [law(REST, ONES)[0] for _ in range(2)] == [1.0, 2.0]
+    law.reset()
+    assert law(REST, ONES)[0] == 1.0
+
+
+def test_what_is_inherited_from_ours_has_a_name_of_its_own(laws, irb140):
+    law = controllers.make(laws("Inherits"), irb140, Kp=1.0)
+    assert law.name == "Inherits"
+    assert controllers.settings(laws("Inherits")) == ("bandwidth", "period", "Kp", "Kd")
+    assert controllers.make("pd", irb140).name == "pd"
+
+
+def test_a_module_in_the_current_folder_and_a_name_within_a_name(laws, irb140):
+    assert controllers.make("laws:Inner.Deep", irb140)(REST, ONES)[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "nix",
+            r"'./laws.py:nix': there is no 'nix' in it; it defines plain, spring, fa",
+        ),
+        ("number", "controller './laws.py:number' is 3, expected a class, a factory or a function"),
+        (
+            "Needs",
+            r"'./laws.py:Needs' needs a value of 'boundary': give it with --set boundary=...",
+        ),
+        ("Breaks", r"'./laws.py:Breaks' cannot be made: .*laws.py, line 50: AttributeError"),
+        ("NoLaw", "made <own_file.*, expected something to call with"),
+        (
+            "compiled_form",
+            r"expected a law .* got a function of state, reference, parameters, memory, m",
+        ),
+    ],
+)
+def test_what_is_no_law_is_told_in_a_sentence(laws, irb140, name, told):
+    with pytest.raises(OwnCodeError, match=told):
+        controllers.make(laws(name), irb140)
+
+
+def test_a_value_that_a_law_refuses_stays_its_own_sentence(laws, irb140):
+    with pytest.raises(ValueError, match=r"^expected a boundary above 0$"):
+        controllers.make(laws("Refuses"), irb140)
+
+
+def test_a_setting_that_a_law_does_not_have(laws, irb140):
+    with pytest.raises(OwnCodeError, match=r"controller './laws.py:plain' has no setting 'Kd': it has Kp"):
+        controllers.make(laws("plain"), irb140, Kd=1.0)
+    with pytest.raises(OwnCodeError, match="'pd' has no setting 'Ki': it has bandwidth, period, Kp, Kd"):
+        controllers.make("pd", irb140, Ki=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("./gone.py:Law", "there is no controller file './gone.py'"),
+        ("./laws.py", "say which class or function of the file, as ./laws.py:Law"),
+        (
+            "lqr",
+            "unknown controller 'lqr': known are pd, .*, or one of your own as ./my.py:Law",
+        ),
+    ],
+)
+def test_a_name_of_nothing(laws, name, told):
+    with pytest.raises(UnknownNameError, match=told):
+        controllers.require_known(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import nothing_of_the_kind",
+        "def (",
+        "raise SystemExit(0)",
+        "raise type('Stop', (BaseException,), {})",
+    ],
+)
+def test_a_file_that_does_not_load(tmp_path, irb140, text):
+    (tmp_path / "law.py").write_text(text, encoding="utf-8")
+    with pytest.raises(OwnCodeError, match=r"cannot load controller '.*law.py:Law': "):
+        controllers.make(f"{tmp_path}/law.py:Law", irb140)
+
+
+def test_a_file_that_was_changed_is_loaded_anew(tmp_path, irb140):
+    file = tmp_path / "law.py"
+    for value in ("1.5", "20.25"):
+        file.write_text(f"def law(state, reference):\n    return {value}\n", encoding="utf-8")
+        assert controllers.make(f"{file}:law", irb140)(REST, ONES) == float(value)
+
+
+def test_labels_stay_apart():
+    names = ["pd", "./a.py:Law", "./b/b.py:Law", "./c/b.py:Law", "./c.py:Other"]
+    labels = controllers.labels(names)
+    assert len(set(labels.values())) == len(names)
+    assert labels["pd"] == "pd"
+    assert labels["./a.py:Law"] == "a.Law"
+    assert labels["./c.py:Other"] == "Other"
+
+
+def test_packages_announce_laws(tmp_path, irb140, capfd):
+    announced = {
+        "gentle": "gentle_laws:Gentle",
+        "broken": "gentle_laws:Nix",
+        "gone": "not_there:X",
+        "pd": "x:Y",
+    }
+    law = "import numpy as np\ndef Gentle(state, reference):\n    'Does nothing.'\n    return np.zeros(6)\n"
+    with installed(tmp_path, {"gentle_laws.py": law}, {"irb_twin.controllers": announced}):
+        assert controllers.announced_names() == ("broken", "gentle", "gone")
+        assert controllers.make("gentle", irb140)(REST, ONES).tolist() == [0.0] * 6
+        assert type(controllers.make("pd", irb140)).__name__ == "PD"
+        told = (
+            "cannot load controller 'broken' of package my-things: there is no 'Nix' in it; it defines Gentle"
+        )
+        with pytest.raises(OwnCodeError, match=told):
+            controllers.make("broken", irb140)
+        with pytest.raises(OwnCodeError, match="'gone' of package my-things: ModuleNotFoundError"):
+            controllers.make("gone", irb140)
+        words = ["run", "gravity_hold", "--duration", "0.01", "--controller", "gentle", "gone", "pd"]
+        assert main(words) == 1
+        assert "cannot load controller 'gone' of package my-things" in " ".join(
+            capfd.readouterr().out.split()
+        )
+        second = tmp_path / "second"
+        second.mkdir()
+        with installed(second, {}, {"irb_twin.controllers": {"gentle": "a:B"}}, name="others"):
+            both = "'gentle' of packages (others and my-things|my-things and others): uninstall all of them"
+            with pytest.raises(OwnCodeError, match=both):
+                controllers.make("gentle", irb140)
+    with pytest.raises(UnknownNameError):
+        controllers.require_known("gentle")
+
+
+@pytest.mark.parametrize(
+    ("law", "status", "told"),
+    [
+        ("short", 2, "controller 'short' returned tau of shape (3,) at t = 0 s, expected (6,)"),
+        ("fails", 1, "laws.py, line 67: IndexError: list index out of range"),
+        ("nix", 1, "there is no 'nix' in it"),
+    ],
+)
+def test_a_run_under_a_law_that_is_wrong(laws, capfd, law, status, told):
+    assert main(["run", "gravity_hold", "--duration", "0.01", "--controller", laws(law)]) == status
+    out, err = capfd.readouterr()
+    assert told in " ".join((out + err).split())
+
+
+def test_nothing_is_claimed_of_a_law_that_is_not_known(laws, capfd):
+    words = ["run", "gravity_hold", "--duration", "0.1", "--controller"]
+    assert main([*words, laws("Inherits")]) == 0
+    assert "last error - foretold one" not in capfd.readouterr().out
+    assert main([*words, "pd", "--set", "Kp=900,900,900,9,9,9"]) == 0
+    assert "last error - foretold one" not in capfd.readouterr().out
+    assert main([*words, "pd"]) == 0
+    assert "last error - foretold one" in capfd.readouterr().out
+
+
+SCENARIO = '''
+"""A hold under a law of its own."""
+from dataclasses import dataclass
+from scenarios import base, gravity_hold
+from scenarios.base import option
+from scenarios.checks.tracking import error_metrics
+
+def limp(state, reference):
+    """No torque at all."""
+    return 0.0 * state.q
+
+SIDE_BY_SIDE = (f"{__file__}:limp", "pd")
+
+@dataclass(frozen=True)
+class Config(gravity_hold.Config):
+    duration: float = option(0.02, "in s")
+
+VARIANTS = (Config(controller=f"{__file__}:limp"),)
+run = gravity_hold.run
+
+def metrics(log):
+    return error_metrics(log)
+'''
+
+
+def test_a_scenario_may_bring_a_law_of_its_own(tmp_path, capfd):
+    file = tmp_path / "slack.py"
+    file.write_text(SCENARIO, encoding="utf-8")
+    assert main(["run", str(file)]) == 0
+    assert "limp                   pd" in capfd.readouterr().out
+
+
+def test_packages_announce_scenarios(tmp_path, capfd):
+    announced = {"slack": "slack_scenario", "broken": "not_there", "pose_path": "slack_scenario"}
+    with installed(tmp_path, {"slack_scenario.py": SCENARIO}, {"irb_twin.scenarios": announced}):
+        assert registry.announced_titles() == {
+            "broken": "cannot be loaded: cannot load scenario 'broken' of package my-things: "
+            "ModuleNotFoundError: No module named 'not_there'",
+            "slack": "A hold under a law of its own.",
+        }
+        assert main(["run", "slack", "broken"]) == 1
+        printed = " ".join(capfd.readouterr().out.split())
+        assert "slack: A hold under a law of its own." in printed
+        assert "cannot load scenario 'broken' of package my-things" in printed
+        assert registry.find("pose_path").file.endswith("scenarios/pose_path.py")
+        assert main(["run", "slick"]) == 2
+        assert "known are drive_check" in (told := capfd.readouterr().err)
+        assert "pose_path, broken, pose_path, slack" not in told

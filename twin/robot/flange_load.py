@@ -1,0 +1,73 @@
+"""What hangs on the flange, as a line of text tells it: a payload, a tool."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twin.robot.robot import Payload
+from twin.spatial.rotations import pose_matrix
+
+
+def numbers(text: str, what: str, counts: tuple[int, ...]) -> tuple[float, ...]:
+    """The finite numbers in a text, between commas.
+
+    Args:
+        text: as `6,0,0,0.08`.
+        what: they are, with their names, for the message.
+        counts: how many there may be.
+
+    Raises:
+        ValueError: there are others, or as many as may not be.
+    """
+    try:
+        values = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) not in counts or not np.all(np.isfinite(values)):
+        raise ValueError(f"expected {what}, got {text!r}")
+    return values
+
+
+PAYLOAD = "mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz"
+TOOL = "x,y,z,a,b,c,d"
+UNIT_TOLERANCE = 1e-3
+"""How far the norm of a tool's quaternion may be from 1: what rounding to three decimals does."""
+
+
+def payload_of(text: str) -> Payload:
+    """The payload that a text tells.
+
+    Args:
+        text: `PAYLOAD`, or its first number or its first four: the mass in [kg], the centre of mass in the
+            flange frame in [m], the inertia about it in [kg m^2].
+
+    Raises:
+        ValueError: it is not that, or no body has such an inertia.
+    """
+    told = f"a payload as mass, or as mass,x,y,z, or as {PAYLOAD} in kg, m and kg m^2"
+    mass, *rest = numbers(text, told, (1, 4, 10))
+    if len(rest) < 9:
+        return Payload(mass, rest or (0.0, 0.0, 0.0))
+    xx, yy, zz, xy, xz, yz = rest[3:]
+    return Payload(mass, rest[:3], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def tool_of(text: str) -> NDArray:
+    """The pose (4, 4) `T_flange_tool` that a text tells.
+
+    Args:
+        text: `TOOL`, its first three numbers, or its length along z alone (L_h of Aliaga 2019, Table 3-1): in
+            [m], and a unit quaternion, scalar first.
+
+    Raises:
+        ValueError: it is not that.
+    """
+    told = f"a tool as its length, or as x,y,z, or as {TOOL} in m and a unit quaternion, scalar first"
+    values = numbers(text, told, (1, 3, 7))
+    x, y, z = (0.0, 0.0, values[0]) if len(values) == 1 else values[:3]
+    quaternion = np.array(values[3:] or (1.0, 0.0, 0.0, 0.0))
+    norm = float(np.linalg.norm(quaternion))
+    if not abs(norm - 1) <= UNIT_TOLERANCE:
+        raise ValueError(f"expected {told}, got a quaternion of norm {norm:.6g}")
+    return pose_matrix([x, y, z, *(quaternion / norm)])
