@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.base import Config
-from scenarios.commands.output import Files, console, writable
+from scenarios.commands.output import Files, complain, console, writable
 from scenarios.running import law_settings, options, registry
 from scenarios.running.options import WrongUse
 
@@ -155,6 +155,11 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         write_markdown, runs, published=published, comparison=comparison, factor=factor, unsuited=unsuited
     )
     files.write(given.markdown, summary)
+    if runs and all(run.refused for run in runs) and not published:
+        for sentence in dict.fromkeys(str(run.error) for run in runs):
+            complain(sentence)
+        files.name(console())
+        return 2
     page = console()
     if runs:
         page.print(*report.validation_report(runs), sep="\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scenarios.reports.failures import failure
@@ -17,25 +17,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BrokenRun:
-    """A run that does not hold.
+    """A run that does not hold, or several for the same reason.
 
     Attributes:
-        name: of the run.
+        name: of the run, the first of several.
         sentences: one for the error that ended it and for every check that does not hold: the figure, the
             limit, joint and time.
         cause: whose fault it most likely is.
         repeat: the command that repeats the run alone.
+        others: names of the other runs that end with the same sentences.
     """
 
     name: str
     sentences: tuple[str, ...]
     cause: str
     repeat: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name, and how many others there are."""
+        count = len(self.others)
+        return f"{self.name} (and {count} other run{'s' * (count > 1)})" if count else self.name
 
 
 def broken_runs(runs: Sequence[Run]) -> list[BrokenRun]:
-    """The runs that do not hold, in their order."""
-    return [broken_run(run, runs) for run in runs if not run.holds]
+    """The runs that do not hold, in their order, those with the same sentences once."""
+    found: dict[tuple[tuple[str, ...], str], BrokenRun] = {}
+    for one in (broken_run(run, runs) for run in runs if not run.holds):
+        same = (one.sentences, one.cause)
+        first = found.get(same)
+        found[same] = one if first is None else replace(first, others=(*first.others, one.name))
+    return list(found.values())
 
 
 def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:

@@ -62,7 +62,7 @@ def _failing(runs: Sequence[Run]) -> Iterator[str]:
     if found:
         yield from ("### What does not hold", "")
     for broken in found[:MOST_FAILURES]:
-        yield f"- **{plain(broken.name)}**"
+        yield f"- **{plain(broken.title)}**"
         yield from (f"  - {plain(sentence)}" for sentence in broken.sentences)
         yield f"  - Whose fault: {plain(broken.cause)}"
         yield f"  - Repeat it: {code(broken.repeat)}"

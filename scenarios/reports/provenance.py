@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,12 +76,21 @@ def in_a_line() -> str:
 
 
 def all_settings(run: Run) -> dict[str, object]:
-    """Every setting of a run by name, its defaults too; a number that JSON has no word for is text."""
+    """Every setting of a run by name, its defaults and those of its law too, as JSON can have them."""
     found = {name: getattr(run.config, name) for name in fields(type(run.config))}
-    return {
-        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in found.items()
-    }
+    found |= {f"law_settings.{name}": value for name, value in run.config.law_settings}
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: Any) -> object:
+    """A number, a truth, a list of them, nothing, or else a text; JSON has no word for infinity."""
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if isinstance(value, (bool, int, str, type(None))) else str(value)
 
 
 def stamped(run: Run, log: Log) -> Log:

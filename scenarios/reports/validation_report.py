@@ -39,7 +39,7 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
         above = here
     yield table
     for broken in broken_runs(runs):
-        yield from (Text(f"{broken.name}: {sentence}", "red") for sentence in broken.sentences)
+        yield from (Text(f"{broken.title}: {sentence}", "red") for sentence in broken.sentences)
         yield Text(f"whose fault: {broken.cause}")
         # One line, however long, that can be copied as it is.
         yield Group(Text(f"again: {broken.repeat}\n", no_wrap=True, overflow="ignore"))
@@ -76,11 +76,11 @@ def robot_labels(runs: Sequence[Run]) -> dict[str, str]:
 
 def unsuited_line(unsuited: Sequence[tuple[str, str]]) -> str:
     """What was not run, and why; empty if there is nothing of the kind."""
-    robots: dict[str, list[str]] = {}
+    scenarios: dict[str, list[str]] = {}
     for scenario, robot in unsuited:
-        robots.setdefault(scenario, []).append(robot)
-    told = [f"{scenario} with {', '.join(names)}" for scenario, names in robots.items()]
-    return f"not run, as the scenario does not suit the robot: {'; '.join(told)}" if told else ""
+        scenarios.setdefault(robot, []).append(scenario)
+    told = [f"with {robot} {', '.join(names)}" for robot, names in scenarios.items()]
+    return f"not run, as they say that they do not suit the robot: {'; '.join(told)}" if told else ""
 
 
 def comparison_report(comparison: Comparison, factor: float) -> Iterator[Text]:

@@ -1,7 +1,7 @@
 """Whose fault it is that a run does not hold: the robot's file, the control law, the settings, or the twin.
 
-A run is judged beside the run of computed torque on the same robot in the same scenario, if there is one: its
-model is exact, so that what it does the arm can do, and what it cannot do is asked too much of the arm.
+A run is judged beside the run of computed torque on the same robot in the same scenario, if there is one,
+which of our laws knows most of the arm: what it does the arm can do, what it cannot may be too much for it.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def _too_much(run: Run, broken: list[str]) -> str:
         joints = _saturated(run)
         return (
             f"the torque limits in the robot's file{joints}, or the motion, which needs more torque than "
-            "they allow even with an exact model" + _check_model(run.config.robot, "shows the limits")
+            "they allow even where the arm's dynamics are known"
+            + _check_model(run.config.robot, "shows the limits")
         )
-    return (
-        f"the scenario, its settings or the robot's file: {EXACT} has an exact model of the arm"
-        + _check_model(run.config.robot, "tells what is suspicious in the file")
+    return f"the scenario, its settings or the robot's file: {EXACT} knows the arm's dynamics" + _check_model(
+        run.config.robot, "tells what is suspicious in the file"
     )
 
 
@@ -94,13 +94,13 @@ def _beside_exact(run: Run, runs: Sequence[Run]) -> str:
         )
     if beside.holds:
         return (
-            f"the control law or its gains: {EXACT}, which has an exact model, keeps every limit in the same "
-            f"motion, so that the robot's file and the scenario are sound. Try {law} with another "
+            f"the control law or its gains: {EXACT}, which knows the arm's dynamics, keeps every limit in "
+            f"the same motion, so that the robot's file and the scenario are sound. Try {law} with another "
             f"--bandwidth than {run.config.bandwidth:g} rad/s, or in a slower motion"
         )
     return (
         f"the scenario, its settings or the robot's file, rather than the control law: {EXACT} does not hold "
-        f"here, either, though its model is exact"
+        f"here, either, though it knows the arm's dynamics"
     )
 
 
