@@ -12,7 +12,7 @@ from scenarios.reports.failures import failure
 from scenarios.reports.provenance import all_settings, provenance
 
 if TYPE_CHECKING:
-    from junitparser import TestSuite
+    from junitparser import Failure, TestSuite
 
     from scenarios.ledger.rows import Row
     from scenarios.running.runs import Run
@@ -40,7 +40,7 @@ def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) 
 
 def _suite(name: str, members: Sequence[Run], runs: Sequence[Run]) -> TestSuite:
     """The runs of one scenario with one robot."""
-    from junitparser import Failure, TestCase
+    from junitparser import TestCase
 
     suite = _made(name)
     for run in members:
@@ -51,25 +51,25 @@ def _suite(name: str, members: Sequence[Run], runs: Sequence[Run]) -> TestSuite:
         advice = ""
         if not run.holds:
             broken = broken_run(run, runs)
-            advice = f"\nwhose fault: {broken.cause}\nagain: {broken.repeat}"
+            advice = f"whose fault: {broken.cause}\nagain: {broken.repeat}"
         # A figure without a limit is a report, not a check, as long as it is a number.
         checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
         share = run.seconds / max(len(checks), 1)
         for metric in checks:
             case = TestCase(_text(metric.name), _text(where), share)
             if not metric.holds:
-                case.result = [Failure(_text(failure(metric) + advice))]
+                case.result = [_failure(failure(metric), advice)]
             suite.add_testcase(case)
         if run.error is not None:
             case = TestCase("finishes", _text(where), run.seconds)
-            case.result = [Failure(_text(run.error + advice))]
+            case.result = [_failure(run.error, advice)]
             suite.add_testcase(case)
     return suite
 
 
 def _published(rows: Sequence[Row]) -> TestSuite:
     """The items of the ledger."""
-    from junitparser import Failure, TestCase
+    from junitparser import TestCase
 
     from scenarios.reports.ledger_report import fault
 
@@ -77,9 +77,17 @@ def _published(rows: Sequence[Row]) -> TestSuite:
     for row in rows:
         case = TestCase(row.item.id, f"published.{row.item.source}", row.seconds)
         if not row.holds:
-            case.result = [Failure(fault(row))]
+            case.result = [_failure(fault(row))]
         suite.add_testcase(case)
     return suite
+
+
+def _failure(sentence: str, advice: str = "") -> Failure:
+    from junitparser import Failure
+
+    found = Failure(_text(sentence))
+    found.text = _text(advice)
+    return found
 
 
 def _made(name: str) -> TestSuite:
