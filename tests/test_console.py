@@ -13,8 +13,8 @@ from scenarios.base import Config
 from scenarios.commands import output
 from scenarios.commands.command_line import main
 from scenarios.commands.progress import shown
+from scenarios.reports.junit_file import write_junit
 from scenarios.reports.report import scenario_report
-from scenarios.reports.results_file import write_junit
 from scenarios.reports.validation_report import validation_report
 from scenarios.running.runs import Run
 from tests import own_scenarios

@@ -117,8 +117,8 @@ def test_a_named_pose_that_is_missing_is_the_robot_s_fault_not_the_name_s(limitl
 
 def test_validate_runs_what_suits_a_robot_without_poses_and_rating(limitless, capsys):
     assert main(["validate", "--robot", limitless]) == 0
-    assert {scenario.name for scenario, _ in planned([limitless])} == set(FOREIGN)
-    assert {"pose_path", "payload_mismatch"} < {scenario.name for scenario, _ in planned(["irb140"])}
+    assert {scenario.name for scenario, _ in planned([limitless]).runs} == set(FOREIGN)
+    assert {"pose_path", "payload_mismatch"} < {scenario.name for scenario, _ in planned(["irb140"]).runs}
 
 
 def test_validate_refuses_a_robot_without_masses(capsys):
@@ -141,7 +141,7 @@ def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monke
     words = ["validate", "--robot", limitless, "--json", str(results), "--junit", str(junit)]
     assert main(words) == 1
     told = " ".join(capsys.readouterr().out.split())  # where lines break depends on the path
-    assert "mine, pd did not finish: expected finite center" in told
+    assert "mine, pd (and 4 other runs): did not finish: expected finite center" in told
     runs = json.loads(results.read_text(encoding="utf-8"))["runs"]
     assert [run["holds"] for run in runs] == [True] * 5 + [False] * 5
     assert 'failures="5"' in junit.read_text(encoding="utf-8")

@@ -12,10 +12,11 @@ import twin
 from scenarios.base import Config, Metric
 from scenarios.checks.tracking_error import joint_error, largest, pose_error, rms, tool_distance
 from scenarios.reports.figures import figure
+from scenarios.reports.junit_file import write_junit
 from scenarios.reports.picture import draw
 from scenarios.reports.report import explanations, scenario_report
-from scenarios.reports.results_file import write_json, write_junit
-from scenarios.reports.validation_report import validation_report
+from scenarios.reports.results_file import write_json
+from scenarios.reports.validation_report import validation_report, validation_total
 from scenarios.running.runs import Run
 from twin.control.log import Log
 
@@ -143,11 +144,16 @@ def test_validation_counts_checks_and_repeats_what_fails():
     broken = Metric("the other check", 2.0, "m", 1.0, "too far")
     lost = Run("swing", Config(controller="pid", bandwidth=7.0), None, (), 0.1, "it ran away")
     text = rendered(validation_report([made_up_run("pd"), made_up_run("pd_gravity", broken), lost]))
-    assert "swing, pd_gravity: the other check is 2 m, wanted <= 1: too far" in text
-    assert "swing, pid did not finish: it ran away" in text
+    assert "swing, pd_gravity: the other check is 2 m, wanted at most 1: too far" in text
+    assert "swing, pid, bandwidth 7.0: did not finish: it ran away" in text
+    assert "again: irb-twin run swing --controller pid --bandwidth 7.0\n" in text
     assert "pid, bandwidth 7.0" in text
-    assert "3 runs, 2 checks in 1.1 s: 2 runs do not hold" in text
-    assert rendered(validation_report([made_up_run()])).rstrip().endswith("all hold")
+
+
+def test_the_total_of_a_validation():
+    runs = [made_up_run("pd"), made_up_run("pd_gravity", Metric("the other check", 2.0, "m", 1.0, "too far"))]
+    assert validation_total(runs, 1.25, 2) == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run does not hold"
+    assert validation_total(runs[:1], 1.25, 1) == "1 run, 1 checks in 1.2 s: all hold"
 
 
 def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
@@ -174,7 +180,7 @@ def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
     cases = list(ET.parse(path).getroot().iter("testcase"))
     assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
     assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]
-    assert cases[1].findall("failure")[0].attrib["message"] == "2 rad, wanted at most 1 rad: < & >"
+    assert cases[1].findall("failure")[0].attrib["message"] == "check is 2 rad, wanted at most 1: < & >"
     assert cases[1].attrib["classname"] == "irb140.swing.pd_gravity"
 
 

@@ -262,3 +262,6 @@ from .trajectories.sampling import (
 from .trajectories.sampling import (
     sample as sample,
 )
+from .version import (
+    __version__ as __version__,
+)

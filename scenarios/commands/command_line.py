@@ -7,9 +7,10 @@ written; 2 wrong use, with one sentence on standard error.  Whoever reads what i
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenarios.commands import (
     check_model_command,
@@ -114,6 +115,20 @@ def _leading_names(words: list[str]) -> list[str]:
     return words[:end]
 
 
+class _Version(argparse.Action):
+    """Shows what results say that they were made with."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Print it; what it takes to know it is not imported before."""
+        from scenarios.reports.provenance import in_a_line
+
+        sys.stdout.write(f"{in_a_line()}\n")
+        raise SystemExit(0)
+
+
 def _parser(scenarios: list[Scenario]) -> Parser:
     """The parser of the whole command line; `run` takes the options of these scenarios."""
     parser = Parser(
@@ -121,6 +136,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
         description=ABOUT,
         epilog=EXAMPLES,
     )
+    parser.add_argument("--version", action=_Version, help="show the version, and the commit of a checkout")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS.values():
         command.add_parser(parsers, scenarios)

@@ -1,8 +1,9 @@
-"""A progress bar on standard error while runs are under way; nothing where nobody watches."""
+"""How far a command is, on standard error: a bar on a terminal, now and then a line where there is none."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -10,19 +11,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from scenarios.commands import output
 
+EVERY = 30.0
+"""Seconds between two lines where nobody watches, as in the log of a CI."""
+
 
 @contextmanager
 def shown(count: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
-    """Show a bar over `count` runs until the block ends.
+    """Show a bar over `count` runs until the block ends, which are done one after the other.
 
     Yields:
         ``begin(title)``, to be called once a run; it returns what takes the fraction done of that run.
     """
-    watched = sys.stderr is not None and sys.stderr.isatty()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    console = output.console(sys.stderr)
-    with Progress(*columns, console=console, transient=True, disable=not watched) as bar:
-        task = bar.add_task("starting", total=count)
+    with _bar() as bar:
+        task = bar.add_task("starting", total=count, left="")
         begun = -1
 
         def begin(title: str) -> Callable[[float], None]:
@@ -33,3 +34,61 @@ def shown(count: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
             return lambda fraction: bar.update(task, completed=before + fraction)
 
         yield begin
+
+
+def _bar() -> Progress:
+    watched = sys.stderr is not None and sys.stderr.isatty()
+    left = TextColumn("{task.fields[left]}", markup=False)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), left)
+    return Progress(*columns, console=output.console(sys.stderr), transient=True, disable=not watched)
+
+
+class Tally:
+    """Counts runs that are done, several at a time, and tells how many are left and for how long.
+
+    Args:
+        titles: of all runs.
+        bar: to be drawn.
+        clock: tells the time, in [s].
+    """
+
+    def __init__(self, titles: list[str], bar: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._titles, self._bar, self._clock = titles, bar, clock
+        self._task = bar.add_task("starting", total=len(titles), left="")
+        self._done = self._failed = 0
+        self._began = self._said = clock()
+
+    def begun(self, place: int) -> None:
+        """The run of that place has begun."""
+        self._bar.update(self._task, description=self._titles[place])
+
+    def done(self, place: int, holds: bool) -> None:
+        """It is done."""
+        self._done += 1
+        self._failed += not holds
+        self._bar.update(self._task, completed=self._done, left=self.left())
+        if self._bar.disable and self._clock() - self._said >= EVERY:
+            self._said = self._clock()
+            output.complain(self.line())
+
+    def left(self) -> str:
+        """The time left, if the rest takes as long as what is done: the longest runs begin first."""
+        spent, rest = self._clock() - self._began, len(self._titles) - self._done
+        seconds = round(spent / self._done * rest) if self._done else 0
+        if not self._done or not rest:
+            return ""
+        about = f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        return f"about {about} left"
+
+    def line(self) -> str:
+        """`40 of 167 done, 2 do not hold, about 50 s left`."""
+        broken = f"{self._failed} do{'es' if self._failed == 1 else ''} not hold" if self._failed else ""
+        counted = f"{self._done} of {len(self._titles)} done"
+        return ", ".join(text for text in (counted, broken, self.left()) if text)
+
+
+@contextmanager
+def tallied(titles: list[str]) -> Iterator[Tally]:
+    """Show how many of these runs are done until the block ends."""
+    with _bar() as bar:
+        yield Tally(titles, bar)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,14 +142,16 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
 
 def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenario]) -> Files:
     """Write the files that were asked for."""
+    from scenarios.reports.provenance import stamped
+
     files = Files()
     logged = [(run, run.log) for run in runs if run.log is not None]
     names = list(dict.fromkeys(run.scenario for run, _ in logged))
     if given.log:
         words = [(run.scenario, run.label) for run, _ in logged]
         paths = [given.log] if len(runs) == 1 else apart(given.log, words)
-        for path, (_, log) in zip(paths, logged, strict=False):
-            files.write(path, log.save)
+        for path, (run, log) in zip(paths, logged, strict=False):
+            files.write(path, stamped(run, log).save)
     if given.picture:
         from scenarios.reports.picture import draw
 
@@ -157,9 +160,18 @@ def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenari
             members = [run for run, _ in logged if run.scenario == name]
             own = next(scenario.picture for scenario in scenarios if scenario.name == name)
             logs = [log for run, log in logged if run.scenario == name]
-            files.write(path, partial(own, logs) if own else partial(draw, members))
+            drawing = partial(own, logs) if own else partial(draw, members)
+            files.write(path, partial(_stamped_picture, members, drawing))
     if given.json:
         from scenarios.reports.results_file import write_json
 
         files.write(given.json, partial(write_json, runs))
     return files
+
+
+def _stamped_picture(runs: list[Run], draw: Callable[[Path], object], path: Path) -> None:
+    """Draw a picture, and write into it what it was made with."""
+    from scenarios.reports.provenance import stamp_picture
+
+    draw(path)
+    stamp_picture(runs, path)

@@ -1,70 +1,247 @@
-"""`irb-twin validate`: every scenario with every robot and controller, and every limit checked."""
+"""`irb-twin validate`: scenarios with robots and controllers, without a window, and every limit checked."""
 
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.output import Files, console, writable
-from scenarios.running.validation import planned
+import controllers
+from scenarios.base import Config
+from scenarios.commands.output import Files, complain, console, writable
+from scenarios.running import law_settings, options, registry
+from scenarios.running.options import WrongUse
 
 if TYPE_CHECKING:
+    from scenarios.ledger.items import Item
     from scenarios.running.registry import Scenario
+    from scenarios.running.validation import Plan
+
+EXAMPLES = """examples:
+  irb-twin validate                                                  everything that there is
+  irb-twin validate ./reach.py --controller ./law.py:SlidingMode     your scenario with your law
+  irb-twin validate joint_tracking --robot my_arm.urdf               your robot, all laws
+  irb-twin validate --drives rigid --only irb140 --jobs 4
+  irb-twin validate --junit results.xml --markdown summary.md --json results.json
+  irb-twin validate --baseline results.json                          what got worse since then
+
+A run holds if every check of it keeps its limit. Exit status: 0 all hold; 1 some do not, a file could not be
+written, or something got worse than a baseline; 2 wrong use.
+"""
+FILES = (("junit", ".xml"), ("json", ".json"), ("markdown", ".md"))
+BESIDES = ("robot", "controller", "gui")
+"""Settings of every scenario that are no options here, or take several values."""
 
 
 def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
-    """Add the command to the command line."""
+    """Add the command to the command line, with the settings of the scenarios that were named."""
     parser = parsers.add_parser(
         "validate",
-        help="run every scenario with every robot and controller, without a window, and check every limit",
-        description="Run every scenario with every robot that it suits and every controller, and the "
-        "variants that a scenario names; then compute every published item (unless --robot is given).",
+        help="run scenarios with robots and controllers, without a window, and check every limit",
+        usage="irb-twin validate [SCENARIO ...] [options]",
+        description="Run scenarios with every robot that suits them and every controller, and the variants "
+        "that a scenario names, and check every limit. Without names and settings: all scenarios of this "
+        "project, then every published item.",
+        epilog=EXAMPLES,
     )
     parser.set_defaults(parser=parser, carry_out=validate)
     parser.add_argument(
-        "--robot", nargs="+", metavar="NAME", help="names of robots or paths of their files (default all)"
+        "scenarios",
+        nargs="*",
+        metavar="SCENARIO",
+        help=f"{', '.join(registry.titles())}, or a .py file of your own; before any option (default all)",
     )
-    parser.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
-    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
+    parser.add_argument(
+        "--robot",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="names of robots or paths of their files (default: all arms, or the one a scenario is about)",
+    )
+    parser.add_argument(
+        "--controller",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="control laws (default all of this project); a variant runs if its law is among them",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="TEXT",
+        help="only runs with one of these texts in `robot, scenario, controller, settings`, as the table has "
+        "them; * and ? stand for other signs",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_count,
+        default=None,
+        metavar="N",
+        help="processes to share the runs (default: the cores)",
+    )
+    files = parser.add_argument_group("files")
+    files.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
+    files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
+    files.add_argument(
+        "--markdown", type=Path, metavar="FILE.md", help="write a summary for the page of a CI"
+    )
+    files.add_argument(
+        "--baseline", type=Path, metavar="FILE.json", help="compare with results that --json wrote earlier"
+    )
+    files.add_argument(
+        "--grown",
+        type=_factor,
+        default=None,
+        metavar="FACTOR",
+        help="a figure has grown if it is more than so many times that of the baseline (default 1.1)",
+    )
+    files.add_argument("--grown-fails", action="store_true", help="such a figure makes the exit status 1")
+    options.add(parser, {scenario.name: scenario.Config for scenario in scenarios}, BESIDES)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text!r}")
+    return int(text)
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 1.0 <= factor < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, got {text!r}")
+    return factor
 
 
 def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    """`validate`: every scenario with every robot, and the ledger; every limit checked."""
-    import twin
+    """`validate`: plan the runs, carry them out, write the files, and tell what holds."""
+    for name, suffix in FILES:
+        if path := getattr(given, name):
+            writable(path, suffix, f"--{name}")
 
-    if given.junit:
-        writable(given.junit, ".xml", "--junit")
-    if given.json:
-        writable(given.json, ".json", "--json")
-    plan = planned(given.robot or twin.robot_names())  # wrong use if there is none of that name
+    from scenarios.ledger.rows import Row
+    from scenarios.reports import baseline as baselines
+    from scenarios.running.runs import Run
 
-    from scenarios.commands.progress import shown
-    from scenarios.ledger.items import items
-    from scenarios.ledger.rows import rows
-    from scenarios.reports.ledger_report import faults
-    from scenarios.reports.ledger_report import total as ledger_total
-    from scenarios.reports.results_file import write_json, write_junit
-    from scenarios.reports.validation_report import validation_report
-    from scenarios.running.runs import carry_out
+    before = baselines.read_baseline(given.baseline) if given.baseline else None
+    factor = given.grown or baselines.GROWN
+    plan, items = _planned(given, scenarios)
+    start = time.monotonic()
+    results, jobs = _carried_out(given, plan, items)
+    seconds = time.monotonic() - start
+    runs = [result for result in results if isinstance(result, Run)]
+    published = [result for result in results if isinstance(result, Row)]
+    selection = _selection(given, scenarios)
+    comparison = baselines.compare(runs, published, before, selection, factor) if before else None
 
-    runs = []
-    ledger = [] if given.robot else items()  # the ledger is about no robot in particular
-    with shown(len(plan) + len(ledger)) as begin:
-        for scenario, config in plan:
-            begin(f"{config.robot}, {scenario.name}, {config.controller}")
-            runs.append(carry_out(scenario, config))
-        published = []
-        for item in ledger:
-            begin(f"{item.id}, {item.what}")
-            published += rows([item])
-    files = Files()
-    for path, write in ((given.junit, write_junit), (given.json, write_json)):
-        files.write(path, partial(write, runs, published=published))
+    from scenarios.reports import ledger_report
+    from scenarios.reports import validation_report as report
+    from scenarios.reports.junit_file import write_junit
+    from scenarios.reports.markdown_summary import write_markdown
+    from scenarios.reports.results_file import write_json
+
+    unsuited = report.unsuited_line(plan.unsuited)
+    files = Files()  # before anything is printed: a reader may hang up
+    files.write(given.junit, partial(write_junit, runs, published=published))
+    files.write(given.json, partial(write_json, runs, published=published, selection=selection))
+    summary = partial(
+        write_markdown, runs, published=published, comparison=comparison, factor=factor, unsuited=unsuited
+    )
+    files.write(given.markdown, summary)
+    if runs and all(run.refused for run in runs) and not published:
+        for sentence in dict.fromkeys(str(run.error) for run in runs):
+            complain(sentence)
+        files.name(console())
+        return 2
     page = console()
-    page.print(*validation_report(runs), sep="\n")
+    if runs:
+        page.print(*report.validation_report(runs), sep="\n")
     if published:
-        page.print(*faults(published), ledger_total(published), sep="\n")
+        page.print(*ledger_report.faults(published), ledger_report.total(published), sep="\n")
+    if comparison is not None:
+        page.print(*report.comparison_report(comparison, factor), sep="\n")
+    if unsuited:
+        page.print(unsuited)
+    page.print(report.validation_total(runs, seconds, jobs), style="bold")
     complete = files.name(page)
-    return 0 if complete and all(one.holds for one in (*runs, *published)) else 1
+    worse = comparison is not None and (comparison.worse or (given.grown_fails and comparison.grown))
+    return 0 if complete and not worse and all(result.holds for result in results) else 1
+
+
+def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> tuple[Plan, Sequence[Item]]:
+    """What the command line asks for.
+
+    Raises:
+        WrongUse: that is nothing.
+    """
+    from scenarios.ledger.items import items
+    from scenarios.reports.validation_report import unsuited_line
+    from scenarios.running.runs import run_name
+    from scenarios.running.validation import Asked, matches, planned
+
+    settings = _settings(given, scenarios)
+    own_settings = law_settings.chosen(given.set, given.settings, given.controller or controllers.NAMES)
+    plan = planned(given.robot, scenarios, Asked(given.controller, settings, own_settings))
+    whole = not (scenarios or given.robot or given.controller or settings or given.set or given.settings)
+    ledger = items() if whole else ()  # the published items are about no robot and no law in particular
+    if not plan.runs:
+        raise WrongUse(f"nothing to run: {unsuited_line(plan.unsuited)}")
+    if given.only:
+        names = [run_name(scenario.name, config) for scenario, config in plan.runs]
+        chosen = [run for run, name in zip(plan.runs, names, strict=True) if matches(name, given.only)]
+        plan = replace(plan, runs=tuple(chosen), unsuited=())
+        ledger = [item for item in ledger if matches(_item_name(item), given.only)]
+        if not chosen and not ledger:
+            raise WrongUse(
+                f"--only {' '.join(given.only)}: none of {len(names)} runs has that in its name; "
+                f"they are called as {names[0]!r}"
+            )
+    return plan, ledger
+
+
+def _item_name(item: Item) -> str:
+    return f"published, {item.source}, {item.id}, {item.what}"
+
+
+def _settings(given: argparse.Namespace, scenarios: list[Scenario]) -> dict[str, Any]:
+    """The settings of scenarios that were given."""
+    known = {name for scenario in scenarios for name in options.fields(scenario.Config)}
+    known |= options.fields(Config).keys()
+    return {name: value for name, value in vars(given).items() if name in known - set(BESIDES)}
+
+
+def _selection(given: argparse.Namespace, scenarios: list[Scenario]) -> dict[str, Any]:
+    """What was asked for, as results keep it."""
+    return {
+        "scenarios": [scenario.name for scenario in scenarios],
+        "robots": list(given.robot),
+        "controllers": list(given.controller),
+        "only": list(given.only),
+        "settings": {name: str(value) for name, value in sorted(_settings(given, scenarios).items())},
+        "law_settings": [*given.set, *([str(given.settings)] if given.settings else [])],
+    }
+
+
+def _carried_out(given: argparse.Namespace, plan: Plan, items: Sequence[Item]) -> tuple[list[Any], int]:
+    """What came of every run and every item, and in how many processes."""
+    from scenarios.commands.progress import tallied
+    from scenarios.running.runs import Run, run_name
+    from scenarios.running.workers import carried_out
+    from twin.threads import thread_count
+
+    work = [*plan.runs, *items]
+    jobs = min(given.jobs or thread_count(), len(work))
+    titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
+    labels = controllers.labels(config.controller for _, config in plan.runs)
+    with tallied([*titles, *map(_item_name, items)]) as tally:
+        results = carried_out(work, jobs, tally.begun, tally.done)
+    return [
+        replace(one, label=labels[one.config.controller]) if isinstance(one, Run) else one for one in results
+    ], jobs

@@ -114,12 +114,17 @@ def require_types(config: type[Config]) -> None:
             raise TypeError(f"setting {name!r} has the choices {choices!r}, which are not a tuple of texts")
 
 
-def add(parser: argparse.ArgumentParser, configs: dict[str, type[Config]]) -> None:
+def add(
+    parser: argparse.ArgumentParser,
+    configs: dict[str, type[Config]],
+    besides: tuple[str, ...] = ("controller",),
+) -> None:
     """Offer every field of the scenarios' settings; an option that is not given stays out of the result.
 
     Args:
         parser: where the options go.
         configs: the `Config` of each scenario that is to run, by the scenario's name.
+        besides: fields of every scenario that the command has options of its own for, as it takes several.
     """
     laws = parser.add_argument_group("settings of the control laws")
     laws.add_argument(
@@ -140,7 +145,8 @@ def add(parser: argparse.ArgumentParser, configs: dict[str, type[Config]]) -> No
     for topic, names in TOPICS.items():
         group = parser.add_argument_group(topic)
         for name in names:
-            _add(group, Config, shared[name], configs)
+            if name not in besides:
+                _add(group, Config, shared[name], configs)
     seen = {name: ("every scenario", kind_of(Config, name)) for name in shared}
     for scenario, config in configs.items():
         group = None

@@ -21,7 +21,12 @@ def repeat_command(run: Run) -> str:
 
     Files are named as they were, relative to the current folder; words are quoted for a POSIX shell.
     """
-    words = ["irb-twin", "run", _scenario(run), *_option("--controller", run.config.controller)]
+    words = [
+        "irb-twin",
+        "run",
+        scenario_word(run.file, run.scenario),
+        *_option("--controller", run.config.controller),
+    ]
     for name, item in fields(type(run.config)).items():
         value = getattr(run.config, name)
         if name == "controller" or value == item.default:
@@ -35,18 +40,18 @@ def repeat_command(run: Run) -> str:
     return shlex.join(words)
 
 
-def _scenario(run: Run) -> str:
-    """What to call the scenario on the command line: its name, or the path of somebody's own file."""
-    file = Path(run.file)
+def scenario_word(path: str, name: str) -> str:
+    """What to call a scenario on the command line: its name, or the path of somebody's own file."""
+    file = Path(path)
     if file.suffix != ".py":  # it was not loaded, or has none
-        return run.file or run.scenario
+        return path or name
     if file.resolve().parent == registry.HERE:
         return file.stem  # the name in the report may have its folder's before it
     for name, entry in announced(registry.GROUP).items():
-        if getattr(sys.modules.get(entry.value), "__file__", None) == run.file:
+        if getattr(sys.modules.get(entry.value), "__file__", None) == path:
             return name
-    path = os.path.relpath(file)
-    return str(file) if path.startswith("..") else path if not path.startswith("-") else f"./{path}"
+    near = os.path.relpath(file)
+    return str(file) if near.startswith("..") else near if not near.startswith("-") else f"./{near}"
 
 
 def _option(name: str, text: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import controllers
 from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
+from scenarios.running.figures import Figures, figures_of
 from scenarios.running.registry import OwnTable, Scenario
 from twin.errors import DivergenceError, OwnCodeError, TwinError
 from twin.faults import is_interrupt, told, told_with_place
@@ -27,7 +28,8 @@ class Run:
     `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
     sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
     `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
-    `label` is what tables and files call the controller, `file` the scenario's.
+    `label` is what tables and files call the controller, `file` the scenario's.  `figures` are the log's, and
+    stay where a run is kept without its log.
     """
 
     scenario: str
@@ -40,9 +42,17 @@ class Run:
     table: OwnTable | None = None
     label: str = ""
     file: str = ""
+    figures: Figures | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or controllers.label(self.config.controller))
+        if self.figures is None and self.log is not None:
+            object.__setattr__(self, "figures", figures_of(self.log))
+
+    @property
+    def name(self) -> str:
+        """What tells it from other runs, as `irb140, pose_path, pd, bandwidth 30.0`."""
+        return run_name(self.scenario, self.config)
 
     @property
     def holds(self) -> bool:
@@ -52,20 +62,35 @@ class Run:
     @property
     def drives(self) -> tuple[str, str]:
         """The drives of the robot, and those that the controller believed in."""
-        if self.log is None:
+        if self.figures is None:
             return self.config.drives, self.config.believed_drives
-        return self.log.drives, str(self.log.arrays.get("model_drives", self.log.drives))
+        return self.figures.drives, self.figures.model_drives
 
     @property
     def settings(self) -> dict[str, object]:
-        """The settings that differ from the scenario's defaults, the controller aside, and the law's own."""
-        return {
-            item.name: getattr(self.config, item.name)
-            for item in dataclasses.fields(self.config)
-            if "help" in item.metadata
-            and item.name != "controller"
-            and getattr(self.config, item.name) != item.default
-        } | dict(self.config.law_settings)
+        """The settings that differ from the scenario's defaults, the controller aside."""
+        return changed_settings(self.config)
+
+    def without_log(self) -> Run:
+        """The same run, but for its log: its figures remain."""
+        return dataclasses.replace(self, log=None)
+
+
+def run_name(scenario: str, config: Config) -> str:
+    """What tells a run from others: robot, scenario, controller, and the settings that are no defaults."""
+    settings = (f"{name} {value}" for name, value in changed_settings(config).items() if name != "robot")
+    return ", ".join((config.robot, scenario, config.controller, *settings))
+
+
+def changed_settings(config: Config) -> dict[str, object]:
+    """The settings that differ from the scenario's defaults, the controller aside, and the law's own."""
+    return {
+        item.name: getattr(config, item.name)
+        for item in dataclasses.fields(config)
+        if "help" in item.metadata
+        and item.name != "controller"
+        and getattr(config, item.name) != item.default
+    } | dict(config.law_settings)
 
 
 def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:

@@ -1,0 +1,74 @@
+"""The runs that do not hold: what does not, whose fault that is, and how to repeat it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from scenarios.reports.failures import failure
+from scenarios.reports.figures import figure
+from scenarios.running.causes import cause
+from scenarios.running.repeat import repeat_command
+
+if TYPE_CHECKING:
+    from scenarios.running.runs import Run
+
+
+@dataclass(frozen=True)
+class BrokenRun:
+    """A run that does not hold, or several for the same reason.
+
+    Attributes:
+        name: of the run, the first of several.
+        sentences: one for the error that ended it and for every check that does not hold: the figure, the
+            limit, joint and time.
+        cause: whose fault it most likely is.
+        repeat: the command that repeats the run alone.
+        others: names of the other runs that end with the same sentences.
+    """
+
+    name: str
+    sentences: tuple[str, ...]
+    cause: str
+    repeat: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name, and how many others there are."""
+        count = len(self.others)
+        return f"{self.name} (and {count} other run{'s' * (count > 1)})" if count else self.name
+
+
+def broken_runs(runs: Sequence[Run]) -> list[BrokenRun]:
+    """The runs that do not hold, in their order, those with the same sentences once."""
+    found: dict[tuple[tuple[str, ...], str], BrokenRun] = {}
+    for one in (broken_run(run, runs) for run in runs if not run.holds):
+        same = (one.sentences, one.cause)
+        first = found.get(same)
+        found[same] = one if first is None else replace(first, others=(*first.others, one.name))
+    return list(found.values())
+
+
+def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
+    """One of them; the others of the command tell whose fault it is."""
+    sentences = [f"did not finish: {run.error}"] if run.error is not None else []
+    broken = [metric for metric in run.metrics if not metric.holds]
+    sentences += [failure(metric) for metric in broken]
+    if broken and not any(metric.where for metric in broken) and (place := largest_error(run)):
+        sentences.append(place)
+    return BrokenRun(run.name, tuple(sentences), cause(run, runs), repeat_command(run))
+
+
+def largest_error(run: Run) -> str:
+    """Where to look in a run whose checks do not say it; empty where its error is not a number."""
+    figures = run.figures
+    if figures is None or not figures.worst_joint:
+        return ""
+    joint = figures.joint_names.index(figures.worst_joint)
+    unit = "rad" if figures.joint_kinds[joint] == "revolute" else "m"
+    return (
+        f"the largest joint error, {figure(float(figures.joint_largest[joint]))} {unit}, is that of "
+        f"{figures.worst_joint} at t = {figures.worst_time:.6g} s"
+    )

@@ -1,0 +1,105 @@
+"""Results as JUnit XML: a test suite a robot and scenario, a test case a check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scenarios.reports.broken_runs import broken_run
+from scenarios.reports.failures import failure
+from scenarios.reports.provenance import all_settings, provenance
+
+if TYPE_CHECKING:
+    from junitparser import Failure, TestSuite
+
+    from scenarios.ledger.rows import Row
+    from scenarios.running.runs import Run
+
+
+def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) -> None:
+    """Write every check as a test case; one that does not hold is a failure.
+
+    The published items, if there are any, are a suite of their own.  Properties of a suite are what the
+    results were made with and, for every run, all its settings.
+    """
+    from junitparser import JUnitXml
+
+    document = JUnitXml("irb-twin validate")
+    suites: dict[str, list[Run]] = {}
+    for run in runs:
+        suites.setdefault(f"{run.config.robot}.{run.scenario}", []).append(run)
+    for name, members in suites.items():
+        document.add_testsuite(_suite(name, members, runs))
+    if published:
+        document.add_testsuite(_published(published))
+    document.update_statistics()
+    document.write(str(path), pretty=True)
+
+
+def _suite(name: str, members: Sequence[Run], runs: Sequence[Run]) -> TestSuite:
+    """The runs of one scenario with one robot."""
+    from junitparser import TestCase
+
+    suite = _made(name)
+    for run in members:
+        settings = "".join(f", {key}={value}" for key, value in run.settings.items() if key != "robot")
+        where = f"{name}.{run.label}{settings}"
+        told = ", ".join(f"{key}={value}" for key, value in all_settings(run).items())
+        suite.add_property(_text(f"settings of {run.name}"), _text(told))
+        advice = ""
+        if not run.holds:
+            broken = broken_run(run, runs)
+            advice = f"whose fault: {broken.cause}\nagain: {broken.repeat}"
+        # A figure without a limit is a report, not a check, as long as it is a number.
+        checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
+        share = run.seconds / max(len(checks), 1)
+        for metric in checks:
+            case = TestCase(_text(metric.name), _text(where), share)
+            if not metric.holds:
+                case.result = [_failure(failure(metric), advice)]
+            suite.add_testcase(case)
+        if run.error is not None:
+            case = TestCase("finishes", _text(where), run.seconds)
+            case.result = [_failure(run.error, advice)]
+            suite.add_testcase(case)
+    return suite
+
+
+def _published(rows: Sequence[Row]) -> TestSuite:
+    """The items of the ledger."""
+    from junitparser import TestCase
+
+    from scenarios.reports.ledger_report import fault
+
+    suite = _made("published")
+    for row in rows:
+        case = TestCase(row.item.id, f"published.{row.item.source}", row.seconds)
+        if not row.holds:
+            case.result = [_failure(fault(row))]
+        suite.add_testcase(case)
+    return suite
+
+
+def _failure(sentence: str, advice: str = "") -> Failure:
+    from junitparser import Failure
+
+    found = Failure(_text(sentence))
+    found.text = _text(advice)
+    return found
+
+
+def _made(name: str) -> TestSuite:
+    """A suite that says what it was made with."""
+    from junitparser import TestSuite
+
+    suite = TestSuite(_text(name))
+    for what, value in provenance().items():
+        suite.add_property(what, value)
+    return suite
+
+
+def _text(text: str) -> str:
+    """A text as XML can have it: most control characters have no place there."""
+    return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)

@@ -1,0 +1,72 @@
+"""What tables and files need of a log: a few numbers a joint, where the log itself is megabytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scenarios.checks.tracking_error import joint_error, largest, pose_error, rms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from twin.control.log import Log
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """The figures of a log of N samples and n joints.
+
+    Attributes:
+        joint_names: of the robot.
+        joint_kinds: `revolute` or `prismatic`, a joint each; in [m] for the latter, what is in [rad] below.
+        joint_rms, joint_largest: (n,) tracking errors, in [rad].
+        worst_joint: name of the joint with the largest error; empty where an error is not a number.
+        worst_time: when that error was, in [s].
+        peak_torque: (n,) largest torque that the motors brought, in [N m].
+        torque_limit: (n,) what the drives can give, in [N m].
+        saturated_samples: (n,) samples in which the torque was cut to it.
+        pose_rms, pose_largest: (7,) errors of the tool `[x y z a b c d]`, in [m] and without unit.
+        end: time of the last sample, in [s].
+        drives, model_drives: the robot's drives, and those that the controller believed in.
+    """
+
+    joint_names: tuple[str, ...]
+    joint_kinds: tuple[str, ...]
+    joint_rms: NDArray
+    joint_largest: NDArray
+    worst_joint: str
+    worst_time: float
+    peak_torque: NDArray
+    torque_limit: NDArray
+    saturated_samples: NDArray
+    pose_rms: NDArray
+    pose_largest: NDArray
+    end: float
+    drives: str
+    model_drives: str
+
+
+def figures_of(log: Log) -> Figures:
+    """The figures of a log that has at least one sample."""
+    joints, pose = joint_error(log), pose_error(log)
+    sample, joint = np.unravel_index(int(np.argmax(np.abs(joints))), joints.shape)
+    known = bool(np.isfinite(joints).all())
+    return Figures(
+        joint_names=tuple(log.robot.joint_names),
+        joint_kinds=tuple(log.robot.joint_kinds),
+        joint_rms=rms(joints),
+        joint_largest=largest(joints),
+        worst_joint=log.robot.joint_names[joint] if known else "",
+        worst_time=float(log.t[sample]),
+        peak_torque=largest(log.tau),
+        torque_limit=np.array(log.robot.drive_torque_max),
+        saturated_samples=log.saturated.sum(axis=0),
+        pose_rms=rms(pose),
+        pose_largest=largest(pose),
+        end=float(log.t[-1]),
+        drives=log.drives,
+        model_drives=str(log.arrays.get("model_drives", log.drives)),
+    )

@@ -1,0 +1,89 @@
+"""Every file says what it was made with, and with which settings."""
+
+import json
+import subprocess
+from importlib.metadata import version
+
+import matplotlib.image
+import pytest
+from PIL import Image
+
+import twin
+from scenarios.commands.command_line import main
+from scenarios.reports.provenance import commit, provenance
+from twin.control.log import Log
+
+
+def git(folder, *words):
+    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_versions_are_those_that_are_installed():
+    assert twin.__version__ == version("irb-twin")
+    told = provenance()
+    assert {name: version(name) for name in ("numpy", "numba", "pybullet")}.items() <= told.items()
+
+
+def test_a_checkout_has_a_commit_and_says_that_files_differ_from_it(tmp_path):
+    assert commit(tmp_path) == ""
+    git(tmp_path, "init", "-q")
+    assert commit(tmp_path) == ""  # nothing is committed yet
+    (tmp_path / "a").write_text("1")
+    git(tmp_path, "add", "a")
+    git(tmp_path, "commit", "-qm", "a")
+    head = git(tmp_path, "rev-parse", "HEAD")
+    assert commit(tmp_path) == head
+    assert commit(tmp_path / "below") == ""  # installed somewhere within somebody's repository
+    (tmp_path / "new").write_text("1")
+    assert commit(tmp_path) == head
+    (tmp_path / "a").write_text("2")
+    assert commit(tmp_path) == f"{head} + changes"
+
+
+def test_logs_pictures_and_results_say_what_they_were_made_with(tmp_path, capsys):
+    log, picture, results = (tmp_path / name for name in ("a.npz", "a.png", "a.json"))
+    words = "run gravity_hold --duration 0.01 --controller pd --seed 7 --bandwidth 21 --speed-cutoff inf"
+    assert main([*words.split(), "--log", str(log), "--picture", str(picture), "--json", str(results)]) == 0
+    arrays = Log.load(log).arrays
+    with Image.open(picture) as image:
+        image.load()
+        texts = image.text
+    assert matplotlib.image.imread(picture).ndim == 3
+    document = json.loads(results.read_text())
+    settings = json.loads(str(arrays["settings"]))
+    assert [settings] == json.loads(texts["settings"])
+    assert settings == {"scenario": "gravity_hold", **document["runs"][0]["config"]}
+    assert (settings["seed"], settings["bandwidth"], settings["speed_cutoff"]) == (7, 21.0, "inf")
+    made_with = [
+        json.loads(str(arrays["provenance"])),
+        json.loads(texts["provenance"]),
+        document["provenance"],
+    ]
+    assert made_with == [provenance()] * 3
+
+
+def test_the_command_says_its_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith(f"irb-twin {twin.__version__}, ")
+
+
+@pytest.mark.parametrize("words", ["--settings law.toml", "--set Kp=3,3,3,3,3,3"])
+def test_settings_of_a_law_are_among_them(words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "law.toml").write_text("Kp = [3.0, 3.0, 3.0, 3.0, 3.0, 3.0]\n")
+    main(
+        [
+            "run",
+            "gravity_hold",
+            "--duration",
+            "0.01",
+            "--controller",
+            "pd",
+            "--json",
+            "a.json",
+            *words.split(),
+        ]
+    )
+    config = json.loads((tmp_path / "a.json").read_text())["runs"][0]["config"]
+    assert config["law_settings.Kp"] == [3.0] * 6
