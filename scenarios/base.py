@@ -229,7 +229,12 @@ class Config:
     @property
     def known_law(self) -> bool:
         """Whether it is known how far the law may stray: ours, its gains derived, what is carried known."""
-        return self.controller in controllers.NAMES and not self.law_settings and self.model_payload is None
+        return self.our_law and not self.law_settings and self.model_payload is None
+
+    @property
+    def our_law(self) -> bool:
+        """Whether the control law is one of ours, of which we know that it makes no jumps but at a limit."""
+        return self.controller in controllers.NAMES
 
     @property
     def believed_drives(self) -> str:

@@ -77,11 +77,16 @@ def growth(
                 at_sample=lambda k, kicks=kicks, moves=moves: plant.kick(kicks[k], moves[k]),
             )
         except DivergenceError:
-            return np.full(robot.n, np.inf)
+            return unknown_growth(robot)
         if np.any(np.abs(kicked.qd_motor - foretold.qd_motor) > speed_change):
-            return np.full(robot.n, np.inf)
+            return unknown_growth(robot)
         largest = np.maximum(largest, np.max(np.abs(kicked.q - foretold.q), axis=0) / SCALE)
     return largest
+
+
+def unknown_growth(robot: Robot) -> NDArray:
+    """The same where nothing is foretold: a law that jumps, as one in sliding mode, makes much of little."""
+    return np.full(robot.n, np.inf)
 
 
 def drawn(log: Log, rng: np.random.Generator) -> tuple[NDArray, NDArray]:

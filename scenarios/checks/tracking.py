@@ -10,7 +10,7 @@ import numpy as np
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
-from scenarios.checks.rounding import growth, whole_run_limit
+from scenarios.checks.rounding import growth, unknown_growth, whole_run_limit
 from scenarios.checks.tracking_error import joint_error, largest, place_of_largest, tool_distance
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def follow(
     return with_arrays(
         replace(log, T_flange_tool=config.T_flange_tool),
         q_model=foretold.q,
-        growth=growth(log, foretold, law, reference, sensors),
+        growth=growth(log, foretold, law, reference, sensors) if config.our_law else unknown_growth(plant),
         tool_at_stops=tool,
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
@@ -181,7 +181,8 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
         float(np.max(np.abs(difference))),
         "rad",
         limit if np.isfinite(limit) else None,
-        "the analytic plant under the same controller: 5 x what this loop makes of the steps' rounding",
+        "the analytic plant under the same controller"
+        + (": 5 x what this loop makes of the steps' rounding" if np.isfinite(limit) else ""),
         place_of_largest(log, difference),
     )
     if len(log.t) < 2:
