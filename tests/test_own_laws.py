@@ -333,8 +333,11 @@ def test_packages_announce_scenarios(tmp_path, capfd):
 
 def test_a_law_that_switches_is_no_fault_of_the_twin(tmp_path, capfd):
     """Rounding decides when it switches, so engine and model part; step by step they agree."""
-    law = "import numpy as np\ndef jumps(state, reference):\n"
-    law += "    e = reference.q - state.q + 0.05 * (reference.qd - state.qd)\n    return np.array([60, 150, 60, 0.3, 0.05, 0.001]) * np.sign(e)\n"
+    law = (
+        "import numpy as np\ndef jumps(state, reference):\n"
+        "    e = reference.q - state.q + 0.05 * (reference.qd - state.qd)\n"
+        "    return np.array([60, 150, 60, 0.3, 0.05, 0.001]) * np.sign(e)\n"
+    )
     (tmp_path / "jumps.py").write_text(law, encoding="utf-8")
     main(["run", "gravity_hold", "--duration", "0.3", "--controller", f"{tmp_path}/jumps.py:jumps"])
     rows = capfd.readouterr().out.splitlines()
