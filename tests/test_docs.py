@@ -57,4 +57,4 @@ def test_a_command_that_ends_otherwise_is_told(status, tmp_path):
 def test_every_public_name_is_in_the_reference():
     pages = "".join(path.read_text(encoding="utf-8") for path in (HOUSE / "docs" / "reference").glob("*.rst"))
     described = re.findall(r"^\.\. auto(?:function|class):: twin\.(\w+)$", pages, flags=re.M)
-    assert sorted(described) == sorted(twin.__all__)
+    assert sorted(described) == sorted(name for name in twin.__all__ if not name.startswith("_"))

@@ -25,7 +25,7 @@ LOADED = re.compile(
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("html")
     words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(folder)]
-    environment = os.environ | {"PYTHONPATH": str(HOUSE)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HOUSE), os.environ.get("PYTHONPATH", "")])}
     built = subprocess.run(words, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     assert not built.stderr
