@@ -136,6 +136,9 @@ from .kinematics.statics import (
 from .kinematics.statics import (
     wrench_transform as wrench_transform,
 )
+from .loading.announced_robots import (
+    announced_robots as announced_robots,
+)
 from .loading.dh_tables import (
     LinkBody as LinkBody,
 )

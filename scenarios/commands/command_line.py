@@ -15,6 +15,7 @@ from scenarios.commands import (
     check_model_command,
     formulas_command,
     list_command,
+    new_command,
     output,
     published_command,
     run_command,
@@ -35,6 +36,7 @@ COMMANDS = {
     "published": published_command,
     "formulas": formulas_command,
     "check-model": check_model_command,
+    "new": new_command,
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
 
@@ -51,6 +53,7 @@ EXAMPLES = """examples:
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin check-model my_robot.urdf
+  irb-twin new controller sliding_mode
 """
 
 

@@ -36,7 +36,7 @@ def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     laws = (*controllers.NAMES, *controllers.announced_names())
     rows = []
     for heading, names, title in (
-        ("robots", twin.robot_names(), robot_title),
+        ("robots", tuple(dict.fromkeys((*twin.robot_names(), *twin.announced_robots()))), robot_title),
         ("laboratory", twin.laboratory_names(), robot_title),
         ("controllers", laws, controllers.title),
         ("scenarios", titles, titles.__getitem__),

@@ -47,9 +47,10 @@ MISTAKEN = {"s": "milliseconds", "m": "millimetres", "rad": "degrees"}
 class Source(NamedTuple):
     """Where numbers come from, for messages.
 
-    name: the file's, or "the recording".
-    row: tells where a sample stands, as "line 7".
-    columns: the columns of the numbers.
+    Attributes:
+        name: the file's, or "the recording".
+        row: tells where a sample stands, as "line 7".
+        columns: the columns of the numbers.
     """
 
     name: str

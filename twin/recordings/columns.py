@@ -19,8 +19,9 @@ from twin.recordings.units import UNITS, require_unit, si_unit, split_unit
 class Wanted(NamedTuple):
     """A column that a reader asks for.
 
-    name: what we call it.
-    quantity: key of `twin.recordings.units.UNITS`.
+    Attributes:
+        name: what we call it.
+        quantity: key of `twin.recordings.units.UNITS`.
     """
 
     name: str
@@ -30,9 +31,10 @@ class Wanted(NamedTuple):
 class Column(NamedTuple):
     """A column as it stands in a file, or an array's; its `unit` is what its numbers are in.
 
-    label: its name in the header.
-    place: where it stands, from 0.
-    quantity, unit: keys of `twin.recordings.units.UNITS`.
+    Attributes:
+        label: its name in the header.
+        place: where it stands, from 0.
+        quantity, unit: keys of `twin.recordings.units.UNITS`.
     """
 
     label: str
@@ -44,8 +46,9 @@ class Column(NamedTuple):
 class Reading(NamedTuple):
     """How the header of a file is to be understood.
 
-    columns: the file's names of columns, by ours; those left out have ours.
-    units: what columns are in that name no unit, by quantity.
+    Attributes:
+        columns: the file's names of columns, by ours; those left out have ours.
+        units: what columns are in that name no unit, by quantity.
     """
 
     columns: Mapping[str, str]
@@ -154,8 +157,9 @@ def _unit(table: Table, label: str, wanted: Wanted, how: Reading) -> str:
 class Numbers(NamedTuple):
     """What stands in some columns.
 
-    values: (N, k) in SI units.
-    lines: (N) the line of each row.
+    Attributes:
+        values: (N, k) in SI units.
+        lines: (N) the line of each row.
     """
 
     values: Floats

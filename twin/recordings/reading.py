@@ -1,10 +1,8 @@
 """Recordings in files: of the tool or of the joints, as the header says.
 
-| columns | what is recorded |
-|---|---|
-| `t,x,y,z,a,b,c,d` | poses of the tool in the base frame, a unit quaternion with the scalar first |
-| `t,x,y,z,rx,ry,rz` | the same with Euler angles, `R = Rz(rz) Ry(ry) Rx(rx)`, as RobotStudio shows them |
-| `t,q1,...,qn` | positions of the joints; the robot's own names of them do as well |
+    t,x,y,z,a,b,c,d     poses of the tool in the base frame, a unit quaternion with the scalar first
+    t,x,y,z,rx,ry,rz    the same with Euler angles, R = Rz(rz) Ry(ry) Rx(rx), as RobotStudio shows them
+    t,q1,...,qn         positions of the joints; the robot's own names of them do as well
 
 Seconds, metres and radians, or the unit that a column names (`twin.recordings.units`); in any order, others
 beside them; separated by commas, semicolons or tabs, with the last two also with decimal commas

@@ -33,9 +33,10 @@ TOOL_COLUMNS = ("t", *POSITION, *QUATERNION)
 class ToolRecording(NamedTuple):
     """A recorded tool path that has passed the checks; make it with `tool_recording` or `read_recording`.
 
-    t: (N,) rising times in [s], N >= 2.
-    poses: (N, 7) `[x y z a b c d]` of the tool in the base frame, positions in [m], unit quaternions
-        continuous in sign.
+    Attributes:
+        t: (N,) rising times in [s], N >= 2.
+        poses: (N, 7) `[x y z a b c d]` of the tool in the base frame, positions in [m], unit quaternions
+            continuous in sign.
     """
 
     t: Floats
@@ -45,8 +46,9 @@ class ToolRecording(NamedTuple):
 class JointRecording(NamedTuple):
     """A recorded motion of joints that has passed the checks; make it with `joint_recording`.
 
-    t: (N,) rising times in [s], N >= 2.
-    q: (N, n) joint angles in [rad] (of prismatic joints positions in [m]).
+    Attributes:
+        t: (N,) rising times in [s], N >= 2.
+        q: (N, n) joint angles in [rad] (of prismatic joints positions in [m]).
     """
 
     t: Floats

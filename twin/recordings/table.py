@@ -28,11 +28,12 @@ MARKS = {".": "point", ",": "comma"}
 class Table:
     """A file whose header has been read; make it with `open_table`.
 
-    path: for messages.
-    header: names of the columns, without blanks around them.
-    separator: what stands between columns, a key of `SEPARATORS`.
-    rows: line number and texts of each row that is not blank, as many texts as the header has; to be gone
-        through once.
+    Attributes:
+        path: for messages.
+        header: names of the columns, without blanks around them.
+        separator: what stands between columns, a key of `SEPARATORS`.
+        rows: line number and texts of each row that is not blank, as many texts as the header has; to be gone
+            through once.
     """
 
     path: str | Path

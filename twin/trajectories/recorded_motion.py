@@ -19,9 +19,10 @@ from twin.trajectories.tool_paths import eased_time, easing, through_recording
 class RecordedJoints:
     """A spline through recorded joint positions; make it with `through_joint_recording`.
 
-    position: spline over the eased time u, see `twin.trajectories.tool_paths.eased_time`.
-    duration: in [s].
-    ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
+    Attributes:
+        position: spline over the eased time u, see `twin.trajectories.tool_paths.eased_time`.
+        duration: in [s].
+        ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
     """
 
     position: CubicSpline

@@ -34,9 +34,10 @@ CONTINUOUS = 1e-6
 class ToolMotion(NamedTuple):
     """The motion of the tool at some times.
 
-    T_base_tool: (..., 4, 4) pose of the tool in the base frame, positions in [m].
-    twist: (..., 6) `[v; omega]` of the tool origin and the tool, base frame, in [m/s] and [rad/s].
-    twist_rate: (..., 6) its time derivative, in [m/s^2] and [rad/s^2].
+    Attributes:
+        T_base_tool: (..., 4, 4) pose of the tool in the base frame, positions in [m].
+        twist: (..., 6) `[v; omega]` of the tool origin and the tool, base frame, in [m/s] and [rad/s].
+        twist_rate: (..., 6) its time derivative, in [m/s^2] and [rad/s^2].
     """
 
     T_base_tool: Floats
@@ -61,9 +62,10 @@ class ToolPath(Protocol):
 class PosePath:
     """Straight lines and slerps from pose to pose, at rest in each; make it with `through_poses`.
 
-    T: (K, 4, 4) the poses.
-    turns: (K-1, 3) rotation vectors from pose to pose, in base axes, in [rad].
-    times: (K,) when each pose is reached, in [s], from 0.
+    Attributes:
+        T: (K, 4, 4) the poses.
+        turns: (K-1, 3) rotation vectors from pose to pose, in base axes, in [rad].
+        times: (K,) when each pose is reached, in [s], from 0.
     """
 
     T: Floats
@@ -110,9 +112,10 @@ def line_motion(T_start: Floats, way: Floats, s: Floats, ds: Floats, dds: Floats
 class RecordedPath:
     """Splines through a timed recording; make it with `through_recording`.
 
-    position, rotation: splines over the eased time u of `eased_time`.
-    duration: in [s].
-    ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
+    Attributes:
+        position, rotation: splines over the eased time u of `eased_time`.
+        duration: in [s].
+        ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
     """
 
     position: CubicSpline
