@@ -4,13 +4,17 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test fuzz lint bench clean
+.PHONY: run test docs fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
 test: $(VENV)/.test  ## all tests
 	$(BIN)/python -m pytest
+
+docs: $(VENV)/.docs  ## the documentation as web pages, which need no network, into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 SECONDS ?= 300
 SEED ?= 1
@@ -26,7 +30,7 @@ bench: $(VENV)/.bench  ## speed beside other libraries, in one run
 	$(BIN)/python -m tests.bench
 
 clean:  ## remove the environment and what the tools left behind
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build docs/_build *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +43,10 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.run

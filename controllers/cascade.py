@@ -13,9 +13,9 @@ may: it does not see whether a joint has broken away, and where friction falls w
 of rounding grows until the loops notice.
 
 The loops close on the motor's side of a gear, in joint units, for that is where the encoder sits.  Each joint
-minds its own, as with PID; the gains are derived in `controllers.gains`.  The integral is summed by the
-rectangle rule, the present error included, and stops while the motor is at its limit and the error would push
-it further, as that of `controllers.pid`.
+is controlled on its own, as with PID; the gains are derived in `controllers.gains`.  The integral is summed
+by the rectangle rule, the present error included, and stops while the motor is at its limit and the error
+would push it further, as that of `controllers.pid`.
 
 Source: the usual scheme; with constant gains and without the torque feed-forward it is the controller of the
 Manutec r3 in the Modelica Standard Library (Mechanics.MultiBody.Examples.Systems.RobotR3).

@@ -7,8 +7,7 @@ On a robot that is the model, every joint becomes `edd + 2 omega ed + omega^2 e 
 do. The right-hand side is the inverse dynamics of the commanded acceleration, so the whole law is one
 call of the recursive Newton-Euler kernel; no mass matrix is formed.
 
-A model with drives brings rotors and friction, which the torque has to serve, too (elastic drives are taken
-for rigid ones):
+A model with drives has rotors and friction, whose torque is added (elastic drives are taken for rigid ones):
 
     tau = M a + C qd + g + A a + F,     a = qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)
 

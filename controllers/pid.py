@@ -7,7 +7,7 @@ summed by the rectangle rule, once a control period, the present error included.
 
 Anti-windup is conditional integration: while the torque that a joint demands lies beyond what its drive
 can give, and its error would push the demand further out, that joint's integral stands still. A joint
-whose error already drives it back goes on integrating, and the other joints never notice.
+whose error already drives it back goes on integrating, and the other joints are not affected.
 """
 
 from __future__ import annotations

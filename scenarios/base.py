@@ -99,7 +99,7 @@ class Config:
     """Names and values of the control law's own settings, as `("Kp", 100.0)`; on the command line `--set`."""
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
-    steps_per_period: int = option(1, "engine steps that one torque is held for")
+    steps_per_period: int = option(1, "engine steps in a control period, for which a torque is held")
     reference: str = option(
         "consistent",
         "how the reference is sampled: obeying the engine's own recursion, or from the continuous time law",
@@ -118,7 +118,9 @@ class Config:
         None, "payload that the controller believes in, in the same form; 0: none (default the robot's)"
     )
     drives: str = option(
-        "ideal", "what of the drives there is: torque limits, rotors and friction, springs, too", MODES
+        "ideal",
+        "what the drives have: torque limits (ideal), rotors and friction too (rigid), springs too (elastic)",
+        MODES,
     )
     model_drives: str | None = option(
         None, "drives that the controller believes in (default the robot's, elastic ones as rigid)", MODES[:2]
@@ -126,10 +128,11 @@ class Config:
     encoder: bool = option(False, "measure positions in whole counts of the motors' encoders")
     noise: float = option(0.0, "standard deviation of what is added to measured positions, in rad")
     speed_cutoff: float = option(
-        0.0, "of the filter that makes speeds of measured positions, in Hz (0: true speeds, inf: no filter)"
+        0.0,
+        "cut-off of the filter that makes speeds of positions, in Hz (0: true speeds, inf: no filter)",
     )
-    delay: int = option(0, "control periods that a measurement is old when the controller gets it")
-    seed: int = option(0, "of everything that is drawn at random")
+    delay: int = option(0, "how many control periods old a measurement is when the controller gets it")
+    seed: int = option(0, "seed of everything that is drawn at random")
     gui: bool = option(False, "show the arm in a window, in real time")
     progress: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
     """Called with the fraction done, 0 to 1, now and then; not an option of the command line."""
@@ -174,23 +177,29 @@ class Config:
     @property
     def T_flange_tool(self) -> NDArray:
         """Pose (4, 4) of the tool in the flange frame; the flange itself where there is none."""
-        from twin.robot.flange_load import tool_of
+        if self.tool is None:
+            return np.eye(4)
+        from twin.robot.flange_load import tool_of  # brings scipy: not where there is no tool
 
-        return np.eye(4) if self.tool is None else tool_of(self.tool)
+        return tool_of(self.tool)
 
     @property
     def carried(self) -> Payload | None:
         """What the flange carries, if it was given."""
+        if self.payload is None:
+            return None
         from twin.robot.flange_load import payload_of
 
-        return None if self.payload is None else payload_of(self.payload)
+        return payload_of(self.payload)
 
     @property
     def believed_payload(self) -> Payload | None:
         """What the controller believes that the flange carries, if it was given."""
+        if self.model_payload is None:
+            return None
         from twin.robot.flange_load import payload_of
 
-        return None if self.model_payload is None else payload_of(self.model_payload)
+        return payload_of(self.model_payload)
 
     def load_robot(self) -> Robot:
         """The robot with its drives and its payload, mounted as asked.

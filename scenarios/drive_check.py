@@ -2,11 +2,11 @@
 
 What it shows: of every axis that moves alone at its speed limit, how much of its motor's torque weight and
 friction take in the worst pose, how long it takes to get to that speed, and how fast the motor turns then.
-Poses are drawn at random over the joints' ranges; the payload is a point 0.080 m beyond the flange and
-0.083 m off the last axis, so that every axis feels it. Then all joints swing at once in the engine, hurried
-until one is near its speed limit or a motor at three quarters of its torque. `--picture` draws what every
-motor gave over its speed, between the curves of what it can give and the dotted lines of the joint's speed
-limit.
+Poses are drawn at random over the joints' ranges; the payload is a point 0.080 m beyond the flange and 0.083
+m off the last axis, so that every axis feels it. Then all joints swing at once in the engine, as
+fast as brings one near its speed limit or a motor to three quarters of its torque. `--picture` draws what
+every motor gave over its speed, between the curves of what it can give and the dotted lines of the joint's
+speed limit.
 
 What must hold: every motor has torque enough, and turns no faster than it can; on the way no motor is at its
 limit. Where the drives are estimated, so is the verdict.

@@ -1,14 +1,14 @@
-"""What each law loses that does not know the drives: their friction, their rotors, or both.
+"""How far each law strays when its model lacks the drives' friction, their rotors, or both.
 
 What it shows: all joints of an arm with its rated payload swing to and fro, at a fifth of their speed limits,
 with rotors and friction in the drives (`--drives elastic`: with springs in the gears, too). Each law follows
-four times: it knows all of the drives, all but the friction, all but the rotors, or nothing. (A law without a
-model of the torque still takes its gains from the inertia that it knows.) The first checks are the largest
-errors of each, by the analytic model; the run in the engine is the one that `--knows` asks for. `--picture`
-draws these errors.
+this motion four times: with a model that has all of the drives, all but the friction, all but the rotors, or
+none of them. (A law that computes no torque from the model still derives its gains from the model's inertia.)
+The first checks are the largest errors of each, by the analytic model; the run in the engine is the one that
+`--knows` asks for. `--picture` draws these errors.
 
 What must hold: computed torque that knows all of rigid drives tracks to round-off (1e-10 rad), through every
-reversal. Whatever the law knows, the engine does what the model of the arm with its drives foretells.
+reversal. Whatever the law knows, the engine does what the model of the arm with its drives predicts.
 """
 
 from __future__ import annotations

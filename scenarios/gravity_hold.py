@@ -1,12 +1,13 @@
 """Let go at rest in a pose: who carries the arm's weight?
 
-What it shows: PD without a model sags until its springs carry the arm, by an error that can be foretold
+What it shows: PD without a model sags until its springs carry the arm, by an error that can be predicted
 without simulating: `Kp e = g(q_ref - e)`. PID sags first and then creeps back as its integral takes the
 weight over. The laws that know gravity do not move at all.
 
 What must hold: once it has settled, the arm is where the prediction says; and all the way there the engine
-does what the model foretells. How long it takes to settle, the poles about the foretold rest say; a hold too
-short for that, or with springs too soft to carry the arm at all, is reported without a limit.
+does what the model predicts. The poles of the loop, linearised about the predicted rest position, tell how
+long it takes to settle. A hold that is too short for that, or with springs too soft to carry the arm at all,
+is reported without a limit.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ saturation, then K e is added. At the default speed this takes nothing away; abo
 What must hold: the error e at the start dies away as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T,
 and what is added to it stays under the bound of `twin.trajectories.integration_drift`. The controller follows
 the joint angles within the bound of `scenarios.checks.bounds`, computed torque to 1e-10 rad, and the engine
-does what the model foretells. (`--reference continuous` integrates by Runge-Kutta: there the law itself is
-wanted.)
+does what the model predicts. (`--reference continuous` integrates by Runge-Kutta instead of Euler, so that
+the joint angles follow the continuous law itself.)
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from scenarios import base
 from scenarios.base import Metric, option, positive
 from scenarios.checks.tracking import follow, tracking_metrics, with_arrays
 from scenarios.gravity_hold import held_pose
-from twin.errors import RobotError
+from twin.errors import RobotError, UnreachableError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from twin.control.log import Log
     from twin.robot.robot import Robot
-    from twin.trajectories.closed_loop_inverse import Integration, TrackedPath
+    from twin.trajectories.closed_loop_inverse import FeedbackLaw, Integration, TrackedPath
     from twin.trajectories.sampling import Samples
     from twin.trajectories.straight_lines import StraightLine
     from twin.trajectories.tool_paths import ToolMotion
@@ -151,9 +151,33 @@ def reference(tracked: TrackedPath, config: Config) -> Samples:
     return consistent_from_positions(samples.q, T, before=before, after=after)
 
 
+def tracked_line(robot: Robot, law: FeedbackLaw, config: Config) -> tuple[StraightLine, TrackedPath]:
+    """The line from the pose of the settings, and the joints along it.
+
+    Where no pose was asked for and there is no room for the line, it starts where the robot's tour does.
+
+    Raises:
+        UnreachableError: there is no room for the line.
+    """
+    from twin.trajectories.closed_loop_inverse import track
+
+    def along(pose: str | None) -> tuple[StraightLine, TrackedPath]:
+        q = start_pose(robot, pose)
+        path = tool_path(robot, q, config)
+        limited = Saturated(path, config.saturation)
+        return path, track(law, limited, q, config.period, integration=config.integration)
+
+    try:
+        return along(config.pose)
+    except UnreachableError:
+        if config.pose is not None or not robot.tour:
+            raise
+        return along(robot.tour[0])
+
+
 def run(config: Config) -> Log:
     """Follow the line."""
-    from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
+    from twin.trajectories.closed_loop_inverse import FeedbackLaw
     from twin.trajectories.integration_drift import decayed_error, drift_bound
     from twin.trajectories.limits import check_limits
 
@@ -163,10 +187,9 @@ def run(config: Config) -> Log:
             f"robot {robot.name!r} has {robot.n} joints{'' if robot.has_inertia else ' and no masses'}: the "
             f"line with an orientation takes six, or five and a pose {TOOL_DOWN!r}, the dynamics take masses"
         )
-    q_start, T, integration = start_pose(robot, config.pose), config.period, config.integration
-    path = tool_path(robot, q_start, config)
+    T, integration = config.period, config.integration
     law = FeedbackLaw(robot, config.gain, T_flange_tool=config.T_flange_tool)
-    tracked = track(law, Saturated(path, config.saturation), q_start, T, integration=integration)
+    path, tracked = tracked_line(robot, law, config)
     wanted = path(tracked.samples.t)
     samples = reference(tracked, config)
     check_limits(robot, samples)
@@ -208,7 +231,7 @@ def inverse_metrics(log: Log) -> tuple[Metric, ...]:
         float(np.max(np.linalg.norm(log.pose_ref[:, :3] + error[:, :3] - log.pose[:, :3], axis=1))),
         "m",
         None,
-        "of the flange's centre: what the inverse kinematics and what the controller leave",
+        "of the tool's origin: what the inverse kinematics and what the controller leave",
     )
     start = np.linalg.norm(decayed[0, :3])
     late = np.linalg.norm(decayed[:, :3], axis=1) <= DECAYED * start

@@ -1,19 +1,19 @@
 """The published move of the Manutec r3: elastic drives against a reference run of others.
 
 What it shows: a whole drive train. The Modelica Standard Library's RobotR3 carries 15 kg from the pose
-`start` to the pose `end`; its motors mind their own position and speed loops and nothing else. Rotors,
+`start` to the pose `end`; each motor has a position and a speed loop of its own, no model of the arm. Rotors,
 Coulomb and static friction are there, and in axes 1 to 3 elastic gears, on which the arm swings when the
 motors have come to rest. Where its joints were at eight instants is stated in `scenarios.checks.manutec_r3`;
 `--compare FILE` takes a whole run, comma-separated values t,q1,...,q6 in seconds and radians.
 
 Three things differ from that model: the engine goes in steps, the speed loop adds up its integral in steps,
 and the motors give at once what it asks for. The current loop that would be between takes a quarter of a
-millisecond, which is 8e-5 rad.
+millisecond, which costs 8e-5 rad.
 
 What must hold: with the published controllers, `--controller cascade`, the joints stay near the reference
 run: the current loop's share, and in proportion to the step 2e-4 rad a millisecond, or 2e-3 rad with
 `--reference continuous`, whose speeds are half a step ahead of the engine's. And the engine does what the
-model of arm and drives foretells.
+model of arm and drives predicts.
 """
 
 from __future__ import annotations

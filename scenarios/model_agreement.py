@@ -10,9 +10,9 @@ What it shows: three comparisons of the engine with the model of the same arm.
 3. *A driven motion*: the same controller drives both through moves between random poses.
 
 What must hold: 1 to relative 1e-11 (both are right to round-off, and M is inverted on the way; 1e-10 where
-the engine solves closed loops by iteration); 2 and 3 to
-what such errors grow to along the motion. The energy itself is not conserved exactly by a step of 1 ms; how
-much it changes is reported, and must be the same in both.
+the engine solves closed loops by iteration); 2 and 3 to what such errors grow to along the motion. The energy
+itself is not conserved exactly by a step of 1 ms; how much it changes is reported, and must be the same in
+both.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ Why down: the gains come from the bare arm's inertia, and about axis 5 of the IR
 out sideways weighs 8.5 N m on it. No feedback law of this bandwidth carries that; hanging straight down, the
 payload swings about axis 5 like a pendulum.
 
-What must hold: the whole run in the engine is the one that the model of the loaded arm foretells under the
-same blind controller, to rounding: the mismatch is exactly the payload. With the payload known, computed
+What must hold: the whole run in the engine is the one that the model of the loaded arm predicts under the
+same controller, to rounding: the mismatch is exactly the payload. With the payload known, computed
 torque tracks to 1e-10 rad again.
 """
 

@@ -6,8 +6,11 @@ default the tool visits the poses that the robot's `robot.toml` lists as its tou
 each: for the IRB 140 those of the tests 3, 1, 2, 1, 3 of Aliaga 2019, section 3.1.2, on the branch of the
 printed joint angles (in the order 1, 2, 3 axis 4 would leave its range); for the IRB 1400 the example of
 Norrlöf 1999 and some of our own; for the IRB 1600 our own.
-`--csv FILE` takes a timed recording instead (columns t,x,y,z,a,b,c,d; seconds, metres, unit quaternion with
-the scalar first).
+`--csv FILE` takes a timed recording instead, of the tool (columns t,x,y,z,a,b,c,d; seconds, metres, unit
+quaternion with the scalar first, or Euler angles rx,ry,rz) or of the joints (t,q1,...,qn; radians), in other
+units and under other names too: `x[mm]`, `--length-unit mm`, `--columns "t=Time, x=X Pos"`.
+With a `--tool` it is the tool's tip that goes straight from pose to pose, or along the recording; on the tour
+the arm stops at the same joint angles, so that the flange is where it was printed with any tool.
 
 What must hold: where the tour stops in a published pose, the engine's tool is where it was printed, under
 computed torque to rounding (under other laws the row is their error); forward kinematics at the joint angles
@@ -20,12 +23,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scenarios import base
-from scenarios.base import Metric, option, positive
+from scenarios.base import Metric, one_of, option, positive
 from scenarios.checks import bounds
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RecordingError, RobotError
@@ -38,9 +41,14 @@ if TYPE_CHECKING:
     from twin.control.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_paths import JointPath
+    from twin.trajectories.recorded_motion import RecordedJoints
+    from twin.trajectories.tool_paths import PosePath
 
 TOOL_ROUND_OFF = 2e-15
 """[m] and [1]: of the engine's forward kinematics, and of the joint angles after a whole run. Seen: 1e-15."""
+
+
+KINDS = ("tool", "joints")
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,15 @@ class Config(base.Config):
     """Settings of the path."""
 
     csv: str | None = option(None, "recording to follow instead of the test poses")
+    csv_kind: str | None = option(
+        None,
+        "what to follow where the recording has both the tool's pose and the joints",
+        KINDS,
+    )
+    columns: str | None = option(None, "names of the recording's columns, as 't=Time, x=X Pos'")
+    length_unit: str = option("m", "of columns of the recording that name none", ("m", "mm"))
+    angle_unit: str = option("rad", "of columns of the recording that name none", ("rad", "deg"))
+    time_unit: str = option("s", "of columns of the recording that name none", ("s", "ms"))
     speed: float = option(0.25, "peak speed of the tool between the test poses, in m/s")
     angular_speed: float = option(1.0, "peak angular speed of the tool between the test poses, in rad/s")
 
@@ -55,8 +72,20 @@ class Config(base.Config):
         super().__post_init__()
         positive(self.speed, "tool speed", "m/s")
         positive(self.angular_speed, "angular speed of the tool", "rad/s")
+        if self.csv_kind is not None:
+            one_of(self.csv_kind, "kind of recording", KINDS)
+        _ = self.reading  # which checks its settings
         if self.csv is not None and not Path(self.csv).is_file():
             raise RecordingError(f"there is no recording {self.csv!r}")
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the recording is to be read, as `twin.read_recording` takes it."""
+        from twin.recordings.columns import reading
+
+        units = {name: getattr(self, name) for name in ("length_unit", "angle_unit", "time_unit")}
+        reading(self.columns, **units)
+        return {"kind": self.csv_kind, "columns": self.columns, **units}
 
 
 VARIANTS = (Config(reference="continuous"), Config(steps_per_period=2), Config(steps_per_period=5))
@@ -67,36 +96,43 @@ def suits(robot: Robot) -> bool:
     return bool(robot.tour)
 
 
-def trajectory(robot: Robot, config: Config) -> JointPath:
-    """The joint motion of the tool path that the settings ask for."""
-    from twin.kinematics.forward import forward_kinematics
+def trajectory(robot: Robot, config: Config) -> JointPath | RecordedJoints:
+    """The joint motion that the settings ask for."""
+    from twin.recordings.reading import read_recording
     from twin.trajectories.joint_paths import joint_path
-    from twin.trajectories.recording import read_recording
-    from twin.trajectories.tool_paths import through_poses, through_recording
+    from twin.trajectories.recorded_motion import recorded_motion
 
+    tool = config.T_flange_tool
     if config.csv is not None:
-        return joint_path(robot, through_recording(read_recording(config.csv)), near=np.zeros(robot.n))
+        return recorded_motion(robot, read_recording(config.csv, robot, **config.reading), T_flange_tool=tool)
+    path = tour(robot, config)
+    return joint_path(robot, path, near=robot.poses[robot.tour[0]], T_flange_tool=tool)
+
+
+def tour(robot: Robot, config: Config) -> PosePath:
+    """The path of the tool through the poses of the robot's tour."""
+    from twin.kinematics.forward import forward_kinematics
+    from twin.trajectories.tool_paths import through_poses
+
     if not robot.tour:
         raise RobotError(
             f"robot {robot.name!r} has no [tour] of poses in a robot.toml; give a --csv recording"
         )
-    poses = forward_kinematics(robot, np.array([robot.poses[name] for name in robot.tour]))
+    stops = np.array([robot.poses[name] for name in robot.tour])
+    poses = forward_kinematics(robot, stops, config.T_flange_tool)
     path = through_poses(poses, speed=config.speed, angular_speed=config.angular_speed)
     # It arrives in each pose at a sample, so that the arm can be looked at there.
     periods = np.ceil(np.diff(path.times) / config.period)
-    path = through_poses(poses, durations=periods * config.period)
-    return joint_path(robot, path, near=robot.poses[robot.tour[0]])
+    return through_poses(poses, durations=periods * config.period)
 
 
 def run(config: Config) -> Log:
-    """Follow the path; on the tour the engine is asked where the tool is in the published poses."""
-    from twin.trajectories.tool_paths import PosePath
-
+    """Follow the path; on the tour the engine is asked where the flange is in the published poses."""
     robot = config.load_robot()
     path = trajectory(robot, config)
     stops, elsewhere = {}, []
-    if isinstance(path.tool_path, PosePath):
-        stops = printed_stops(robot, path.tool_path.times, config.period)
+    if config.csv is None:
+        stops = printed_stops(robot, tour(robot, config).times, config.period)
         elsewhere = [name for name in robot.published if name not in stops.values()]
     log = follow(config, sampled(config, path), robot, stops=tuple(stops))
     return with_arrays(
@@ -115,7 +151,7 @@ def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]
 
 
 def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
-    """Where the engine has the tool (S, 7) when the arm is put into poses that the tour leaves out."""
+    """Where the engine has the flange (S, 7) when the arm is put into poses that the tour leaves out."""
     from twin.engine.simulation import Simulation
     from twin.spatial.rotations import pose_vector
 
@@ -135,7 +171,7 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def tour_metrics(log: Log) -> tuple[Metric, ...]:
-    """The engine's tool and forward kinematics against the printed poses; the path's ends."""
+    """The engine's flange and forward kinematics against the printed poses; the path's ends."""
     from twin.kinematics.forward import forward_kinematics
     from twin.spatial.rotations import pose_vector
 
@@ -143,9 +179,10 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
     ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])
     stops, put = log.arrays["stop_names"].tolist(), log.arrays["put_names"].tolist()
     exact = bounds.is_exact(log)
+    what = "tool" if np.array_equal(log.T_flange_tool, np.eye(4)) else "flange"
     engine = [
         Metric(
-            f"tool at {name} - printed",
+            f"{what} at {name} - printed",
             max(
                 from_printed(robot, name, tool)
                 for tool, stop in zip(log.arrays["tool_at_stops"], stops, strict=True)
@@ -153,18 +190,18 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             ),
             "",
             robot.published[name].tolerance + TOOL_ROUND_OFF if exact else None,
-            "the engine's tool where the run stops there, position in m and quaternion"
+            f"the engine's {what} where the run stops there, position in m and quaternion"
             + (", as far as printed" if exact else ": what this control law leaves"),
         )
         for name in dict.fromkeys(stops)
     ]
     engine += [
         Metric(
-            f"tool put at {name} - printed",
+            f"{what} put at {name} - printed",
             from_printed(robot, name, tool),
             "",
             robot.published[name].tolerance + TOOL_ROUND_OFF,
-            "the engine's tool when the arm is put at its joint angles: the tour leaves this pose out",
+            f"the engine's {what} when the arm is put at its joint angles: the tour leaves this pose out",
         )
         for name, tool in zip(put, log.arrays["tool_when_put"], strict=True)
     ]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import controllers
+from scenarios.base import Config
 from scenarios.commands.command_line import main
-from scenarios.running import registry
+from scenarios.running import options, registry
 from twin.control.log import Log
 
 OWN = '''"""A short swing of my own."""
@@ -107,8 +108,8 @@ def test_help_of_a_scenario_says_what_it_shows_and_offers_its_settings(capsys):
             "toml or URDF (default irb140 in pose_path, irb1400 in parallelogram)",
         ),
         (["gravity_hold", "parallelogram"], "in s (default 4.0 in gravity_hold, 3.0 in parallelogram)"),
-        ([], "computed_torque (default computed_torque)"),
-        (["laboratory"], "computed_torque (default pd)"),
+        ([], "package.module:Law (default computed_torque)"),
+        (["laboratory"], "package.module:Law (default pd)"),
         (["laboratory", "pose_path"], "(default pd in laboratory, computed_torque in pose_path)"),
         (["model_agreement", "parallelogram"], "in s (default 1.0 in model_agreement, 0.4 in parallelogram)"),
     ],
@@ -116,6 +117,21 @@ def test_help_of_a_scenario_says_what_it_shows_and_offers_its_settings(capsys):
 def test_help_tells_the_defaults_of_the_scenarios_that_are_named(scenarios, told, capsys):
     assert main(["run", *scenarios, "--help"]) == 0
     assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_every_setting_has_its_place_in_the_help():
+    placed = [name for names in options.TOPICS.values() for name in names]
+    assert sorted(placed) == sorted(set(options.fields(Config)) - {"controller"})
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize("words", [[], ["run"], ["run", "laboratory"], ["list"], ["validate"], ["published"]])
+def test_help_is_as_wide_as_the_terminal_and_shows_examples_as_they_are(words, columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([*words, "--help"]) == 0
+    text, _, examples = capsys.readouterr().out.partition("\nexamples:\n")
+    assert max(len(line) for line in text.splitlines() if " " in line.strip()) <= min(columns, 100)
+    assert all(line.startswith("  irb-twin ") for line in examples.splitlines())
 
 
 def test_list_names_everything_with_a_line_each(capsys):

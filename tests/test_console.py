@@ -1,5 +1,6 @@
 """What is printed, whatever the terminal: narrow, without Greek, or with nobody there."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -69,12 +70,27 @@ def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path):
 
 
 @pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
-def test_a_full_disk_behind_standard_output_is_one_sentence():
-    for words in ("list", "--help"):
-        done = shell(f"irb-twin {words} >/dev/full")
-        assert done.returncode != 0
-        assert done.stderr.decode().count("\n") == 1
-        assert b"No space left on device" in done.stderr
+@pytest.mark.parametrize(
+    "words",
+    ["list", "--help", "run pose_path --help", "formulas main_axes", "run gravity_hold --duration 0.01"],
+)
+def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(words):
+    done = shell(f"irb-twin {words} >/dev/full")
+    assert (done.returncode, done.stderr) == (1, b"irb-twin: cannot print: No space left on device\n")
+
+
+@pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
+def test_files_are_whole_even_if_what_is_printed_has_no_room(tmp_path):
+    done = shell(f"irb-twin run gravity_hold --duration 0.01 --json {tmp_path}/a.json >/dev/full")
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert json.loads((tmp_path / "a.json").read_text())["holds"] is True
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("words", ["list", "run gravity_hold --duration 0.01", "run pose_path --help"])
+def test_head_takes_a_line_and_nobody_complains(words):
+    done = shell(f"irb-twin {words} | head -n 1; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout.splitlines()[-1], done.stderr) == (b"0", b"")
 
 
 NAMES = ("[rad]", "[/x]", "[bold]b[/bold]", ":smile:", "[link=a]")

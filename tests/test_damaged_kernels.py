@@ -37,7 +37,8 @@ KEPT = 2
 
 
 def started(cache, before=None):
-    variables = {"XDG_CACHE_HOME": str(cache), "NUMBA_DISABLE_JIT": "0"}
+    # Python would keep the half of a module's byte code, and stumble over it.
+    variables = {"XDG_CACHE_HOME": str(cache), "NUMBA_DISABLE_JIT": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         env=os.environ | variables, preexec_fn=before,

@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
+import twin
+
 pytestmark = pytest.mark.locale
 
-SCRIPT = """
+SCRIPT = r"""
 import locale
 locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
 assert locale.localeconv()["decimal_point"] == ","
@@ -30,6 +33,15 @@ np.testing.assert_allclose(T, twin.forward_kinematics(robot, q), atol=1e-13)
 expected = 1e-3 * twin.forward_dynamics(robot, q, np.zeros(6), np.ones(6))
 np.testing.assert_allclose(speeds, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
 assert seen > 50, seen
+
+header, rows = "t;x;y;z;a;b;c;d\n", "0.5;0.25;0;0;1;0;0;0\n1.5;0.5;0;0;1;0;0;0\n"
+for text in (header + rows, header + rows.replace(".", ","), (header + rows).replace(";", ",")):
+    with open("path.csv", "w") as file:
+        file.write(text)
+    recorded = twin.read_recording("path.csv")
+    assert recorded.t.tolist() == [0.5, 1.5] and recorded.poses[0, 0] == 0.25, recorded
+twin.write_recording("written.csv", recorded)
+assert open("written.csv").readlines()[1] == "0.5,0.25,0.0,0.0,1.0,0.0,0.0,0.0\n"
 print("done")
 """
 
@@ -39,7 +51,8 @@ def test_a_decimal_comma_moves_nothing(tmp_path):
     subprocess.run(command, check=True, capture_output=True)
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(SCRIPT)],
-        env=os.environ | {"LOCPATH": str(tmp_path)},
+        env=os.environ | {"LOCPATH": str(tmp_path), "PYTHONPATH": str(Path(twin.__file__).parents[1])},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,

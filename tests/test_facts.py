@@ -124,7 +124,9 @@ def test_a_malformed_robot_toml_is_refused_in_one_sentence(house, capsys, fault)
 
 def test_an_unknown_robot_is_refused(house, capsys):
     assert build.main(["irb99"]) == 2
-    assert capsys.readouterr().err == "error: unknown robot 'irb99': known are irb140, irb1400, irb1600\n"
+    assert capsys.readouterr().err == (
+        "error: unknown robot 'irb99': known are irb140, irb1400, irb1600, or the path of a robot.toml\n"
+    )
 
 
 def test_a_missing_file_is_refused(tmp_path):

@@ -8,9 +8,9 @@ from scipy.spatial.transform import Rotation
 import twin
 from twin.errors import BranchError, LimitError, SingularityError, UnreachableError
 from twin.kinematics.inverse import inverse_kinematics
+from twin.recordings.recording import tool_recording
 from twin.spatial.rotations import pose_vector
 from twin.trajectories.joint_paths import joint_path
-from twin.trajectories.recording import recording
 from twin.trajectories.sampling import consistent_from_positions, recursion_consistent, sample
 from twin.trajectories.tool_paths import ToolMotion, through_poses, through_recording
 
@@ -30,7 +30,7 @@ SHORT = through_poses(twin.forward_kinematics(ROBOT, [HERE, AWAY], TOOL))
 def recorded_path():
     """Along THERE_AND_BACK from test 3 to test 1, as if recorded every 20 ms."""
     t = np.arange(0.0, THERE_AND_BACK.times[1] + 0.01, 0.02)
-    return through_recording(recording(100.0 + t, pose_vector(THERE_AND_BACK(t).T_base_tool)))
+    return through_recording(tool_recording(100.0 + t, pose_vector(THERE_AND_BACK(t).T_base_tool)))
 
 
 def at(q):

@@ -10,7 +10,7 @@ import twin
 from tests.random_trees import interpreted
 from tests.small_robots import arm, inertial
 from twin.engine.simulation import Simulation
-from twin.errors import RobotError
+from twin.errors import RobotError, ShapeWarning
 from twin.loading import link_shapes
 
 ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'
@@ -106,7 +106,6 @@ def test_meshes_are_found_from_elsewhere(load, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("none.obj", None, "there is no mesh file none.obj"),
         ("far.obj", FLAT.replace("f 1 2 3", "f 1 2 99999999"), "far.obj "),
         ("zero.obj", "", "zero.obj "),
         ("nan.obj", FLAT.replace("v 1", "v nan"), "nan.obj has no triangles, or some without their corners"),
@@ -117,14 +116,27 @@ def test_meshes_are_found_from_elsewhere(load, tmp_path):
 )
 def test_a_mesh_that_cannot_be_drawn_is_refused_in_a_sentence(load, tmp_path, name, content, told):
     """Some of these end the process in PyBullet, others it leaves out."""
-    if content is not None:
-        (tmp_path / name).write_text(content)
+    (tmp_path / name).write_text(content)
     robot = interpreted(load(arm(shape=visual(f'<mesh filename="{name}"/>'))))
     with pytest.raises(
         RobotError, match=f"link 'one' has a <visual> that cannot be drawn: .*{told}"
     ) as raised:
         Simulation(robot)
     assert "\n" not in str(raised.value)
+
+
+def test_meshes_that_are_missing_are_told_and_not_drawn(load):
+    """The rest is drawn; sticks if nothing is left. A public URDF rarely comes with its meshes."""
+    missing = visual('<mesh filename="package://arm/none.obj"/>')
+    told = r"no mesh file package:/arm/none\.obj, beside the URDF or in a folder above it: not drawn, and n"
+    with pytest.warns(ShapeWarning, match=told):
+        (box,) = link_shapes.link_shapes(load(arm(shape=missing + BOX)))
+    assert len(box.mesh.faces) == 12
+    with pytest.warns(ShapeWarning, match=r"none\.obj and 1 more"):
+        sticks = link_shapes.link_shapes(load(arm(shape=missing + missing)))
+    assert sticks
+    with pytest.warns(ShapeWarning), Simulation(load(arm(shape=missing))) as simulation:
+        simulation.step(np.zeros(simulation.robot.n))
 
 
 def test_a_mesh_that_is_too_large_is_refused(load, tmp_path, monkeypatch):

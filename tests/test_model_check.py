@@ -169,9 +169,20 @@ def test_links_of_a_table_have_their_moments_about_their_centres():
 
 def test_what_cannot_be_simulated_is_an_error(write):
     text = SOUND.replace('<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>')
-    report = Report(write(text))
+    path = write(text)
+    path.with_name("one.stl").write_text("solid cut\nfacet normal", encoding="utf-8")
+    report = Report(path)
     assert not report.holds
-    assert "there is no mesh file one.stl" in report.findings[0].text
+    assert "cannot be drawn: the mesh file" in report.findings[0].text
+
+
+def test_a_mesh_that_is_missing_is_a_warning(write):
+    """What is not there is not drawn; the motion is compared all the same."""
+    text = SOUND.replace('<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>')
+    report = Report(write(text))
+    assert report.holds
+    assert report.agreement is not None
+    assert "'one.stl': there is no such file" in report.findings[0].text
 
 
 def test_ranges_without_meaning_are_not_gone_through(write):

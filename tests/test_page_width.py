@@ -39,10 +39,8 @@ def test_names_are_cut_where_that_keeps_what_tells_them_apart():
         "left_s...the_arm",
         "right_...the_arm",
     ]
-    assert shortened(["arm_1_" + "x" * 40, "arm_2_" + "x" * 40], 16) == [
-        "arm_1_...xxxxxxx",
-        "arm_2_...xxxxxxx",
-    ]
+    names = [f"arm_of_{k}_{40 * 'x'}" for k in (1, 2)]
+    assert shortened(names, 16) == ["arm_of_1...xxxxx", "arm_of_2...xxxxx"]
     names = ["a" * 20 + str(k) + "b" * 20 for k in range(2)]
     assert shortened(names, 10) == ["1...bbbbbb", "2...bbbbbb"]
 

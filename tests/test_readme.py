@@ -1,44 +1,42 @@
-"""What the README shows works as it stands there."""
+"""README is one screen, what it promises is there, and its lines of Python track to round-off."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-import controllers
+from tests.doc_pages import HOUSE, blocks
 
-README = Path(__file__).parents[1] / "README.md"
-SCRIPT, SCENARIO = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
+README = (HOUSE / "README.md").read_text(encoding="utf-8")
 
 
-def run(*words, cwd):
-    environment = os.environ | {"PYTHONPATH": str(README.parent)}
-    done = subprocess.run(
-        [sys.executable, *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def test_it_is_one_screen():
+    assert len(README.splitlines()) <= 85
 
 
-def test_the_script(tmp_path):
-    assert len([line for line in SCRIPT.splitlines() if line]) == 8
-    printed = run("-c", SCRIPT, cwd=tmp_path)
-    error = re.search(r"1\.000 s, largest joint error (\S+) rad", printed)
-    assert error is not None, printed
+def test_its_script_tracks_to_round_off(tmp_path, monkeypatch, capsys):
+    (script,) = (block.text for block in blocks(README) if block.kind == "python")
+    assert len(script.splitlines()) <= 12
+    monkeypatch.chdir(tmp_path)
+    exec(script, {})
+    error = re.search(r"1\.000 s, largest joint error (\S+) rad", capsys.readouterr().out)
+    assert error is not None
     assert float(error[1]) <= 1e-10
 
 
-def test_the_scenario(tmp_path):
-    (tmp_path / "nod.py").write_text(SCENARIO, encoding="utf-8")
-    command = "from scenarios.commands.command_line import main; import sys; sys.exit(main())"
-    words = ("run", "./nod.py", "--controller", *controllers.NAMES, "--picture", "nod.png")
-    printed = run("-c", command, *words, cwd=tmp_path)
-    assert "The arm nods" in printed
-    assert (tmp_path / "nod.png").stat().st_size > 10_000
-
-
 def test_every_command_of_make_exists():
-    makefile = (README.parent / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"^    make (\w+)", README.read_text(encoding="utf-8"), flags=re.M):
+    makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
+    pages = [README, (HOUSE / "docs" / "guides" / "development.md").read_text(encoding="utf-8")]
+    targets = {target for page in pages for target in re.findall(r"^    make (\w+)", page, flags=re.M)}
+    assert targets >= {"run", "test", "docs", "lint", "bench", "fuzz"}
+    for target in targets:
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
+
+
+def test_every_link_leads_somewhere():
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(links) > 15
+    for link in links:
+        assert (HOUSE / link).is_file(), link
+
+
+def test_what_a_newcomer_must_know_is_said():
+    for words in ("Python 3.10", "urchin", "urdfpy", "`urdf`, `twin`, `controllers` or `scenarios`"):
+        assert words in README

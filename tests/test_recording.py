@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from twin.errors import RecordingError
-from twin.trajectories.recording import COLUMNS, read_recording, recording, write_recording
+from twin.recordings.reading import read_recording
+from twin.recordings.recording import TOOL_COLUMNS, tool_recording, write_recording
 
 HEADER = "t,x,y,z,a,b,c,d"
 ROWS = ["0,0.5,0,0.7,1,0,0,0", "0.1,0.51,0,0.7,1,0,0,0", "0.2,0.52,0,0.7,0.5,0.5,0.5,0.5"]
@@ -19,7 +20,7 @@ def write(path, *lines):
 def with_value(line, column, value):
     """The three good rows, one value replaced; `line` counts from 1, the header's."""
     rows = [row.split(",") for row in ROWS]
-    rows[line - 2][COLUMNS.index(column)] = value
+    rows[line - 2][TOOL_COLUMNS.index(column)] = value
     return [HEADER, *(",".join(row) for row in rows)]
 
 
@@ -54,13 +55,13 @@ def test_written_is_read_bit_for_bit(tmp_path):
     t = 1.7e9 + np.cumsum(rng.uniform(0.01, 0.02, 50))
     quats = np.array([1.0, 0, 0, 0]) + 0.1 * np.cumsum(rng.normal(size=(50, 4)), axis=0)
     given_poses = np.column_stack([rng.normal(size=(50, 3)), quats / np.linalg.norm(quats, axis=1)[:, None]])
-    poses = recording(t, given_poses).poses
+    recorded = tool_recording(t, given_poses)
     path = tmp_path / "path.csv"
-    write_recording(path, t, poses)
+    write_recording(path, recorded)
     assert path.read_text().startswith(HEADER + "\n")
     again = read_recording(path)
     np.testing.assert_array_equal(again.t, t)
-    np.testing.assert_allclose(again.poses, poses, rtol=0, atol=3e-16)  # normalised once more
+    np.testing.assert_allclose(again.poses, recorded.poses, rtol=0, atol=3e-16)  # normalised once more
 
 
 def test_quaternions_are_made_unit_and_continuous_in_sign(tmp_path):
@@ -83,16 +84,32 @@ UNIT = "expected a unit quaternion (norm 1 within 0.001), got norm"
 WANTED = f"expected the header {HEADER}, got"
 
 
+def other_name(*columns):
+    return (
+        f" (if there is one by another name, say so in columns: '{', '.join(f'{c}=NAME' for c in columns)}')"
+    )
+
+
+NONE = ", line 1: no column 't', 'x', 'y', 'z', 'a', 'b', 'c', 'd'"
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], f", line 1: no column 't'; {WANTED} ''"),
+        ([], f"{NONE}; {WANTED} ''" + other_name(*TOOL_COLUMNS)),
         ([HEADER], ": expected at least 2 samples, got 0"),
         ([HEADER, ROWS[0]], ": expected at least 2 samples, got 1"),
-        (ROWS, f", line 1: no column 't'; {WANTED} '0,0.5,0,0.7,1,0,0,0'"),
-        (["t,x,y,a,b,c,d", "0,0,0,1,0,0,0"], f", line 1: no column 'z'; {WANTED} 't,x,y,a,b,c,d'"),
-        (["x," + HEADER], f", line 1: more than one column 'x'; {WANTED} 'x,{HEADER}'"),
-        ([HEADER.replace(",", ";")], f", line 1: no column 't'; {WANTED} 't;x;y;z;a;b;c;d'"),
+        (ROWS, f"{NONE}; {WANTED} '0,0.5,0,0.7,1,0,0,0'" + other_name(*TOOL_COLUMNS)),
+        (
+            ["t,x,y,a,b,c,d", "0,0,0,1,0,0,0"],
+            f", line 1: no column 'z'; {WANTED} 't,x,y,a,b,c,d'" + other_name("z"),
+        ),
+        (["x," + HEADER], f", line 1: more than one column 'x'; {WANTED} 'x,{HEADER}'" + other_name("x")),
+        (
+            [HEADER.replace(",", "|")],
+            f"{NONE}; {WANTED} 't|x|y|z|a|b|c|d'" + other_name(*TOOL_COLUMNS),
+        ),
+        ([HEADER.replace(",", ";")], ": expected at least 2 samples, got 0"),
         ([HEADER, *ROWS, "0.3,1"], ", line 5: expected 8 values, as many as the header, got 2"),
         (with_value(3, "y", "nan"), ", line 3, column 'y': expected a finite number, got nan"),
         (with_value(2, "a", "-inf"), ", line 2, column 'a': expected a finite number, got -inf"),
@@ -115,7 +132,11 @@ WANTED = f"expected the header {HEADER}, got"
             ", line 4, column 't': a step of 10.1 s, the shortest is 0.1 s; "
             "expected steps within a factor of 100 (a pause needs samples too)",
         ),
-        (with_value(4, "t", "1e12"), ", line 4, column 't': expected seconds, at most 1e+10, got 1e+12"),
+        (
+            with_value(4, "t", "1e12"),
+            ", line 4, column 't': 1e+12 s is no time; expected seconds, at most 1e+10: "
+            "are these milliseconds?",
+        ),
         (
             with_value(3, "x", "-515"),
             ", line 3, column 'x': -515 m is beyond any arm; expected metres, at most 10: "
@@ -159,7 +180,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(RecordingError, match="not text in UTF-8"):
         read_recording(path)
     with pytest.raises(RecordingError, match="cannot be written"):
-        write_recording(tmp_path / "no" / "path.csv", [0.0, 1.0], [[0, 0, 0, 1, 0, 0, 0]] * 2)
+        write_recording(tmp_path / "no" / "path.csv", tool_recording([0.0, 1.0], [[0, 0, 0, 1, 0, 0, 0]] * 2))
 
 
 def test_a_file_without_end_is_not_read_for_ever():
@@ -178,9 +199,9 @@ def test_a_field_without_end_is_one_sentence(tmp_path):
 def test_arrays_are_checked_by_sample():
     poses = np.tile([0.5, 0, 0.7, 1, 0, 0, 0], (3, 1))
     with pytest.raises(RecordingError, match="the recording, sample 2, column 't': time runs backwards"):
-        recording([0.0, 1.0, 0.5], poses)
+        tool_recording([0.0, 1.0, 0.5], poses)
     with pytest.raises(ValueError, match=r"poses of shape \(N, 7\), got \(2,\) and \(3, 7\)"):
-        recording([0.0, 1.0], poses)
+        tool_recording([0.0, 1.0], poses)
 
 
 def check_whatever_comes(path, data):

@@ -22,6 +22,7 @@ ORDER = (
     "twin.kinematics",
     "twin.dynamics",
     "twin.dynamics.symbolic",
+    "twin.recordings",
     "twin.trajectories",
     "twin.engine",
     "twin.control",
@@ -36,6 +37,7 @@ ORDER = (
     "scenarios.running",
     "scenarios.reports",
     "scenarios.commands",
+    "scenarios.templates",
 )
 """From the ground up: a room imports from those before it.  One file has a place of its own: what every
 scenario shares is below what scenarios are made of."""

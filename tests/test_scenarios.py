@@ -47,7 +47,7 @@ def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
     assert "What it shows:" in scenario.doc
     assert "What must hold:" in scenario.doc
     for item in dataclasses.fields(scenario.Config):
-        assert item.name == "progress" or item.metadata["help"]
+        assert item.name in ("progress", "law_settings") or item.metadata["help"]
 
 
 @pytest.mark.parametrize(("robot", "name", "controller"), CASES)
@@ -153,14 +153,14 @@ def test_pose_path_visits_the_printed_poses_in_order():
 
 def test_pose_path_follows_a_recording(tmp_path):
     from twin.kinematics.forward import forward_kinematics
+    from twin.recordings.recording import tool_recording, write_recording
     from twin.spatial.rotations import pose_vector
-    from twin.trajectories.recording import write_recording
 
     robot = twin.load("irb140")
     move = quintic([0.1, 0.2, 0.1, 0.3, 0.5, -0.2], [0.4, 0.3, 0.2, 0.1, 0.6, 0.1], 1.0)
     t = np.linspace(0, 1, 21)
     poses = pose_vector(forward_kinematics(robot, move(t)[0]))
-    write_recording(tmp_path / "path.csv", t, poses)
+    write_recording(tmp_path / "path.csv", tool_recording(t, poses))
     scenario = registry.find("pose_path")
     log = scenario.run(scenario.Config(csv=str(tmp_path / "path.csv")))
     np.testing.assert_allclose(log.pose_ref[::50], poses, rtol=0, atol=1e-12)

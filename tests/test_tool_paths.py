@@ -6,9 +6,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 from twin.errors import RecordingError
+from twin.recordings.recording import tool_recording
 from twin.spatial.rotations import matrix_from_quaternion, pose_vector
 from twin.trajectories.moves import quintic_law
-from twin.trajectories.recording import recording
 from twin.trajectories.tool_paths import eased_time, through_poses, through_recording
 
 
@@ -33,7 +33,7 @@ def true_motion(t):
 def recorded(step, duration=2.0):
     t = np.arange(round(duration / step) + 1) * step
     position, rotation = true_motion(t)
-    return recording(t, pose_vector(poses_at(position, rotation)))
+    return tool_recording(t, pose_vector(poses_at(position, rotation)))
 
 
 def random_recording(seed=8, N=12):
@@ -45,7 +45,7 @@ def random_recording(seed=8, N=12):
     for turn in turns[1:]:
         rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
     T = poses_at(rng.uniform(-0.5, 0.5, (N, 3)), Rotation.concatenate(rotations))
-    return recording(5.0 + np.cumsum(rng.uniform(0.2, 0.9, N)), pose_vector(T))
+    return tool_recording(5.0 + np.cumsum(rng.uniform(0.2, 0.9, N)), pose_vector(T))
 
 
 PATHS = {
@@ -241,7 +241,7 @@ def test_quaternion_signs_do_not_matter():
     poses[::2, 3:] *= -1.0
     t = np.linspace(0, 2, 100)
     for left, right in zip(
-        through_recording(recording(samples.t, poses))(t), through_recording(samples)(t), strict=True
+        through_recording(tool_recording(samples.t, poses))(t), through_recording(samples)(t), strict=True
     ):
         np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
 
@@ -293,7 +293,7 @@ def test_every_recording_gives_a_smooth_path_or_a_clear_error(positions, turns, 
         rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
     T = poses_at(positions, Rotation.concatenate(rotations))
     try:
-        samples = recording(np.cumsum(steps), pose_vector(T))
+        samples = tool_recording(np.cumsum(steps), pose_vector(T))
         path = through_recording(samples)
     except RecordingError:
         return
@@ -314,4 +314,4 @@ def test_turns_that_no_spline_follows_smoothly_are_refused(seed):
     T = poses_at(np.zeros((41, 3)), Rotation.concatenate(rotations))
     t = np.cumsum(np.where(rng.random(41) < 0.5, 1.0, 0.011))
     with pytest.raises(RecordingError, match=r"sample \d+: the tool turns by 119 deg .* record more densely"):
-        through_recording(recording(t, pose_vector(T)))
+        through_recording(tool_recording(t, pose_vector(T)))

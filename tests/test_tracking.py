@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from scenarios.checks.tracking import validity_metrics
+from scenarios.checks.tracking import agreement_metrics, bound_metric, error_metrics, validity_metrics
+from scenarios.checks.tracking_error import place_of_largest
 from scenarios.running import registry
 
 
@@ -49,3 +51,33 @@ def test_every_sample_that_a_drive_cut_counts(log):
     metric = named(validity_metrics(replace(log, saturated=cut)), "samples at the torque limit")
     assert metric.value == 4.0
     assert not metric.holds
+
+
+def test_every_check_says_which_joint_and_when(log):
+    """At sample 7 joint 3 is struck: error, bound, model, range, speed and torque all point there."""
+    q, q_ref, qd_ref, saturated = (
+        getattr(log, name).copy() for name in ("q", "q_ref", "qd_ref", "saturated")
+    )
+    q[7, 2] += 5.0
+    q_ref[7, 2] = log.robot.q_max[2] + 1.0
+    qd_ref[7, 2] = -2 * log.robot.qd_max[2]
+    saturated[7:9, 2] = True
+    struck = replace(log, q=q, q_ref=q_ref, qd_ref=qd_ref, saturated=saturated)
+    metrics = (*error_metrics(struck), bound_metric(replace(struck, controller="pd")))
+    metrics += (*agreement_metrics(struck), *validity_metrics(struck))
+    told = {metric.name: metric.where for metric in metrics}
+    assert told.pop("largest tool error") == "at t = 0.007 s"
+    assert told.pop("engine - model, one step") != ""  # of velocities, which were not struck
+    assert len(told) == 6
+    assert set(told.values()) == {"joint_3 at t = 0.007 s"}
+
+
+def test_a_place_is_that_of_the_largest_magnitude_and_of_a_nan_before_all(log):
+    error = np.zeros((51, 6))
+    assert place_of_largest(log, error) == ""
+    error[3, 1], error[20, 4] = 1.0, -2.0
+    assert place_of_largest(log, error) == "joint_5 at t = 0.02 s"
+    error[40, 0] = np.nan
+    assert place_of_largest(log, error) == "joint_1 at t = 0.04 s"
+    assert place_of_largest(log, error[:, 4]) == "at t = 0.02 s"
+    assert place_of_largest(log, error[:0]) == ""

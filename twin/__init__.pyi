@@ -136,6 +136,9 @@ from .kinematics.statics import (
 from .kinematics.statics import (
     wrench_transform as wrench_transform,
 )
+from .loading.announced_robots import (
+    announced_robots as announced_robots,
+)
 from .loading.dh_tables import (
     LinkBody as LinkBody,
 )
@@ -153,6 +156,18 @@ from .loading.loading import (
 )
 from .loading.model_check import (
     check_model as check_model,
+)
+from .recordings.reading import (
+    read_recording as read_recording,
+)
+from .recordings.recording import (
+    joint_recording as joint_recording,
+)
+from .recordings.recording import (
+    tool_recording as tool_recording,
+)
+from .recordings.recording import (
+    write_recording as write_recording,
 )
 from .robot.dh_frames import (
     dh_poses as dh_poses,
@@ -223,6 +238,9 @@ from .spatial.rotations import (
 from .spatial.rotations import (
     quaternion_rate as quaternion_rate,
 )
+from .trajectories.joint_paths import (
+    joint_path as joint_path,
+)
 from .trajectories.joint_trajectories import (
     hold as hold,
 )
@@ -234,6 +252,9 @@ from .trajectories.joint_trajectories import (
 )
 from .trajectories.joint_trajectories import (
     sines as sines,
+)
+from .trajectories.recorded_motion import (
+    recorded_motion as recorded_motion,
 )
 from .trajectories.sampling import (
     recursion_consistent as recursion_consistent,

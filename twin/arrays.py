@@ -1,4 +1,4 @@
-"""Real numbers from a caller's arrays: what is none is refused, not made one."""
+"""Arrays from a caller, checked to hold real numbers: anything else is refused, not converted."""
 
 from numbers import Real
 from typing import TypeAlias

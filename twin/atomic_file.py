@@ -1,8 +1,8 @@
 """Files that appear whole or not at all.
 
 A file is written as a draft in the folder where it shall be, and takes its name when it is complete: what
-had the name before stays good until then, whatever goes wrong.  An end of the process that no `finally`
-survives leaves a hidden file `.….draft…`; one that can still act calls `abandon` first.
+had the name before stays good until then, whatever goes wrong.  A process that is killed at once leaves a
+hidden file `.….draft…`; one that can still act calls `abandon` first.
 """
 
 from __future__ import annotations

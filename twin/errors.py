@@ -86,5 +86,9 @@ class Closed:
         raise TwinError(self._message)
 
 
+class ShapeWarning(UserWarning):
+    """Shapes of a robot that are not drawn, for their files are missing; nothing else depends on them."""
+
+
 class DriveWarning(UserWarning):
     """Drives that are simulated as they are told, and are hardly meant so."""

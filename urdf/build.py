@@ -1,265 +1,139 @@
-"""Writes `urdf/<robot>/<robot>.urdf` from the facts in `urdf/<robot>/robot.toml`.
+"""Writes the URDF of a robot beside the facts that it follows from, its `robot.toml`.
 
-    python -m urdf.build [robot ...]        every robot when none is named
+    python -m urdf.build irb140                  a robot of this project; all of them when none is named
+    python -m urdf.build my_arm/robot.toml       a robot of your own: my_arm/<name>.urdf, as the file names it
+    python -m urdf.build --check ...             writes nothing, says whether the URDFs are up to date
 
-Frames: every link frame sits at its joint and is parallel to the base frame at the zero pose, so that axes
-are exactly +-x, +-y or +-z; `tool0` is the last Denavit-Hartenberg frame. Joint origins and axes come from
-the DH table: frame i - 1 of that table lies on the axis of joint i, its z axis along it. A joint that has a
-table of its own in `robot.toml` takes them from there. The joints of the chain to `tool0` come first.
-
-Masses share the robot's mass in proportion to the links' volumes (Aliaga 2019, eq. (3.5)), and the inertia
-tensors are scaled to them. Inertials are given in principal axes, because an engine that diagonalises
-a tensor itself (Bullet) does so to 1e-8 only; the base link, which never moves, keeps the base frame's axes.
-
-The same facts give the same bytes on every machine: all arithmetic is decimal (`urdf.decimal_math`), and a
-number is written as the shortest text that reads back as the nearest double.
+What a `robot.toml` holds is said in `urdf/facts.py`, how the URDF follows in `urdf/urdf_text.py`.
 """
 
+import argparse
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
-from urdf import decimal_math
 from urdf.facts import FactsError, read
-from urdf.joints import Joint, tree
-from urdf.solids import Bulk, bulk
+from urdf.urdf_text import urdf
 
 HERE = Path(__file__).parent
-QUARTER_TURNS = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}  # angle in [deg] -> cosine, sine
 
 
-def text(*numbers: Decimal | int) -> str:
-    """Numbers as they stand in a URDF attribute: the shortest texts that read back as the nearest doubles."""
-    return " ".join(repr(float(number) + 0.0).removesuffix(".0") for number in numbers)  # + 0.0: no "-0"
+class Parser(argparse.ArgumentParser):
+    """One that says in one sentence what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `FactsError`."""
+        raise FactsError(message)
 
 
-def dh_frames(dh: dict[str, Any]) -> list[tuple[decimal_math.Matrix, decimal_math.Vector]]:
-    """Rotation and origin of the DH frames 0..n in the base frame, at the zero pose.
-
-    Each is `A = Rz(theta) Tz(d) Tx(a) Rx(alpha)` after the one before (Aliaga 2019, eqs. (2.1)-(2.3)).
-    """
-    R = [[Decimal(int(i == j)) for j in range(3)] for i in range(3)]
-    p = [Decimal(0)] * 3
-    frames = [(R, p)]
-    for joint, (theta, d, a, alpha) in enumerate(
-        zip(dh["theta0_deg"], dh["d"], dh["a"], dh["alpha_deg"], strict=True), start=1
-    ):
-        if theta % 90 or alpha % 90:
-            raise FactsError(
-                f"row {joint} of [dh] has theta0 = {theta} and alpha = {alpha} degrees: "
-                "this builder needs multiples of 90, so that axes are exact"
-            )
-        (ct, st), (ca, sa) = QUARTER_TURNS[int(theta) % 360], QUARTER_TURNS[int(alpha) % 360]
-        move = decimal_math.rotate(R, [Decimal(a * ct), Decimal(a * st), Decimal(d)])
-        p = [p[k] + move[k] for k in range(3)]
-        turn = [[ct, -st * ca, st * sa], [st, ct * ca, -ct * sa], [0, sa, ca]]
-        R = decimal_math.matmul(R, [[Decimal(x) for x in row] for row in turn])
-        frames.append((R, p))
-    return frames
+def robots() -> list[str]:
+    """The robots of this project that have a `robot.toml`."""
+    return sorted(path.parent.name for path in HERE.glob("*/robot.toml"))
 
 
-def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
-    """Each link's share of the robot's mass, by volume, in [kg]: Aliaga 2019, eq. (3.5)."""
-    total = sum((bulk.volume for bulk in bulks.values()), Decimal(0))
-    return {link: Decimal(facts["mass"]) * bulk.volume / total for link, bulk in bulks.items()}
-
-
-def inertial(link: str, bulk: Bulk, mass: Decimal, origin: decimal_math.Vector) -> list[str]:
-    """The `<inertial>` of one link whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
-    com = [bulk.com[k] - origin[k] for k in range(3)]
-    tensor = [[mass * x for x in row] for row in bulk.inertia]
-    moments, R = decimal_math.principal_axes(tensor)
-    if not min(moments) > 0 or not 2 * max(moments) <= sum(moments, Decimal(0)):
+def facts_file(robot: str) -> Path:
+    """The `robot.toml` of a robot of this project, or that of this path."""
+    if robot in robots():
+        return HERE / robot / "robot.toml"
+    path = Path(robot)
+    if path.name.endswith("dh.toml"):
+        raise FactsError(f"{robot} needs no URDF: load it as it is")
+    if path.suffix != ".toml":
         raise FactsError(
-            f"link.{link}: no body has the principal moments {text(*moments)} kg m^2: expected all above 0 "
-            "and none larger than the sum of the other two"
+            f"unknown robot {robot!r}: known are {', '.join(robots())}, or the path of a robot.toml"
         )
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
-    rpy = [Decimal(0)] * 3 if link == "base" else decimal_math.roll_pitch_yaw(R)
-    six = [xx, xy, xz, yy, yz, zz] if link == "base" else [moments[0], 0, 0, moments[1], 0, moments[2]]
-    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    return [
-        "    <inertial>",
-        f'      <origin xyz="{text(*com)}" rpy="{text(*rpy)}"/>',
-        f'      <mass value="{text(mass)}"/>',
-        "      <inertia " + " ".join(f'{n}="{text(x)}"' for n, x in zip(names, six, strict=True)) + "/>",
-        "    </inertial>",
-    ]
+    return path
 
 
-def geometry(kind: str, shape: dict[str, Any], origin: decimal_math.Vector) -> list[str]:
-    """The `<visual>` or `<collision>` (`kind`) of one shape, moved from the base frame to the link's."""
-    if "cylinder" in shape:  # a URDF cylinder lies along z about its centre: pitch and yaw turn z into place
-        start, end = shape["from"], shape["to"]
-        center = [(Decimal(start[k]) + Decimal(end[k])) / 2 for k in range(3)]
-        x, y, z = (Decimal(end[k]) - Decimal(start[k]) for k in range(3))
-        rpy = [
-            Decimal(0),
-            decimal_math.arc_tangent((x * x + y * y).sqrt(), z),
-            decimal_math.arc_tangent(y, x),
-        ]
-        length = (x * x + y * y + z * z).sqrt()
-        body = f'<cylinder radius="{text(shape["cylinder"])}" length="{text(length)}"/>'
-    else:
-        center = [Decimal(x) for x in shape["at"]]
-        rpy = [decimal_math.radians(Decimal(angle)) for angle in shape.get("rpy_deg", [0, 0, 0])]
-        if "sphere" in shape:
-            body = f'<sphere radius="{text(shape["sphere"])}"/>'
-        else:
-            body = f'<box size="{text(*shape["box"])}"/>'
-    xyz = [center[k] - origin[k] for k in range(3)]
-    lines = [f'      <origin xyz="{text(*xyz)}" rpy="{text(*rpy)}"/>', f"      <geometry>{body}</geometry>"]
-    if kind == "visual":
-        lines.append(f'      <material name="{shape["color"]}"/>')
-    return [f"    <{kind}>", *lines, f"    </{kind}>"]
+def built(path: Path) -> tuple[Path, str]:
+    """The URDF that belongs to a `robot.toml`: its path and its text.
 
-
-def limits(name: str, facts: dict[str, Any]) -> dict[str, Decimal | int]:
-    """The attributes of a joint's `<limit>`.
-
-    A passive joint is as fast as the pendant's joints make it at their top speeds, and has no effort.
+    Raises:
+        FactsError: the file is missing or malformed, or describes a body that cannot exist.
     """
-    joints = facts["joints"]
-    if name in joints["names"]:
-        i = joints["names"].index(name)
-        low, high, speed = (joints[key][i] for key in ("q_min_deg", "q_max_deg", "qd_max_deg_s"))
-        effort = joints["effort"][i]
-    else:
-        passive = facts["joint"][name]
-        low, high = passive["range_deg"]
-        speed = sum(abs(c) * top for c, top in zip(passive["q"], joints["qd_max_deg_s"], strict=True))
-        effort = 0
-    angles = {"lower": low, "upper": high, "velocity": speed}
-    return {**{key: decimal_math.radians(Decimal(angle)) for key, angle in angles.items()}, "effort": effort}
+    facts = read(path, parse_float=Decimal)
+    ours = path.parent.resolve().parent == HERE.resolve()
+    if ours and facts["name"] != path.parent.name:
+        raise FactsError(f"{path}: expected name = {path.parent.name!r}, got {facts['name']!r}")
+    try:
+        text = urdf(facts, None if ours else path.name)
+    except FactsError as error:
+        raise FactsError(f"{path}: {error}") from error
+    return path.with_name(f"{facts['name']}.urdf"), text
 
 
-def joint(
-    moved: Joint, facts: dict[str, Any], offset: decimal_math.Vector, axis: decimal_math.Vector
-) -> list[str]:
-    """A `<joint>`; `offset` from the parent's frame and `axis`, (3,) in base axes."""
-    limit = limits(moved.name, facts)
-    return [
-        f'  <joint name="{moved.name}" type="revolute">',
-        f'    <parent link="{link_name(moved.parent)}"/>',
-        f'    <child link="{link_name(moved.child)}"/>',
-        f'    <origin xyz="{text(*offset)}" rpy="0 0 0"/>',
-        f'    <axis xyz="{text(*axis)}"/>',
-        "    <limit " + " ".join(f'{name}="{text(x)}"' for name, x in limit.items()) + "/>",
-        "  </joint>",
-    ]
-
-
-def tool(parent: str, offset: decimal_math.Vector, R: decimal_math.Matrix) -> list[str]:
-    """The frame `tool0` of an arm's last link, massless: a link without `<inertial>` would weigh 1 kg."""
-    return [
-        '  <link name="tool0">',
-        "    <inertial>",
-        '      <origin xyz="0 0 0" rpy="0 0 0"/>',
-        '      <mass value="0"/>',
-        '      <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>',
-        "    </inertial>",
-        "  </link>",
-        '  <joint name="joint_tool" type="fixed">',
-        f'    <parent link="{link_name(parent)}"/>',
-        '    <child link="tool0"/>',
-        f'    <origin xyz="{text(*offset)}" rpy="{text(*decimal_math.roll_pitch_yaw(R))}"/>',
-        "  </joint>",
-    ]
-
-
-def placed(
-    joints: list[Joint], facts: dict[str, Any]
-) -> tuple[dict[str, decimal_math.Vector], dict[str, decimal_math.Vector]]:
-    """Origin of every link's frame and axis of every joint, by name, (3,) in base axes at the zero pose."""
-    frames, listed = dh_frames(facts["dh"]), facts.get("joint", {})
-    origins, axes = {"base": frames[0][1]}, {}
-    for i, moved in enumerate(joints):
-        if moved.name in listed:
-            origins[moved.child], axes[moved.name] = (
-                [Decimal(x) for x in listed[moved.name][key]] for key in ("at", "axis")
-            )
-        else:
-            R, origins[moved.child] = frames[i]
-            axes[moved.name] = [row[2] for row in R]
-    return origins, axes
-
-
-def body(
-    link: str, values: dict[str, Any], spread: Bulk, mass: Decimal, origin: decimal_math.Vector
-) -> list[str]:
-    """The `<link>` of one link whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
-    lines = [f'  <link name="{link_name(link)}">', *inertial(link, spread, mass, origin)]
-    for kind in ("visual", "collision"):
-        for shape in values[kind]:
-            lines += geometry(kind, shape, origin)
-    return [*lines, "  </link>"]
-
-
-def urdf(facts: dict[str, Any]) -> str:
-    """The whole URDF of an arm as text; `facts` read with `parse_float=Decimal`."""
-    with decimal_math.precisely():
-        chain, others = tree(facts)
-        origins, axes = placed([*chain, *others], facts)
-        bulks = {link: bulk(facts["link"][link]) for link in origins}
-        mass = masses(facts, bulks)
-        lines = [
-            '<?xml version="1.0" encoding="utf-8"?>',
-            f"<!-- Written by `python -m urdf.build {facts['name']}` from robot.toml: change that file. -->",
-            f'<robot name="{facts["name"]}">',
-        ]
-        for color, rgba in facts["colors"].items():
-            lines.append(f'  <material name="{color}"><color rgba="{text(*rgba)}"/></material>')
-        for link, origin in origins.items():
-            lines += body(link, facts["link"][link], bulks[link], mass[link], origin)
-        for moved in chain:
-            lines += joint(moved, facts, step(origins[moved.parent], origins[moved.child]), axes[moved.name])
-        last, (R, flange) = chain[-1].child, dh_frames(facts["dh"])[-1]
-        lines += tool(last, step(origins[last], flange), R)
-        for moved in others:
-            lines += joint(moved, facts, step(origins[moved.parent], origins[moved.child]), axes[moved.name])
-        return "\n".join([*lines, "</robot>"]) + "\n"
-
-
-def step(start: decimal_math.Vector, end: decimal_math.Vector) -> decimal_math.Vector:
-    """The way from one point to another, (3,)."""
-    return [end[k] - start[k] for k in range(3)]
-
-
-def link_name(link: str) -> str:
-    """The URDF's name of a link."""
-    return "base_link" if link == "base" else f"link_{link}"
+def is_current(path: Path, text: str) -> bool:
+    """Whether the file holds this text."""
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except (OSError, ValueError):
+        return False
 
 
 def replace(path: Path, content: str) -> None:
-    """Write a file; what was there stays until the new one is complete."""
+    """Write a file; what was there stays until the new one is complete.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     draft = path.with_suffix(".draft")
     try:
         draft.write_text(content, encoding="utf-8", newline="\n")
         draft.replace(path)
-    except OSError as error:
-        raise FactsError(f"{path} cannot be written: {error.strerror}") from error
     finally:
         draft.unlink(missing_ok=True)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Write the named robots' URDFs, all of them by default; 0, or 2 with one sentence on standard error."""
-    known = sorted(path.parent.name for path in HERE.glob("*/robot.toml"))
-    names = (sys.argv[1:] if argv is None else argv) or known
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the URDFs of the named robots.
+
+    Args:
+        argv: the words after the command's name; `None` for those of the process.
+
+    Returns:
+        The exit status: 0; 1 if a file could not be written, or with `--check` if one is not up to date; 2,
+        with one sentence on standard error, for bad input.
+    """
+    assert __doc__ is not None
+    title, _, about = __doc__.partition("\n\n")
+    parser = Parser(
+        "python -m urdf.build",
+        description=title,
+        epilog=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("robots", nargs="*", metavar="ROBOT", help="a name, or the path of a robot.toml")
+    parser.add_argument("--check", action="store_true", help="write nothing; say which URDFs are out of date")
     try:
-        for name in names:
-            if name not in known:
-                raise FactsError(f"unknown robot {name!r}: known are {', '.join(known)}")
-            folder = HERE / name
-            facts = read(folder / "robot.toml", parse_float=Decimal)
-            if facts["name"] != name:
-                raise FactsError(f"{folder / 'robot.toml'}: expected name = {name!r}, got {facts['name']!r}")
-            replace(folder / f"{name}.urdf", urdf(facts))
+        given = parser.parse_args(argv)
+        pairs = [built(facts_file(robot)) for robot in given.robots or robots()]
     except FactsError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    return 0
+    return check(pairs) if given.check else write(pairs)
+
+
+def check(pairs: list[tuple[Path, str]]) -> int:
+    """Say of each file whether it is up to date; 1 if one is not."""
+    current = [is_current(path, text) for path, text in pairs]
+    for (path, _), holds in zip(pairs, current, strict=True):
+        sys.stdout.write(f"{path}: {'up to date' if holds else 'differs, or is missing: write it anew'}\n")
+    return 0 if all(current) else 1
+
+
+def write(pairs: list[tuple[Path, str]]) -> int:
+    """Write the files; 1 if one cannot be written, which costs only itself."""
+    status = 0
+    for path, text in pairs:
+        try:
+            replace(path, text)
+            sys.stdout.write(f"wrote {path}\n")
+        except OSError as error:
+            sys.stderr.write(f"error: {path} cannot be written: {error.strerror}\n")
+            status = 1
+    return status
 
 
 if __name__ == "__main__":

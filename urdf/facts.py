@@ -16,7 +16,9 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
                     passive joint needs a loop that holds it, and a range that ends before the loop folds flat
 
 A link's mass properties are those of the CAD (`mass_1000`, its mass at 1000 kg/m^3, follows from the volume
-where it is left out), or those of a homogeneous `solid`. Points are in the base frame at the zero pose, and
+where it is left out), or those of a homogeneous `solid`. Either the robot has a `mass`, of which each link
+has a share by its volume, or each link has a `mass` of its own; then its `inertia` is that of this mass,
+and no volume is asked for. Points are in the base frame at the zero pose, and
 so are the shapes of a link, inline tables:
 
     { box = [lx, ly, lz], at = [x, y, z], rpy_deg = [r, p, y], color = "orange" }    rpy_deg may be left out
@@ -30,29 +32,43 @@ the base axes, of one thickness of wall:
 
 `color` names an entry of `[colors]` (red, green, blue, opacity in 0..1); collision shapes have none. The
 `flange` of a pose is the published one: x, y, z, then a unit quaternion, scalar first.
+
+Much may be left out, see `TABLES`. Then a link looks like its solid, `collision` is like `visual`, `[colors]`
+are `COLORS`, and no `effort` means no limit of the torques.
 """
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from urdf.drive_facts import check_drives
 from urdf.joints import check_loops, check_tree
-from urdf.schema import NAME, FactsError, N, check_keys, check_names, check_table, check_values, read_checked
+from urdf.schema import (
+    NAME,
+    FactsError,
+    N,
+    check_keys,
+    check_names,
+    check_table,
+    check_values,
+    read_checked,
+    text_checked,
+)
 
 __all__ = ["TABLES", "FactsError", "check", "read"]
 
 # table -> key -> kind (see urdf.schema); what ends in "?" may be left out, "*" stands for any name
 TABLES: dict[str, dict[str, Any]] = {
-    "": {"name": "text", "title": "text", "mass": "number", "source": "text"},
+    "": {"name": "text", "title": "text", "mass?": "number", "source": "text"},
     "joints": {
         "names": "names",
         "q_min_deg": N,
         "q_max_deg": N,
         "qd_max_deg_s": N,
-        "effort": N,
+        "effort?": N,
         "source": "text",
-        "effort_source": "text",
+        "effort_source?": "text",
     },
     "dh": {"theta0_deg": N, "d": N, "a": N, "alpha_deg": N, "coupling?": (N, N), "source": "text"},
     "joint.*?": {
@@ -66,34 +82,70 @@ TABLES: dict[str, dict[str, Any]] = {
     },
     "loop.*?": {"links": "texts", "at": (2, 3), "source": "text"},
     "rating?": {"payload": "number", "reach": "number", "source": "text"},
-    "links": {"source": "text", "shapes_source": "text"},
+    "links": {"source": "text", "shapes_source?": "text"},
     "link.*": {
+        "mass?": "number",
         "solid?": "solid",
         "volume_mm3?": "number",
         "mass_printed?": "number",
         "mass_1000?": "number",
         "com?": 3,
         "inertia?": 6,
-        "visual": "shapes",
-        "collision": "shapes",
+        "visual?": "shapes",
+        "collision?": "shapes",
     },
-    "poses.*": {"q_deg": N, "flange?": 7, "flange_tolerance?": "number", "source": "text"},
-    "tour?": {"poses": "texts", "source": "text"},
-    "colors": {"*": 4},
+    "poses.*?": {"q_deg": N, "flange?": 7, "flange_tolerance?": "number", "source?": "text"},
+    "tour?": {"poses": "texts", "source?": "text"},
+    "colors?": {"*": 4},
     "drives?": {"*": "table"},
+}
+COLORS = {
+    "orange": [1.0, 0.43, 0.0, 1.0],
+    "grey": [0.22, 0.22, 0.24, 1.0],
+    "steel": [0.75, 0.76, 0.78, 1.0],
 }
 
 
 def read(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """The checked contents of a `robot.toml`; arguments and errors as of `urdf.schema.read_checked`."""
-    return read_checked(path, check, parse_float)
+    """The checked contents of a `robot.toml`, with what it leaves out filled in.
+
+    Arguments and errors as of `urdf.schema.read_checked`.
+    """
+    return completed(read_checked(path, check, parse_float))
+
+
+def parsed(path: Path, text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The same of a file that has, or will have, this text."""
+    return completed(text_checked(path, text, check, parse_float))
+
+
+def completed(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts, with what they leave out filled in."""
+    facts["joints"].setdefault("effort", [math.inf] * len(facts["joints"]["names"]))
+    facts.setdefault("colors", COLORS)
+    facts.setdefault("poses", {})
+    color = next(iter(facts["colors"]), None)
+    for values in facts["link"].values():
+        values.setdefault("visual", looks(values.get("solid"), color))
+        bare = [{key: shape[key] for key in shape if key != "color"} for shape in values["visual"]]
+        values.setdefault("collision", bare)
+    return facts
+
+
+def looks(solid: dict[str, Any] | None, color: str | None) -> list[dict[str, Any]]:
+    """The shapes of a link that tells none: its solid, from outside."""
+    if solid is None or color is None:
+        return []
+    shape = {"box" if key == "hollow_box" else key: solid[key] for key in solid if key != "wall"}
+    return [{**shape, "color": color}]
 
 
 def check(facts: dict[str, Any]) -> None:
     """Raise `FactsError` unless every table has its keys, every value its kind, and all fit together."""
     groups = {pattern.replace(".*", ""): "table" for pattern in TABLES if pattern}
     check_keys("", facts, {**TABLES[""], **groups})
-    check_values("", {key: facts[key] for key in TABLES[""]}, TABLES[""], 0)
+    top = {key: value for key, value in facts.items() if key not in groups and f"{key}?" not in groups}
+    check_values("", top, TABLES[""], 0)
     check_keys("joints", facts["joints"], TABLES["joints"])
     check_names("joints.names", facts["joints"]["names"])
     joints = len(facts["joints"]["names"])
@@ -113,7 +165,8 @@ def check(facts: dict[str, Any]) -> None:
     if "drives" in facts:
         check_drives(facts["drives"], joints)
     for link, values in facts["link"].items():
-        check_link(link, values, facts["colors"])
+        check_link(link, values, facts.get("colors", COLORS))
+        check_mass(link, values, facts)
     check_tree(facts)
     check_loops(facts)
     check_poses(facts)
@@ -126,7 +179,7 @@ def check_limits(joints: dict[str, Any]) -> None:
         if not low < high:
             raise FactsError(f"{name}: expected q_min_deg < q_max_deg, got {low} and {high}")
         for key in ("qd_max_deg_s", "effort"):
-            if not joints[key][i] > 0:
+            if key in joints and not joints[key][i] > 0:
                 raise FactsError(f"{name}: expected {key} above 0, got {joints[key][i]}")
 
 
@@ -135,23 +188,43 @@ def check_link(link: str, values: dict[str, Any], colors: dict[str, Any]) -> Non
     given = [key for key in ("volume_mm3", "mass_printed", "mass_1000", "com", "inertia") if key in values]
     if "solid" in values and given:
         raise FactsError(f"link.{link} has both a solid and {given[0]}: expected a solid or the CAD's values")
-    for key in ("volume_mm3", "com", "inertia"):
+    for key in ("com", "inertia") if "mass" in values else ("volume_mm3", "com", "inertia"):
         if "solid" not in values and key not in values:
             raise FactsError(
-                f"link.{link} lacks the key {key!r}: expected volume_mm3, com and inertia, or a solid"
+                f"link.{link} lacks the key {key!r}: expected volume_mm3, com and inertia, or mass, com and "
+                "inertia, or a solid"
             )
-    for shape in values["visual"]:
+    for shape in values.get("visual", []):
         if shape["color"] not in colors:
             raise FactsError(
                 f"link.{link}: a visual shape has color {shape['color']!r}, known are {', '.join(colors)}"
             )
 
 
+def check_mass(link: str, values: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Raise `FactsError` unless the robot has a mass, or every link has its own."""
+    if "mass" in values and "mass" in facts:
+        raise FactsError(
+            f"link.{link} has a mass, and so has the robot: expected the robot's, which its links share by "
+            "volume, or one in every link"
+        )
+    if "mass" not in values and "mass" not in facts:
+        raise FactsError(
+            f"link.{link} has no mass: expected one in every link, or the robot's at the top of the file"
+        )
+    given = [key for key in ("volume_mm3", "mass_printed", "mass_1000") if key in values]
+    if "mass" in values and given:
+        raise FactsError(
+            f"link.{link} has a mass of its own, so expected no {given[0]}: inertia is that of this mass"
+        )
+
+
 def check_poses(facts: dict[str, Any]) -> None:
     """Raise `FactsError` where a published pose has no tolerance, or the tour an unknown pose."""
-    for name, pose in facts["poses"].items():
+    poses = facts.get("poses", {})
+    for name, pose in poses.items():
         if ("flange" in pose) != ("flange_tolerance" in pose):
             raise FactsError(f"poses.{name}: expected flange and flange_tolerance together, got one of them")
     for name in facts.get("tour", {}).get("poses", []):
-        if name not in facts["poses"]:
-            raise FactsError(f"tour.poses: there is no pose {name!r}, known are {', '.join(facts['poses'])}")
+        if name not in poses:
+            raise FactsError(f"tour.poses: there is no pose {name!r}, known are {', '.join(poses) or 'none'}")

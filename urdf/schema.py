@@ -55,10 +55,21 @@ def read_checked(
         FactsError: with the file, the table, the key and what is valid.
     """
     try:
-        facts = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=parse_float)
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise FactsError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:  # malformed TOML, or bytes that are not UTF-8
+    except ValueError as error:  # bytes that are not UTF-8
+        raise FactsError(f"{path} is not a TOML file: {error}") from error
+    return text_checked(path, text, check, parse_float)
+
+
+def text_checked(
+    path: Path, text: str, check: Callable[[dict[str, Any]], None], parse_float: Callable[[str], Any] = float
+) -> dict[str, Any]:
+    """The contents of a file with this text; the rest as in `read_checked`."""
+    try:
+        facts = tomllib.loads(text, parse_float=parse_float)
+    except ValueError as error:
         raise FactsError(f"{path} is not a TOML file: {error}") from error
     except RecursionError as error:
         raise FactsError(f"{path} cannot be read: its arrays or tables are nested too deeply") from error

@@ -1,4 +1,4 @@
-"""Volume, centre of mass and inertia of a link: the CAD's, or those of a homogeneous solid."""
+"""Mass, volume, centre of mass and inertia of a link: the CAD's, or those of a homogeneous solid."""
 
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from urdf import decimal_math
 class Bulk(NamedTuple):
     """How a link's mass is spread, whatever its mass.
 
-    volume: in [m^3].
+    volume: in [m^3]; 0 where it is not known, of a link that has its own mass.
     com: (3,) centre of mass in the base frame at the zero pose, in [m].
     inertia: (3, 3) inertia about the com for each kg of mass, in base axes, in [m^2].
     """
@@ -17,6 +17,14 @@ class Bulk(NamedTuple):
     volume: Decimal
     com: decimal_math.Vector
     inertia: decimal_math.Matrix
+
+
+def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
+    """Each link's mass, in [kg]: its own, or its share of the robot's by volume, Aliaga 2019, eq. (3.5)."""
+    if "mass" not in facts:
+        return {link: Decimal(facts["link"][link]["mass"]) for link in bulks}
+    total = sum((bulk.volume for bulk in bulks.values()), Decimal(0))
+    return {link: Decimal(facts["mass"]) * bulk.volume / total for link, bulk in bulks.items()}
 
 
 def bulk(values: dict[str, Any]) -> Bulk:
@@ -29,9 +37,9 @@ def bulk(values: dict[str, Any]) -> Bulk:
 
 
 def cad(values: dict[str, Any]) -> Bulk:
-    """The bulk of CAD values: `inertia` xx, yy, zz, xy, xz, yz is that of `mass_1000`."""
-    volume = Decimal(values["volume_mm3"]) * Decimal("1e-9")
-    mass = Decimal(values["mass_1000"]) if "mass_1000" in values else 1000 * volume
+    """The bulk of CAD values: `inertia` xx, yy, zz, xy, xz, yz is that of `mass`, else of `mass_1000`."""
+    volume = Decimal(values.get("volume_mm3", 0)) * Decimal("1e-9")
+    mass = Decimal(values["mass"] if "mass" in values else values.get("mass_1000", 1000 * volume))
     xx, yy, zz, xy, xz, yz = (Decimal(x) / mass for x in values["inertia"])
     return Bulk(volume, [Decimal(x) for x in values["com"]], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 

@@ -47,12 +47,13 @@ def with_rated_payload(robot: Robot) -> Robot:
 class DriveLoad(NamedTuple):
     """Every axis moving alone at its speed limit, the others at rest: (n,) each, of its motor, at the joint.
 
-    gravity: the largest weight of any pose, in [N m].
-    friction: at the speed limit, in [N m].
-    torque_max: what the motor gives at that speed, in [N m].
-    rotor_share: of the inertia that the motor turns, in the median pose.
-    time: to the speed limit in the worst and the median pose (2, n), in [s], with the torque left there.
-    speed: of the motor at the joint's speed limit, over its maximum.
+    Attributes:
+        gravity: the largest weight of any pose, in [N m].
+        friction: at the speed limit, in [N m].
+        torque_max: what the motor gives at that speed, in [N m].
+        rotor_share: of the inertia that the motor turns, in the median pose.
+        time: to the speed limit in the worst and the median pose (2, n), in [s], with the torque left there.
+        speed: of the motor at the joint's speed limit, over its maximum.
     """
 
     gravity: NDArray

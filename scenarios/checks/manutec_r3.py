@@ -94,10 +94,9 @@ def read_run(path: str | Path) -> Floats:
     Raises:
         RecordingError: naming the file, what is wrong and what is valid.
     """
-    from twin.trajectories.recording import read_columns
+    from twin.recordings.columns import Wanted, read_columns
 
-    rows, lines = read_columns(path, COLUMNS)
-    run = np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+    run, lines = read_columns(path, [Wanted(name, "time" if name == "t" else "angle") for name in COLUMNS])
     if len(run) == 0:
         raise RecordingError(f"{path}: expected rows of numbers below the header, got none")
     end = LONGEST

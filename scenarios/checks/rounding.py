@@ -6,7 +6,7 @@ under the same controller, its velocities kicked at every sample by `SCALE` time
 off, and by as much of the rounding of our own run, with signs half constant and half drawn anew, so that
 neither a bias nor a random walk is missed.  The loop is linear in kicks so small; a `SCALE`th of what they
 make of the run is what rounding does.  Friction that falls with speed may make so much of them that another
-friction is met: then nothing is foretold.
+friction is met: then no limit can be derived.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def error_metrics(log: Log, knows_the_plant: bool = True) -> tuple[Metric, ...]:
             float(np.max(tool_distance(log))),
             "m",
             None,
-            "of the flange's centre",
+            "of its origin, the flange's centre without --tool",
             place_of_largest(log, tool_distance(log)),
         ),
         *motor_metrics(log),

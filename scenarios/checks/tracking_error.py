@@ -45,7 +45,7 @@ def largest(error: NDArray) -> NDArray:
 
 
 def place_of_largest(log: Log, error: NDArray) -> str:
-    """Where an error is largest, as "joint_3 at t = 0.412 s"; "" where there is none.
+    """Where an error is largest, as "joint_3 at t = 0.412 s" or "at t = 0.412 s"; "" where there is none.
 
     Args:
         log: of the run.

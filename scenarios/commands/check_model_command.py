@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
 
 
+EXAMPLES = """examples:
+  irb-twin check-model my_robot.urdf
+  irb-twin check-model my_arm/robot.toml --json findings.json
+"""
+
+
 def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     """Add the command to the command line."""
     parser = parsers.add_parser(
@@ -19,6 +25,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help="tell what the twin makes of a robot file, and whether PyBullet agrees with the model on it",
         description="Show the joints and links of a robot file, say what is suspicious in it, and compare "
         "PyBullet with the analytic model on it from random states. Exit status 1: something is wrong.",
+        epilog=EXAMPLES,
     )
     parser.set_defaults(parser=parser, carry_out=check_model)
     parser.add_argument("file", type=Path, metavar="FILE", help="a .urdf, a robot.toml or a dh.toml")

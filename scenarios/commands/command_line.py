@@ -16,12 +16,14 @@ from scenarios.commands import (
     check_model_command,
     formulas_command,
     list_command,
+    new_command,
     output,
     published_command,
     run_command,
     validate_command,
 )
 from scenarios.running import options, registry
+from scenarios.running.help_page import Unprintable
 from scenarios.running.options import Parser, WrongUse
 from twin.errors import TwinError
 
@@ -35,21 +37,24 @@ COMMANDS = {
     "published": published_command,
     "formulas": formulas_command,
     "check-model": check_model_command,
+    "new": new_command,
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
+
+ABOUT = """A digital twin of ABB arms: it runs control laws on a physics engine, shows how well they follow,
+and checks every figure that has a limit.
+
+`irb-twin list` shows what there is; `irb-twin COMMAND --help` tells more of a command, and `irb-twin run
+SCENARIO --help` of a scenario."""
 
 EXAMPLES = """examples:
   irb-twin list
   irb-twin run pose_path --controller computed_torque pd
+  irb-twin run pose_path --controller computed_torque ./my.py:Law --picture error.png
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
-  irb-twin run pose_path --csv my_path.csv --picture error.png --log run.npz
-  irb-twin run pose_path --gui
-  irb-twin run ./my_scenario.py --help
-  irb-twin run parallelogram --model exact
-  irb-twin validate --junit results.xml
-  irb-twin published --source Norrlöf
-  irb-twin formulas main_axes
+  irb-twin validate --robot irb140 --junit results.xml
   irb-twin check-model my_robot.urdf
+  irb-twin new controller sliding_mode
 """
 
 
@@ -70,6 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads the help has seen enough
         output.hang_up()
         status = 0
+    except Unprintable as error:
+        output.complain(f"cannot print: {error}")
+        output.hang_up()
+        status = 1
     except (WrongUse, TwinError, ValueError, OSError) as error:
         output.complain(str(error))
         status = 2
@@ -124,7 +133,7 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     """The parser of the whole command line; `run` takes the options of these scenarios."""
     parser = Parser(
         prog="irb-twin",
-        description="A digital twin of ABB arms: run controllers on a physics engine and see what holds.",
+        description=ABOUT,
         epilog=EXAMPLES,
     )
     parser.add_argument("--version", action=_Version, help="show the version, and the commit of a checkout")

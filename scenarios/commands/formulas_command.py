@@ -19,6 +19,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         description="Derive D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau by Euler and Lagrange, and "
         "print them: of main_axes (the first three axes of the IRB 1400), of two_link (the planar two-link "
         "arm), or of a URDF with at most three joints.",
+        epilog="examples:\n  irb-twin formulas main_axes\n  irb-twin formulas my_robot.urdf\n",
     )
     parser.set_defaults(parser=parser, carry_out=show_formulas)
     parser.add_argument("model", metavar="MODEL", help="main_axes, two_link, or the path of a small URDF")

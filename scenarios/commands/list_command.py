@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     """Add the command to the command line."""
-    parser = parsers.add_parser("list", help="show the robots, controllers and scenarios that there are")
+    parser = parsers.add_parser(
+        "list",
+        help="show the robots, controllers and scenarios that there are",
+        description="Show the robots, controllers and scenarios that there are, those of installed packages "
+        "among them. Their names are what the other commands take.",
+    )
     parser.set_defaults(parser=parser, carry_out=show_list)
 
 
@@ -31,7 +36,7 @@ def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     laws = (*controllers.NAMES, *controllers.announced_names())
     rows = []
     for heading, names, title in (
-        ("robots", twin.robot_names(), robot_title),
+        ("robots", tuple(dict.fromkeys((*twin.robot_names(), *twin.announced_robots()))), robot_title),
         ("laboratory", twin.laboratory_names(), robot_title),
         ("controllers", laws, controllers.title),
         ("scenarios", titles, titles.__getitem__),

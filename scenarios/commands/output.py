@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from scenarios.running.help_page import Unprintable
 from scenarios.running.options import WrongUse
 from twin.faults import told
 
@@ -115,15 +116,16 @@ def console(stream: TextIO | None = None) -> Any:
     """A page on standard output or that stream; texts appear as they are, without markup.
 
     It has the terminal's width or what COLUMNS says; where neither is known, as in a pipe, nothing is
-    wrapped.  A reader who hangs up ends the printing, and nothing else.
+    wrapped.  A reader who hangs up ends the printing, and nothing else; a full disk raises `Unprintable`.
     """
     from rich.console import Console
 
     class Page(Console):
         def print(self, *objects: Any, **settings: Any) -> None:
-            super().print(
-                *objects, **{"crop": False, **settings}
-            )  # what is to stay in one line may be longer
+            try:
+                super().print(*objects, **{"crop": False, **settings})  # a line is whole, however long
+            except OSError as error:
+                raise Unprintable(told(error)) from error
 
         def on_broken_pipe(self) -> None:
             self.quiet = True

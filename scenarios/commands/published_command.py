@@ -20,6 +20,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help="compute every number and equation that the sources print, and show the misprints",
         description="Compute the published items by the library, live. A misprint holds if the right form "
         "does and the printed one visibly does not. Exit status 1 if an item is not confirmed.",
+        epilog="examples:\n  irb-twin published --source Aliaga\n  irb-twin published --id N-2.9 T-FK1\n",
     )
     parser.set_defaults(parser=parser, carry_out=published)
     parser.add_argument(

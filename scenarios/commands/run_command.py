@@ -16,18 +16,22 @@ from scenarios.running import options, registry
 from scenarios.running.options import WrongUse
 from twin.errors import OwnCodeError, TwinError
 from twin.faults import is_interrupt, told_with_place
+from twin.own_code import announced
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
     from scenarios.running.runs import Run
 
 EXAMPLES = """examples:
-  irb-twin run pose_path --controller computed_torque pd
-  irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
-  irb-twin run pose_path --csv my_path.csv --picture error.png --log run.npz
-  irb-twin run pose_path --gui
+  irb-twin run {0} --controller computed_torque pd
+  irb-twin run {0} --controller computed_torque ./my.py:Law --set Law.gain=3
+  irb-twin run {0} --controller pid --bandwidth 30 --explain
+  irb-twin run {0} --picture error.png --log run.npz --json results.json
+  irb-twin run {0} --drives rigid --model-drives ideal
+  irb-twin run {0} --gui
+"""
+OTHERS = """  irb-twin run gravity_hold joint_tracking --controller pid
   irb-twin run ./my_scenario.py --help
-  irb-twin run parallelogram --model exact
 """
 
 
@@ -40,28 +44,32 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help="run scenarios and show how well they went",
         usage="irb-twin run SCENARIO [SCENARIO ...] [options]",
         description=about
-        or "Run scenarios. Name one before --help to see what it shows and its own settings.",
-        epilog=EXAMPLES,
+        or "Run scenarios, and show tracking errors, torques and checks, the control laws side by side. Name "
+        "a scenario before --help to see what it shows and its own settings.",
+        epilog=EXAMPLES.format(" ".join(scenario.name for scenario in scenarios) or "pose_path")
+        + OTHERS * (not scenarios),
     )
     parser.set_defaults(parser=parser, carry_out=run)
     parser.add_argument(
         "scenarios",
         nargs="*",
         metavar="SCENARIO",
-        help=f"{', '.join(registry.titles())}, or a .py file of your own; before any option",
+        help=f"{', '.join((*registry.titles(), *announced(registry.GROUP)))}, or a .py file of your own; "
+        "before any option",
     )
     parser.add_argument(
         "--controller",
         nargs="+",
         default=[],
         metavar="NAME",
-        help=f"control laws to run side by side: {', '.join(controllers.NAMES)} "
-        f"(default {options.default('controller', configs)})",
+        help="control laws to run side by side: "
+        f"{', '.join((*controllers.NAMES, *controllers.announced_names()))}, or one of your own as "
+        f"./my.py:Law or package.module:Law (default {options.default('controller', configs)})",
     )
     parser.add_argument(
         "--explain", action="store_true", help="tell where every limit comes from, after the tables"
     )
-    files = parser.add_argument_group("files (with several runs, their names are added to the file's)")
+    files = parser.add_argument_group("files (of several runs: one each, named after them)")
     files.add_argument(
         "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
     )

@@ -202,7 +202,7 @@ def agreement_table(agreement: Agreement) -> Table:
 def _table(*headings: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=True, pad_edge=False)
     for heading in headings:
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")  # a long name is wrapped, not cut
     return table
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from scenarios.base import Metric
 from scenarios.checks.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
-from scenarios.reports.failures import failures
+from scenarios.reports.broken_checks import failures
 from scenarios.reports.figures import figure, verdict
 from scenarios.reports.listing import listing
 from scenarios.reports.short_names import shortened

@@ -12,8 +12,10 @@ from typing import Any, NoReturn
 
 from scenarios.base import Config
 from scenarios.running import law_settings
+from scenarios.running.help_page import HelpPage, Unprintable
 from scenarios.running.law_settings import WrongUse
 from twin.errors import UnknownNameError
+from twin.faults import told
 
 TAKEN = (
     "carry_out", "command", "explain", "help", "json", "log", "parser", "picture", "scenarios", "set",
@@ -22,15 +24,34 @@ TAKEN = (
 """Names of the command line's own, which no setting can have."""
 
 
+TOPICS = {
+    "the robot": ("robot", "mounting", "tool", "payload", "drives"),
+    "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference"),
+    "what the controller believes": ("model_drives", "model_payload"),
+    "what the controller measures": ("encoder", "noise", "speed_cutoff", "delay"),
+    "the run": ("seed", "gui"),
+}
+"""The settings of every scenario in the order of the help; the controller is an option of the command."""
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises instead of exiting, and never guesses at abbreviations."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+        super().__init__(allow_abbrev=False, formatter_class=HelpPage, **settings)
 
     def print_help(self, file: Any = None) -> None:
-        """Print it; argparse itself would pass over a disk that is full."""
-        (sys.stdout if file is None else file).write(self.format_help())
+        """Print it; argparse itself would pass over a disk that is full.
+
+        Raises:
+            Unprintable: it is.
+        """
+        try:
+            (sys.stdout if file is None else file).write(self.format_help())
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Unprintable(told(error)) from error
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUse`."""
@@ -121,10 +142,11 @@ def add(
         help="the same from a file, which may have a table for each law; --set is stronger",
     )
     shared = fields(Config)
-    common = parser.add_argument_group("settings of every scenario")
-    for name, item in shared.items():
-        if name not in besides:
-            _add(common, Config, item, configs)
+    for topic, names in TOPICS.items():
+        group = parser.add_argument_group(topic)
+        for name in names:
+            if name not in besides:
+                _add(group, Config, shared[name], configs)
     seen = {name: ("every scenario", kind_of(Config, name)) for name in shared}
     for scenario, config in configs.items():
         group = None

@@ -13,26 +13,51 @@ from tests.fuzz import odd, raw
 from twin.control.log import Log
 from twin.robot.uncompiled import uncompiled
 
-HEADER = ["t", "x", "y", "z", "a", "b", "c", "d"]
+IN_MM = {"x": "x_mm", "y": "y [mm]", "z": "z(mm)", "t": "t[ms]", "a": "a[1]"}
 DTYPES = ("f4", "f8", "i8", "c16", "?", "U5", "S5", "O", "M8[s]", "m8[s]", ">f8", "V8", "u1", "f2")
 SHAPES = ((0,), (), (1,), (6,), (5, 1), (1, 6), (5, 7), (2, 3, 4), (100_000,))
 
 
 def csv_case(rng: np.random.Generator) -> dict[str, bytes]:
-    """`path.csv`."""
-    N = int(rng.integers(1, 8))
-    t = np.cumsum(rng.uniform(0.01, 0.1, N))
-    position = np.cumsum(rng.normal(size=(N, 3)) * 0.01, axis=0)
-    quats = np.cumsum(rng.normal(size=(N, 4)) * 0.05, axis=0) + np.array([1.0, 0, 0, 0])
-    quats /= np.linalg.norm(quats, axis=1)[:, None]
-    values = np.column_stack([t, position, quats]).tolist()
-    table = [list(HEADER), *([repr(value) for value in row] for row in values)]
+    """`path.csv`: a recording of the tool or of joints, as one or another program would write it."""
+    table = _joints(rng) if rng.random() < 0.3 else _tool(rng)
+    separator = odd.one_of(rng, (",", ",", ";", "\t"))
+    if separator != "," and rng.random() < 0.5:
+        table[1:] = [[cell.replace(".", ",") for cell in row] for row in table[1:]]
     for _ in range(rng.geometric(0.6)):
         _change_table(rng, table)
-    changed = "\n".join(",".join(row) for row in table).encode("utf-8", "replace")
+    encoding = odd.one_of(rng, ("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16"))
+    changed = "\n".join(separator.join(row) for row in table).encode(encoding, "replace")
     while rng.random() < 0.2:
         changed = raw.damaged(rng, changed)
     return {"path.csv": changed}
+
+
+def _tool(rng: np.random.Generator) -> list[list[str]]:
+    """A header and rows of a tool's motion."""
+    N = int(rng.integers(1, 8))
+    t = np.cumsum(rng.uniform(0.01, 0.1, N))
+    position = np.cumsum(rng.normal(size=(N, 3)) * 0.01, axis=0)
+    names = ["t", "x", "y", "z", "a", "b", "c", "d"]
+    orientation = np.cumsum(rng.normal(size=(N, 4)) * 0.05, axis=0) + np.array([1.0, 0, 0, 0])
+    orientation /= np.linalg.norm(orientation, axis=1)[:, None]
+    if rng.random() < 0.2:
+        names[4:], orientation = ["rx", "ry", "rz"], orientation[:, 1:]
+    values = np.column_stack([t, position, orientation])
+    if rng.random() < 0.3:
+        values[:, :4] *= 1000.0
+        names = [IN_MM.get(name, name) for name in names]
+    return [names, *([repr(value) for value in row] for row in values.tolist())]
+
+
+def _joints(rng: np.random.Generator) -> list[list[str]]:
+    """A header and rows of a motion of joints."""
+    N, n = int(rng.integers(1, 8)), int(rng.integers(1, 8))
+    degrees = odd.one_of(rng, ("", "_deg", "[deg]", " (°)"))
+    q = np.cumsum(rng.normal(size=(N, n)) * 0.1, axis=0) * (180.0 / np.pi if degrees else 1.0)
+    values = np.column_stack([np.cumsum(rng.uniform(0.01, 0.1, N)), q]).tolist()
+    names = ["t", *(f"q{k + 1}{degrees}" for k in range(n))]
+    return [names, *([repr(value) for value in row] for row in values)]
 
 
 def _change_table(rng: np.random.Generator, table: list[list[str]]) -> None:
@@ -53,10 +78,13 @@ def _change_table(rng: np.random.Generator, table: list[list[str]]) -> None:
             table[:] = [[*row, odd.text(rng)] for row in table]
         case 7:
             row[at : at + 1] = odd.one_of(
-                rng, ([], ["1" * 200_000], ['"'], ['"1\n"'], ["1;2"], [" 1"], ["", ""])
+                rng, ([], ["1" * 200_000], ['"'], ['"1\n"'], ["1;2"], ["1,5"], ["1.5"], [" 1"], ["", ""])
             )
         case _:
-            table[0] = [odd.one_of(rng, (name, name.upper(), f" {name} ", f'"{name}"')) for name in table[0]]
+            table[0] = [
+                odd.one_of(rng, (name, name.upper(), f" {name} ", f'"{name}"', f"{name}[deg]", f"{name}_mm"))
+                for name in table[0]
+            ]
 
 
 def npz_case(rng: np.random.Generator) -> dict[str, bytes]:

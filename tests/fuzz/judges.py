@@ -18,8 +18,10 @@ from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
 from twin.control.log import JOINTS, RECORDED, Log
 from twin.errors import RobotError, UnknownNameError
-from twin.trajectories.recording import COLUMNS, read_recording, write_recording
+from twin.recordings.reading import read_recording
+from twin.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
 
+FACTORS = {r"\bms\b|_ms$|\bmm\b|_mm$": 1e-3, r"\bdeg\b|_deg$|°": np.pi / 180.0}
 DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
@@ -44,20 +46,51 @@ def recording_file(case: Case, path: Path) -> Verdict:
         taken = read_recording(path)
     except Exception as error:
         return refusal(error, [path.name])
-    rows = [row for row in csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")) if row]
-    header = [name.strip() for name in rows[0]]
-    for name in COLUMNS:
-        for row in rows[1:]:
-            if "".join(row).strip() and not DECIMAL.fullmatch(row[header.index(name)].strip()):
-                return fault("a number that only Python reads", repr(row[header.index(name)]))
-    quats = taken.poses[:, 3:]
-    if not np.all(np.abs(np.linalg.norm(quats, axis=1) - 1) < 1e-14) or not np.all(np.diff(taken.t) > 0):
+    for column, numbers in recorded_columns(path, taken).items():
+        texts = column_texts(path, column)
+        if odd := [text for text in texts if not DECIMAL.fullmatch(text)]:
+            return fault("a number that only Python reads", repr(odd[0]))
+        factor = next((factor for unit, factor in FACTORS.items() if re.search(unit, column)), 1.0)
+        if not np.allclose(numbers, np.array(texts, dtype=float) * factor, rtol=1e-15, atol=0):
+            return fault("not the numbers of the file", f"{column}: {texts} {numbers}")
+    if not np.all(np.diff(taken.t) > 0):
         return fault("a recording that is none", str(taken))
-    write_recording(path, *taken)
+    quats = taken.poses[:, 3:] if isinstance(taken, ToolRecording) else np.eye(1, 4)
+    if not np.all(np.abs(np.linalg.norm(quats, axis=1) - 1) < 1e-14):
+        return fault("a recording that is none", str(taken))
+    write_recording(path, taken)
     again = read_recording(path)
-    if not np.array_equal(again.t, taken.t) or not np.allclose(again.poses, taken.poses, rtol=0, atol=1e-15):
+    if not np.array_equal(again.t, taken.t) or not np.allclose(again[1], taken[1], rtol=0, atol=1e-15):
         return fault("not the same when written and read again", str(taken))
     return Verdict("accepted")
+
+
+def recorded_columns(path: Path, taken: Recording) -> dict[str, np.ndarray]:
+    """The columns of a file that were taken as they are, by their labels, and the numbers made of them."""
+    values = np.column_stack([taken.t, taken[1]])
+    names = ["t", "x", "y", "z"] if isinstance(taken, ToolRecording) else ["t", *joint_columns(99)]
+    header = split_rows(path)[0]
+    found = {}
+    for name, numbers in zip(names, values.T, strict=False):
+        label = next(label for label in header if re.fullmatch(rf"{name}(_[a-z]+| *[\[(].*[\])])?", label))
+        found[label] = numbers
+    return found
+
+
+def column_texts(path: Path, label: str) -> list[str]:
+    """What stands below a label, with decimal points."""
+    header, *rows = split_rows(path)
+    return [row[header.index(label)].replace(",", ".") for row in rows if "".join(row)]
+
+
+def split_rows(path: Path) -> list[list[str]]:
+    """The cells of a file, without blanks around them; a tab, ; or , of the header separates."""
+    content = path.read_bytes()
+    text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    unquoted = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text)[0])
+    separator = next((mark for mark in "\t;" if mark in unquoted), ",")
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    return [[cell.strip() for cell in row] for row in rows if row]
 
 
 def log_file(case: Case, path: Path) -> Verdict:

@@ -103,7 +103,7 @@ def test_a_recording_that_changes_when_it_is_written_is_a_fault(tmp_path, monkey
     case = Case(CaseId("csv", 0, 0), {"path.csv": rows % b"0"})
     assert recording_file(case, case.written(tmp_path)).outcome == "accepted"
     write = "tests.fuzz.judges.write_recording"
-    monkeypatch.setattr(write, lambda path, t, poses: path.write_bytes(rows % b"1e-9"))
+    monkeypatch.setattr(write, lambda path, recorded: path.write_bytes(rows % b"1e-9"))
     assert recording_file(case, case.written(tmp_path)).sort == "not the same when written and read again"
 
 

@@ -1,4 +1,4 @@
-"""When a run has run away: the bounds of a robot, and what is said of it."""
+"""When a run has diverged: the bounds of position and speed, and the message that names what left them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a log keeps of a robot, and how it finds the robot again.
 
-Where the robot came from will do: its name, else its file.  One that was made of a DH table in a program has
-neither, so its table, masses and limits are kept.
+That is where the robot came from: its name, or else its file.  One that was made of a DH table in a program
+has neither, so its table, masses and limits are kept.
 """
 
 from __future__ import annotations

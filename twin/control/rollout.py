@@ -2,8 +2,7 @@
 
 A rollout is what `run_closed_loop` does with `twin.control.analytic_plant.AnalyticPlant`, to the bit, and
 what it does with the engine but for the rounding of the accelerations: state, law, drives, steps.  It takes
-about a
-microsecond a step, so that starts, gains, payloads and mountings can be swept:
+about a microsecond a step, so that starts, gains, payloads and mountings can be swept:
 
     arms = [robot.with_payload(Payload(mass)) for mass in masses]
     laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]

@@ -71,15 +71,16 @@ class Passive(NamedTuple):
 class Settings(NamedTuple):
     """What all rollouts share.
 
-    dt: of a step, in [s].
-    steps: in a period.
-    period: in [s].
-    every: so many samples one is kept.
-    memory: number of rows of the law's memory.
-    runaway: a speed over its limit at which a joint has run away.
-    integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
-    noise, speed_gain: of the sensors, see `twin.drives.sensors.SensorNumbers`.
-    past: number of measurements that the sensors keep, 0 where there are none.
+    Attributes:
+        dt: of a step, in [s].
+        steps: in a period.
+        period: in [s].
+        every: so many samples one is kept.
+        memory: number of rows of the law's memory.
+        runaway: a speed over its limit at which a joint has run away.
+        integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
+        noise, speed_gain: of the sensors, see `twin.drives.sensors.SensorNumbers`.
+        past: number of measurements that the sensors keep, 0 where there are none.
     """
 
     dt: float

@@ -20,9 +20,10 @@ from twin.robot.violations import Violation, violation
 class Failure(NamedTuple):
     """A rollout that ended early.
 
-    rollout: its place in the batch, `()` where there is one alone.
-    samples: how many samples it reached.
-    message: what ended it.
+    Attributes:
+        rollout: its place in the batch, `()` where there is one alone.
+        samples: how many samples it reached.
+        message: what ended it.
     """
 
     rollout: tuple[int, ...]

@@ -19,9 +19,10 @@ from twin.jit import compiled
 class DriveModel(NamedTuple):
     """The drives of n joints as laws take them.
 
-    inertia: (n, n) of the rotors at the joints, A, in [kg m^2]; zeros where drives are ideal.
-    friction: (4, n), see `twin.drives.friction`.
-    shafts: (n, n) from joint speeds to those of the shafts that rub; (0, 0) where they are the same.
+    Attributes:
+        inertia: (n, n) of the rotors at the joints, A, in [kg m^2]; zeros where drives are ideal.
+        friction: (4, n), see `twin.drives.friction`.
+        shafts: (n, n) from joint speeds to those of the shafts that rub; (0, 0) where they are the same.
     """
 
     inertia: np.ndarray

@@ -37,13 +37,14 @@ from twin.jit import compiled
 class DriveNumbers(NamedTuple):
     """The drives of n joints, of which e are elastic, as compiled code takes them; m = n + e shafts.
 
-    dt: the step, in [s].
-    inertia: (m, m), all of the equations' matrix but M: rotors, springs, dampers and viscous friction.
-    friction: (4, m), see `twin.drives.friction`.
-    springs: (2, e) stiffness in [N m/rad] and damping in [N m s/rad].
-    elastic: (e,) the elastic joints.
-    shafts: (2, m, m) from the speeds of joints and motors to those of the shafts, and back; (2, 0, 0) where
-        they are the same.
+    Attributes:
+        dt: the step, in [s].
+        inertia: (m, m), all of the equations' matrix but M: rotors, springs, dampers and viscous friction.
+        friction: (4, m), see `twin.drives.friction`.
+        springs: (2, e) stiffness in [N m/rad] and damping in [N m s/rad].
+        elastic: (e,) the elastic joints.
+        shafts: (2, m, m) from the speeds of joints and motors to those of the shafts, and back;
+            (2, 0, 0) where they are the same.
     """
 
     dt: float

@@ -13,8 +13,9 @@ from twin.jit import compiled
 class MotorLimits(NamedTuple):
     """The limits of n motors in joint units, as compiled code takes them.
 
-    limits: (3, n) torque at standstill in [N m], rated speed and maximum speed in [rad/s].
-    coupling: (2, n, n) the drives' coupling R and R^-T; (2, 0, 0) where each motor turns one joint alone.
+    Attributes:
+        limits: (3, n) torque at standstill in [N m], rated speed and maximum speed in [rad/s].
+        coupling: (2, n, n) the drives' coupling R and R^-T; (2, 0, 0) where each motor turns one joint alone.
     """
 
     limits: np.ndarray

@@ -87,10 +87,12 @@ class Sensors:
 class SensorNumbers(NamedTuple):
     """Sensors of n motors as compiled code takes them.
 
-    noise: in [rad].
-    speed_gain: of the low-pass filter, 0 where the speed is the true one.
-    period: of the samples, in [s].
-    encoder: (2, n, n) from positions in joint units to counts, and back; (2, 0, 0) where nothing is rounded.
+    Attributes:
+        noise: in [rad].
+        speed_gain: of the low-pass filter, 0 where the speed is the true one.
+        period: of the samples, in [s].
+        encoder: (2, n, n) from positions in joint units to counts, and back; (2, 0, 0) where nothing is
+            rounded.
     """
 
     noise: float

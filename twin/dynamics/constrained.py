@@ -33,8 +33,9 @@ from twin.robot.robot import Robot
 class Constraint(NamedTuple):
     """What holds the tool, in one state or many: `A V = 0` and `A Vd + b = 0`.
 
-    A: (..., m, 6) of the twist `[v; omega]` at the tool's origin, base axes.
-    b: (..., m) `Ad V`.
+    Attributes:
+        A: (..., m, 6) of the twist `[v; omega]` at the tool's origin, base axes.
+        b: (..., m) `Ad V`.
     """
 
     A: Floats
@@ -44,10 +45,12 @@ class Constraint(NamedTuple):
 class ConstrainedMotion(NamedTuple):
     """How a constrained arm moves.
 
-    qdd: (..., n) joint accelerations, in [rad/s^2].
-    multipliers: (..., m) of the constraints; of a surface the force of it on the tool along its gradient,
-        [N].
-    wrench: (..., 6) `[f; mu]` of all constraints on the robot at the tool's origin, base axes, in [N, N m].
+    Attributes:
+        qdd: (..., n) joint accelerations, in [rad/s^2].
+        multipliers: (..., m) of the constraints; of a surface the force of it on the tool along its
+            gradient, in [N].
+        wrench: (..., 6) `[f; mu]` of all constraints on the robot at the tool's origin, base axes, in
+            [N, N m].
     """
 
     qdd: Floats
@@ -101,8 +104,10 @@ def surface_violation(
         T_flange_tool: (4, 4) pose of the tool on the flange.
 
     Returns:
-        g: (..., m) in [m], 0 on the surface.
-        g_dot: (..., m) in [m/s], 0 for a motion along it.
+        Two arrays.
+
+        - g: (..., m) in [m], 0 on the surface.
+        - g_dot: (..., m) in [m/s], 0 for a motion along it.
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     p = forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]

@@ -31,11 +31,12 @@ from twin.spatial.linear_maps import RANK_TOLERANCE
 class OperationalSpace(NamedTuple):
     """The dynamics of m components of the tool's motion, at one state or many.
 
-    Lambda: (..., m, m) inertia, symmetric and positive definite, in [kg] (linear), [kg m] and [kg m^2]
-        (angular).
-    mu: (..., m) of centrifugal and Coriolis forces, in [N, N m].
-    p: (..., m) of gravity, in [N, N m].
-    J_bar: (..., n, m) dynamically consistent inverse of the Jacobian, in [1/m] and [1].
+    Attributes:
+        Lambda: (..., m, m) inertia, symmetric and positive definite, in [kg] (linear), [kg m] and [kg m^2]
+            (angular).
+        mu: (..., m) of centrifugal and Coriolis forces, in [N, N m].
+        p: (..., m) of gravity, in [N, N m].
+        J_bar: (..., n, m) dynamically consistent inverse of the Jacobian, in [1/m] and [1].
     """
 
     Lambda: Floats
@@ -49,8 +50,11 @@ class MassWeighted(NamedTuple):
 
     With `M = L L^T`, `L^-1 J^T = U diag(values) V^T`.
 
-    L: (..., n, n) lower triangular.
-    U: (..., n, m), V: (..., m, m) orthonormal columns, values: (..., m) from the largest to the least.
+    Attributes:
+        L: (..., n, n) lower triangular.
+        U: (..., n, m) orthonormal columns.
+        values: (..., m) singular values, from the largest to the least.
+        V: (..., m, m) orthonormal columns.
     """
 
     L: Floats

@@ -18,9 +18,10 @@ from twin.multibody.tree import frozen
 class Level(NamedTuple):
     """A surface's function at some points.
 
-    value: (...,) g, in [m].
-    gradient: (..., 3) in [1].
-    hessian: (..., 3, 3) second derivatives, in [1/m].
+    Attributes:
+        value: (...,) g, in [m].
+        gradient: (..., 3) in [1].
+        hessian: (..., 3, 3) second derivatives, in [1/m].
     """
 
     value: Floats

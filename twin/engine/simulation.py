@@ -2,8 +2,8 @@
 
 PyBullet's defaults are for games: they are plausible, fast, and off by anything from 1e-8 to a factor.  Each
 setting below that looks odd removes one of them, and has a test in `tests/test_engine.py` that fails without
-it.  How the robot is handed over is the part of `body.py`, what
-PyBullet adds to it that of `settings.py`, closed loops that of `loops.py`, drives that of `drives.py`.
+it.  `body.py` hands the robot over, `settings.py` takes away what PyBullet would add to it, `loops.py` holds
+closed loops, `drives.py` has the drives.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """

@@ -54,7 +54,8 @@ def inverse_kinematics(
     - shoulder (wrist centre on axis 1): q1 keeps near's value, or is 0 without `near`;
     - wrist (axes 4 and 6 in line): q4 keeps near's value, or is 0 without `near`;
     - elbow (arm fully stretched or folded): both elbow rows hold the same angles;
-    - wrist centre on axis 2 (only where |a2| = hypot(a3, d4)): q2 keeps near's value, or is 0 without `near`.
+    - wrist centre on axis 2 (only where `|a2| = hypot(a3, d4)`): q2 keeps near's value, or is 0 without
+      `near`.
 
     A value taken from near that lies outside its limits is moved onto the nearer one first. Where limits
     forbid a row with q1, q2 or q4 so, the first is taken that they allow of the values 15, -15, 30, ..., 180

@@ -66,10 +66,12 @@ def wrist_axis_angles(robot: Robot, R_36: ArrayLike) -> tuple[NDArray[np.float64
         R_36: (..., 3, 3) orientations of DH frame 6 in DH frame 3, `R_03.T @ R_06`.
 
     Returns:
-        theta: (..., 2, 3) DH angles theta_4, theta_5, theta_6 in (-pi, pi], in [rad]: row 0 with theta_5 of
-            at least 0, row 1 with its opposite.
-        s: (..., 2) of each row: 0 away from the singularity, 1 where only theta_4 + theta_6 is determined
-            (theta_5 is 0), -1 where only theta_4 - theta_6 is (theta_5 is pi, or by rounding -pi).
+        Two arrays.
+
+        - theta: (..., 2, 3) DH angles theta_4, theta_5, theta_6 in (-pi, pi], in [rad]: row 0 with theta_5 of
+          at least 0, row 1 with its opposite.
+        - s: (..., 2) of each row: 0 away from the singularity, 1 where only theta_4 + theta_6 is determined
+          (theta_5 is 0), -1 where only theta_4 - theta_6 is (theta_5 is pi, or by rounding -pi).
 
     Raises:
         ValueError: a wrong shape, a number that is not finite, or no rotation within 1e-9.

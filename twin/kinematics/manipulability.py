@@ -27,9 +27,10 @@ ROWS = {"all": slice(0, 6), "linear": slice(0, 3), "angular": slice(3, 6)}
 class Ellipsoid(NamedTuple):
     """An ellipsoid of twists or wrenches, or of their linear or angular parts, m of them.
 
-    axes: (..., m, m) unit vectors in columns, base axes, from the fastest direction to the slowest.
-    lengths: (..., m) of its semi-axes; 0 in a direction that the tool cannot move in, where it can bear any
-        force: infinite there.
+    Attributes:
+        axes: (..., m, m) unit vectors in columns, base axes, from the fastest direction to the slowest.
+        lengths: (..., m) of its semi-axes; 0 in a direction that the tool cannot move in, where it can bear
+            any force: infinite there.
     """
 
     axes: Floats
@@ -39,10 +40,12 @@ class Ellipsoid(NamedTuple):
 class SingularConfiguration(NamedTuple):
     """What a configuration takes away.
 
-    rank: how many independent motions the tool has.
-    values: the singular values of the Jacobian, from the largest to the least.
-    lost: (m - rank, m) unit twists, base axes, that the tool cannot make; as wrenches they cost no torque.
-    idle: (n - rank, n) unit joint motions that do not move the tool.
+    Attributes:
+        rank: how many independent motions the tool has.
+        values: the singular values of the Jacobian, from the largest to the least.
+        lost: (m - rank, m) unit twists, base axes, that the tool cannot make; as wrenches they cost no
+            torque.
+        idle: (n - rank, n) unit joint motions that do not move the tool.
     """
 
     rank: int

@@ -11,6 +11,7 @@ import numpy as np
 
 from twin.errors import LimitError, RobotError
 from twin.multibody import recursions
+from twin.multibody.tree import inertial_parameters
 from twin.robot import loops
 from twin.robot.limits import check_position
 
@@ -32,7 +33,8 @@ FLAT = 1e-6
 AGREE = 1e-9
 """How far apart the two files may have the pose of the flange, in [m] and [1]."""
 
-BUILD = "write the URDF anew with python -m urdf.build"
+SAME_BODY = 1e-12
+"""How far apart the two files may have a link's mass and tensor, relatively, and centre of mass, in [m]."""
 
 
 def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
@@ -52,14 +54,20 @@ def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
     _check_folds(path, robot)
     _check_poses(path, robot)
     _check_flange(path, robot)
+    _check_bodies(path, robot, facts)
+
+
+def _build(path: Path) -> str:
+    """What to do where the URDF is another than its facts make it."""
+    return f"write the URDF anew with python -m urdf.build {path}"
 
 
 def _check_limits(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
     """Raise `RobotError` where the URDF has a limit that the facts do not have."""
     for where, told, found, unit in _limits(robot, facts):
-        if not abs(found - told) <= SAME * abs(told):
+        if not (found == told or abs(found - told) <= SAME * abs(told)):  # both may be infinite
             raise RobotError(
-                f"{path}: {where} is {told:g} {unit}, in {robot.name}.urdf {found:g} {unit}; {BUILD}"
+                f"{path}: {where} is {told:g} {unit}, in {robot.name}.urdf {found:g} {unit}; {_build(path)}"
             )
 
 
@@ -79,6 +87,35 @@ def _limits(robot: Robot, facts: dict[str, Any]) -> Iterator[tuple[str, float, f
         name = robot.tree.names[joint]
         for told, found in zip(facts["joint"][name]["range_deg"], range_deg, strict=True):
             yield f"joint.{name}.range_deg", told, found, "degrees"
+
+
+def _check_bodies(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
+    """Raise `RobotError` where a moving link of the URDF is another body than that of the facts."""
+    from urdf.solids import bulk, masses
+    from urdf.urdf_text import link_name
+
+    tree = robot.tree
+    bulks = {link: bulk(values) for link, values in facts["link"].items()}
+    told = {link_name(link): (float(mass), bulks[link]) for link, mass in masses(facts, bulks).items()}
+    zero = recursions.placements(tree, robot.embedding_offset.tolist(), math)
+    frames = recursions.world_frames(tree, zero)
+    for joint, link in enumerate(tree.links):
+        if link not in told:
+            raise RobotError(
+                f"{path}: {robot.name}.urdf has a link {link!r} that the file does not have; {_build(path)}"
+            )
+        mass, spread = told[link]
+        R = np.array(frames.R[joint])
+        with np.errstate(all="ignore"):  # numbers without meaning agree with nothing
+            com = R.T @ (np.array([float(x) for x in spread.com]) - np.array(frames.o[joint]))
+            tensor = R.T @ (mass * np.array([[float(x) for x in row] for row in spread.inertia])) @ R
+            expected, found = inertial_parameters(mass, com, tensor), tree.inertias[joint]
+        for part, what in ((slice(0, 1), "mass"), (slice(1, 4), "centre of mass"), (slice(4, 10), "inertia")):
+            scale = np.abs(expected[4:10]).max() if what == "inertia" else mass
+            if not np.abs(found[part] - expected[part]).max() <= SAME_BODY * scale:
+                raise RobotError(
+                    f"{path}: the {what} of {link} is another than in {robot.name}.urdf; {_build(path)}"
+                )
 
 
 def _somewhere(robot: Robot) -> np.ndarray:
@@ -169,5 +206,5 @@ def _check_flange(path: Path, robot: Robot) -> None:
     if not apart < AGREE:
         raise RobotError(
             f"{path}: its DH table and {robot.name}.urdf differ by {apart:.3g} in the pose of the flange; "
-            f"if the table and its coupling are right, {BUILD}"
+            f"if the table and its coupling are right, {_build(path)}"
         )

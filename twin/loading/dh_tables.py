@@ -31,9 +31,10 @@ KINDS = ("revolute", "prismatic")
 class LinkBody(NamedTuple):
     """What link i weighs, in DH frame i.
 
-    mass: in [kg].
-    com: (3,) centre of mass from the origin of frame i, in [m].
-    inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
+    Attributes:
+        mass: in [kg].
+        com: (3,) centre of mass from the origin of frame i, in [m].
+        inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
     """
 
     mass: float

@@ -6,6 +6,7 @@ the process over some broken mesh files and draws nothing for others.
 
 from __future__ import annotations
 
+import warnings
 import xml.etree.ElementTree as ET
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from twin.errors import RobotError, printable
+from twin.errors import RobotError, ShapeWarning, printable
 from twin.loading.urdf_document import read_document, words_as_numbers
 from twin.loading.urdf_reader import parsed, placed_links
 from twin.multibody.tree import Tree
@@ -50,6 +51,9 @@ def link_shapes(robot: Robot) -> list[Shape]:
 
     Raises:
         RobotError: its file is not there any more, or a shape in it cannot be drawn.
+
+    Warns:
+        ShapeWarning: mesh files are missing, whose shapes are left out; sticks stand in if all are.
     """
     return _sticks(robot.tree) if robot.urdf is None else _of_urdf(robot.urdf, robot.tree)
 
@@ -64,7 +68,7 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
     joints = [
         tree.names.index(joint.said.name) if joint.said.name in tree.names else None for joint in moving
     ]
-    shapes = []
+    shapes, missing = [], []
     for name, index, T_link in links:
         link = -1 if index < 0 else joints[index]
         for visual in elements[name].iterfind("visual"):
@@ -75,9 +79,19 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
                     continue
                 mesh.apply_transform(T_link @ _origin(visual))
                 shapes.append(Shape(link, _color(visual, colors), mesh))
+            except FileNotFoundError as error:
+                missing.append(str(error))
             except ValueError as error:
                 raise RobotError(f"{where}: {error}") from error
-    return shapes
+    if missing:
+        others = f" and {len(missing) - 1} more" if missing[1:] else ""
+        warnings.warn(
+            f"{urdf}: there is no mesh file {missing[0]}{others}, beside the URDF or in a folder above it: "
+            "not drawn, and nothing else depends on it",
+            ShapeWarning,
+            stacklevel=2,
+        )
+    return _sticks(tree) if missing and not shapes else shapes
 
 
 def _origin(visual: ET.Element) -> np.ndarray:
@@ -124,12 +138,13 @@ def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """The vertices (k, 3) and triangles (m, 3) of a mesh file, unscaled.
 
     Raises:
-        ValueError: it is missing, too large, or no mesh that can be drawn.
+        FileNotFoundError: it is missing.
+        ValueError: it is too large, or no mesh that can be drawn.
     """
     import trimesh
 
     if not path.is_file():
-        raise ValueError(f"there is no mesh file {printable(str(path))}")
+        raise FileNotFoundError(printable(str(path)))
     if path.stat().st_size > LARGEST_MESH:
         raise ValueError(
             f"the mesh file {printable(str(path))} is larger than {LARGEST_MESH // 1_000_000} MB"

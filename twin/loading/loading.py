@@ -16,6 +16,7 @@ import numpy as np
 from twin.drives.drives import Drives
 from twin.errors import DriveWarning, RobotError, UnknownNameError
 from twin.loading import consistency
+from twin.loading.announced_robots import announced_file, announced_robots
 from twin.loading.motor_strength import weak_motors
 from twin.multibody import recursions
 from twin.multibody.moved_mass import require_moved_mass
@@ -39,26 +40,36 @@ def _folders_with(file: str) -> tuple[str, ...]:
 
 
 def robot_title(name: str) -> str:
-    """What the robot of that name is; of its file only the head is read, down to the first table."""
+    """What the robot of that name is: its title, or its file if that is a URDF, which has none.
+
+    Of its file only the head is read, down to the first table.
+
+    Raises:
+        OwnCodeError, RobotError: a package announces it, and it does not load.
+    """
     from urdf.schema import tomllib
 
-    path = _home(name)
+    file = _home(name)
+    if file.suffix == ".urdf":
+        return file.name
     try:
-        return str(tomllib.loads(path.read_text(encoding="utf-8").partition("\n[")[0])["title"])
+        return str(tomllib.loads(file.read_text(encoding="utf-8").partition("\n[")[0])["title"])
     except (OSError, ValueError, KeyError):  # the whole file says what is wrong, or has it elsewhere
-        return robot_facts(path)["title"]
+        return robot_facts(file)["title"]
 
 
 def load(name_or_path: str | Path) -> Robot:
     """Load a robot.
 
     Args:
-        name_or_path: a name from `robot_names()` or `laboratory_names()`; a `.urdf` file; a `robot.toml`,
-            which has its URDF beside it under the name that it gives; or a file whose name ends in `dh.toml`.
+        name_or_path: a name from `robot_names()`, `laboratory_names()` or `announced_robots()`; a `.urdf`
+            file; a `robot.toml`, which has its URDF beside it under the name that it gives; or a file whose
+            name ends in `dh.toml`.
 
     Raises:
         UnknownNameError: there is no robot of that name.
         RobotError: the file is missing, malformed, or describes a body that cannot exist.
+        OwnCodeError: the package that announces the robot does not load.
 
     Warns:
         DriveWarning: a motor cannot carry the arm's own weight, see `twin.loading.motor_strength`.
@@ -76,17 +87,20 @@ def _loaded(name_or_path: str | Path) -> Robot:
         return _from_urdf(path)
     if path.suffix == ".toml":
         return _from_toml(path)
-    known = (*robot_names(), *laboratory_names())
+    known = (*robot_names(), *laboratory_names(), *announced_robots())
     if text not in known:
         raise UnknownNameError(
             f"unknown robot {text!r}: known are {', '.join(known)}, "
             "or the path of a .urdf, a robot.toml or a dh.toml"
         )
-    return _from_toml(_home(text))
+    file = _home(text)
+    return _from_urdf(file) if file.suffix == ".urdf" else _from_toml(file)
 
 
 def _home(name: str) -> Path:
-    """The file of a robot that is known by name."""
+    """The file of a robot that is known by name; names of ours come first."""
+    if name not in (*robot_names(), *laboratory_names()):
+        return announced_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
     return Path(str(resources.files("urdf"))) / name / file
 
@@ -105,6 +119,16 @@ def robot_facts(path: Path) -> dict[str, Any]:
         return (dh_facts if _is_table(path) else facts).read(path)
     except FactsError as error:
         raise RobotError(str(error)) from error
+
+
+def urdf_beside(path: Path, facts: dict[str, Any]) -> Path:
+    """The URDF that belongs to a `robot.toml` with these facts; `RobotError` if there is none."""
+    urdf = path.parent / f"{facts['name']}.urdf"
+    if not urdf.exists():
+        raise RobotError(
+            f"{path}: there is no {urdf.name} beside it; write it with python -m urdf.build {path}"
+        )
+    return urdf
 
 
 def _from_urdf(path: Path) -> Robot:
@@ -135,8 +159,7 @@ def _from_toml(path: Path) -> Robot:
         from twin.loading.dh_tables import robot_of_table
 
         return replace(robot_of_table(path, facts), drives=_drives(path, facts))
-    urdf = path.parent / f"{facts['name']}.urdf"
-    robot = _embedded(path, _from_urdf(urdf), facts)
+    robot = _embedded(path, _from_urdf(urdf_beside(path, facts)), facts)
     table = facts["dh"]
     robot = replace(
         robot,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twin.errors import DriveWarning, RobotError
-from twin.loading.loading import load, robot_facts
+from twin.loading.loading import load, robot_facts, urdf_beside
 from twin.loading.model_findings import ERROR, NOTE, WARNING, Finding, findings
 from twin.loading.model_parts import JointPart, LinkPart, Parts, tree_parts, urdf_parts
 from twin.loading.motor_strength import weak_motors
@@ -72,7 +72,7 @@ def check_model(path: Path) -> ModelCheck:
         return ModelCheck(path, tree_parts(robot), robot, _sorted(told))
     urdf = path
     if path.suffix == ".toml":
-        urdf = path.parent / f"{robot_facts(path)['name']}.urdf"
+        urdf = urdf_beside(path, robot_facts(path))
     told = [Finding(ERROR, text) for text in faults(urdf)]
     parts = urdf_parts(urdf)
     robot = None

@@ -31,9 +31,10 @@ LARGE = 100.0  # m: no robot is larger
 class Finding(NamedTuple):
     """A fact about a robot file that its user should know.
 
-    severity: `"error"` (wrong, whatever was meant), `"warning"` (likely to be wrong), or `"note"` (what this
-        program makes of it).
-    text: one sentence.
+    Attributes:
+        severity: `"error"` (wrong, whatever was meant), `"warning"` (likely to be wrong), or `"note"` (what
+            this program makes of it).
+        text: one sentence.
     """
 
     severity: str

@@ -157,9 +157,10 @@ def name(prefix: str, scalars: Iterable[Scalar | float], suffixes: Sequence[str]
 class Written(NamedTuple):
     """Python that computes some scalars.
 
-    lines: one assignment per named quantity and per expression that is needed more than once.
-    values: an expression for each of the scalars.
-    inputs: what it reads, in the order of first use.
+    Attributes:
+        lines: one assignment per named quantity and per expression that is needed more than once.
+        values: an expression for each of the scalars.
+        inputs: what it reads, in the order of first use.
     """
 
     lines: list[str]

@@ -89,9 +89,10 @@ class Tree(Portable):
 class Loop(NamedTuple):
     """A closed loop of the tree: two links that share a point.
 
-    name: of the loop.
-    joints: of each of the two links, the index of the joint that moves it.
-    points: (2, 3) the shared point in the frame of each link, in [m].
+    Attributes:
+        name: of the loop.
+        joints: of each of the two links, the index of the joint that moves it.
+        points: (2, 3) the shared point in the frame of each link, in [m].
     """
 
     name: str

@@ -131,7 +131,7 @@ def euler_rate_matrix_dot(angles: ArrayLike, rates: ArrayLike, sequence: Sequenc
 
 
 def euler_rate_inverse(angles: ArrayLike, sequence: Sequence) -> Floats:
-    """Return the inverse of `euler_rate_matrix`, to a relative error of 1e-16 / |a|.
+    """Return the inverse of `euler_rate_matrix`, to a relative error of `1e-16 / |a|`.
 
     Args:
         angles: (..., 3) `phi, theta, psi`, in [rad].
@@ -190,8 +190,10 @@ def axis_angle_from_matrix(R: ArrayLike) -> tuple[Floats, Floats]:
         R: (..., 3, 3) rotation matrices.  NaN gives NaN.
 
     Returns:
-        axis: (..., 3) unit vectors.
-        angle: (...,) angles in [0, pi], in [rad].
+        Two arrays.
+
+        - axis: (..., 3) unit vectors.
+        - angle: (...,) angles in [0, pi], in [rad].
 
     Raises:
         ValueError: R is no rotation within 1e-9.

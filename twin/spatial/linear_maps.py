@@ -22,11 +22,12 @@ RANGE_TOLERANCE = 1e-10
 class SingularValues(NamedTuple):
     """A map `J` (..., m, n) as `outputs @ diag(values) @ inputs^T`, k = min(m, n).
 
-    outputs: (..., m, m) orthonormal columns; column i is what the map makes of column i of inputs.
-    values: (..., k) from the largest to the least.
-    inputs: (..., n, n) orthonormal columns.
-    rank: (...,) number of values that are not 0; the columns from `rank` on are the outputs that the map
-        never gives, and the inputs of which it makes nothing.
+    Attributes:
+        outputs: (..., m, m) orthonormal columns; column i is what the map makes of column i of inputs.
+        values: (..., k) from the largest to the least.
+        inputs: (..., n, n) orthonormal columns.
+        rank: (...,) number of values that are not 0; the columns from `rank` on are the outputs that the map
+            never gives, and the inputs of which it makes nothing.
     """
 
     outputs: Floats

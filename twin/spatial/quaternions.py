@@ -20,9 +20,10 @@ from twin.spatial.rotations import float_array, quaternion_product, rotation_mat
 class PolarForm(NamedTuple):
     """A quaternion as `r (cos(phi) + k sin(phi)) = r exp(k phi)`.
 
-    r: (...,) norm.
-    k: (..., 3) unit vector; of a real number, which has none, (0, 0, 1).
-    phi: (...,) angle in [0, pi], in [rad]; a unit quaternion turns by 2 phi about k.
+    Attributes:
+        r: (...,) norm.
+        k: (..., 3) unit vector; of a real number, which has none, (0, 0, 1).
+        phi: (...,) angle in [0, pi], in [rad]; a unit quaternion turns by 2 phi about k.
     """
 
     r: Floats
@@ -66,8 +67,8 @@ def quaternion_polar(q: ArrayLike) -> PolarForm:
     Args:
         q: (..., 4) quaternions, scalar first.  NaN gives NaN.
 
-    Source: Norrlöf 1999, eq. (2.10), whose arctan(|v| / s) has to be atan2(|v|, s): where s < 0 the printed
-    form leads to -q.
+    Source: Norrlöf 1999, eq. (2.10), whose `arctan(|v| / s)` has to be `atan2(|v|, s)`: where s < 0 the
+    printed form leads to -q.
     """
     q = float_array(q, "q", (4,))
     length = np.linalg.norm(q[..., 1:], axis=-1)

@@ -1,1 +1,1 @@
-"""Motions of joints and tools: time laws, paths, recordings, samples, and their limits."""
+"""Motions of joints and tools: time laws, paths, along recordings, samples, and their limits."""

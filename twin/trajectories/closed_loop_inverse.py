@@ -48,9 +48,10 @@ LARGEST_STEP = 0.5
 class TrackedPath(NamedTuple):
     """Joint angles that followed a tool path, at N instants.
 
-    samples: t, q, qd, qdd; qd is the law's and qdd its derivative, so q differs from their integral by the
-        errors of the integration.
-    error: (N, 6) or, with a quaternion, (N, 7) `x - x_hat`, in [m] and [rad] or [1], angles modulo 2 pi.
+    Attributes:
+        samples: t, q, qd, qdd; qd is the law's and qdd its derivative, so q differs from their integral by
+            the errors of the integration.
+        error: (N, 6) or, with a quaternion, (N, 7) `x - x_hat`, in [m] and [rad] or [1], angles modulo 2 pi.
     """
 
     samples: Samples

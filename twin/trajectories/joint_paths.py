@@ -31,9 +31,10 @@ what top speed makes. Close to a singularity accelerations change much within a 
 class JointPath:
     """A joint trajectory along a tool path; make it with `joint_path`.
 
-    robot, tool_path, T_flange_tool: as given.
-    branch: row of the inverse kinematics' eight solutions that the path stays on.
-    checked: the samples at which it was checked, which also tell full turns apart.
+    Attributes:
+        robot, tool_path, T_flange_tool: as given.
+        branch: row of the inverse kinematics' eight solutions that the path stays on.
+        checked: the samples at which it was checked, which also tell full turns apart.
     """
 
     robot: Robot

@@ -29,9 +29,11 @@ def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Flo
         qd: (N, 6) joint speeds in [rad/s].
 
     Returns:
-        distances: (N, 3) wrist centre from axis 1, positive in front of it, in [m]; sine of the angle between
-            lower arm and forearm; sine of theta_5.
-        rates: (N, 3) their time derivatives.
+        Two arrays.
+
+        - distances: (N, 3) wrist centre from axis 1, positive in front of it, in [m]; sine of the angle
+          between lower arm and forearm; sine of theta_5.
+        - rates: (N, 3) their time derivatives.
     """
     dh = robot.dh
     assert dh is not None  # inverse kinematics has asked for it

@@ -19,9 +19,10 @@ from twin.trajectories.trapezoids import Trapezoid, cruising_trapezoid
 class StraightLine:
     """A straight line and a slerp under one trapezoidal time law; make it with `straight_line`.
 
-    T_start: (4, 4) pose at the start.
-    way: (6,) displacement in [m] and rotation vector in [rad] to the end, in base axes.
-    law: the time law, one coordinate from 0 to 1.
+    Attributes:
+        T_start: (4, 4) pose at the start.
+        way: (6,) displacement in [m] and rotation vector in [rad] to the end, in base axes.
+        law: the time law, one coordinate from 0 to 1.
     """
 
     T_start: Floats

@@ -16,9 +16,9 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 from twin.arrays import Floats, real_array
 from twin.errors import RecordingError
+from twin.recordings.recording import ToolRecording
 from twin.spatial.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
 from twin.trajectories.moves import quintic_law
-from twin.trajectories.recording import Recording
 
 SPEED = 0.5
 """The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`
@@ -34,9 +34,10 @@ CONTINUOUS = 1e-6
 class ToolMotion(NamedTuple):
     """The motion of the tool at some times.
 
-    T_base_tool: (..., 4, 4) pose of the tool in the base frame, positions in [m].
-    twist: (..., 6) `[v; omega]` of the tool origin and the tool, base frame, in [m/s] and [rad/s].
-    twist_rate: (..., 6) its time derivative, in [m/s^2] and [rad/s^2].
+    Attributes:
+        T_base_tool: (..., 4, 4) pose of the tool in the base frame, positions in [m].
+        twist: (..., 6) `[v; omega]` of the tool origin and the tool, base frame, in [m/s] and [rad/s].
+        twist_rate: (..., 6) its time derivative, in [m/s^2] and [rad/s^2].
     """
 
     T_base_tool: Floats
@@ -61,9 +62,10 @@ class ToolPath(Protocol):
 class PosePath:
     """Straight lines and slerps from pose to pose, at rest in each; make it with `through_poses`.
 
-    T: (K, 4, 4) the poses.
-    turns: (K-1, 3) rotation vectors from pose to pose, in base axes, in [rad].
-    times: (K,) when each pose is reached, in [s], from 0.
+    Attributes:
+        T: (K, 4, 4) the poses.
+        turns: (K-1, 3) rotation vectors from pose to pose, in base axes, in [rad].
+        times: (K,) when each pose is reached, in [s], from 0.
     """
 
     T: Floats
@@ -110,9 +112,10 @@ def line_motion(T_start: Floats, way: Floats, s: Floats, ds: Floats, dds: Floats
 class RecordedPath:
     """Splines through a timed recording; make it with `through_recording`.
 
-    position, rotation: splines over the eased time u of `eased_time`.
-    duration: in [s].
-    ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
+    Attributes:
+        position, rotation: splines over the eased time u of `eased_time`.
+        duration: in [s].
+        ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
     """
 
     position: CubicSpline
@@ -141,6 +144,16 @@ class RecordedPath:
     def eased_time(self, t: ArrayLike) -> tuple[Floats, Floats, Floats]:
         """Return the eased time and its first two derivatives, see `eased_time`."""
         return eased_time(t, self.duration, self.ease_in, self.ease_out)
+
+
+def easing(t: Floats) -> tuple[float, float, float]:
+    """Return duration, ease_in and ease_out of a recording, for `eased_time`: its first and last interval.
+
+    Args:
+        t: (N,) rising times in [s], the first 0, N >= 2.
+    """
+    duration = float(t[-1])
+    return duration, float(min(t[1], 0.5 * duration)), float(min(duration - t[-2], 0.5 * duration))
 
 
 def eased_time(
@@ -210,7 +223,7 @@ def through_poses(
     return PosePath(T, turns, np.concatenate([[0.0], np.cumsum(lengths)]))
 
 
-def through_recording(recorded: Recording) -> RecordedPath:
+def through_recording(recorded: ToolRecording) -> RecordedPath:
     """Return the path through all samples of a recording, each at its own time (the first at t = 0).
 
     Position: a cubic spline; orientation: scipy's rotation spline, the same thing for rotations. Both have
@@ -221,16 +234,14 @@ def through_recording(recorded: Recording) -> RecordedPath:
     or ends in full motion asks for a sharp start or stop within that interval.
 
     Args:
-        recorded: from `recording` or `read_recording`.
+        recorded: from `tool_recording` or `read_recording`.
 
     Raises:
         RecordingError: the tool turns so far between samples, or the steps are so uneven, that scipy's
             iteration for the rotation spline does not reach a continuous acceleration.
     """
     t = recorded.t - recorded.t[0]
-    duration = float(t[-1])
-    ease_in = float(min(t[1], 0.5 * duration))
-    ease_out = float(min(duration - t[-2], 0.5 * duration))
+    duration, ease_in, ease_out = easing(t)
     u = eased_time(t, duration, ease_in, ease_out)[0]
     rotation = _rotation_spline(u, Rotation.from_quat(recorded.poses[:, [4, 5, 6, 3]]))
     return RecordedPath(CubicSpline(u, recorded.poses[:, :3]), rotation, duration, ease_in, ease_out)

@@ -1,14 +1,14 @@
 """Trapezoidal moves: constant acceleration, cruise at constant speed, braking as strong as the start.
 
-With the length p_f - p_i of the way, the duration t_f, the time t_c of speeding up (and of braking), the
+With the distance p_f - p_i, the duration t_f, the time t_c of speeding up (and of braking), the
 acceleration a_c and the cruising speed v_c,
 
     v_c = a_c t_c,    p_f - p_i = v_c (t_f - t_c)           Ljubljana lab manual, eq. (5.72), (5.77)
 
-so two of t_f, v_c and a_c make the third. Of several axes the longest way takes these, and the others go the
-same law s(t) from 0 to 1, slower in proportion: the move is a straight line. Three ways to ask for one:
-within limits (`trapezoid`), in a given time (`timed_trapezoid`), at a given speed (`cruising_trapezoid`).
-The axes may be joints or the coordinates of a point; `unit` is theirs, for messages.
+so two of t_f, v_c and a_c make the third. Of several axes the one that has the farthest to go takes these,
+and the others follow the same law s(t) from 0 to 1, slower in proportion: the move is a straight line. Three
+ways to ask for one: within limits (`trapezoid`), in a given time (`timed_trapezoid`), at a given speed
+(`cruising_trapezoid`). The axes may be joints or the coordinates of a point; `unit` is theirs, for messages.
 """
 
 from dataclasses import dataclass
@@ -99,13 +99,13 @@ def trapezoid(
 def timed_trapezoid(
     q0: ArrayLike, q1: ArrayLike, duration: float, acceleration: float, *, unit: str = "rad"
 ) -> Trapezoid:
-    """Return a trapezoidal move in a given time, whose longest way has a given acceleration.
+    """Return a trapezoidal move in a given time, whose farthest-going axis has a given acceleration.
 
     Args:
         q0: (n,) start.
         q1: (n,) end.
         duration: t_f in [s].
-        acceleration: a_c of the longest way, in unit/s^2.
+        acceleration: a_c of the axis that goes farthest, in unit/s^2.
         unit: of the positions.
 
     Raises:
@@ -123,16 +123,16 @@ def timed_trapezoid(
 def cruising_trapezoid(
     q0: ArrayLike, q1: ArrayLike, speed: float, acceleration: float, *, unit: str = "rad"
 ) -> Trapezoid:
-    """Return a trapezoidal move whose longest way has a given cruising speed and acceleration.
+    """Return a trapezoidal move whose farthest-going axis has a given cruising speed and acceleration.
 
-    It takes `p / v_c + v_c / a_c` with the length p of the longest way; `p - v_c^2 / a_c` of it goes at
+    It takes `p / v_c + v_c / a_c` with the longest distance p; `p - v_c^2 / a_c` of it goes at
     constant speed.
 
     Args:
         q0: (n,) start.
         q1: (n,) end.
-        speed: v_c of the longest way, in unit/s.
-        acceleration: a_c of the longest way, in unit/s^2.
+        speed: v_c of the axis that goes farthest, in unit/s.
+        acceleration: a_c of the axis that goes farthest, in unit/s^2.
         unit: of the positions.
 
     Raises:

@@ -34,8 +34,8 @@ def total_volume(item: Item) -> Finding:
 @computes("T-mass")
 def masses(item: Item) -> Finding:
     """(3.5); the residual counts in half units of each mass's own last digit."""
-    from urdf.build import masses as masses_by_volume
     from urdf.solids import bulk
+    from urdf.solids import masses as masses_by_volume
 
     known = facts()
     by_link = masses_by_volume(known, {name: bulk(link) for name, link in known["link"].items()})

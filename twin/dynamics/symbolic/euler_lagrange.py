@@ -28,10 +28,11 @@ Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Body(NamedTuple):
     """A rigid body of the mechanism, as a function of the coordinates.
 
-    mass: in [kg].
-    com: (3, 1) centre of mass in base axes, in [m].
-    rotation: (3, 3) from the body's axes to the base's.
-    inertia: (3, 3) tensor about the centre of mass, in the body's axes, in [kg m^2].
+    Attributes:
+        mass: in [kg].
+        com: (3, 1) centre of mass in base axes, in [m].
+        rotation: (3, 3) from the body's axes to the base's.
+        inertia: (3, 3) tensor about the centre of mass, in the body's axes, in [kg m^2].
     """
 
     mass: Any

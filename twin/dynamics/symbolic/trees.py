@@ -29,9 +29,10 @@ from twin.spatial.rotations import quaternion_from_matrix
 class LinkMass(NamedTuple):
     """The mass properties of a link, numbers or symbols, in the axes of the link's frame.
 
-    mass: in [kg].
-    com: (3,) centre of mass from the frame's origin, in [m].
-    inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
+    Attributes:
+        mass: in [kg].
+        com: (3,) centre of mass from the frame's origin, in [m].
+        inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
     """
 
     mass: Any

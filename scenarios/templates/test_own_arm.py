@@ -1,0 +1,62 @@
+"""Tests of the arm in robot.toml; `python -m pytest own_arm` runs them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import twin
+
+FILE = Path(__file__).parent / "robot.toml"
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The arm as the twin knows it."""
+    return twin.load(FILE)
+
+
+def test_the_file_is_sound():
+    """No finding of `irb-twin check-model` is an error."""
+    assert twin.check_model(FILE).sound
+
+
+def test_the_flange_is_where_the_data_sheet_has_it(arm):
+    """With all joints at zero, in [m]: out of the drawing of your data sheet, not out of robot.toml."""
+    T_base_flange = twin.forward_kinematics(arm, np.zeros(6))
+    np.testing.assert_allclose(T_base_flange[:3, 3], [0.580, 0, 0.850], atol=1e-9)
+
+
+def test_positive_angles_turn_the_arm_as_on_its_pendant(arm):
+    """Axis 1 to the left, axis 2 forward and down, axis 3 down."""
+    x, y, z = twin.forward_kinematics(arm, np.zeros(6))[:3, 3]
+    assert twin.forward_kinematics(arm, [0.1, 0, 0, 0, 0, 0])[1, 3] > y
+    assert twin.forward_kinematics(arm, [0, 0.1, 0, 0, 0, 0])[0, 3] > x
+    assert twin.forward_kinematics(arm, [0, 0, 0.1, 0, 0, 0])[2, 3] < z
+
+
+def test_its_mass_is_that_of_the_data_sheet():
+    """Of all links, in [kg]."""
+    assert twin.check_model(FILE).mass == pytest.approx(60.0, abs=1e-9)
+
+
+def test_its_motors_can_carry_it(arm):
+    """Wherever the arm is, stretched out too, with nothing at the flange."""
+    rng = np.random.default_rng(1)
+    q = rng.uniform(arm.q_min, arm.q_max, (1000, 6))
+    assert np.all(np.abs(twin.gravity_torque(arm, q)) < arm.tau_max)
+
+
+def test_engine_and_model_accelerate_alike(arm):
+    """One step of PyBullet against forward dynamics, from random states: the same arm, to round-off."""
+    rng = np.random.default_rng(2)
+    dt = 1e-3
+    with twin.Simulation(arm, time_step=dt) as engine:
+        for _ in range(20):
+            q, qd = rng.uniform(arm.q_min, arm.q_max), rng.uniform(-1, 1, 6)
+            tau = twin.inverse_dynamics(arm, q, qd, rng.uniform(-5, 5, 6))
+            engine.reset(q, qd)
+            engine.step(tau)
+            _, qd_after = engine.state()
+            expected = twin.forward_dynamics(arm, q, qd, tau)
+            np.testing.assert_allclose((qd_after - qd) / dt, expected, rtol=0, atol=1e-9)

@@ -1,0 +1,62 @@
+"""`make docs`: the pages are built without a warning and load nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.doc_pages import HOUSE
+
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*?\b(?:src|data|srcset)\s*=\s*["']?(?:https?:)?//[^>]*>
+    | <link\b(?![^>]*\brel=["']?canonical)[^>]*\bhref\s*=\s*["']?(?:https?:)?//[^>]*>
+    | @import\s+(?:url\()?["']?(?:https?:)?//[^;]*
+    | \burl\(\s*["']?(?:https?:)?//[^)]*\)
+    | \b(?:fetch|importScripts|import)\(\s*["'`](?:https?:)?//[^)]*\)
+    """,
+    flags=re.X | re.I,
+)
+"""What a browser loads from another place; links that a reader may follow are none."""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("html")
+    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(folder)]
+    environment = os.environ | {"PYTHONPATH": str(HOUSE)}
+    built = subprocess.run(words, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    assert not built.stderr
+    return folder
+
+
+def test_the_pages_load_nothing_from_elsewhere(pages):
+    files = [path for path in pages.rglob("*") if path.suffix in (".html", ".css", ".js", ".svg")]
+    assert len(files) > 30
+    for path in files:
+        found = LOADED.search(path.read_text(encoding="utf-8"))
+        assert found is None, f"{path.relative_to(pages)}: {found[0]}"
+
+
+def test_what_would_be_loaded_is_seen():
+    for text in (
+        '<script src="https://cdn.example/x.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example/css">',
+        "<img alt='' src='http://example/x.png'>",
+        "@import 'https://example/x.css'",
+        "src: url(https://example/font.woff)",
+    ):
+        assert LOADED.search(text), text
+    assert not LOADED.search('<a href="https://example">')
+
+
+def test_every_page_can_be_searched_from_a_disk(pages):
+    """The index is a script, which browsers load from a disk, unlike what a script would fetch."""
+    index = (pages / "searchindex.js").read_text(encoding="utf-8")
+    assert index.startswith("Search.setIndex(")
+    for page in ("guides/own_controller", "reference/kinematics", "conventions"):
+        assert (pages / f"{page}.html").is_file()
+        assert f'"{page}"' in index
+    assert "SHOW_SEARCH_SUMMARY: false" in (pages / "_static" / "documentation_options.js").read_text()

@@ -1,0 +1,1 @@
+"""Recordings of motions: tables of numbers in a file, their columns and units, and what is checked."""
