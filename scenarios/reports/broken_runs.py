@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from scenarios.reports.failures import failure
+from scenarios.reports.broken_checks import failure
 from scenarios.reports.figures import figure
 from scenarios.running.causes import cause
 from scenarios.running.repeat import repeat_command
