@@ -189,7 +189,7 @@ def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, pac
     assert main(["list"]) == 0
     assert "broken_" in capsys.readouterr().out
     junit = package / "a.xml"
-    assert main(["validate", "--robot", "irb140", "--junit", str(junit)]) == 1
+    assert main(["validate", "--robot", "irb140", "--jobs", "1", "--junit", str(junit)]) == 1
     assert "6 runs, 10 checks" in capsys.readouterr().out
     cases = [case for case in ET.parse(junit).getroot().iter("testcase") if case.find("failure") is not None]
     assert [case.attrib["name"] for case in cases] == ["finishes"]

@@ -10,7 +10,7 @@ from PIL import Image
 
 import twin
 from scenarios.commands.command_line import main
-from scenarios.reports.provenance import commit, provenance
+from scenarios.running.provenance import commit, provenance
 from twin.control.log import Log
 
 

@@ -123,7 +123,7 @@ class _Version(argparse.Action):
 
     def __call__(self, *_: Any) -> NoReturn:
         """Print it; what it takes to know it is not imported before."""
-        from scenarios.reports.provenance import in_a_line
+        from scenarios.running.provenance import in_a_line
 
         sys.stdout.write(f"{in_a_line()}\n")
         raise SystemExit(0)

@@ -142,7 +142,7 @@ def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario,
 
 def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenario]) -> Files:
     """Write the files that were asked for."""
-    from scenarios.reports.provenance import stamped
+    from scenarios.running.provenance import stamped
 
     files = Files()
     logged = [(run, run.log) for run in runs if run.log is not None]
@@ -171,7 +171,7 @@ def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenari
 
 def _stamped_picture(runs: list[Run], draw: Callable[[Path], object], path: Path) -> None:
     """Draw a picture, and write into it what it was made with."""
-    from scenarios.reports.provenance import stamp_picture
+    from scenarios.running.provenance import stamp_picture
 
     draw(path)
     stamp_picture(runs, path)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.reports.figures import figure
-from scenarios.reports.provenance import all_settings, provenance
 from scenarios.reports.results_file import FORMAT
+from scenarios.running.provenance import all_settings, provenance
 from twin.errors import TwinError
 
 if TYPE_CHECKING:

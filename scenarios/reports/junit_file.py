@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scenarios.reports.broken_checks import failure
 from scenarios.reports.broken_runs import broken_run
-from scenarios.reports.provenance import all_settings, provenance
+from scenarios.running.provenance import all_settings, provenance
 
 if TYPE_CHECKING:
     from junitparser import Failure, TestSuite

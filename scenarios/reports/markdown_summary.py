@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from scenarios.reports.broken_runs import broken_runs
 from scenarios.reports.ledger_report import fault
 from scenarios.reports.ledger_report import total as ledger_total
-from scenarios.reports.provenance import in_a_line
 from scenarios.reports.validation_report import HEADINGS, comparison_line, rows
+from scenarios.running.provenance import in_a_line
 
 if TYPE_CHECKING:
     from scenarios.ledger.rows import Row

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.checks.tracking_error import POSE_COMPONENTS
-from scenarios.reports.provenance import all_settings, provenance
+from scenarios.running.provenance import all_settings, provenance
 from scenarios.running.repeat import repeat_command
 
 if TYPE_CHECKING:
