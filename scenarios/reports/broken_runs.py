@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from scenarios.reports.broken_checks import failure
+from rich.console import Group, RenderableType
+from rich.text import Text
+
 from scenarios.reports.figures import figure
 from scenarios.running.causes import cause
 from scenarios.running.repeat import repeat_command
 
 if TYPE_CHECKING:
+    from scenarios.base import Metric
     from scenarios.running.runs import Run
 
 
@@ -39,6 +42,13 @@ class BrokenRun:
         """The name, and how many others there are."""
         count = len(self.others)
         return f"{self.name} (and {count} other run{'s' * (count > 1)})" if count else self.name
+
+    def told(self, title: str) -> Iterator[RenderableType]:
+        """Its sentences, whose fault it is, and the command, as rich renders them; `title` leads each."""
+        yield from (Text(f"{title}: {sentence}", "bold red") for sentence in self.sentences)
+        yield Text(f"whose fault: {self.cause}")
+        # One line, however long, that can be copied as it is: a text alone would be joined with others.
+        yield Group(Text(f"again: {self.repeat}", no_wrap=True, overflow="ignore"))
 
 
 def broken_runs(runs: Sequence[Run]) -> list[BrokenRun]:
@@ -72,3 +82,13 @@ def largest_error(run: Run) -> str:
         f"the largest joint error, {figure(float(figures.joint_largest[joint]))} {unit}, is that of "
         f"{figures.worst_joint} at t = {figures.worst_time:.6g} s"
     )
+
+
+def failure(metric: Metric) -> str:
+    """Check, figure, limit, joint and time, and where the limit comes from."""
+    value, limit = figure(metric.value), "" if metric.limit is None else figure(metric.limit)
+    if value == limit:  # by less than a figure shows
+        value, limit = repr(metric.value), repr(metric.limit)
+    wanted = f"at most {limit}" if limit else "a number"
+    place = f" ({metric.where})" if metric.where else ""
+    return f"{metric.name} is {f'{value} {metric.unit}'.strip()}{place}, wanted {wanted}: {metric.why}"

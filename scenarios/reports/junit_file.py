@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scenarios.reports.broken_checks import failure
-from scenarios.reports.broken_runs import broken_run
+from scenarios.reports.broken_runs import broken_run, failure
 from scenarios.running.provenance import all_settings, provenance
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from scenarios.base import Metric
 from scenarios.checks.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
-from scenarios.reports.broken_checks import failures
+from scenarios.reports.broken_runs import broken_run
 from scenarios.reports.figures import figure, verdict
 from scenarios.reports.listing import listing
 from scenarios.reports.short_names import shortened
@@ -83,7 +83,8 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         yield "Checks"
         yield from (check_table(page) for page in _pages(columns, abreast))
     for head, run in columns:
-        yield from failures(run, head)
+        if not run.holds:
+            yield from broken_run(run, runs).told(head)
 
 
 def _pages(items: Sequence[Column], abreast: int) -> list[Sequence[Column]]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich import box
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -39,10 +38,8 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
         above = here
     yield table
     for broken in broken_runs(runs):
-        yield from (Text(f"{broken.title}: {sentence}", "red") for sentence in broken.sentences)
-        yield Text(f"whose fault: {broken.cause}")
-        # One line, however long, that can be copied as it is.
-        yield Group(Text(f"again: {broken.repeat}\n", no_wrap=True, overflow="ignore"))
+        yield from broken.told(broken.title)
+        yield ""
 
 
 def rows(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, str, str]]:
