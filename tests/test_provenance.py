@@ -34,6 +34,7 @@ def test_a_checkout_has_a_commit_and_says_that_files_differ_from_it(tmp_path):
     git(tmp_path, "commit", "-qm", "a")
     head = git(tmp_path, "rev-parse", "HEAD")
     assert commit(tmp_path) == head
+    (tmp_path / "below").mkdir()
     assert commit(tmp_path / "below") == ""  # installed somewhere within somebody's repository
     (tmp_path / "new").write_text("1")
     assert commit(tmp_path) == head

@@ -28,9 +28,6 @@ EXAMPLES = """examples:
   irb-twin validate --drives rigid --only irb140 --jobs 4
   irb-twin validate --junit results.xml --markdown summary.md --json results.json
   irb-twin validate --baseline results.json                          what got worse since then
-
-A run holds if every check of it keeps its limit. Exit status: 0 all hold; 1 some do not, a file could not be
-written, or something got worse than a baseline; 2 wrong use.
 """
 FILES = (("junit", ".xml"), ("json", ".json"), ("markdown", ".md"))
 BESIDES = ("robot", "controller", "gui")
@@ -45,7 +42,8 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         usage="irb-twin validate [SCENARIO ...] [options]",
         description="Run scenarios with every robot that suits them and every controller, and the variants "
         "that a scenario names, and check every limit. Without names and settings: all scenarios of this "
-        "project, then every published item.",
+        "project, then every published item. Exit status: 0 every check holds; 1 one does not, a file could "
+        "not be written, or something got worse than the baseline; 2 wrong use.",
         epilog=EXAMPLES,
     )
     parser.set_defaults(parser=parser, carry_out=validate)

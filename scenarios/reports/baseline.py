@@ -197,5 +197,5 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison, factor:
 
 
 def _has_grown(before: float, now: float, factor: float) -> bool:
-    """Whether a figure is more than what rounding makes of it, and than the factor allows."""
-    return math.isfinite(now) and now > ROUNDING and now > factor * max(before, ROUNDING)
+    """Whether a figure is more than the factor allows; what may be rounding counts as the most of it."""
+    return math.isfinite(now) and now > factor * max(before, ROUNDING)
