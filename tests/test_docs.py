@@ -7,6 +7,7 @@ import pytest
 
 import twin
 from tests.doc_pages import HOUSE, PAGES, blocks, follow, give
+from urdf.facts import TABLES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -26,6 +27,10 @@ EXECUTED = (
     "own_scenario",
     "drives",
     "closed_loop",
+    "recordings",
+    "own_robot",
+    "robot_toml",
+    "continuous_integration",
 )
 
 
@@ -58,3 +63,12 @@ def test_every_public_name_is_in_the_reference():
     pages = "".join(path.read_text(encoding="utf-8") for path in (HOUSE / "docs" / "reference").glob("*.rst"))
     described = re.findall(r"^\.\. auto(?:function|class):: twin\.(\w+)$", pages, flags=re.M)
     assert sorted(described) == sorted(name for name in twin.__all__ if not name.startswith("_"))
+
+
+def test_every_key_of_a_robot_toml_is_explained():
+    text = (HOUSE / "docs" / "guides" / "robot_toml.md").read_text(encoding="utf-8")
+    for pattern, keys in TABLES.items():
+        group = pattern.rstrip("?").partition(".")[0]
+        assert not group or f"`[{group}" in text, group
+        for key in keys:
+            assert key == "*" or f"`{key.rstrip('?')}`" in text, key

@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-import struct
 import subprocess
-import zlib
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -100,23 +98,17 @@ def stamped(run: Run, log: Log) -> Log:
 
 
 def stamp_picture(runs: list[Run], path: Path) -> None:
-    """Write the same into a PNG, as its texts `provenance` and `settings`.
+    """Write the same into a PNG, as its texts `provenance` and `settings`; other pictures are left alone."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
-    Source: Portable Network Graphics (W3C), 11.3.3.4: the chunk iTXt.
-    """
-    content = path.read_bytes()
-    end = len(b"\x89PNG\r\n\x1a\n") + 25  # of the header chunk, which is first
-    if content[12:16] != b"IHDR":
-        return  # a scenario's own picture, of another kind
-    told = {"provenance": provenance(), "settings": [_described(run) for run in runs]}
-    texts = b"".join(_text_chunk(name, json.dumps(value)) for name, value in told.items())
-    path.write_bytes(content[:end] + texts + content[end:])
+    texts = PngInfo()
+    texts.add_itxt("provenance", json.dumps(provenance()))
+    texts.add_itxt("settings", json.dumps([_described(run) for run in runs]))
+    with Image.open(path) as image:
+        if image.format == "PNG":
+            image.save(path, format="PNG", pnginfo=texts, dpi=image.info.get("dpi"))
 
 
 def _described(run: Run) -> dict[str, object]:
     return {"scenario": run.scenario, **all_settings(run)}
-
-
-def _text_chunk(keyword: str, text: str) -> bytes:
-    data = b"iTXt" + keyword.encode("latin-1") + b"\0\0\0\0\0" + text.encode()
-    return struct.pack(">I", len(data) - 4) + data + struct.pack(">I", zlib.crc32(data))
