@@ -317,7 +317,7 @@ def test_packages_announce_scenarios(tmp_path, capfd):
     announced = {"slack": "slack_scenario", "broken": "not_there", "pose_path": "slack_scenario"}
     with installed(tmp_path, {"slack_scenario.py": SCENARIO}, {"irb_twin.scenarios": announced}):
         assert registry.announced_titles() == {
-            "broken": "cannot be loaded: cannot load scenario 'broken' of package my-things: "
+            "broken": "cannot load scenario 'broken' of package my-things: "
             "ModuleNotFoundError: No module named 'not_there'",
             "slack": "A hold under a law of its own.",
         }

@@ -55,4 +55,5 @@ def _or_fault(title: Callable[[str], str], name: str) -> str:
     except BaseException as error:
         if is_interrupt(error):
             raise
-        return f"cannot be loaded: {told(error)}"
+        text = told(error)
+        return text if text.startswith("cannot load") else f"cannot be loaded: {text}"

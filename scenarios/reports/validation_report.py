@@ -65,9 +65,15 @@ def largest_error(run: Run) -> str:
 
 
 def robot_labels(runs: Sequence[Run]) -> dict[str, str]:
-    """What the settings call a robot -> a short text: a file's name, or its path if two have that name."""
+    """What the settings call a robot -> a short text: a file's name, or its path if two have that name.
+
+    A `robot.toml` and a `dh.toml` go by the name of their folder.
+    """
     names = list(dict.fromkeys(run.config.robot for run in runs))
-    short = [Path(name).name for name in names]
+    short = [
+        (path.absolute().parent if path.name in ("robot.toml", "dh.toml") else path).name
+        for path in map(Path, names)
+    ]
     return {name: name if short.count(label) > 1 else label for name, label in zip(names, short, strict=True)}
 
 

@@ -90,7 +90,7 @@ def announced_titles() -> dict[str, str]:
             try:
                 found[name] = f"{(entry.load().__doc__ or '').strip().partition(chr(10))[0]}"
             except TwinError as error:
-                found[name] = f"cannot be loaded: {told(error)}"
+                found[name] = told(error)
     return found
 
 
