@@ -186,7 +186,7 @@ def test_a_run_that_diverges_is_status_1_and_keeps_its_log(own, tmp_path, capsys
     log = tmp_path / "a.npz"
     assert main(["run", own, "--controller", "pd", "--bandwidth", "1500", "--log", str(log)]) == 1
     printed = capsys.readouterr()
-    assert "pd did not finish:" in printed.out
+    assert "pd: did not finish:" in printed.out
     assert "joint_" in printed.out
     assert printed.err == ""
     assert 0 < len(Log.load(log).t) < 201
@@ -199,7 +199,7 @@ def test_a_run_that_diverges_at_once_is_status_1_and_writes_what_there_is(contro
     assert main(["run", "gravity_hold", "--controller", controller, "--bandwidth", "1e308", *files]) == 1
     printed = capsys.readouterr()
     said = " ".join(printed.out.split())  # whatever the width of the page
-    assert f"{controller} did not finish: controller {controller!r} demands nan N m of joint_1" in said
+    assert f"{controller}: did not finish: controller {controller!r} demands nan N m of joint_1" in said
     assert printed.err == ""
     assert np.isnan(Log.load(log).tau_demand).all()
     assert picture.read_bytes().startswith(b"\x89PNG")

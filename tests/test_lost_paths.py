@@ -5,6 +5,7 @@ import pytest
 
 import twin
 from scenarios import laboratory
+from scenarios.ledger.items import chosen
 from scenarios.ledger.norrlof import inverse as norrlof_inverse
 from scenarios.ledger.rows import rows
 from scenarios.reports.ledger_report import total
@@ -39,12 +40,12 @@ def test_an_item_of_the_report_misses_an_elbow_that_is_lost(monkeypatch, name):
         theta[:, [1, 3]] = np.nan
         return theta
 
-    (item,) = (row.item for row in rows() if row.item.id == name)
+    (item,) = chosen(None, [name])
     assert next(rows([item])).holds
     monkeypatch.setattr(norrlof_inverse, "main_axis_angles", without)
     assert not next(rows([item])).holds
 
 
 def test_what_is_text_only_is_not_counted_as_computed():
-    every = [row for row in rows() if row.item.id in ("T-T32", "K-rest", "K-1")]
+    every = list(rows(chosen(None, ["T-T32", "K-rest", "K-1"])))
     assert "; 1 computed, 2 text only" in str(total(every))

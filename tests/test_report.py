@@ -136,7 +136,8 @@ def test_reasons_are_told_once_and_name_whose_they_are_where_they_differ():
 def test_a_run_without_a_log_is_told():
     run = Run("swing", Config(controller="pd"), None, (), 0.1, "joint_2 runs away")
     text = rendered(scenario_report("A swing.", [run, made_up_run("pid")], 100))
-    assert "pd did not finish: joint_2 runs away\nagain: irb-twin run swing --controller pd\n" in text
+    assert "pd: did not finish: joint_2 runs away\nwhose fault: " in text
+    assert "\nagain: irb-twin run swing --controller pd\n" in text
     assert "0.06 /     0.06" in text
 
 

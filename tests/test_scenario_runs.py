@@ -1,4 +1,4 @@
-"""Every scenario with every arm and law runs from the command line, and a second time to the bit."""
+"""Scenarios with every arm and law run from the command line, and a second time to the bit."""
 
 from dataclasses import replace
 
@@ -16,7 +16,11 @@ def unstamped(log):
     return replace(log, arrays=own)
 
 
-@pytest.mark.parametrize(("robot", "name", "controller"), CASES)
+# Every law with one arm, two of them with the others: what is asked here does not hang on the arm.
+SOME = [case for case in CASES if case[0] == "irb140" or case[2] in ("computed_torque", "pid")]
+
+
+@pytest.mark.parametrize(("robot", "name", "controller"), SOME)
 def test_a_run_from_the_command_line_is_the_same_as_one_from_a_program(
     robot, name, controller, tmp_path, capsys
 ):

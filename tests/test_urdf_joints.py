@@ -137,7 +137,7 @@ FAULTS = {
     "neither solid nor CAD": (
         "com = [0.04852, 0.00481, 0.34461]\n",
         "",
-        r"link\.1 lacks the key 'com': expected volume_mm3, com and inertia, or a solid",
+        r"link\.1 lacks the key 'com': expected volume_mm3, com and inertia, or mass, com and",
     ),
     "solid sphere": (
         "solid = { cylinder",
