@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 class Config(base.Config):
     """Settings of the poses and of the motion."""
 
-    drives: str = option("rigid", "what of the drives there is in the motion", ("rigid", "elastic"))
+    drives: str = option(
+        "rigid", "what the drives have in the motion: rotors and friction, springs too", ("rigid", "elastic")
+    )
     states: int = option(10_000, "random poses")
     duration: float = option(2.0, "length of the motion, in s")
     speed_fraction: float = option(0.8, "peak speed of a joint in the motion, as a fraction of its limit")

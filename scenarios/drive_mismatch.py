@@ -56,7 +56,9 @@ KNOWS = {
 class Config(base.Config):
     """Settings of the motion and of what is known."""
 
-    drives: str = option("rigid", "what of the drives there is in the arm", ("rigid", "elastic"))
+    drives: str = option(
+        "rigid", "what the drives of the arm have: rotors and friction, springs too", ("rigid", "elastic")
+    )
     knows: str = option("all", "what the controller knows of them in the engine's run", tuple(KNOWS))
     duration: float = option(2.0, "length of the motion, in s")
     speed_fraction: float = option(0.2, "peak speed of every joint, as a fraction of its limit")
@@ -108,11 +110,11 @@ def run(config: Config) -> Log:
     robot = with_rated_payload(config.load_robot())
     reference = sampled(config, trajectory(robot, config))
     log = follow(config, reference, robot)
-    joint_errors, tool_errors = np.transpose([foretold(config, reference, robot, knows) for knows in KNOWS])
+    joint_errors, tool_errors = np.transpose([predicted(config, reference, robot, knows) for knows in KNOWS])
     return with_arrays(log, knows=np.array(config.knows), joint_errors=joint_errors, tool_errors=tool_errors)
 
 
-def foretold(config: Config, reference: Samples, robot: Robot, knows: str) -> tuple[float, float]:
+def predicted(config: Config, reference: Samples, robot: Robot, knows: str) -> tuple[float, float]:
     """The largest error of a joint, in [rad], and of the tool, in [m]; infinite where the arm runs away."""
     from twin.kinematics.forward import forward_kinematics
 

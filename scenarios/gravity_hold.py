@@ -125,28 +125,28 @@ def decay(log: Log, settled: NDArray) -> float:
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """Tracking error, and the last error - foretold one: limited where the transient had time to die away."""
+    """Tracking error, and the last error - predicted one, limited where the transient had time to end."""
     return (*error_metrics(log), *settled_metrics(log), *agreement_metrics(log), *validity_metrics(log))
 
 
 def settled_metrics(log: Log) -> tuple[Metric, ...]:
-    """The last error - foretold one.
+    """The last error - predicted one.
 
-    Nothing where no rest can be foretold, as where friction holds, or under a law that is not ours.
+    Nothing where no rest can be predicted, as where friction holds, or under a law that is not ours.
     """
     if not (ideal_drives(log) and log.arrays["known_law"]):
         return ()
-    foretold = settled_error(log)
-    if foretold is None:
+    predicted = settled_error(log)
+    if predicted is None:
         return ()
-    difference = float(np.max(np.abs(joint_error(log)[-1] - foretold)))
-    rate, time = decay(log, foretold), float(log.t[-1])
+    difference = float(np.max(np.abs(joint_error(log)[-1] - predicted)))
+    rate, time = decay(log, predicted), float(log.t[-1])
     left = TRANSIENT * float(np.max(np.abs(joint_error(log)))) * float(np.exp(min(-rate * time, 700.0)))
     over = left <= SETTLED
-    told = f"{np.max(np.abs(foretold)):.3g} rad foretold without simulating; "
+    told = f"{np.max(np.abs(predicted)):.3g} rad predicted without simulating; "
     told += (
         "the transient has died away"
         if over
         else f"not settled for certain: {time:g} s at a decay of {rate:.3g}/s"
     )
-    return (Metric("last error - foretold one", difference, "rad", SETTLED if over else None, told),)
+    return (Metric("last error - predicted one", difference, "rad", SETTLED if over else None, told),)

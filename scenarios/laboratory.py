@@ -1,4 +1,4 @@
-"""The laboratory's scheme: a line, inverse kinematics by feedback, PD and forward dynamics.
+"""The Ljubljana scheme: a line, inverse kinematics by feedback, PD and the arm's dynamics.
 
 What it shows: the last exercise of the robotics laboratory in Ljubljana (manual, section 6, Figure 6.4), on
 its youBot (`--robot youbot`, five joints) or on an ABB arm. The tool is to go along a straight line between

@@ -1,4 +1,4 @@
-"""The published move of the Manutec r3: elastic drives against a reference run of others.
+"""The published move of the Manutec r3: elastic drives, compared with a reference simulation.
 
 What it shows: a whole drive train. The Modelica Standard Library's RobotR3 carries 15 kg from the pose
 `start` to the pose `end`; each motor has a position and a speed loop of its own, no model of the arm. Rotors,
@@ -100,7 +100,7 @@ def run(config: Config) -> Log:
     law, steps = control_law(robot, config), config.steps_per_period
     with Simulation(robot, time_step=config.time_step, gui=config.gui) as simulation:
         log = run_closed_loop(simulation, law, samples, steps_per_period=steps, progress=config.progress)
-    foretold = run_closed_loop(AnalyticPlant(robot, config.time_step), law, samples, steps_per_period=steps)
+    predicted = run_closed_loop(AnalyticPlant(robot, config.time_step), law, samples, steps_per_period=steps)
     arrays = {"at_instants": deviation(log, manutec_r3.INSTANTS, manutec_r3.ANGLES)}
     if compared is not None:
         t = np.minimum(compared[:, 0], move.duration + manutec_r3.REST)
@@ -108,7 +108,7 @@ def run(config: Config) -> Log:
     published = has_published_gains(config) and config.mounting == "floor"
     return with_arrays(
         log,
-        q_model=foretold.q,
+        q_model=predicted.q,
         published=np.array(published),
         consistent=np.array(config.reference == "consistent"),
         **arrays,

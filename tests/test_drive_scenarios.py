@@ -100,7 +100,7 @@ def test_errors_of_elastic_joints_are_told_on_both_sides_of_the_springs():
 
 
 def test_an_engine_with_other_drives_than_the_models_shows():
-    """Friction off by a billionth is not what the model foretells; seen step by step."""
+    """Friction off by a billionth is not what the model predicts; seen step by step."""
     log = swung(drives="rigid")
     drives = known_drives(log.robot)
     other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-9))
@@ -110,7 +110,7 @@ def test_an_engine_with_other_drives_than_the_models_shows():
 
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
-def test_the_whole_run_with_drives_is_as_far_from_the_model_as_the_loop_foretells(drives):
+def test_the_whole_run_with_drives_is_as_far_from_the_model_as_the_loop_predicts(drives):
     for robot in ("irb140", "irb1400"):
         log = swung(robot, drives=drives, controller="pid")
         seen = np.abs(log.q - log.arrays["q_model"]).max()
@@ -118,7 +118,7 @@ def test_the_whole_run_with_drives_is_as_far_from_the_model_as_the_loop_foretell
         assert 0.1 * seen <= np.max(log.arrays["growth"])
 
 
-def test_nothing_is_foretold_where_a_feed_forward_runs_into_falling_friction():
+def test_nothing_is_predicted_where_a_feed_forward_runs_into_falling_friction():
     """The cascade's torque falls as the reference gets faster, whether or not the joint broke away."""
     config = Config(controller="cascade", drives="rigid")
     robot = with_rated_payload(config.load_robot())

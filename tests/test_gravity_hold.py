@@ -1,4 +1,4 @@
-"""Letting go at rest: the foretold sag, and how long it takes to get there."""
+"""Letting go at rest: the predicted sag, and how long it takes to get there."""
 
 import dataclasses
 
@@ -12,11 +12,11 @@ from scenarios.running import registry
 SCENARIO = registry.find("gravity_hold")
 
 
-def test_the_sag_under_pd_is_foretold_and_not_small():
+def test_the_sag_under_pd_is_predicted_and_not_small():
     log = SCENARIO.run(SCENARIO.Config(controller="pd"))
-    foretold = settled_error(log)
-    assert np.abs(foretold).max() > 0.05
-    np.testing.assert_allclose(joint_error(log)[-1], foretold, rtol=0, atol=1e-13)
+    predicted = settled_error(log)
+    assert np.abs(predicted).max() > 0.05
+    np.testing.assert_allclose(joint_error(log)[-1], predicted, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,16 @@ def test_a_hold_is_judged_only_where_it_had_time_to_settle(controller, bandwidth
     log = SCENARIO.run(SCENARIO.Config(controller=controller, bandwidth=bandwidth, duration=duration))
     metrics = SCENARIO.metrics(log)
     assert all(metric.holds for metric in metrics)
-    limits = [metric.limit for metric in metrics if metric.name == "last error - foretold one"]
+    limits = [metric.limit for metric in metrics if metric.name == "last error - predicted one"]
     assert limits == ([1e-9] if limited else [] if bandwidth < 1e-100 else [None])
 
 
-def test_a_hold_that_ends_elsewhere_than_foretold_does_not_hold():
+def test_a_hold_that_ends_elsewhere_than_predicted_does_not_hold():
     log = SCENARIO.run(SCENARIO.Config(controller="pd"))
     moved = log.q.copy()
     moved[-1, 4] += 2e-9
     broken = SCENARIO.metrics(dataclasses.replace(log, q=moved))
-    assert "last error - foretold one" in [metric.name for metric in broken if not metric.holds]
+    assert "last error - predicted one" in [metric.name for metric in broken if not metric.holds]
     assert all(metric.holds for metric in SCENARIO.metrics(log))
 
 

@@ -274,11 +274,11 @@ def test_a_run_under_a_law_that_is_wrong(laws, capfd, law, status, told):
 def test_nothing_is_claimed_of_a_law_that_is_not_known(laws, capfd):
     words = ["run", "gravity_hold", "--duration", "0.1", "--controller"]
     assert main([*words, laws("Inherits")]) == 0
-    assert "last error - foretold one" not in capfd.readouterr().out
+    assert "last error - predicted one" not in capfd.readouterr().out
     assert main([*words, "pd", "--set", "Kp=900,900,900,9,9,9"]) == 0
-    assert "last error - foretold one" not in capfd.readouterr().out
+    assert "last error - predicted one" not in capfd.readouterr().out
     assert main([*words, "pd"]) == 0
-    assert "last error - foretold one" in capfd.readouterr().out
+    assert "last error - predicted one" in capfd.readouterr().out
 
 
 SCENARIO = '''

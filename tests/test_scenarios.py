@@ -116,7 +116,7 @@ def test_the_seed_decides_what_model_agreement_draws():
 
 
 def test_an_inertia_that_is_off_by_a_millionth_shows():
-    """A plant heavier by 1e-6 of the load is not what the model foretells."""
+    """A plant heavier by 1e-6 of the load is not what the model predicts."""
     robot = twin.load("irb140")
     heavier = robot.with_payload(twin.Payload(6e-6, (0.0, 0.0, 0.08)))
     config = Config()

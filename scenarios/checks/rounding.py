@@ -39,7 +39,7 @@ ULPS = 8.0
 
 def growth(
     log: Log,
-    foretold: Log,
+    predicted: Log,
     law: Callable,
     reference: Samples,
     sensors: Sensors | None = None,
@@ -49,7 +49,7 @@ def growth(
 
     Args:
         log: the engine's run.
-        foretold: the analytic plant's under the same controller.
+        predicted: the analytic plant's under the same controller.
         law: that controller.
         reference: what both followed.
         sensors: what it measured with.
@@ -78,14 +78,14 @@ def growth(
             )
         except DivergenceError:
             return unknown_growth(robot)
-        if np.any(np.abs(kicked.qd_motor - foretold.qd_motor) > speed_change):
+        if np.any(np.abs(kicked.qd_motor - predicted.qd_motor) > speed_change):
             return unknown_growth(robot)
-        largest = np.maximum(largest, np.max(np.abs(kicked.q - foretold.q), axis=0) / SCALE)
+        largest = np.maximum(largest, np.max(np.abs(kicked.q - predicted.q), axis=0) / SCALE)
     return largest
 
 
 def unknown_growth(robot: Robot) -> NDArray:
-    """The same where nothing is foretold: a law that jumps, as one in sliding mode, makes much of little."""
+    """The same where nothing is predicted: a law that jumps, as one in sliding mode, makes much of little."""
     return np.full(robot.n, np.inf)
 
 

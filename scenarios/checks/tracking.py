@@ -42,7 +42,7 @@ def follow(
 ) -> Log:
     """Let the engine's robot follow a reference under the controller of the settings.
 
-    The same controller then drives the analytic plant through the same loop: what the model foretells.
+    The same controller then drives the analytic plant through the same loop: what the model predicts.
 
     Args:
         config: controller, bandwidth, periods, drives of its model, sensors, window.
@@ -86,13 +86,13 @@ def follow(
             simulation, law, reference, steps_per_period=steps, sensors=sensors,
             progress=config.progress, at_sample=look if stops else None,
         )  # fmt: skip
-    foretold = run_closed_loop(
+    predicted = run_closed_loop(
         AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
     )
     return with_arrays(
         replace(log, T_flange_tool=config.T_flange_tool),
-        q_model=foretold.q,
-        growth=growth(log, foretold, law, reference, sensors) if config.our_law else unknown_growth(plant),
+        q_model=predicted.q,
+        growth=growth(log, predicted, law, reference, sensors) if config.our_law else unknown_growth(plant),
         tool_at_stops=tool,
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
@@ -174,7 +174,7 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
-    """Whether the engine did what the model of the plant foretells: the whole run, and step by step."""
+    """Whether the engine did what the model of the plant predicts: the whole run, and step by step."""
     limit, difference = whole_run_limit(log), log.q - log.arrays["q_model"]
     whole = Metric(
         "engine - model, whole run",
