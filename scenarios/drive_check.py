@@ -40,7 +40,7 @@ class Config(base.Config):
     """Settings of the poses and of the motion."""
 
     drives: str = option(
-        "rigid", "what the drives have in the motion: rotors and friction, springs too", ("rigid", "elastic")
+        "rigid", "what drives the motion has: with friction, with springs too", ("rigid", "elastic")
     )
     states: int = option(10_000, "random poses")
     duration: float = option(2.0, "length of the motion, in s")

@@ -57,7 +57,7 @@ class Config(base.Config):
     """Settings of the motion and of what is known."""
 
     drives: str = option(
-        "rigid", "what the drives of the arm have: rotors and friction, springs too", ("rigid", "elastic")
+        "rigid", "what drives the arm has: with friction, with springs too", ("rigid", "elastic")
     )
     knows: str = option("all", "what the controller knows of them in the engine's run", tuple(KNOWS))
     duration: float = option(2.0, "length of the motion, in s")
