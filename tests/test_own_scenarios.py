@@ -44,7 +44,7 @@ def test_leaving_the_program_is_an_error_of_that_run_alone(statement, place, tmp
     results = tmp_path / "a.json"
     assert main(["run", bad, good, "--json", str(results)]) == 1
     printed = capsys.readouterr()
-    assert "computed_torque did not finish: " in printed.out
+    assert "computed_torque: did not finish: " in printed.out
     assert "2 runs, 2 checks" in printed.out
     assert printed.out.count("Peak torque") == (2 if place == "metrics" else 1)
     assert printed.err == ""

@@ -86,18 +86,18 @@ def module_of_file(path: str | Path, what: str) -> ModuleType:
     path = Path(path).resolve()
     name = f"own_file_{path.with_suffix('')}"  # dataclasses look their module up, by that name and later
     try:
-        status = path.stat()
-        stamp = (status.st_mtime_ns, status.st_size)
-        if name in sys.modules and getattr(sys.modules[name], "__own_stamp__", None) == stamp:
+        content = path.read_bytes()  # a time would not tell two versions of one instant apart
+        if name in sys.modules and getattr(sys.modules[name], "__own_content__", None) == content:
             return sys.modules[name]
         spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
+        if spec is None:
             raise OwnCodeError("its name does not end in .py")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         _find_beside(path.parent)
-        spec.loader.exec_module(module)
-        module.__dict__["__own_stamp__"] = stamp
+        # Python's own loader would take kept byte code for a version of the same second and length.
+        exec(compile(content, str(path), "exec"), module.__dict__)
+        module.__dict__["__own_content__"] = content
     except BaseException as error:
         sys.modules.pop(name, None)
         if is_interrupt(error):
