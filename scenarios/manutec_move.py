@@ -1,4 +1,4 @@
-"""The published move of the Manutec r3: elastic drives, compared with a reference simulation.
+"""The published move of the Manutec r3, compared with a reference simulation.
 
 What it shows: a whole drive train. The Modelica Standard Library's RobotR3 carries 15 kg from the pose
 `start` to the pose `end`; each motor has a position and a speed loop of its own, no model of the arm. Rotors,
