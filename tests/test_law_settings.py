@@ -101,6 +101,8 @@ def test_a_payload_told_as_text():
     for text in ("", "x", "1,2", "nan", "1,2,3,4,5"):
         with pytest.raises(ValueError, match="expected a payload as mass, or as mass,x,y,z"):
             payload_of(text)
+    with pytest.raises(ValueError, match="got 80: are these millimetres"):
+        payload_of("2,0,0,80")
     with pytest.raises(ValueError, match="no body has the principal moments"):
         payload_of("1,0,0,0,1,1,5,0,0,0")
 
@@ -113,6 +115,13 @@ def test_a_tool_told_as_text():
     for text in ("", "1,2", "1,2,3,1,0,0,0.1", "1,2,inf"):
         with pytest.raises(ValueError, match="expected a tool as its length, or as x,y,z, or as x,y"):
             tool_of(text)
+
+
+def test_a_tool_in_millimetres_is_told():
+    for text in ("120", "0,0,-120", "5.1,0,0,1,0,0,0"):
+        with pytest.raises(ValueError, match=r"expected a tool in metres, at most 5 m from the flange, got"):
+            tool_of(text)
+    tool_of("5")
 
 
 def test_the_tool_of_a_run_is_where_it_is_told(irb140):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import controllers
@@ -117,10 +119,28 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
     except BaseException as error:
         if is_interrupt(error):
             raise
-        refused = log is None and isinstance(error, (TwinError, ValueError))
-        fault = told(error) if refused else told_with_place(error, scenario.file, *own_files())
+        law = _law_that_failed(error)
+        refused = log is None and isinstance(error, (TwinError, ValueError)) and not law
+        fault = told(error) if refused else told_with_place(error, law or scenario.file, *own_files())
     seconds = time.perf_counter() - start
     return Run(scenario.name, config, log, metrics, seconds, fault, refused, table, file=scenario.file)
+
+
+def _law_that_failed(error: BaseException) -> str:
+    """The file of a `ControlLaw`'s function that an error came from; empty if it came from elsewhere.
+
+    A law that is called fails by any kind of error, a `ValueError` of NumPy's among them, which would
+    otherwise count as a setting that is refused.
+    """
+    calls = traceback.extract_tb(error.__traceback__)
+    return next(
+        (
+            called.filename
+            for call, called in pairwise(calls)
+            if call.name == "__call__" and call.filename.endswith("control_law.py")
+        ),
+        "",
+    )
 
 
 def _sound(log: Any, scenario: Scenario) -> Log:

@@ -29,6 +29,22 @@ def numbers(text: str, what: str, counts: tuple[int, ...]) -> tuple[float, ...]:
     return values
 
 
+def within_reach(place: tuple[float, ...], what: str) -> None:
+    """Check coordinates (3,) in [m]: nothing that hangs on an arm is as far from its flange as `FARTHEST`.
+
+    Raises:
+        ValueError: one is larger, as millimetres are.
+    """
+    farthest = max(map(abs, place))
+    if farthest > FARTHEST:
+        raise ValueError(
+            f"expected {what} in metres, at most {FARTHEST:g} m from the flange, got {farthest:g}: "
+            "are these millimetres?"
+        )
+
+
+FARTHEST = 5.0
+"""In [m]."""
 PAYLOAD = "mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz"
 TOOL = "x,y,z,a,b,c,d"
 UNIT_TOLERANCE = 1e-3
@@ -47,6 +63,7 @@ def payload_of(text: str) -> Payload:
     """
     told = f"a payload as mass, or as mass,x,y,z, or as {PAYLOAD} in kg, m and kg m^2"
     mass, *rest = numbers(text, told, (1, 4, 10))
+    within_reach((0.0, *rest[:3]), "the payload's centre of mass")
     if len(rest) < 9:
         return Payload(mass, rest or (0.0, 0.0, 0.0))
     xx, yy, zz, xy, xz, yz = rest[3:]
@@ -66,6 +83,7 @@ def tool_of(text: str) -> NDArray:
     told = f"a tool as its length, or as x,y,z, or as {TOOL} in m and a unit quaternion, scalar first"
     values = numbers(text, told, (1, 3, 7))
     x, y, z = (0.0, 0.0, values[0]) if len(values) == 1 else values[:3]
+    within_reach((x, y, z), "a tool")
     quaternion = np.array(values[3:] or (1.0, 0.0, 0.0, 0.0))
     norm = float(np.linalg.norm(quaternion))
     if not abs(norm - 1) <= UNIT_TOLERANCE:
