@@ -30,7 +30,7 @@ from twin.errors import RobotError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 

@@ -38,7 +38,7 @@ from twin.errors import DivergenceError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples

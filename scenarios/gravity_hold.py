@@ -27,7 +27,7 @@ from scenarios.checks.tracking_error import joint_error
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
 
 

@@ -21,7 +21,7 @@ from scenarios.checks.motion_range import cosines
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
 
 if TYPE_CHECKING:
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
 

@@ -40,7 +40,7 @@ from twin.errors import RobotError, UnreachableError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.closed_loop_inverse import FeedbackLaw, Integration, TrackedPath
     from twin.trajectories.sampling import Samples

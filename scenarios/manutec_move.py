@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from controllers import Controller
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
 
 PUBLISHED = "cascade"

@@ -40,7 +40,7 @@ from scenarios.checks.tracking import (
 from twin.errors import RobotError
 
 if TYPE_CHECKING:
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
 

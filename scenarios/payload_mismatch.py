@@ -37,7 +37,7 @@ from twin.errors import RobotError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Payload, Rating, Robot
     from twin.trajectories.joint_trajectories import Trajectory
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_paths import JointPath
     from twin.trajectories.recorded_motion import RecordedJoints

@@ -12,8 +12,8 @@ import pytest
 
 import twin
 from tests.test_report import made_up_log
-from twin.control.log import ARRAYS, STANDS_FOR, Log
 from twin.errors import TwinError
+from twin.logs.log import ARRAYS, STANDS_FOR, Log
 
 
 @pytest.fixture(scope="module")

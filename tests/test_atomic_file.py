@@ -12,7 +12,7 @@ import pytest
 from scenarios.commands.command_line import main
 from tests import own_scenarios
 from twin.atomic_file import drafted
-from twin.control.log import Log
+from twin.logs.log import Log
 from urdf import build
 
 

@@ -13,7 +13,7 @@ import controllers
 from scenarios.base import Config
 from scenarios.commands.command_line import main
 from scenarios.running import options, registry
-from twin.control.log import Log
+from twin.logs.log import Log
 
 OWN = '''"""A short swing of my own."""
 

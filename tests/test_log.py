@@ -8,11 +8,11 @@ import twin
 from tests.test_rollout_drives import SLOWLY, WRIST
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
-from twin.control.log import JOINTS, Log
 from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
+from twin.logs.log import JOINTS, Log
 from twin.robot.robot import Payload
 from twin.spatial.rotations import pose_matrix
 from twin.trajectories.joint_trajectories import hold, sines

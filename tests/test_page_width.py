@@ -19,7 +19,7 @@ from scenarios.reports.short_names import shortened
 from scenarios.running.runs import Run
 from tests.random_trees import random_urdf
 from tests.test_report import rendered
-from twin.control.log import Log
+from twin.logs.log import Log
 
 LONG = [f"shoulder_pan_joint_of_the_left_arm_that_is_mounted_over_the_second_table_{k}" for k in range(1, 13)]
 SAME_ENDS = [f"{'front' * 6}_{k}_{'rear' * 6}" for k in range(1, 13)]

@@ -11,7 +11,7 @@ from PIL import Image
 import twin
 from scenarios.commands.command_line import main
 from scenarios.running.provenance import commit, provenance
-from twin.control.log import Log
+from twin.logs.log import Log
 
 
 def git(folder, *words):

@@ -18,7 +18,7 @@ from scenarios.reports.report import explanations, scenario_report
 from scenarios.reports.results_file import write_json
 from scenarios.reports.validation_report import validation_report, validation_total
 from scenarios.running.runs import Run
-from twin.control.log import Log
+from twin.logs.log import Log
 
 N = 50
 

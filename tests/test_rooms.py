@@ -25,6 +25,7 @@ ORDER = (
     "twin.recordings",
     "twin.trajectories",
     "twin.engine",
+    "twin.logs",
     "twin.control",
     "controllers",
     "scenarios.base",

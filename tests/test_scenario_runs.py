@@ -7,7 +7,7 @@ import pytest
 from scenarios.commands.command_line import main
 from scenarios.running import registry
 from tests.scenario_cases import CASES, SHORT
-from twin.control.log import Log
+from twin.logs.log import Log
 
 
 def unstamped(log):

@@ -15,8 +15,8 @@ from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from scenarios.checks.tracking_error import joint_error
 from scenarios.running import registry
 from tests.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED
-from twin.control.log import Log
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
+from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import quintic, sines
 
 

@@ -7,9 +7,6 @@ from .control.closed_loop import (
 from .control.control_law import (
     ControlLaw as ControlLaw,
 )
-from .control.log import (
-    Log as Log,
-)
 from .control.rollout import (
     run_rollouts as run_rollouts,
 )
@@ -156,6 +153,9 @@ from .loading.loading import (
 )
 from .loading.model_check import (
     check_model as check_model,
+)
+from .logs.log import (
+    Log as Log,
 )
 from .recordings.reading import (
     read_recording as read_recording,

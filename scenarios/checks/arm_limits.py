@@ -13,7 +13,7 @@ import numpy as np
 from scenarios.base import Metric
 
 if TYPE_CHECKING:
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 
 def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:

@@ -52,7 +52,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 ROUND_OFF = 1e-10
 """[rad]: computed torque on its own model. Seen: 1e-15 on smooth joint motion; the room is for long runs."""

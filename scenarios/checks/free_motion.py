@@ -12,7 +12,7 @@ from twin.errors import LimitError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
     from twin.drives.sensors import Sensors
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 

@@ -16,7 +16,7 @@ from scenarios.checks.tracking_error import joint_error, largest, place_of_large
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples

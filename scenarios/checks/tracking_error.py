@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 POSE_COMPONENTS = ("x", "y", "z", "a", "b", "c", "d")
 """Tool position in [m] and orientation quaternion, scalar first."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scenarios.running.runs import Run
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe-Ito: told apart by all
 PICTURE = (1400, 1400)  # pixels of the arm, drawn at less than half that size

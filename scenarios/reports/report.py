@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import RenderableType
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 
 def describe(run: Run) -> str:

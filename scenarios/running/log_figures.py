@@ -12,7 +12,7 @@ from scenarios.checks.tracking_error import joint_error, largest, pose_error, rm
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from scenarios.running.options import fields
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 LIBRARIES = ("numpy", "numba", "pybullet")
 ROOT = Path(twin.__file__).parents[1]

@@ -25,7 +25,7 @@ from twin.faults import told
 from twin.own_code import announced, module_named, module_of_file
 
 if TYPE_CHECKING:
-    from twin.control.log import Log
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
 
 PARTS = ("Config", "run", "metrics")

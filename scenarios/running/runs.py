@@ -20,7 +20,7 @@ from twin.faults import is_interrupt, told, told_with_place
 from twin.own_code import own_files
 
 if TYPE_CHECKING:
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ def _law_that_failed(error: BaseException) -> str:
 
 def _sound(log: Any, scenario: Scenario) -> Log:
     """What `run` returned, if it is a log that can be evaluated."""
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
     if not isinstance(log, Log):
         raise OwnCodeError(f"{scenario.file}: run must return a Log, got {log!r}")
@@ -172,6 +172,6 @@ def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
 
 def _what_there_was(error: DivergenceError) -> Log | None:
     """The log of a run that ended early, if it has a sample."""
-    from twin.control.log import Log
+    from twin.logs.log import Log
 
     return error.log if isinstance(error.log, Log) and len(error.log.t) > 0 else None

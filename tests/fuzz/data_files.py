@@ -10,7 +10,7 @@ import numpy as np
 
 import twin
 from tests.fuzz import odd, raw
-from twin.control.log import Log
+from twin.logs.log import Log
 from twin.robot.uncompiled import uncompiled
 
 IN_MM = {"x": "x_mm", "y": "y [mm]", "z": "z(mm)", "t": "t[ms]", "a": "a[1]"}

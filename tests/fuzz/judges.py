@@ -16,8 +16,8 @@ from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
-from twin.control.log import JOINTS, RECORDED, Log
 from twin.errors import RobotError, UnknownNameError
+from twin.logs.log import JOINTS, RECORDED, Log
 from twin.recordings.reading import read_recording
 from twin.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
 

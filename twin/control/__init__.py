@@ -1,1 +1,1 @@
-"""Control laws in a loop with a plant: the engine or the model; rollouts; the log."""
+"""Control laws in a loop with a plant, the engine or the model; rollouts."""

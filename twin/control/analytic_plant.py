@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.drives.drive_step import drive_numbers, drive_steps
 from twin.drives.drive_train import DriveTrain
-from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
@@ -117,32 +116,3 @@ class AnalyticPlant:
         self._state[1] += joint_vector(self.robot, "change", change)
         if self._drives is not None:
             self._drives.kick(change)
-
-
-def one_period_on(
-    robot: Robot, states: tuple[np.ndarray, ...], tau: np.ndarray, time_step: float, steps: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where an `AnalyticPlant` would be after some steps from each of N states.
-
-    Args:
-        robot: with its payload, gravity and drives.
-        states: positions and velocities of the joints, then of the motors in joint units; (N, n) each.
-        tau: (N, n) torques of the motors at the joints, in [N m].
-        time_step: in [s].
-        steps: number of steps.
-
-    Returns:
-        Joint positions and velocities (N, n), in [rad, rad/s].
-    """
-    q, qd, q_motor, qd_motor = (np.array(state, order="C") for state in states)
-    drives = robot.active_drives
-    if drives is not None:
-        numbers, tau = drive_numbers(drives, robot.drive_mode, time_step), np.ascontiguousarray(tau)
-    for _ in range(steps if len(q) else 0):
-        if drives is None:
-            qd += time_step * forward_dynamics(robot, q, qd, tau)
-            q += time_step * qd
-        else:
-            M, h = mass_matrix(robot, q), inverse_dynamics(robot, q, qd, np.zeros(robot.n))
-            drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor)
-    return q, qd

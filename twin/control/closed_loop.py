@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from twin.control.control_law import ControlLaw
 from twin.control.divergence import Bounds, divergence_message
-from twin.control.log import Log
 from twin.control.plant import MotorSide, Plant
 from twin.control.signals import (
     ALL_ROWS,
@@ -37,6 +36,7 @@ from twin.control.signals import (
 from twin.drives.motors import MotorLimits
 from twin.drives.sensors import Sensors
 from twin.errors import DivergenceError, LimitError, LoopError
+from twin.logs.log import Log
 from twin.trajectories.limits import check_radians
 from twin.trajectories.sampling import Reference, Samples, State
 

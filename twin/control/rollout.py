@@ -69,7 +69,7 @@ class Rollouts:
         violations: where arms went beyond the range or the speed limit of a joint, at any sample, kept or
             not: the furthest of each rollout and kind.
         tau_joint, q_motor, qd_motor, q_seen, qd_seen: (..., K, n) what the arm got from its drives, where the
-            motors were and what the law saw, see `twin.control.log.Log`; where they are not recorded, the
+            motors were and what the law saw, see `twin.logs.log.Log`; where they are not recorded, the
             arrays that they are equal to.
     """
 

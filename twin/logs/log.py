@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from twin.atomic_file import drafted
-from twin.control.analytic_plant import one_period_on
-from twin.control.archive import KINDS, read_arrays
-from twin.control.log_robot import robot_from_record, robot_to_record
+from twin.dynamics.one_period import one_period_on
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
+from twin.logs.archive import KINDS, read_arrays
+from twin.logs.robot_record import robot_from_record, robot_to_record
 from twin.robot.robot import Robot
 from twin.robot.violations import Violation, violations
 from twin.spatial.rotations import continuous_quaternions, pose_vector
