@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import controllers
+import twin
+from scenarios import drive_mismatch, manutec_move, payload_mismatch
 from scenarios.base import Config
+from scenarios.checks.drive_load import with_rated_payload
 from scenarios.commands.command_line import main
 from scenarios.running.law_settings import WrongUse, chosen
 from twin.robot.flange_load import payload_of, tool_of
@@ -149,3 +152,25 @@ def test_what_the_law_believes_to_be_carried():
     assert Config(payload="3").believed(robot).payload.mass == 3.0
     assert not config.known_law
     assert Config().known_law
+
+
+def test_scenarios_keep_what_the_arm_was_given_to_carry(irb140):
+    carrying = irb140.with_payload(twin.Payload(1.5, (0.0, 0.0, 0.05)))
+    assert with_rated_payload(carrying) is carrying
+    log = payload_mismatch.run(payload_mismatch.Config(payload="1.5,0,0,0.05", time_step=4e-3))
+    assert log.robot.payload.mass == 1.5
+
+
+def test_a_wrong_belief_of_the_payload_shows_in_what_the_model_predicts():
+    settings = {"duration": 0.2, "time_step": 2e-3}
+    known, wrong = (
+        drive_mismatch.run(drive_mismatch.Config(model_payload=payload, **settings)).arrays["joint_errors"]
+        for payload in (None, "0")
+    )
+    assert known[0] < 1e-12
+    assert wrong[0] > 1e-5
+
+
+def test_a_cascade_with_gains_of_its_own_is_not_the_published_one():
+    assert manutec_move.has_published_gains(manutec_move.Config())
+    assert not manutec_move.has_published_gains(manutec_move.Config(law_settings=(("Kv", 1.0),)))
