@@ -53,6 +53,7 @@ def run_closed_loop(
     *,
     steps_per_period: int = 1,
     start: tuple[ArrayLike, ArrayLike] | None = None,
+    part: bool = False,
     sensors: Sensors | None = None,
     progress: Callable[[float], None] | None = None,
     at_sample: Callable[[int], None] | None = None,
@@ -69,13 +70,15 @@ def run_closed_loop(
         reference: N samples, one a control period.
         steps_per_period: engine steps in a control period.
         start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
+        part: the reference is a part of a longer run: neither plant nor controller is reset before it, and the
+            plant runs for a period after the last sample, too, to where the next part begins.
         sensors: between the motors and the controller; by default it sees them as they are.
         progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
         at_sample: called with the number of every sample when its state was read, say to look at the plant.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
-        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; the
+        ValueError: a start for a part of a run; the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; the
             plant, or a controller that has a `reset`, is in another closed loop at this moment; the drives of
             the plant's robot are not ideal, and the plant has none.
         RobotError: the sensors are to be encoders, and the robot's are not known.
@@ -84,6 +87,8 @@ def run_closed_loop(
             beyond reason, which the message tells; with the torque that is not finite, in `tau_demand` and
             `tau` of the last sample. It is empty when the first state is beyond reason.
     """
+    if part and start is not None:
+        raise ValueError("a part of a run begins where the plant is, expected no start")
     robot = plant.robot
     t, q_ref, qd_ref, qdd_ref = checked_reference(reference, robot.n)
     check_radians(robot, Samples(t, q_ref, qd_ref, qdd_ref))
@@ -128,9 +133,10 @@ def run_closed_loop(
         )
 
     with _in_this_loop_alone(plant, controller), np.errstate(over="ignore", invalid="ignore"):
-        if callable(reset := getattr(controller, "reset", None)):
-            reset()
-        plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
+        if not part:
+            if callable(reset := getattr(controller, "reset", None)):
+                reset()
+            plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
         if motor_side is not None:
             motor_side.feel()
         tell = time.perf_counter() + PROGRESS_INTERVAL
@@ -155,14 +161,14 @@ def run_closed_loop(
                 joint = joint_without_torque(signals[DEMAND], torque)
                 demanded = f"demands {torque[joint]} N m of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
                 raise DivergenceError(f"controller {name!r} {demanded}", log(k + 1))
-            if k < N - 1:
+            if k < N - 1 or part:
                 try:
                     for step in range(steps_per_period):
                         plant.step(torque)
                         if motor_side is not None and step == 0:
                             motor_side.feel()
                             recorded[k, TAU_JOINT] = signals[TAU_JOINT]
-                        if loops:
+                        if loops and k < N - 1:
                             loop_gap[k + 1] = max(loop_gap[k + 1], plant.loop_gap)
                 except (LimitError, LoopError) as error:
                     message = f"{error}, in the step after t = {t[k]:.6g} s"
