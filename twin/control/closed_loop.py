@@ -70,17 +70,17 @@ def run_closed_loop(
         reference: N samples, one a control period.
         steps_per_period: engine steps in a control period.
         start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
-        part: the reference is a part of a longer run: neither plant nor controller is reset before it, and the
-            plant runs for a period after the last sample, too, to where the next part begins.
+        part: the reference is a part of a longer run: neither plant nor controller is reset before it, and
+            the plant runs for a period after the last sample, too, to where the next part begins.
         sensors: between the motors and the controller; by default it sees them as they are.
         progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
         at_sample: called with the number of every sample when its state was read, say to look at the plant.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
-        ValueError: a start for a part of a run; the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; the
-            plant, or a controller that has a `reset`, is in another closed loop at this moment; the drives of
-            the plant's robot are not ideal, and the plant has none.
+        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; a
+            start is given for a part of a run; the plant, or a controller that has a `reset`, is in another
+            closed loop at this moment; the drives of the plant's robot are not ideal, and the plant has none.
         RobotError: the sensors are to be encoders, and the robot's are not known.
         DivergenceError: the run ran away, a closed loop folded or came open, or the controller demanded a
             torque that is not finite. Its `log` holds the samples up to there: before the state that is
