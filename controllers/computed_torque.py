@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from controllers.gains import acceleration_gains, with_chosen
+from controllers.gains import AccelerationGains, acceleration_gains, with_chosen
 from twin.control.control_law import ControlLaw, kept_law
 from twin.drives.drive_model import add_drive_torque
 
@@ -80,6 +80,11 @@ class ComputedTorque(ControlLaw):
         gains = with_chosen(acceleration_gains(robot, bandwidth), Kp=Kp, Kv=Kv)
         law = computed_torque if robot.active_drives is None else computed_torque_with_drives
         super().__init__(robot, law, gains, period=period)
+
+    @property
+    def gains(self) -> AccelerationGains:
+        """Kp, Kv."""
+        return AccelerationGains(*self.parameters)
 
     @property
     def Kp(self) -> NDArray:

@@ -133,9 +133,12 @@ class Config:
     )
     delay: int = option(0, "how many control periods old a measurement is when the controller gets it")
     seed: int = option(0, "seed of everything that is drawn at random")
-    gui: bool = option(False, "show the arm in a window, in real time")
+    gui: bool = option(False, "show the arm in a window, in real time, where it can be touched")
+    close_window: bool = option(False, "with --gui: do not keep the window at the end of the run")
     progress: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
     """Called with the fraction done, 0 to 1, now and then; not an option of the command line."""
+    beside: tuple[tuple[str, Any], ...] = field(default=(), repr=False, compare=False)
+    """Names and logs of runs with other laws, which move as ghosts in the window; no option, either."""
 
     def __post_init__(self) -> None:
         controllers.require_known(self.controller)

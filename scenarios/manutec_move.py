@@ -19,6 +19,7 @@ model of arm and drives predicts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +29,12 @@ import controllers
 from scenarios import base
 from scenarios.base import Metric, option
 from scenarios.checks import manutec_r3
-from scenarios.checks.tracking import sampled, with_arrays
+from scenarios.checks.tracking import sampled, shown, with_arrays
 from twin.errors import RecordingError, RobotError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from controllers import Controller
@@ -71,14 +74,14 @@ def suits(robot: Robot) -> bool:
     return robot.name == manutec_r3.NAME
 
 
-def control_law(robot: Robot, config: Config) -> Controller:
+def control_law(robot: Robot, config: base.Config) -> Controller:
     """The law of the settings; a cascade has the published gains, and no bandwidth, unless given others."""
     if has_published_gains(config):
         return manutec_r3.published_law(robot, config.period)
     return config.control_law(robot)
 
 
-def has_published_gains(config: Config) -> bool:
+def has_published_gains(config: base.Config) -> bool:
     """Whether the controller is the one that the move is published with."""
     return config.controller == PUBLISHED and not config.law_settings
 
@@ -99,7 +102,14 @@ def run(config: Config) -> Log:
     samples = sampled(config, sequence(move, hold(robot.poses["end"], manutec_r3.REST)))
     law, steps = control_law(robot, config), config.steps_per_period
     with Simulation(robot, time_step=config.time_step, gui=config.gui) as simulation:
-        log = run_closed_loop(simulation, law, samples, steps_per_period=steps, progress=config.progress)
+
+        def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
+            return run_closed_loop(
+                simulation, law, samples, steps_per_period=steps,
+                progress=config.progress, at_sample=at_sample,
+            )  # fmt: skip
+
+        log = shown(simulation, config, partial(control_law, robot), samples, loop)
     predicted = run_closed_loop(AnalyticPlant(robot, config.time_step), law, samples, steps_per_period=steps)
     arrays = {"at_instants": deviation(log, manutec_r3.INSTANTS, manutec_r3.ANGLES)}
     if compared is not None:

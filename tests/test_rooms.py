@@ -29,6 +29,7 @@ ORDER = (
     "twin.control",
     "controllers",
     "scenarios.base",
+    "scenarios.bench",
     "scenarios.checks",
     "scenarios",
     "scenarios.ledger",

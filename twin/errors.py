@@ -66,6 +66,14 @@ class DivergenceError(TwinError):
         self.log = log
 
 
+class TouchedError(TwinError):
+    """A run whose motion a person changed at the window: nothing is claimed of it; `log` holds it."""
+
+    def __init__(self, message: str, log: Any = None) -> None:
+        super().__init__(message)
+        self.log = log
+
+
 def printable(text: str) -> str:
     """A text that came with a file, on one line, with what cannot be printed escaped."""
     line = " ".join(text.split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,12 +14,17 @@ from scenarios.checks.rounding import growth, unknown_growth, whole_run_limit
 from scenarios.checks.tracking_error import joint_error, largest, place_of_largest, tool_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from controllers import Controller
+    from twin.engine.simulation import Simulation
     from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
+
+Loop: TypeAlias = "Callable[[Controller, Callable[[int], None] | None], Log]"
+"""A closed loop of a law, which calls the function at every sample."""
 
 LOOP_GAP = 1e-12
 """[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
@@ -61,6 +66,7 @@ def follow(
 
     Raises:
         DivergenceError: if the simulation runs away.
+        TouchedError: a person changed the motion at the window.
     """
     from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
@@ -72,20 +78,22 @@ def follow(
     steps, sensors = config.steps_per_period, config.sensors
     tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
-        if config.gui:
-            from twin.kinematics.forward import forward_kinematics
-
-            simulation.draw_path(forward_kinematics(plant, reference.q, config.T_flange_tool)[:, :3, 3])
 
         def look(k: int) -> None:
             """Keep where the tool is at a stop."""
             if k in stops:
                 tool[stops.index(k)] = pose_vector(simulation.tool_pose())
 
-        log = run_closed_loop(
-            simulation, law, reference, steps_per_period=steps, sensors=sensors,
-            progress=config.progress, at_sample=look if stops else None,
-        )  # fmt: skip
+        def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
+            return run_closed_loop(
+                simulation, law, reference, steps_per_period=steps, sensors=sensors,
+                progress=config.progress, at_sample=at_sample,
+            )  # fmt: skip
+
+        def make(chosen: Config) -> Controller:
+            return chosen.control_law(model)
+
+        log = shown(simulation, config, make, reference, loop, look if stops else None)
     predicted = run_closed_loop(
         AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
     )
@@ -100,6 +108,35 @@ def follow(
         model_drives=np.array(model.drive_mode),
         sensors=np.array(sensors is not None),
     )
+
+
+def shown(
+    simulation: Simulation,
+    config: Config,
+    make: Callable[[Config], Controller],
+    reference: Samples,
+    loop: Loop,
+    at_sample: Callable[[int], None] | None = None,
+) -> Log:
+    """Run a closed loop: in the window, where it can be touched, if the settings want one.
+
+    Args:
+        simulation: of the plant.
+        config: the settings.
+        make: the control law of settings.
+        reference: what is followed, for the window.
+        loop: runs a law, and calls a function, if it is given one, at every sample.
+        at_sample: this function.
+
+    Raises:
+        DivergenceError: the run ran away.
+        TouchedError: a person changed the motion at the window.
+    """
+    if not config.gui:
+        return loop(make(config), at_sample)
+    from scenarios.bench.watched import Watched
+
+    return Watched(simulation, config, make, reference).run(loop, at_sample)
 
 
 def with_arrays(log: Log, **arrays: np.ndarray) -> Log:

@@ -96,15 +96,10 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
 
     from scenarios.commands.progress import shown
     from scenarios.reports.report import explanations, scenario_report, total
-    from scenarios.running.runs import carry_out
+    from scenarios.running.side_by_side import carried_out
 
-    runs: list[Run] = []
-    labels = controllers.labels(config.controller for _, config in plan)
     with shown(len(plan)) as begin:
-        for scenario, config in plan:
-            label = labels[config.controller]
-            run = carry_out(scenario, config, begin(f"{scenario.name}, {label}"))
-            runs.append(dataclasses.replace(run, label=label))
+        runs = carried_out(plan, begin)
     files = _written(given, runs, scenarios)  # before anything is printed: a reader may hang up
     if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):

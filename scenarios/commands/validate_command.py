@@ -30,7 +30,7 @@ EXAMPLES = """examples:
   irb-twin validate --baseline results.json                          what got worse since then
 """
 FILES = (("junit", ".xml"), ("json", ".json"), ("markdown", ".md"))
-BESIDES = ("robot", "controller", "gui")
+BESIDES = ("robot", "controller", "gui", "close_window")
 """Settings of every scenario that are no options here, or take several values."""
 
 

@@ -29,7 +29,7 @@ TOPICS = {
     "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference"),
     "what the controller believes": ("model_drives", "model_payload"),
     "what the controller measures": ("encoder", "noise", "speed_cutoff", "delay"),
-    "the run": ("seed", "gui"),
+    "the run": ("seed", "gui", "close_window"),
 }
 """The settings of every scenario in the order of the help; the controller is an option of the command."""
 

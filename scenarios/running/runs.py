@@ -15,7 +15,7 @@ from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
 from scenarios.running.log_figures import Figures, figures_of
 from scenarios.running.registry import OwnTable, Scenario
-from twin.errors import DivergenceError, OwnCodeError, TwinError
+from twin.errors import DivergenceError, OwnCodeError, TouchedError, TwinError
 from twin.faults import is_interrupt, told, told_with_place
 from twin.own_code import own_files
 
@@ -112,7 +112,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         metrics = _sound_metrics(scenario.metrics(log), scenario)
         metrics = _sound_metrics((*metrics, *arm_metrics(log, scenario.leaves_limits)), scenario)
         table = scenario.table(log) if scenario.table else None
-    except DivergenceError as error:
+    except (DivergenceError, TouchedError) as error:
         fault, log = told(error), log or _what_there_was(error)
     except OwnCodeError as error:
         fault = told(error)
@@ -123,6 +123,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         refused = log is None and isinstance(error, (TwinError, ValueError)) and not law
         fault = told(error) if refused else told_with_place(error, law or scenario.file, *own_files())
     seconds = time.perf_counter() - start
+    config = dataclasses.replace(config, beside=())
     return Run(scenario.name, config, log, metrics, seconds, fault, refused, table, file=scenario.file)
 
 
@@ -170,7 +171,7 @@ def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
     return tuple(metrics)
 
 
-def _what_there_was(error: DivergenceError) -> Log | None:
+def _what_there_was(error: DivergenceError | TouchedError) -> Log | None:
     """The log of a run that ended early, if it has a sample."""
     from twin.logs.log import Log
 

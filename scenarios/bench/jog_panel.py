@@ -1,0 +1,136 @@
+"""The sliders and keys of jogging: joints, or the tool along the axes of the base or its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scenarios.bench.jogging import AXES, Follower, ToolJog
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from twin.robot.robot import Robot
+    from twin.window.bench import Bench
+
+MODES = ("joints", "base", "tool")
+TITLES = {"joints": "jog: joints", "base": "jog: tool, base axes", "tool": "jog: tool, its axes"}
+TOOL_RANGE = np.array([0.5] * 3 + [np.pi / 2] * 3)
+"""How far the tool may be sent from where jogging began, in [m] and [rad]."""
+KEY_SPEED = 0.2
+"""Share of an axis' range that a key that is held passes in a second."""
+
+
+class JogPanel:
+    """Sets the target of a `Follower`.
+
+    Attributes:
+        mode: what is jogged, one of `MODES`.
+        axis: number of the slider that the arrow keys move.
+
+    Args:
+        bench: of the window.
+        robot: what is jogged.
+        follower: the reference.
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+    """
+
+    def __init__(self, bench: Bench, robot: Robot, follower: Follower, T_flange_tool: NDArray) -> None:
+        self._bench, self._robot, self._follower, self._T = bench, robot, follower, T_flange_tool
+        self.mode, self.axis = "joints", 0
+        self._hold = bench.panel.button("hold (h)")
+        self._button = bench.panel.button("jog: joints / base / tool (j)")
+        self._sliders: list = []
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Make the sliders anew, for the mode and for where the reference is going."""
+        for slider in self._sliders:
+            slider.remove()
+        follower = self._follower
+        if self.mode == "joints":
+            names, low, high = self._robot.joint_names, *joint_ranges(self._robot)
+            start, kinds = follower.target, self._robot.joint_kinds
+        else:
+            self._tool = ToolJog.begin(self._robot, follower.target, self._T, self.mode == "tool")
+            names, low, high, start = AXES, -TOOL_RANGE, TOOL_RANGE, np.zeros(6)
+            kinds = ("prismatic",) * 3 + ("revolute",) * 3
+        self._scale = np.where(np.array(kinds) == "revolute", 180.0 / np.pi, 1e3)
+        self._low, self._high, self._wanted = low, high, np.array(start)
+        units = ["deg" if kind == "revolute" else "mm" for kind in kinds]
+        self._sliders = [
+            self._bench.panel.slider(f"{name} [{unit}]", *(scale * np.array([a, b, at])))
+            for name, unit, scale, a, b, at in zip(
+                names, units, self._scale, low, high, self._wanted, strict=True
+            )
+        ]
+        self._names, self._units = names, units
+        self._read = [slider.value for slider in self._sliders]
+        self._by_key = -1
+        self.axis = min(self.axis, len(self._sliders) - 1)
+
+    def act(self, seconds: float) -> None:
+        """Do what was asked for since the last picture, which was so many seconds ago."""
+        panel = self._bench.panel
+        if self._hold.pressed() or panel.key("h"):
+            self._follower.stop()
+            self.rebuild()
+        if self._button.pressed() or panel.key("j"):
+            self._follower.stop()
+            self.mode = MODES[(MODES.index(self.mode) + 1) % len(MODES)]
+            self.rebuild()
+        self._take_sliders()
+        self._take_keys(seconds)
+        self._go(seconds)
+        name, unit = self._names[self.axis], self._units[self.axis]
+        at = self._scale[self.axis] * self._wanted[self.axis]
+        self._bench.say("jog", f"{TITLES[self.mode]}; arrow keys: {name} {at:.1f} {unit}")
+
+    def _take_sliders(self) -> None:
+        for axis, slider in enumerate(self._sliders):
+            value = slider.value
+            if value != self._read[axis]:
+                self._read[axis] = value
+                self._wanted[axis] = value / self._scale[axis]
+
+    def _take_keys(self, seconds: float) -> None:
+        panel = self._bench.panel
+        step = int(panel.key("down")) - int(panel.key("up"))
+        self.axis = (self.axis + step) % len(self._sliders)
+        sense = int(panel.held("right")) - int(panel.held("left"))
+        axis = self.axis
+        if sense:
+            way = KEY_SPEED * seconds * (self._high[axis] - self._low[axis])
+            self._wanted[axis] = np.clip(self._wanted[axis] + sense * way, self._low[axis], self._high[axis])
+            self._by_key = axis
+        elif self._by_key >= 0:  # the key was let go: the slider is made anew, where the axis is now
+            axis, self._by_key = self._by_key, -1
+            self._sliders[axis].set(self._scale[axis] * self._wanted[axis])
+            self._read[axis] = self._sliders[axis].value
+
+    def _go(self, seconds: float) -> None:
+        """Send the reference on its way."""
+        if self.mode == "joints":
+            self._follower.target = self._wanted.copy()
+            return
+        if np.array_equal(self._tool.wanted, self._wanted) and np.array_equal(
+            self._tool.offset, self._wanted
+        ):
+            return
+        self._tool.wanted = self._wanted.copy()
+        q = self._tool.advance(seconds, self._follower.target)
+        if q is None:
+            self._bench.say(
+                "refused", "the tool cannot go there: out of reach, a joint's end, or a singularity"
+            )
+            self._wanted = self._tool.wanted.copy()
+        else:
+            self._bench.say("refused", "")
+            self._follower.target = q
+
+
+def joint_ranges(robot: Robot) -> tuple[NDArray, NDArray]:
+    """Ranges (n,) of sliders, in [rad] and [m]; a turn or a metre to each side where a joint has no end."""
+    most = np.where(np.array(robot.joint_kinds) == "revolute", 2.0 * np.pi, 1.0)
+    return np.maximum(robot.q_min, -most), np.minimum(robot.q_max, most)

@@ -1,0 +1,62 @@
+"""Poses taught at the window, the motion through them, and the file that `pose_path` follows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin.trajectories.joint_trajectories import quintic, sequence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from twin.robot.robot import Robot
+    from twin.trajectories.joint_trajectories import Trajectory
+
+FILE_PERIOD = 0.02  # s, between rows of the file
+SAME = 1e-9  # rad: poses that are one
+
+
+def motion(poses: list[NDArray], qd_max: NDArray) -> Trajectory | None:
+    """From pose to pose, stopping in each; `None` where there is no way to go.
+
+    Args:
+        poses: (n,) each, in [rad].
+        qd_max: (n,) largest speeds, in [rad/s].
+    """
+    moves = [
+        quintic(a, b, qd_max=qd_max) for a, b in pairwise(poses) if np.max(np.abs(b - a), initial=0.0) > SAME
+    ]
+    return sequence(*moves) if moves else None
+
+
+def write(path: Path, robot: Robot, poses: list[NDArray], qd_max: NDArray) -> bool:
+    """Write the motion as a recording of joints, `t,q1,...`; false where there is none to write.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from twin.recordings.recording import joint_recording, write_recording
+
+    trajectory = motion(poses, qd_max)
+    if trajectory is None:
+        return False
+    rows = max(2, int(np.ceil(trajectory.duration / FILE_PERIOD)) + 1)
+    t = np.linspace(0.0, trajectory.duration, rows)
+    write_recording(path, joint_recording(t, trajectory(t)[0], robot))
+    return True
+
+
+def table(robot: Robot, poses: list[NDArray]) -> list[list[str]]:
+    """The poses for people, a row each, headings first: degrees, or millimetres of prismatic joints."""
+    rows = [["pose", *robot.joint_names]]
+    for number, q in enumerate(poses, start=1):
+        cells = [
+            f"{np.degrees(angle):.2f} deg" if kind == "revolute" else f"{1e3 * angle:.2f} mm"
+            for angle, kind in zip(q, robot.joint_kinds, strict=True)
+        ]
+        rows.append([str(number), *cells])
+    return rows

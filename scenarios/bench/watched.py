@@ -1,0 +1,117 @@
+"""A scenario's run in the window: untouched it is the run without one, to the bit.
+
+A person can exchange the law, turn its gains, push the tool, hang a payload on it, and have the run begin
+anew.  A run that was touched so is no longer the one that the scenario makes claims about: it ends with a
+`TouchedError`, which has its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scenarios.bench.chosen_law import ChosenLaw, LawPanel
+from scenarios.bench.loop_view import PLANNED, LoopView
+from twin.errors import DivergenceError, TouchedError
+from twin.kinematics.forward import forward_kinematics
+
+if TYPE_CHECKING:
+    from controllers import Controller
+    from scenarios.base import Config
+    from twin.engine.simulation import Simulation
+    from twin.logs.log import Log
+    from twin.trajectories.sampling import Samples
+
+Loop = Callable[["ChosenLaw", Callable[[int], None]], "Log"]
+"""A closed loop of a law, which calls the function at every sample."""
+
+
+class _Again(Exception):
+    """The run is to begin anew."""
+
+
+class Watched:
+    """A run in the window.
+
+    Args:
+        simulation: of the plant, with its window.
+        config: the scenario's settings; its `beside` are runs of other laws, which are shown beside it.
+        make: the control law of settings.
+        reference: what is followed.
+    """
+
+    def __init__(
+        self, simulation: Simulation, config: Config, make: Callable[[Config], Controller], reference: Samples
+    ) -> None:
+        assert simulation.bench is not None
+        self._bench, self._config, self._reference = simulation.bench, config, reference
+        self._k, self._simulation = 0, simulation
+        self._payload = simulation.robot.payload
+        self._law = ChosenLaw(config, make)
+        self._panel = LawPanel(self._bench, self._law, tuple(log.controller for _, log in config.beside))
+        self._again = self._bench.panel.button("from the start (r)")
+        self._view = LoopView(simulation, config.T_flange_tool, dict(config.beside))
+        planned = forward_kinematics(simulation.robot, reference.q, config.T_flange_tool)[:, :3, 3]
+        self._bench.path("planned", planned, PLANNED)
+        self._bench.on_picture(self._picture)
+
+    def run(self, loop: Loop, at_sample: Callable[[int], None] | None = None) -> Log:
+        """The log of the run; the window stays until it is closed, or told to go on.
+
+        Args:
+            loop: runs the law along the reference.
+            at_sample: called at every sample, too.
+
+        Raises:
+            TouchedError: a person changed the motion.
+            DivergenceError: the run ran away.
+        """
+
+        def sample(k: int) -> None:
+            self._k = k
+            if at_sample is not None:
+                at_sample(k)
+
+        while True:
+            try:
+                return self._once(loop, sample)
+            except _Again:
+                self._begin_anew()
+
+    def _once(self, loop: Loop, at_sample: Callable[[int], None]) -> Log:
+        """One run, and the time that the window stays after it."""
+        failure = None
+        try:
+            log = loop(self._law, at_sample)
+        except DivergenceError as error:
+            failure, log = error, error.log
+        touched = ", ".join(f"{what} at {t:.3f} s" for t, what in self._bench.touches)
+        if not self._config.close_window:
+            end = "the run is over" if failure is None else f"the run ended: {failure}"
+            self._bench.linger(end + ", and was touched: nothing is claimed of it" * bool(touched))
+        if touched:
+            ran_away = "" if failure is None else f"{failure}; "
+            raise TouchedError(f"{ran_away}touched at the window: {touched}", log)
+        if failure is not None:
+            raise failure
+        return log
+
+    def _begin_anew(self) -> None:
+        """The law, the arm and what hangs on it as the scenario has them."""
+        self._law.choose(self._config)
+        self._panel.rebuild()
+        if self._simulation.robot.payload is not self._payload:
+            self._simulation.change_payload(self._payload)
+        self._bench.touches.clear()
+        self._view.restart()
+
+    def _picture(self) -> None:
+        if self._again.pressed() or self._bench.panel.key("r"):
+            raise _Again
+        t = float(self._reference.t[self._k])
+        if done := self._panel.act():
+            self._bench.touches.append((t, done))
+        law = self._law
+        turned = "".join(f", {name} x{factor:.3g}" for name, factor in law.factors.items() if factor != 1.0)
+        self._bench.say("law", f"law: {law.label}, {law.config.bandwidth:.3g} rad/s{turned}")
+        self._view.show(self._k, t, self._reference.q[self._k])

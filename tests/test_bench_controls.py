@@ -1,0 +1,185 @@
+"""What a person chooses at the bench: laws, gains, what is jogged; with a panel that is a list of widgets."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import controllers
+from scenarios import joint_tracking
+from scenarios.base import Config
+from scenarios.bench.chosen_law import ChosenLaw, LawPanel
+from scenarios.bench.jog_panel import JogPanel
+from scenarios.bench.jogging import Follower
+from scenarios.running import registry
+from scenarios.running.runs import Run
+from scenarios.running.side_by_side import carried_out
+from twin.trajectories.sampling import Reference, State
+
+REST = State(0.0, np.full(6, 0.1), np.full(6, 0.2))
+WANTED = Reference(np.full(6, 0.101), np.zeros(6), np.zeros(6))
+
+
+class Widget:
+    """A slider or a button of a window that is not there."""
+
+    def __init__(self, panel, name, value=0.0):
+        self.panel, self.name, self.value, self.down = panel, name, float(value), False
+
+    def pressed(self):
+        was, self.down = self.down, False
+        return was
+
+    def set(self, value):
+        self.value = float(value)
+
+    def remove(self):
+        self.panel.widgets.remove(self)
+
+
+class Panel:
+    def __init__(self):
+        self.widgets, self.down, self.holding = [], set(), set()
+
+    def slider(self, name, low, high, start):
+        assert low <= start <= high
+        return self.add(Widget(self, name, start))
+
+    def button(self, name):
+        return self.add(Widget(self, name))
+
+    def add(self, widget):
+        self.widgets.append(widget)
+        return widget
+
+    def key(self, name):
+        return name in self.down and not self.down.discard(name)
+
+    def held(self, name):
+        return name in self.holding
+
+    def __getitem__(self, start):
+        return next(widget for widget in self.widgets if widget.name.startswith(start))
+
+
+@pytest.fixture
+def bench():
+    said = {}
+    return SimpleNamespace(panel=Panel(), said=said, say=said.__setitem__)
+
+
+def chosen(irb140, **settings):
+    config = Config(**settings)
+    return ChosenLaw(config, lambda given: given.control_law(irb140))
+
+
+def test_it_is_the_law_until_it_is_touched(irb140):
+    law = chosen(irb140, controller="pid")
+    assert law.name == "pid"
+    plain = controllers.make("pid", irb140)
+    for _ in range(3):
+        np.testing.assert_array_equal(law(REST, WANTED), plain(REST, WANTED))
+    law.reset()
+    plain.reset()
+    np.testing.assert_array_equal(law(REST, WANTED), plain(REST, WANTED))
+
+
+def test_gains_are_turned_and_the_integral_is_kept(irb140):
+    law = chosen(irb140, controller="pid", law_settings=(("Kd", 2.0),))
+    for _ in range(5):
+        law(REST, WANTED)
+    law.turn({"Kp": 3.0, "Ki": 1.0, "Kd": 0.5})
+    plain = controllers.make("pid", irb140)
+    expected = controllers.make("pid", irb140, Kp=3.0 * plain.gains.Kp, Kd=1.0)
+    for _ in range(5):
+        expected(REST, WANTED)  # no torque is at its limit, so that the integral is that of the time
+    np.testing.assert_allclose(law(REST, WANTED), expected(REST, WANTED), rtol=1e-14)
+
+
+def test_the_panel_chooses_laws_and_turns_gains(irb140, bench):
+    law = chosen(irb140, controller="pd")
+    panel = LawPanel(bench, law)
+    assert panel.act() == ""
+    assert panel.names[0] == "pd"
+    assert set(panel.names) == set(controllers.NAMES)
+    bench.panel["Kp"].set(1.0)
+    assert panel.act() == "Kp x 10"
+    np.testing.assert_array_equal(law.gains["Kp"], 10.0 * controllers.make("pd", irb140).gains.Kp)
+    bench.panel["bandwidth"].set(40.0)
+    assert panel.act() == "bandwidth 40 rad/s"
+    np.testing.assert_allclose(law.gains["Kp"], 40.0 * controllers.make("pd", irb140).gains.Kp)
+    assert panel.act() == ""
+    for name in (*panel.names[1:], panel.names[0]):
+        bench.panel.down.add("l")
+        assert panel.act() == f"law {name}"
+        assert law.label == name
+        assert [widget.name for widget in bench.panel.widgets] == [
+            f"law: {name} (next: l)",
+            "bandwidth [rad/s]",
+            *(f"{gain} x 10^" for gain in law.gains),
+        ]
+    assert law.name == "pd", "logs are named after the law that the run began with"
+
+
+def test_a_gain_that_cannot_be_is_refused_in_a_sentence(irb140, bench):
+    law = chosen(irb140, controller="pd")
+    panel = LawPanel(bench, law)
+    bench.panel["bandwidth"].set(-1.0)
+    assert panel.act() == ""
+    assert "positive, finite bandwidth" in bench.said["refused"]
+    np.testing.assert_array_equal(law(REST, WANTED), controllers.make("pd", irb140)(REST, WANTED))
+
+
+def test_sliders_and_keys_jog_joints_and_tool(irb140, bench):
+    follower = Follower.of(irb140, np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0]), 1e-3)
+    jog = JogPanel(bench, irb140, follower, np.eye(4))
+    jog.act(0.05)
+    assert follower.at_rest
+    bench.panel["joint_2 [deg]"].set(30.0)
+    jog.act(0.05)
+    np.testing.assert_allclose(follower.target[:3], [0.0, np.pi / 6, 0.2])
+    bench.panel.down.add("down")
+    bench.panel.holding.add("right")
+    jog.act(0.05)
+    assert jog.axis == 1
+    moved = np.pi / 6 + 0.2 * 0.05 * (irb140.q_max[1] - irb140.q_min[1])
+    assert follower.target[1] == pytest.approx(moved)
+    bench.panel.holding.clear()
+    jog.act(0.05)
+    assert bench.panel["joint_2 [deg]"].value == pytest.approx(np.degrees(moved)), (
+        "the slider follows the key"
+    )
+    follower.restart(follower.target)
+    bench.panel.down.add("j")
+    jog.act(0.05)
+    assert (jog.mode, follower.at_rest) == ("base", True)
+    bench.panel["z [mm]"].set(-10.0)
+    jog.act(0.05)
+    assert np.abs(follower.target - follower.q).max() > 1e-3
+    bench.panel["x [mm]"].set(500.0)
+    for _ in range(60):
+        jog.act(0.05)
+    assert "cannot go there" in bench.said["refused"]
+    bench.panel.down.add("h")
+    jog.act(0.05)
+    assert np.all(follower.qd == 0.0)
+
+
+def test_in_a_window_the_first_run_comes_last(monkeypatch):
+    """The others are made before, without a window, and move beside it."""
+    seen = []
+
+    def carry_out(scenario, config, progress):
+        seen.append((scenario.name, config.controller, config.gui, [name for name, _ in config.beside]))
+        return Run(scenario.name, config, f"{config.controller}'s log", (), 0.0, figures=object())
+
+    monkeypatch.setattr("scenarios.running.side_by_side.carry_out", carry_out)
+    scenario = registry.find("joint_tracking")
+    plan = [(scenario, joint_tracking.Config(controller=name, gui=True)) for name in ("pd", "pid", "cascade")]
+    runs = carried_out(plan, lambda name: None)
+    assert seen == [
+        ("joint_tracking", "pid", False, []),
+        ("joint_tracking", "cascade", False, []),
+        ("joint_tracking", "pd", True, ["pid", "cascade"]),
+    ]
+    assert [run.log for run in runs] == ["pd's log", "pid's log", "cascade's log"]
