@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from scenarios.checks.tracking_error import joint_error
-from scenarios.reports.short_names import shortened
+from twin.logs.tracking_error import joint_error
+from twin.short_texts import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

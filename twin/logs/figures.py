@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios.checks.tracking_error import joint_error, largest, pose_error, rms
+from twin.logs.tracking_error import joint_error, largest, pose_error, rms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
