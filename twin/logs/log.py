@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from twin.logs.robot_record import robot_from_record, robot_to_record
 from twin.robot.robot import Robot
 from twin.robot.violations import Violation, violations
 from twin.spatial.rotations import continuous_quaternions, pose_vector
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +162,16 @@ class Log:
             and all(_same(array, other.arrays[name]) for name, array in self.arrays.items())
         )
 
+    def to_frame(self) -> DataFrame:
+        """The log as a table of pandas, a row a sample; columns as in `twin.logs.columns`: `joint_1_q_rad`.
+
+        Raises:
+            TwinError: pandas is not installed (`pip install 'irb-twin[tables]'`).
+        """
+        from twin.logs.table_files import frame
+
+        return frame(self)
+
     def save(self, path: str | Path) -> None:
         """Write a NumPy archive, by custom `.npz`, whole or not at all.
 
@@ -192,7 +205,7 @@ class Log:
             return _log(read_arrays(path))
         except TwinError as error:
             if type(error) is not TwinError:
-                raise
+                raise type(error)(f"the robot of the log {path}: {error}") from error
             reason, cause = str(error), error
         except OSError as error:
             raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error
