@@ -33,10 +33,11 @@ UNITS = {
 QUANTITIES = {
     "q_ref": "position", "q": "position", "error": "position", "qd_ref": "speed", "qd": "speed",
     "qdd_ref": "acceleration", "tau": "torque", "tau_demand": "torque", "saturated": "",
-    "tau_joint": "torque", "q_motor": "position", "qd_motor": "speed", "q_seen": "position", "qd_seen": "speed",
+    "tau_joint": "torque", "q_motor": "position", "qd_motor": "speed", "q_seen": "position",
+    "qd_seen": "speed",
 }  # fmt: skip
 """The quantities of a joint, in order, and their dimensions. `error` is `q_ref - q`; the others are described
-in `twin.logs.log.Log`. Those of the last line are left out where another array stands for them."""
+in `twin.logs.log.Log`. From `tau_joint` on they are left out where another array stands for them."""
 
 
 class Column(NamedTuple):

@@ -104,8 +104,8 @@ def needed(module: str, what: str) -> Any:
 def about(log: Log) -> dict[str, str]:
     """What there is to know of a log besides its samples, all as text.
 
-    Robot, control law, drives, periods in [s], gravity in [m/s^2], payload in [kg]; and what the scenario added
-    that is a single number or text, as `bandwidth`, or `provenance` and `settings`, which are JSON.
+    Robot, control law, drives, periods in [s], gravity in [m/s^2], payload in [kg]; and what the scenario
+    added that is a single number or text, as `bandwidth`, or `provenance` and `settings`, which are JSON.
     """
     told = {
         "robot": log.robot.name,

@@ -1,4 +1,4 @@
-"""A part of a run: the samples between two times."""
+"""Parts of a run: the samples between two times, or those before the first number that is not finite."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def between(log: Log, start: float | None = None, end: float | None = None) -> L
     kept = (log.t >= low - room) & (log.t <= high + room)
     if not kept.any():
         raise TwinError(
-            f"no sample between {low:g} s and {high:g} s: the run of {log.controller} on {log.robot.name} lasts "
-            f"from {log.t[0]:g} s to {log.t[-1]:g} s"
+            f"no sample between {low:g} s and {high:g} s: the run of {log.controller} on {log.robot.name} "
+            f"lasts from {log.t[0]:g} s to {log.t[-1]:g} s"
         )
     arrays = {item.name: getattr(log, item.name) for item in fields(log)}
     parts: dict[int, np.ndarray] = {}  # by the array, so that one which stands for another goes on doing so
@@ -48,3 +48,17 @@ def between(log: Log, start: float | None = None, end: float | None = None) -> L
     }
     own = {name: part(array) if is_sampled(array, len(kept)) else array for name, array in log.arrays.items()}
     return replace(log, **cut, arrays=own)
+
+
+def first_fault(log: Log) -> float | None:
+    """When a position, a speed or a torque was first not finite, in [s]; `None` where all are."""
+    broken = ~np.all([np.isfinite(array).all(axis=1) for array in (log.q, log.qd, log.tau)], axis=0)
+    return float(log.t[np.argmax(broken)]) if broken.any() else None
+
+
+def finite_part(log: Log) -> Log:
+    """The samples before the first that is not finite; the whole log where all are, or where none is."""
+    fault = first_fault(log)
+    if fault is None or fault == log.t[0]:
+        return log
+    return between(log, end=float(log.t[np.searchsorted(log.t, fault) - 1]))
