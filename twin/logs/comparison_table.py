@@ -86,15 +86,15 @@ def _figure_rows(figures: Mapping[str, Figures]) -> list[Row]:
         return error(one.joint_rms[k], one.joint_largest[k])
 
     return [
-        Row("tracking error, root mean square / largest"),
+        Row("tracking error: root mean square / largest"),
         *_joint_rows(of, "error", joint_error),
         Row("tool, distance [m]", [error(one.tool_rms, one.tool_largest) for one in of]),
         Row("tool, angle [rad]", [error(one.turn_rms, one.turn_largest) for one in of]),
         Row("worst joint", [_worst(one) for one in of]),
         Row("tool furthest off", [f"at {one.tool_time:.4g} s" for one in of]),
-        Row("peak torque, in % of its limit"),
+        Row("peak torque (share of its limit)"),
         *_joint_rows(of, "tau", lambda one, k: _of_limit(one.peak_torque[k], one.torque_limit[k])),
-        Row("peak speed, in % of its limit"),
+        Row("peak speed (share of its limit)"),
         *_joint_rows(of, "qd", lambda one, k: _of_limit(one.peak_speed[k], one.speed_limit[k])),
         Row("samples whose torque was cut to its limit"),
         *(_joint_rows(of, "saturated", _cut) if any(one.saturated_samples.any() for one in of) else

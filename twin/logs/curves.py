@@ -16,7 +16,6 @@ from twin.short_texts import figure, shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from twin.logs.log import Log
 
@@ -27,6 +26,7 @@ WANTED, LIMIT = "0.75", "0.35"  # greys
 WIDE, HIGH = 9.5, 1.7  # inches: the picture, and a row of panels
 NAME = 34  # characters of a log's name
 LETTERS = 13  # on an inch of the legend
+STRIP = 0.06  # of a panel's height, below its curves, for the marks of one log
 NEAR = 0.5  # of its limit: from there on the limit is drawn, else it would press the curves flat
 
 
@@ -56,11 +56,11 @@ def draw(
     found = panels(logs, what, joints)
     columns = 2 if len(found) > 1 else 1
     rows = -(-len(found) // columns)
-    made = Figure(figsize=(WIDE * (1.0 if columns == 2 else 0.75), 1.2 + max(rows * HIGH, 2.4)))
+    made = Figure(figsize=(WIDE * (1.0 if columns == 2 else 0.75), 1.5 + max(rows * HIGH, 2.4)))
     made.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
     FigureCanvasAgg(made)
     robots = dict.fromkeys(f"{log.robot.name}, {log.drives} drives" for log in logs.values())
-    made.suptitle(f"{TITLES[what]}  ({'; '.join(robots)})", fontsize=11, fontweight="bold")
+    title = f"{TITLES[what]}  ({'; '.join(robots)})"
     grid = made.subplots(rows, columns, sharex=True, squeeze=False)
     places = list((grid.T if what == "pose" else grid).flat)  # the pose: position left, orientation right
     styles, sound = _styles(logs), [name for name, log in logs.items() if first_fault(log) is None]
@@ -74,35 +74,43 @@ def draw(
         lowest.tick_params(labelbottom=True)
     start, end = min(log.t[0] for log in logs.values()), max(log.t[-1] for log in logs.values())
     places[0].set_xlim(start, end if end > start else start + 1.0)
-    _add_legend(made, [style["label"] for style in styles.values()])
+    _add_legends(made, title, [style["label"] for style in styles.values()])
     with drafted(path) as draft:
         made.savefig(draft, dpi=140, format=Path(path).suffix[1:].lower())
 
 
 def _styles(logs: Mapping[str, Log]) -> dict[str, dict[str, Any]]:
     """Colour, width and name in the legend of each log."""
-    styles = {}
+    styles, last = {}, max(log.t[-1] for log in logs.values())
     for k, (name, short) in enumerate(zip(logs, shortened(list(logs), NAME), strict=True)):
-        fault = first_fault(logs[name])
-        label = short if fault is None else f"{short} (not finite at {fault:.4g} s)"
+        end, fault = logs[name].t[-1], first_fault(logs[name])
+        ended = f" (ends at {end:.4g} s)" if end < last else ""
+        label = short + (ended if fault is None else f" (not finite at {fault:.4g} s)")
         width = WIDTHS[min(k, len(WIDTHS) - 1)]
         styles[name] = {"color": COLOURS[k % len(COLOURS)], "lw": width, "label": label}
     return styles
 
 
-def _add_legend(made: Figure, first: Sequence[str]) -> None:
-    """One legend below all panels: the logs, then what else was drawn in any panel."""
+def _add_legends(made: Figure, title: str, logs: Sequence[str]) -> None:
+    """The title and the logs above all panels; below them what else was drawn in any."""
     entries = {}
     for axes in made.axes:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    order = [label for label in first if label in entries]
-    order += [label for label in entries if label not in order]
-    beside = max(1, int(LETTERS * made.get_figwidth() / (max(map(len, order)) + 5)))
-    handles = [entries[label] for label in order]
-    made.legend(
-        handles, order, loc="outside lower center", ncols=min(beside, len(order)), frameon=False, fontsize=9
-    )
+    others = [label for label in entries if label not in logs]
+    for place, head, labels in (("upper", title, list(logs)), ("lower", None, others)):
+        if labels:
+            beside = max(1, int(LETTERS * made.get_figwidth() / (max(map(len, labels)) + 5)))
+            legend = made.legend(
+                [entries[label] for label in labels],
+                labels,
+                loc=f"outside {place} center",  # pyright: ignore[reportArgumentType]
+                ncols=min(beside, len(labels)),
+                frameon=False,
+                fontsize=9,
+                title=head,
+            )
+            legend.get_title().set(fontsize=11, fontweight="bold")
 
 
 def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], sound: Sequence[str]) -> None:
@@ -110,23 +118,25 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], sound: Seq
     low, high = _view([curve for curve in curves if curve.log in sound] or curves)
     power = _power(max(abs(low), abs(high)))
     scale = 10.0**-power
-    wanted = [curve.wanted for curve in curves]
-    one_wanted = all(_same(array, wanted[0]) for array in wanted)
-    if one_wanted and wanted[0] is not None:
-        axes.plot(curves[0].t, scale * wanted[0], color=WANTED, lw=4.5, label="wanted", zorder=1)
-    for k, curve in enumerate(curves):
+    longest = max(curves, key=lambda curve: len(curve.t))
+    one_wanted = all(_same_wanted(curve, longest) for curve in curves)
+    if one_wanted and longest.wanted is not None:
+        axes.plot(longest.t, scale * longest.wanted, color=WANTED, lw=4.5, label="wanted", zorder=1)
+    cut = [curve for curve in curves if curve.cut is not None and curve.cut.any()]
+    bottom = low - STRIP * len(cut) * (high - low)
+    for curve in curves:
         colour = styles[curve.log]["color"]
         axes.plot(curve.t, scale * curve.values, **styles[curve.log])
         if curve.wanted is not None and not one_wanted:
             axes.plot(
                 curve.t, scale * curve.wanted, "--", color=colour, lw=0.8, label="wanted, in its colour"
             )
-        if curve.cut is not None and curve.cut.any():
-            _mark_cuts(axes, curve, colour, 0.035 + 0.05 * k)
+    for k, curve in enumerate(cut):
+        _mark_cuts(axes, curve, styles[curve.log]["color"], scale * (low - STRIP * (k + 0.5) * (high - low)))
     limits = {(curve.low, curve.high) for curve in curves if np.isfinite([curve.low, curve.high]).all()}
     for limit in {limit for pair in limits for limit in pair if low <= limit <= high}:
         axes.axhline(scale * limit, color=LIMIT, ls=(0, (5, 3)), lw=0.9, label="limit")
-    axes.set_ylim(scale * low, scale * high)
+    axes.set_ylim(scale * bottom, scale * high)
     axes.set_title(title, loc="left", fontsize=9, fontweight="bold", pad=3)
     if len(limits) == 1:
         axes.set_title(_limit_text(*limits.pop(), unit), loc="right", fontsize=8, color=LIMIT, pad=3)
@@ -139,10 +149,9 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], sound: Seq
 
 
 def _mark_cuts(axes: Axes, curve: Curve, colour: str, height: float) -> None:
-    """Mark along the lower edge when the torque was cut to its limit."""
+    """Mark below all curves when the torque was cut to its limit."""
     there = curve.t[curve.cut]
-    heights = np.full(len(there), height)
-    axes.plot(there, heights, "s", ms=2.6, mew=0, color=colour, transform=axes.get_xaxis_transform())
+    axes.plot(there, np.full(len(there), height), "s", ms=2.6, mew=0, color=colour)
     axes.plot([], [], "s", ms=4, mew=0, color="0.3", label="torque cut to its limit, in its colour")
 
 
@@ -172,7 +181,10 @@ def _limit_text(low: float, high: float, unit: str) -> str:
     return f"range {figure(low)} to {figure(high)} {unit}".replace("-", "\N{MINUS SIGN}")
 
 
-def _same(a: NDArray | None, b: NDArray | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return a.shape == b.shape and bool(np.allclose(a, b, rtol=0.0, atol=1e-9, equal_nan=True))
+def _same_wanted(curve: Curve, longest: Curve) -> bool:
+    """Whether a curve was wanted to be as another that is at least as long, as far as it goes."""
+    if curve.wanted is None or longest.wanted is None:
+        return curve.wanted is longest.wanted
+    N = len(curve.t)
+    pairs = ((curve.t, longest.t[:N]), (curve.wanted, longest.wanted[:N]))
+    return all(np.allclose(a, b, rtol=0.0, atol=1e-9, equal_nan=True) for a, b in pairs)

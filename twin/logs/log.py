@@ -100,11 +100,12 @@ class Log:
 
     @cached_property
     def _poses(self) -> tuple[np.ndarray, np.ndarray]:
-        pose, pose_ref = (
-            pose_vector(forward_kinematics(self.robot, q, self.T_flange_tool)) for q in (self.q, self.q_ref)
-        )
-        for series in (pose, pose_ref):
-            series[:, 3:] = continuous_quaternions(series[:, 3:])
+        pose, pose_ref = (np.full((len(self.t), 7), np.nan) for _ in range(2))
+        for q, series in ((self.q, pose), (self.q_ref, pose_ref)):
+            sound = np.isfinite(q).all(axis=1)  # a run that diverged may end otherwise
+            poses = pose_vector(forward_kinematics(self.robot, q[sound], self.T_flange_tool))
+            poses[:, 3:] = continuous_quaternions(poses[:, 3:])
+            series[sound] = poses
         if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
             pose[:, 3:] *= -1.0
         return pose, pose_ref
