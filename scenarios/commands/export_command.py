@@ -66,7 +66,7 @@ def export(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     tables = _places(given, given.csv, ".csv")
     archives = _places(given, given.parquet, ".parquet")
     if archives:
-        needed("pyarrow.parquet", "Parquet")
+        needed("pyarrow", "Parquet")
     logs = [between(Log.load(path), given.start, given.end) for path in given.logs]
     files = Files()
     as_csv = partial(write_csv, every=given.every, decimal_comma=given.decimal_comma)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from twin.logs import curves
-from twin.logs.comparison_table import table
+from twin.logs.comparison_table import table, wrapped
 from twin.logs.differences import differences
 from twin.logs.figures import Figures, figures_of
 from twin.logs.log import Log
@@ -39,7 +39,8 @@ class Comparison:
             width: characters of a line; logs that do not fit beside the others go below them. `None` for all
                 abreast.
         """
-        return "\n".join([table(self.logs, self.figures, width), *(f"note: {note}" for note in self.notes)])
+        notes = [wrapped(f"note: {note}", width) for note in self.notes]
+        return "\n".join([table(self.logs, self.figures, width), *notes])
 
     def picture(
         self, path: str | Path, what: str = "error", joints: Sequence[str] | None = None

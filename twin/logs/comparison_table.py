@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,7 +40,12 @@ def table(logs: Mapping[str, Log], figures: Mapping[str, Figures], width: int | 
     right = max(len(cell) for row in rows for cell in row.cells)
     abreast = len(logs) if width is None else max(1, (width - left) // (right + len(GAP)))
     blocks = [_text(rows, left, slice(k, k + abreast)) for k in range(0, len(logs), abreast)]
-    return "\n\n".join([*([common] if common else []), *blocks])
+    return "\n\n".join([*([wrapped(common, width)] if common else []), *blocks])
+
+
+def wrapped(text: str, width: int | None) -> str:
+    """A sentence in lines of at most so many characters."""
+    return text if width is None else textwrap.fill(text, width, break_long_words=False)
 
 
 def _text(rows: Sequence[Row], left: int, part: slice) -> str:
