@@ -41,7 +41,7 @@ def test_the_figures_are_those_of_plain_sums():
     assert np.isnan(figures.first_saturated[0])
 
 
-@pytest.mark.parametrize("error", [1e-12, 1e-3, 0.4])
+@pytest.mark.parametrize("error", [1e-12, 1e-3, 0.4, 0.9])  # with the last, more than half a turn
 def test_the_turn_of_the_tool_is_the_angle_of_its_rotation(error):
     """By another formula: the axis and angle of the matrix between the two."""
     log = irb140_log(error=error)
@@ -110,9 +110,10 @@ def test_what_cannot_be_compared_is_said_in_a_sentence(other, note):
     assert f"note: {note}" in str(comparison)
 
 
-def test_one_motion_sampled_at_another_period_is_the_same_motion():
-    comparison = twin.compare([irb140_log(), irb140_log(period=4e-3, samples=30)])
-    assert not [note for note in comparison.notes if "motions" in note]
+def test_one_motion_at_another_period_or_begun_later_is_the_same_motion():
+    for other in (irb140_log(period=4e-3, samples=30), between(irb140_log(), start=0.55)):
+        comparison = twin.compare([irb140_log(), other])
+        assert not [note for note in comparison.notes if "motions" in note]
 
 
 def test_a_run_that_diverged_has_the_figures_of_what_is_finite():
