@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,8 +56,8 @@ def _period(log: Log) -> float:
 
 
 def _motions(logs: Mapping[str, Log]) -> Iterator[str]:
-    """Where the arms were not asked for the same; at the first two logs of the same joints that differ."""
-    for (name, log), (other_name, other) in pairwise(logs.items()):
+    """Where the arms were not asked for the same; of the first two logs with the same joints that differ."""
+    for (name, log), (other_name, other) in combinations(logs.items(), 2):
         if log.robot.joint_names != other.robot.joint_names:
             continue
         shared = (log.t >= other.t[0]) & (log.t <= other.t[-1])
