@@ -22,7 +22,7 @@ from scenarios.base import Metric, named_pose, option, positive
 from scenarios.checks.bounds import ideal_drives
 from scenarios.checks.motion_range import middle_and_half
 from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
-from scenarios.checks.tracking_error import joint_error
+from twin.logs.tracking_error import joint_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

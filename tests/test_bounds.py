@@ -11,9 +11,9 @@ from controllers.gains import diagonal_inertia
 from scenarios.base import Config
 from scenarios.checks import bounds
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
-from scenarios.checks.tracking_error import joint_error
 from scenarios.running import registry
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
+from twin.logs.tracking_error import joint_error
 from twin.trajectories.joint_trajectories import sines
 
 

@@ -28,6 +28,7 @@ EXECUTED = (
     "drives",
     "closed_loop",
     "recordings",
+    "plots",
     "own_robot",
     "robot_toml",
     "continuous_integration",

@@ -14,13 +14,13 @@ from scenarios.checks import bounds
 from scenarios.checks.drive_load import known_drives, with_rated_payload
 from scenarios.checks.rounding import whole_run_limit
 from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
-from scenarios.checks.tracking_error import joint_error
 from scenarios.commands.command_line import main
 from scenarios.reports.report import describe
 from scenarios.running import registry
 from scenarios.running.runs import Run
 from tests.test_scenarios import full_run
 from twin.logs.log import Log
+from twin.logs.tracking_error import joint_error
 from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines
 
 SWING = sines(np.zeros(6), np.full(6, 0.2), np.full(6, 1.0), 1.2)

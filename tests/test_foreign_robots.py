@@ -9,11 +9,11 @@ import pytest
 
 import twin
 from scenarios.checks.motion_range import finite_range, finite_speed
-from scenarios.checks.tracking_error import joint_error
 from scenarios.commands.command_line import main
 from scenarios.running import registry
 from scenarios.running.validation import planned
 from twin.errors import RobotError
+from twin.logs.tracking_error import joint_error
 
 FOREIGN = ("gravity_hold", "joint_tracking", "model_agreement")
 

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from scenarios.checks.tracking_error import joint_error
 from scenarios.gravity_hold import decay, settled_error
 from scenarios.running import registry
+from twin.logs.tracking_error import joint_error
 
 SCENARIO = registry.find("gravity_hold")
 

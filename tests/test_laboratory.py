@@ -10,11 +10,11 @@ import pytest
 import twin
 from scenarios import laboratory
 from scenarios.checks.tracking import with_arrays
-from scenarios.checks.tracking_error import joint_error
 from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Config
 from twin.errors import LimitError, RobotError, UnreachableError
 from twin.kinematics.forward import forward_kinematics
+from twin.logs.tracking_error import joint_error
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 
 ROBOTS = ("irb140", "irb1400", "irb1600")

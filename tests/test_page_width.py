@@ -15,11 +15,11 @@ from scenarios.commands.command_line import main
 from scenarios.reports.listing import listing
 from scenarios.reports.picture import draw
 from scenarios.reports.report import scenario_report
-from scenarios.reports.short_names import shortened
 from scenarios.running.runs import Run
 from tests.random_trees import random_urdf
 from tests.test_report import rendered
 from twin.logs.log import Log
+from twin.short_texts import shortened
 
 LONG = [f"shoulder_pan_joint_of_the_left_arm_that_is_mounted_over_the_second_table_{k}" for k in range(1, 13)]
 SAME_ENDS = [f"{'front' * 6}_{k}_{'rear' * 6}" for k in range(1, 13)]

@@ -10,8 +10,6 @@ from rich.console import Console
 
 import twin
 from scenarios.base import Config, Metric
-from scenarios.checks.tracking_error import joint_error, largest, pose_error, rms, tool_distance
-from scenarios.reports.figures import figure
 from scenarios.reports.junit_file import write_junit
 from scenarios.reports.picture import draw
 from scenarios.reports.report import explanations, scenario_report
@@ -19,6 +17,8 @@ from scenarios.reports.results_file import write_json
 from scenarios.reports.validation_report import validation_report, validation_total
 from scenarios.running.runs import Run
 from twin.logs.log import Log
+from twin.logs.tracking_error import joint_error, largest, pose_error, rms, tool_distance
+from twin.short_texts import figure
 
 N = 50
 

@@ -12,11 +12,11 @@ from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range, random_positions
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
-from scenarios.checks.tracking_error import joint_error
 from scenarios.running import registry
 from tests.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
 from twin.logs.log import Log
+from twin.logs.tracking_error import joint_error
 from twin.trajectories.joint_trajectories import quintic, sines
 
 

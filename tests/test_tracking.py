@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scenarios.checks.tracking import agreement_metrics, bound_metric, error_metrics, validity_metrics
-from scenarios.checks.tracking_error import place_of_largest
 from scenarios.running import registry
+from twin.logs.tracking_error import place_of_largest
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
 from scenarios.checks.rounding import growth, unknown_growth, whole_run_limit
-from scenarios.checks.tracking_error import joint_error, largest, place_of_largest, tool_distance
+from twin.logs.tracking_error import joint_error, largest, place_of_largest, tool_distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenarios.commands import (
     check_model_command,
+    export_command,
     formulas_command,
     list_command,
     new_command,
     output,
+    plot_command,
     published_command,
     run_command,
     validate_command,
@@ -34,6 +36,8 @@ COMMANDS = {
     "list": list_command,
     "run": run_command,
     "validate": validate_command,
+    "plot": plot_command,
+    "export": export_command,
     "published": published_command,
     "formulas": formulas_command,
     "check-model": check_model_command,
@@ -52,6 +56,7 @@ EXAMPLES = """examples:
   irb-twin run pose_path --controller computed_torque pd
   irb-twin run pose_path --controller computed_torque ./my.py:Law --picture error.png
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
+  irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin check-model my_robot.urdf
   irb-twin new controller sliding_mode

@@ -20,19 +20,20 @@ WIDEST, NARROWEST = 100_000, 40
 """Columns of a page that is no terminal: as many as its tables take; and the fewest they can be read in."""
 
 
-def writable(path: Path, suffix: str, option: str) -> Path:
+def writable(path: Path, suffix: str | tuple[str, ...], option: str) -> Path:
     """Check that a file can be written, without touching it.
 
     Args:
         path: where to.
-        suffix: how its name must end.
+        suffix: how its name must end, or the ways in which it may.
         option: the option that asked for it, for the message.
 
     Raises:
         WrongUse: if it cannot, with the reason.
     """
-    if path.suffix.lower() != suffix:
-        raise WrongUse(f"{option} {path}: expected a file name that ends in {suffix}")
+    suffixes = (suffix,) if isinstance(suffix, str) else suffix
+    if path.suffix.lower() not in suffixes:
+        raise WrongUse(f"{option} {path}: expected a file name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise WrongUse(f"{option} {path}: is a folder")
     place = Path(os.path.realpath(path))  # a link is followed

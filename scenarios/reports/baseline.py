@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.reports.figures import figure
 from scenarios.reports.results_file import FORMAT
 from scenarios.running.provenance import all_settings, provenance
 from twin.errors import TwinError
+from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from scenarios.ledger.rows import Row

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from scenarios.reports.figures import figure
 from scenarios.running.causes import cause
 from scenarios.running.repeat import repeat_command
+from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from scenarios.base import Metric

@@ -12,10 +12,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.reports.figures import figure, verdict
+from scenarios.reports.verdicts import verdict
 from twin.errors import TwinError
 from twin.loading.model_check import ModelCheck, check_model
 from twin.loading.model_findings import ERROR, Finding
+from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from scenarios.checks.tracking_error import joint_error
-from scenarios.reports.short_names import shortened
+from twin.logs.curves import COLOURS
+from twin.logs.tracking_error import joint_error
+from twin.short_texts import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.logs.log import Log
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe-Ito: told apart by all
 PICTURE = (1400, 1400)  # pixels of the arm, drawn at less than half that size
 EDGE = 15  # pixels left around the arm
 MOMENTS = 5  # of the run, at which the arm is shown

@@ -15,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.base import Metric
-from scenarios.checks.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
 from scenarios.reports.broken_runs import broken_run
-from scenarios.reports.figures import figure, verdict
 from scenarios.reports.listing import listing
-from scenarios.reports.short_names import shortened
+from scenarios.reports.verdicts import verdict
 from scenarios.running.runs import Run
+from twin.logs.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+from twin.short_texts import figure, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

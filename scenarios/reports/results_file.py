@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.checks.tracking_error import POSE_COMPONENTS
 from scenarios.running.provenance import all_settings, provenance
 from scenarios.running.repeat import repeat_command
+from twin.logs.tracking_error import POSE_COMPONENTS
 
 if TYPE_CHECKING:
     from scenarios.ledger.rows import Row

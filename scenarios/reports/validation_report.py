@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.reports.broken_runs import broken_runs
-from scenarios.reports.figures import figure, verdict
+from scenarios.reports.verdicts import verdict
+from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

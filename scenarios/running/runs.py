@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import controllers
 from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
-from scenarios.running.log_figures import Figures, figures_of
 from scenarios.running.registry import OwnTable, Scenario
 from twin.errors import DivergenceError, OwnCodeError, TouchedError, TwinError
 from twin.faults import is_interrupt, told, told_with_place
+from twin.logs.figures import Figures, figures_of
 from twin.own_code import own_files
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from twin.logs.robot_record import robot_from_record, robot_to_record
 from twin.robot.robot import Robot
 from twin.robot.violations import Violation, violations
 from twin.spatial.rotations import continuous_quaternions, pose_vector
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +100,12 @@ class Log:
 
     @cached_property
     def _poses(self) -> tuple[np.ndarray, np.ndarray]:
-        pose, pose_ref = (
-            pose_vector(forward_kinematics(self.robot, q, self.T_flange_tool)) for q in (self.q, self.q_ref)
-        )
-        for series in (pose, pose_ref):
-            series[:, 3:] = continuous_quaternions(series[:, 3:])
+        pose, pose_ref = (np.full((len(self.t), 7), np.nan) for _ in range(2))
+        for q, series in ((self.q, pose), (self.q_ref, pose_ref)):
+            sound = np.isfinite(q).all(axis=1)  # a run that diverged may end otherwise
+            poses = pose_vector(forward_kinematics(self.robot, q[sound], self.T_flange_tool))
+            poses[:, 3:] = continuous_quaternions(poses[:, 3:])
+            series[sound] = poses
         if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
             pose[:, 3:] *= -1.0
         return pose, pose_ref
@@ -159,6 +163,16 @@ class Log:
             and all(_same(array, other.arrays[name]) for name, array in self.arrays.items())
         )
 
+    def to_frame(self) -> DataFrame:
+        """The log as a table of pandas, a row a sample; columns as in `twin.logs.columns`: `joint_1_q_rad`.
+
+        Raises:
+            TwinError: pandas is not installed (`pip install 'irb-twin[tables]'`).
+        """
+        from twin.logs.table_files import frame
+
+        return frame(self)
+
     def save(self, path: str | Path) -> None:
         """Write a NumPy archive, by custom `.npz`, whole or not at all.
 
@@ -192,7 +206,7 @@ class Log:
             return _log(read_arrays(path))
         except TwinError as error:
             if type(error) is not TwinError:
-                raise
+                raise type(error)(f"the robot of the log {path}: {error}") from error
             reason, cause = str(error), error
         except OSError as error:
             raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error

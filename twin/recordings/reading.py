@@ -2,7 +2,8 @@
 
     t,x,y,z,a,b,c,d     poses of the tool in the base frame, a unit quaternion with the scalar first
     t,x,y,z,rx,ry,rz    the same with Euler angles, R = Rz(rz) Ry(ry) Rx(rx), as RobotStudio shows them
-    t,q1,...,qn         positions of the joints; the robot's own names of them do as well
+    t,q1,...,qn         positions of the joints; the robot's own names of them do as well, and those of
+                        an exported log, joint_1_q_rad
 
 Seconds, metres and radians, or the unit that a column names (`twin.recordings.units`); in any order, others
 beside them; separated by commas, semicolons or tabs, with the last two also with decimal commas
@@ -92,19 +93,23 @@ def _tool(header: Sequence[str], how: Reading) -> list[Wanted]:
 
 
 def _joints(header: Sequence[str], robot: "Robot | None", how: Reading) -> list[Wanted]:
-    """Return the columns of the joints: by the robot's names of them, or q1, q2 and so on."""
+    """Return the columns of the joints: by the robot's names of them, q1, q2 and so on, or a log's names."""
     if robot is None:
         n = 1
         while places_of(header, Wanted(f"q{n + 1}", "angle"), how):
             n += 1
         return _wanted(joint_columns(n), "angle")
     quantities = joint_quantities(robot.n, robot)
-    own, ours = (
-        [Wanted(name, quantity) for name, quantity in zip(names, quantities, strict=True)]
-        for names in (robot.joint_names, joint_columns(robot.n))
+    own, ours, logged = (
+        [Wanted(*one) for one in zip(names, quantities, strict=True)]
+        for names in (robot.joint_names, joint_columns(robot.n), [f"{name}_q" for name in robot.joint_names])
     )
-    hits = [sum(bool(places_of(header, one, how)) for one in names) for names in (own, ours)]
-    return own if hits[0] == robot.n or hits[0] > hits[1] else ours
+
+    def hits(joints: list[Wanted]) -> int:
+        return sum(bool(places_of(header, one, how)) for one in joints)
+
+    complete = [joints for joints in (own, ours, logged) if hits(joints) == robot.n]
+    return complete[0] if complete else max((ours, own, logged), key=hits)
 
 
 def _require_no_more(path: str | Path, header: Sequence[str], joints: list[Wanted], how: Reading) -> None:

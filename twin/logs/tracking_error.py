@@ -30,6 +30,16 @@ def tool_distance(log: Log) -> NDArray:
     return np.linalg.norm(log.pose_ref[:, :3] - log.pose[:, :3], axis=1)
 
 
+def tool_turn(log: Log) -> NDArray:
+    """Angle between the tool's orientation and the wanted one: (N,) in [rad], 0 to pi.
+
+    Unit quaternions that are an angle `a` of the rotation apart are `2 sin(a / 4)` apart as vectors.
+    """
+    wanted, found = log.pose_ref[:, 3:], log.pose[:, 3:]
+    apart = np.minimum(np.linalg.norm(wanted - found, axis=1), np.linalg.norm(wanted + found, axis=1))
+    return 4.0 * np.arcsin(np.minimum(0.5 * apart, 1.0))
+
+
 def rms(error: NDArray) -> NDArray:
     """Root of the mean square over time: (N, k) -> (k,); of no sample, NaN."""
     if len(error) == 0:
