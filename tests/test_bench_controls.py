@@ -160,7 +160,7 @@ def test_sliders_and_keys_jog_joints_and_tool(irb140, bench):
     for _ in range(60):
         jog.act(0.05)
     assert "cannot go there" in bench.said["refused"]
-    bench.panel.down.add("h")
+    bench.panel.down.add("s")
     jog.act(0.05)
     assert np.all(follower.qd == 0.0)
 

@@ -39,7 +39,7 @@ class JogPanel:
     def __init__(self, bench: Bench, robot: Robot, follower: Follower, T_flange_tool: NDArray) -> None:
         self._bench, self._robot, self._follower, self._T = bench, robot, follower, T_flange_tool
         self.mode, self.axis = "joints", 0
-        self._hold = bench.panel.button("hold (h)")
+        self._hold = bench.panel.button("stop (s)")
         self._button = bench.panel.button("jog: joints / base / tool (j)")
         self._sliders: list = []
         self.rebuild()
@@ -73,7 +73,7 @@ class JogPanel:
     def act(self, seconds: float) -> None:
         """Do what was asked for since the last picture, which was so many seconds ago."""
         panel = self._bench.panel
-        if self._hold.pressed() or panel.key("h"):
+        if self._hold.pressed() or panel.key("s"):
             self._follower.stop()
             self.rebuild()
         if self._button.pressed() or panel.key("j"):
