@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from twin.engine.simulation import Simulation
     from twin.logs.log import Log
-    from twin.window.bench import Bench
 
 WANTED = (0.45, 0.45, 0.5)
 FOLLOWED = (0.85, 0.3, 0.1)
