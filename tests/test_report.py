@@ -11,6 +11,7 @@ from rich.console import Console
 import twin
 from scenarios.base import Config, Metric
 from scenarios.checks.tracking_error import joint_error, largest, pose_error, rms, tool_distance
+from scenarios.reports import picture
 from scenarios.reports.figures import figure
 from scenarios.reports.junit_file import write_junit
 from scenarios.reports.picture import draw
@@ -197,7 +198,8 @@ def test_a_picture_is_drawn_for_any_number_of_controllers(tmp_path, count):
     assert len(np.unique(image.reshape(-1, image.shape[2]), axis=0)) > 50  # something is on it
 
 
-def test_a_picture_survives_what_diverged(tmp_path):
+def test_a_picture_survives_what_diverged(tmp_path, monkeypatch):
+    monkeypatch.setattr(picture, "PICTURE", (350, 350))  # of the arm, which is drawn the sooner
     log = made_up_log("pd")
     tau = log.tau.copy()
     tau[-1] = np.nan
