@@ -59,6 +59,14 @@ def rng():
     return np.random.default_rng(140)
 
 
+@pytest.fixture
+def small_pictures(monkeypatch):
+    """Where nobody looks at the arm in a picture it is drawn in few pixels, in a tenth of the time."""
+    from scenarios.reports import picture
+
+    monkeypatch.setattr(picture, "PICTURE", (350, 350))
+
+
 def pytest_collection_modifyitems(config, items):
     wanting = [item for item in items if any(item.get_closest_marker(mark) for mark in LEFT_OUT)]
     items[:] = [item for item in items if item not in wanting]

@@ -12,7 +12,6 @@ import twin
 from scenarios.base import Config
 from scenarios.commands import output
 from scenarios.commands.command_line import main
-from scenarios.reports import picture
 from scenarios.reports.listing import listing
 from scenarios.reports.picture import draw
 from scenarios.reports.report import scenario_report
@@ -124,9 +123,8 @@ def test_files_of_laws_have_names_that_any_disk_takes(tmp_path):
     ]
 
 
-def test_a_picture_has_room_for_twelve_long_names(tmp_path, monkeypatch):
+def test_a_picture_has_room_for_twelve_long_names(tmp_path, small_pictures):
     from matplotlib.image import imread
 
-    monkeypatch.setattr(picture, "PICTURE", (350, 350))  # of the arm, which is drawn the sooner
     draw([long_run("pd", LONG, "a" * 80)], tmp_path / "a.png")
     assert imread(tmp_path / "a.png").shape[1] < 1000
