@@ -14,6 +14,19 @@ NEEDED = {"display": "Xvfb", "valgrind": "valgrind", "locale": "localedef"}
 
 LEFT_OUT = [mark for mark, program in NEEDED.items() if not shutil.which(program)]
 
+FIRST = (
+    "test_scenarios",
+    "test_fuzz",
+    "test_damaged_kernels",
+    "test_wheel_project",
+    "test_docs_build",
+    "test_model_check",
+    "test_symbolic_trees",
+    "test_symbolic",
+)
+"""Modules to begin with, in this order.  The first compiles what most of the others need; those after it need
+little of that, and take as long: so a second worker does not compile the same functions at the same time."""
+
 
 @pytest.fixture(scope="session")
 def irb140():
@@ -59,10 +72,23 @@ def rng():
     return np.random.default_rng(140)
 
 
+@pytest.fixture
+def small_pictures(monkeypatch):
+    """Where nobody looks at the arm in a picture it is drawn in few pixels, in a tenth of the time."""
+    from scenarios.reports import picture
+
+    monkeypatch.setattr(picture, "PICTURE", (350, 350))
+
+
 def pytest_collection_modifyitems(config, items):
     wanting = [item for item in items if any(item.get_closest_marker(mark) for mark in LEFT_OUT)]
-    items[:] = [item for item in items if item not in wanting]
+    items[:] = sorted((item for item in items if item not in wanting), key=place)
     config.hook.pytest_deselected(items=wanting)
+
+
+def place(item):
+    """The place of a test's module; the others keep the order of their names."""
+    return FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST)
 
 
 def pytest_terminal_summary(terminalreporter):

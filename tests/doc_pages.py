@@ -5,16 +5,23 @@ What is done, and what is not:
 - a fenced block after a line that ends with "Save this as `name`:" is written to that file;
 - any other block of ```` ```python ```` is run, all of a page in one namespace;
 - an indented block, or one of ```` ```console ````, whose first word is `irb-twin` or `python` is run by
-  bash;
+  bash; from the second one of a page on, commands `irb-twin` that bash would pass on as they stand are given
+  to the program in this process, which has imported what every new one would import again for two seconds;
 - `<!-- not run: why -->` before a block leaves it out, `<!-- exit status 1 -->` says how a command ends.
 """
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
+
+from scenarios.commands.command_line import main
 
 HOUSE = Path(__file__).parents[1]
 PAGES = [
@@ -23,6 +30,7 @@ PAGES = [
 ]
 
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")
+AS_IT_STANDS = re.compile(r"irb-twin [^|&;<>$`*?(){}\[\]#~!\\]+")
 STATUS = re.compile(r"<!-- exit status (\d+) -->")
 
 
@@ -57,6 +65,11 @@ class Block:
         return self.kind in ("", "console") and self.text.split()[:1] in (["irb-twin"], ["python"])
 
     @property
+    def needs_bash(self):
+        """Whether there is more to it than words for `irb-twin`."""
+        return not all(AS_IT_STANDS.fullmatch(line) for line in self.text.splitlines())
+
+    @property
     def status(self):
         """The exit status that a command must end with."""
         found = STATUS.match(self.before)
@@ -89,7 +102,7 @@ def blocks(text):
 
 def follow(page, folder):
     """Do what a page tells its reader, in a folder that is the current one; the number of things done."""
-    namespace, done = {"__name__": page.stem}, 0
+    namespace, done, given = {"__name__": page.stem}, 0, 0
     for block in blocks(page.read_text(encoding="utf-8")):
         place = f"{page.relative_to(HOUSE)}, line {block.line}"
         if block.is_left_out:
@@ -102,7 +115,11 @@ def follow(page, folder):
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
             exec(code, namespace)
         elif block.is_command:
-            give(block.text, block.status, folder, place)
+            if block.needs_bash or not given:
+                give(block.text, block.status, folder, place)
+            else:
+                give_here(block.text, block.status, place)
+            given += 1
         else:
             continue
         done += 1
@@ -116,3 +133,22 @@ def give(commands, status, folder, place):
     words = ["bash", "-eu", "-o", "pipefail", "-c", commands.replace("\n$ ", "\n").removeprefix("$ ")]
     ended = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == status, f"{place}: {commands}\n{ended.stdout}\n{ended.stderr}"
+
+
+def give_here(commands, status, place):
+    """Give commands `irb-twin` to the program in this process; the first that fails ends them."""
+    said, ended = io.StringIO(), 0
+    for line in commands.splitlines():
+        with (
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("default")  # as in a process of its own
+            try:
+                ended = main(shlex.split(line)[1:])
+            except SystemExit as end:  # as after --help
+                ended = end.code or 0
+        if ended:
+            break
+    assert ended == status, f"{place}: {commands}\n{said.getvalue()}"

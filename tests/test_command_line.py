@@ -193,7 +193,9 @@ def test_a_run_that_diverges_is_status_1_and_keeps_its_log(own, tmp_path, capsys
 
 
 @pytest.mark.parametrize("controller", controllers.NAMES)
-def test_a_run_that_diverges_at_once_is_status_1_and_writes_what_there_is(controller, tmp_path, capsys):
+def test_a_run_that_diverges_at_once_is_status_1_and_writes_what_there_is(
+    controller, tmp_path, capsys, small_pictures
+):
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
     assert main(["run", "gravity_hold", "--controller", controller, "--bandwidth", "1e308", *files]) == 1

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import pytest
 
 import twin
-from tests.doc_pages import HOUSE, PAGES, blocks, follow, give
+from tests.doc_pages import HOUSE, PAGES, blocks, follow, give, give_here
 from urdf.facts import TABLES
 
 
@@ -51,13 +51,17 @@ def test_the_blocks_of_a_page():
     assert left_out.is_left_out
     assert (lost.status, listed.status) == (2, 0)
     assert console.kind == "console"
+    assert [block.needs_bash for block in (listed, lost, console)] == [False, False, True]
 
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_command_that_ends_otherwise_is_told(status, tmp_path):
     with pytest.raises(AssertionError, match=r"guide, line 3: irb-twin dance"):
         give("irb-twin dance", status, tmp_path, "guide, line 3")
+    with pytest.raises(AssertionError, match=r"(?s)guide, line 3: irb-twin dance.*invalid choice"):
+        give_here("irb-twin dance", status, "guide, line 3")
     give("irb-twin dance", 2, tmp_path, "guide, line 3")
+    give_here("irb-twin dance", 2, "guide, line 3")
 
 
 def test_every_public_name_is_in_the_reference():

@@ -70,6 +70,11 @@ def driven(request, irb140, irb1400, irb1600, load):
     return arms[request.param]
 
 
+def as_it_was(robot):
+    """The tree without compiled kernels again, which changes of a robot leave behind."""
+    return interpreted(robot) if robot.name == "random" else robot
+
+
 def random_states(robot, count, seed=1):
     rng = np.random.default_rng(seed)
     qd, tau = rng.uniform(-1, 1, (2, count, robot.n))
@@ -93,7 +98,7 @@ def relative(found, expected):
 @pytest.mark.parametrize("payload", [None, BODY], ids=["bare", "payload"])
 def test_one_step_fulfils_the_equation_of_motion(driven, payload):
     """`(M + N^T J N) qdd + h + F(qd+) = tau`, with our M and h, wherever every shaft moves on."""
-    robot = driven.with_payload(payload).with_drives("rigid")
+    robot = as_it_was(driven.with_payload(payload).with_drives("rigid"))
     drives, moving, states = robot.drives, 0, 100 if robot.name == "random" else 1000  # Python runs that one
     A = sum(J * np.outer(row, row) for J, row in zip(drives.rotor_inertia, drives.motor_matrix, strict=True))
     with Simulation(robot) as simulation:
@@ -111,7 +116,7 @@ def test_one_step_fulfils_the_equation_of_motion(driven, payload):
 @pytest.mark.parametrize("where", ["floor", "wall"])
 def test_one_step_is_the_analytic_plant_s(driven, where, mode):
     """Under a wrench at a tool, too; elastic drives start where they carry the arm."""
-    robot = driven.with_payload(BODY).mounted(where).with_drives(mode)
+    robot = as_it_was(driven.with_payload(BODY).mounted(where).with_drives(mode))
     plant, F = AnalyticPlant(robot), np.random.default_rng(2).uniform(-50, 50, (100, 6))
     with Simulation(robot) as simulation:
         for k, (q, qd, tau) in enumerate(random_states(robot, len(F))):

@@ -98,7 +98,7 @@ def test_json_elsewhere_is_refused_first(write, capsys):
 
 @pytest.fixture
 def here(monkeypatch):
-    """Engine and model are compared in this process, where the comparison can be tampered with."""
+    """Engine and model are compared in this process, which is sooner done, and can be tampered with."""
     monkeypatch.setattr(
         engine_agreement, "agreement_apart", lambda path: engine_agreement.agreement(twin.load(path))
     )
@@ -195,7 +195,7 @@ def test_ranges_without_meaning_are_not_gone_through(write):
 
 
 @pytest.mark.parametrize("name", [*twin.robot_names(), *twin.laboratory_names()])
-def test_the_robots_of_this_project(name):
+def test_the_robots_of_this_project(name, here):
     report = Report(twin.load(name).file)
     assert report.holds
     assert (report.agreement is None) == (not report.check.robot.has_inertia)
@@ -266,7 +266,8 @@ def test_files_of_others_leave_no_traceback(path):
         "xarm/xarm6_robot.urdf": False,  # inertias that no body can have
     }.items(),
 )
-def test_robots_of_others_are_one_robot_in_engine_and_model(name, holds):
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning:trimesh")  # of a sphere of radius 0
+def test_robots_of_others_are_one_robot_in_engine_and_model(name, holds, here):
     report = Report(DATA / name)
     assert report.holds == holds
     if report.agreement is not None:

@@ -8,7 +8,7 @@ import pytest
 
 import twin
 from tests.peers import Pinocchio, Reduced, largest_relative_error
-from tests.random_trees import random_urdf
+from tests.random_trees import interpreted, random_urdf
 from tests.test_engine_oracle import BODY
 from twin.errors import LimitError, RobotError
 from twin.robot.dh_frames import dh_poses
@@ -74,6 +74,7 @@ def test_the_open_chain_is_the_six_joints_up_to_the_flange(arm, light, rng):
     robot = open_chain(arm)
     assert robot.loops == ()
     assert robot.kernels is not arm.kernels
+    robot = interpreted(robot)
     peer = Pinocchio(arm.urdf, robot.tree.names)
     locked = [light.model.getJointId(name) for name in ("joint_3", "joint_rod")]
     peer.model = pin.buildReducedModel(light.model, locked, np.zeros(8))

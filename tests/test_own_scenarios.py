@@ -154,7 +154,7 @@ def test_a_per_cent_sign_in_a_default_or_help_is_shown(tmp_path, capsys):
     assert "100% sure (default 50%)" in capsys.readouterr().out
 
 
-def test_files_of_one_name_are_kept_apart(tmp_path, capsys):
+def test_files_of_one_name_are_kept_apart(tmp_path, capsys, small_pictures):
     value = own_scenarios.PARTS["metrics"]
     first, second = (
         own_scenarios.write(tmp_path / folder / "nod.py", metrics=value.replace("length", name))

@@ -123,7 +123,7 @@ def test_files_of_laws_have_names_that_any_disk_takes(tmp_path):
     ]
 
 
-def test_a_picture_has_room_for_twelve_long_names(tmp_path):
+def test_a_picture_has_room_for_twelve_long_names(tmp_path, small_pictures):
     from matplotlib.image import imread
 
     draw([long_run("pd", LONG, "a" * 80)], tmp_path / "a.png")

@@ -42,7 +42,7 @@ def test_a_checkout_has_a_commit_and_says_that_files_differ_from_it(tmp_path):
     assert commit(tmp_path) == f"{head} + changes"
 
 
-def test_logs_pictures_and_results_say_what_they_were_made_with(tmp_path, capsys):
+def test_logs_pictures_and_results_say_what_they_were_made_with(tmp_path, capsys, small_pictures):
     log, picture, results = (tmp_path / name for name in ("a.npz", "a.png", "a.json"))
     words = "run gravity_hold --duration 0.01 --controller pd --seed 7 --bandwidth 21 --speed-cutoff inf"
     assert main([*words.split(), "--log", str(log), "--picture", str(picture), "--json", str(results)]) == 0

@@ -186,7 +186,7 @@ def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_a_picture_is_drawn_for_any_number_of_controllers(tmp_path, count):
+def test_a_picture_is_drawn_for_any_number_of_controllers(tmp_path, count, small_pictures):
     from matplotlib.image import imread
 
     names = ("computed_torque", "pd", "pd_gravity", "pid")[:count]
@@ -197,7 +197,7 @@ def test_a_picture_is_drawn_for_any_number_of_controllers(tmp_path, count):
     assert len(np.unique(image.reshape(-1, image.shape[2]), axis=0)) > 50  # something is on it
 
 
-def test_a_picture_survives_what_diverged(tmp_path):
+def test_a_picture_survives_what_diverged(tmp_path, small_pictures):
     log = made_up_log("pd")
     tau = log.tau.copy()
     tau[-1] = np.nan

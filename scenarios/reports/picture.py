@@ -96,7 +96,7 @@ def _draw_arm(axes: Axes, log: Log) -> None:
         images = []
         for moment in moments:
             simulation.reset(log.q[moment])
-            images.append(simulation.picture(*PICTURE, **camera).astype(float))
+            images.append(simulation.picture(*PICTURE, **camera))
         wanted, found = (simulation.pixels(p[:, :3], *PICTURE, **camera) for p in (log.pose_ref, log.pose))
     shadows = np.min(images, axis=0)
     axes.imshow((0.75 * images[0] + 0.25 * shadows) / 255)
