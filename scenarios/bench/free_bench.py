@@ -91,7 +91,7 @@ class FreeBench:
             self._again = panel.button("from the start (r)")
             self._laws = LawPanel(self._bench, self._law)
             self._view = LoopView(simulation, config.T_flange_tool)
-            self._t, self._wanted, self._looked = 0.0, self._start, time.perf_counter()
+            self._wanted, self._looked = self._start, time.perf_counter()
             self._asked_again = False
             self._bench.on_picture(self._picture)
             self._begin()
@@ -124,10 +124,12 @@ class FreeBench:
         """The next 50 ms of the run."""
         if self._asked_again:
             self._begin()
-        samples = self._reference()
+        samples, period = self._reference(), self._config.period
 
         def sample(k: int) -> None:
-            self._t, self._wanted = float(samples.t[k]), samples.q[k]
+            """The picture is made after the step: it shows where the arm should be then."""
+            q, qd, qdd = (series[k] for series in samples[1:])
+            self._wanted = q + period * (qd + period * qdd)
 
         try:
             log = run_closed_loop(
@@ -158,7 +160,7 @@ class FreeBench:
         if self._again.pressed() or key("r"):
             self._asked_again = True
         if done := self._laws.act():
-            self._bench.touches.append((self._t, done))
+            self._bench.touch(done)
         if self._keep.pressed() or key("k"):
             self._keep_pose()
         if self._go.pressed() or key("o"):
@@ -168,7 +170,7 @@ class FreeBench:
         law = self._law
         turned = "".join(f", {name} x{factor:.3g}" for name, factor in law.factors.items() if factor != 1.0)
         self._bench.say("law", f"law: {law.label}, {law.config.bandwidth:.3g} rad/s{turned}")
-        self._view.show(0, self._t, self._wanted)
+        self._view.show(0, self._bench.time, self._wanted)
 
     def _keep_pose(self) -> None:
         """Teach where the reference is going, which is where the sliders are."""

@@ -22,7 +22,7 @@ OTHERS = ((0.1, 0.45, 0.85), (0.1, 0.6, 0.3), (0.6, 0.2, 0.7), (0.75, 0.6, 0.0),
 """Colours of ghosts: one a law."""
 MAGNIFIED = 50.0
 """The arrow of the tool's error is so many times as long as the error."""
-SHORTEST = 2e-3  # m, between points of the followed path
+SHORTEST = 4e-3  # m, of a part of the followed path
 
 
 class LoopView:
@@ -55,7 +55,7 @@ class LoopView:
 
     def restart(self) -> None:
         """Forget what was followed."""
-        self._path: list[NDArray] = []
+        self._followed: NDArray | None = None
         self._largest, self._place = 0.0, ""
         self.bench.remove("followed")
 
@@ -92,9 +92,9 @@ class LoopView:
                     self.bench.remove("error")
 
     def _follow(self, tool: NDArray) -> None:
-        if not self._path or np.linalg.norm(tool - self._path[-1]) > SHORTEST:
-            self._path.append(tool)
-            self.bench.path("followed", np.array(self._path), FOLLOWED)
+        if self._followed is None or np.linalg.norm(tool - self._followed) > SHORTEST:
+            self._followed = tool
+            self.bench.trail("followed", tool, FOLLOWED)
 
     def _tell(self, t: float, error: NDArray, tool_error: float) -> None:
         robot = self._simulation.robot

@@ -16,6 +16,8 @@ from twin.errors import DivergenceError, TouchedError
 from twin.kinematics.forward import forward_kinematics
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from controllers import Controller
     from scenarios.base import Config
     from twin.engine.simulation import Simulation
@@ -108,10 +110,17 @@ class Watched:
     def _picture(self) -> None:
         if self._again.pressed() or self._bench.panel.key("r"):
             raise _Again
-        t = float(self._reference.t[self._k])
         if done := self._panel.act():
-            self._bench.touches.append((t, done))
+            self._bench.touch(done)
         law = self._law
         turned = "".join(f", {name} x{factor:.3g}" for name, factor in law.factors.items() if factor != 1.0)
         self._bench.say("law", f"law: {law.label}, {law.config.bandwidth:.3g} rad/s{turned}")
-        self._view.show(self._k, t, self._reference.q[self._k])
+        self._view.show(self._k, self._bench.time, self._wanted())
+
+    def _wanted(self) -> NDArray:
+        """Where the joints (n,) should be at this step, in [rad]: the run stands after the last sample."""
+        q, k = self._reference.q, self._k
+        if k + 1 == len(q):
+            return q[k]
+        passed = (self._bench.time - self._reference.t[k]) / self._config.period
+        return q[k] + passed * (q[k + 1] - q[k]) if passed < 1.0 - 1e-9 else q[k + 1]

@@ -125,6 +125,10 @@ class Bench:
         """Draw points (N, 3), base frame, in [m], in the place of what had that name."""
         self._drawing.path(name, points, color)
 
+    def trail(self, name: str, point: ArrayLike, color: Sequence[float]) -> None:
+        """Go on with a line to a point (3,), base frame, in [m]; of a long one the oldest part goes."""
+        self._drawing.trail(name, point, color)
+
     def bring_into_view(self, points: ArrayLike) -> None:
         """Step back with the camera where points (N, 3) are beyond the window."""
         step_back(self._client, self._drawn_arm.body, path_points(points))

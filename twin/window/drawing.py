@@ -1,8 +1,12 @@
-"""Paths, arrows and frames in the window, each with a name, by which it is replaced or taken away."""
+"""Paths, arrows and frames in the window, each with a name, by which it is replaced or taken away.
+
+All of them are lines: points (`addUserDebugPoints`) would take the letters off the buttons and sliders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
 
-MOST_POINTS = 1000
+MOST_PARTS = 400  # of a path
 HEAD = 0.2
 """Of an arrow, as a part of its length."""
 
@@ -35,20 +39,22 @@ class Drawing:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._items: dict[str, list[int]] = {}
-        self._drawn: dict[str, Any] = {}
+        self._ends: dict[str, np.ndarray] = {}
 
-    def path(self, name: str, points: ArrayLike, color: Sequence[float], size: float = 2) -> None:
-        """Points (N, 3), some thousand of them at most."""
+    def path(self, name: str, points: ArrayLike, color: Sequence[float]) -> None:
+        """A line through points (N, 3), of some hundred parts at most."""
         path = path_points(points)
-        shown = path[:: 1 + len(path) // MOST_POINTS].tolist()
-        if not shown:
-            self.remove(name)
-            return
-        [number] = self._items.get(name) or [-1]
-        replaced = {} if number < 0 else {"replaceItemUniqueId": number}
-        self._items[name] = [
-            self._client.addUserDebugPoints(shown, [list(color)] * len(shown), pointSize=size, **replaced)
-        ]
+        shown = (
+            path[np.unique(np.linspace(0, len(path) - 1, MOST_PARTS + 1).astype(int))] if len(path) else path
+        )
+        self._lines(name, list(pairwise(shown)), [color] * max(len(shown) - 1, 0), 2)
+
+    def trail(self, name: str, point: ArrayLike, color: Sequence[float]) -> None:
+        """Go on with a line to a point (3,); of a long one the oldest part is taken away."""
+        end = real_array(point, "point")
+        start, self._ends[name] = self._ends.get(name, end), end
+        numbers = self._items.setdefault(name, [])
+        numbers.append(self._line(start, end, color, 2, numbers.pop(0) if len(numbers) == MOST_PARTS else -1))
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
         """An arrow from `start` (3,) along `vector` (3,); none where that has no length."""
@@ -73,22 +79,26 @@ class Drawing:
 
     def remove(self, name: str) -> None:
         """Take away what has that name, if anything has."""
+        self._ends.pop(name, None)
         for number in self._items.pop(name, ()):
             self._client.removeUserDebugItem(number)
 
-    def _lines(self, name: str, lines: Sequence[tuple], colors: Sequence[Sequence[float]]) -> None:
+    def _lines(
+        self, name: str, lines: Sequence[tuple], colors: Sequence[Sequence[float]], width: float = 3
+    ) -> None:
         """Lines in the place of those of the same name."""
         numbers = self._items.get(name, [])
         if len(numbers) != len(lines):
             self.remove(name)
             numbers = [-1] * len(lines)
         self._items[name] = [
-            self._client.addUserDebugLine(
-                start.tolist(),
-                end.tolist(),
-                list(color),
-                3,
-                **({} if number < 0 else {"replaceItemUniqueId": number}),
-            )
+            self._line(start, end, color, width, number)
             for number, (start, end), color in zip(numbers, lines, colors, strict=True)
         ]
+
+    def _line(
+        self, start: np.ndarray, end: np.ndarray, color: Sequence[float], width: float, number: int
+    ) -> int:
+        """A line, in the place of another of that number if there is one; its number."""
+        replaced = {} if number < 0 else {"replaceItemUniqueId": number}
+        return self._client.addUserDebugLine(start.tolist(), end.tolist(), list(color), width, **replaced)
