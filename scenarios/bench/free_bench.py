@@ -112,6 +112,7 @@ class FreeBench:
         self._simulation.reset(self._start)
         self._law.choose(self._config)
         self._follower.restart(self._start)
+        self._wanted = self._start
         self._follower.k, self._moves, self._asked_again = 0, None, False
         self._bench.touches.clear()
         self._parts.clear()
