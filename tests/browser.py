@@ -1,4 +1,4 @@
-"""A browser without a window, driven over the DevTools protocol: what a page does, asks for and complains of."""
+"""A browser without a window, driven over the DevTools protocol: what a page does and asks for."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ PATIENCE = 60.0  # s: for a start, an answer, or a thing to happen
 
 @contextmanager
 def browser(folder):
-    """A started browser whose own files are in `folder`; gives a function that opens the page of an address."""
+    """A started browser whose own files are in `folder`; gives a function that opens an address."""
     from websockets.sync.client import connect
 
     command = [PROGRAM, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]
@@ -116,7 +116,7 @@ class Page:
         return base64.b64decode(self.call("Page.captureScreenshot", format="png", **part)["data"])
 
     def requests(self):
-        """Addresses of everything that was asked for, by whatever frame or worker, but for data in the page."""
+        """Addresses of everything that was asked for, by any frame or worker, but for data in it."""
         asked = [
             event["params"]["request"]["url"]
             for event in self.events

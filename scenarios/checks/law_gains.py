@@ -24,8 +24,8 @@ def gains(law: Any, n: int) -> dict[str, np.ndarray]:
     found: dict[str, Any] = {}
     if isinstance(law, ControlLaw):
         rows = law.parameters
-        named = [name for name in PLAIN if isinstance(getattr(type(law), name, None), property)]
-        names = getattr(getattr(law, "gains", None), "_fields", tuple(named))
+        named = tuple(name for name in PLAIN if isinstance(getattr(type(law), name, None), property))
+        names = getattr(law, "parameter_names", getattr(getattr(law, "gains", None), "_fields", named))
         known = (*names, *(f"parameter {k + 1}" for k in range(len(names), len(rows))))
         found = dict(zip(known, rows, strict=False))
     elif hasattr(law, "__dict__"):

@@ -2,10 +2,11 @@
 
 STYLE = """
 :root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: #1b1b1f; background: #fff;
-  margin: 0 auto; max-width: 1180px; padding: 24px 28px 60px; }
-h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 22px; margin: 40px 0 0; border-top: 2px solid #d8d8de;
-  padding-top: 20px; } h3 { font-size: 17px; margin: 28px 0 6px; } h4 { font-size: 15px; margin: 14px 0 4px; }
+body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: #1b1b1f;
+  background: #fff; margin: 0 auto; max-width: 1180px; padding: 24px 28px 60px; }
+h1 { font-size: 26px; margin: 0 0 4px; }
+h2 { font-size: 22px; margin: 40px 0 0; border-top: 2px solid #d8d8de; padding-top: 20px; }
+h3 { font-size: 17px; margin: 28px 0 6px; } h4 { font-size: 15px; margin: 14px 0 4px; }
 p { margin: 6px 0; } ul { margin: 6px 0; padding-left: 20px; } li { margin: 3px 0; }
 .quiet, small { color: #56565f; } small { font-size: 12px; }
 .verdict { border-left: 8px solid #1a7f37; background: #eef8f0; padding: 12px 16px; margin: 14px 0; }
@@ -18,8 +19,10 @@ p { margin: 6px 0; } ul { margin: 6px 0; padding-left: 20px; } li { margin: 3px 
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 6px 0 12px; font-size: 13.5px; }
 th, td { text-align: left; vertical-align: top; padding: 4px 14px 4px 0; border-bottom: 1px solid #e6e6ea; }
 thead th { border-bottom: 2px solid #c8c8d0; } tbody th { font-weight: 500; }
-.numbers td, .numbers thead th + th { text-align: right; font-variant-numeric: tabular-nums; }
-.checks td:not(:last-child) { white-space: nowrap; } .checks td:last-child { color: #56565f; min-width: 260px; }
+.numbers td, .numbers thead th + th { text-align: right; }
+.numbers td { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.checks td:not(:last-child) { white-space: nowrap; }
+.checks td:last-child { color: #56565f; min-width: 260px; }
 .holds { color: #1a7f37; } .fails { color: #b3261e; } code { font-size: 13px; overflow-wrap: anywhere;
   background: #f3f3f6; padding: 1px 5px; border-radius: 4px; } summary { cursor: pointer; color: #0b57a4; }
 button { font: inherit; font-size: 13.5px; color: #0b57a4; background: #eef4fb; border: 1px solid #b8cfe8;
@@ -52,7 +55,7 @@ function follow(holder, change) {
   following = true;
   const span = holder.layout.xaxis.autorange ? { "xaxis.autorange": true }
     : { "xaxis.range": holder.layout.xaxis.range.slice() };
-  const others = [...section(holder).querySelectorAll(".curves")].filter(one => one !== holder && one.dataset.drawn);
+  const others = [...section(holder).querySelectorAll(".curves[data-drawn]")].filter(one => one !== holder);
   Promise.all(others.map(one => Plotly.relayout(one, span))).finally(() => { following = false; });
 }
 

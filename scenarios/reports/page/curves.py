@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from scenarios.checks.tracking_error import joint_error, tool_distance
-from scenarios.reports.page.worst_moment import worst_moment
+from scenarios.reports.page.worst_moment import ROUNDING, worst_moment
 from twin.logs.loads import motor_load, speed_load
 from twin.logs.thinning import thinned
 
@@ -75,7 +75,7 @@ def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
         moments = tuple(
             (moment.t, one.colour)
             for one, moment in zip(shown, worst, strict=True)
-            if moment is not None and moment.joint == j
+            if moment is not None and moment.joint == j and moment.size >= ROUNDING
         )
         quantities[ERROR].append(Panel(name, units[j], _lines(shown, errors, j), None, moments))
         loads = [*_lines(shown, torque, j), *_at_limit(shown, torque, j)]
@@ -131,7 +131,8 @@ def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
     rows = -(-len(panels) // across)
     traces, shapes, titles = [], [], []
     layout: dict[str, Any] = {
-        "height": ABOVE + PANEL * rows + BELOW, "margin": {"l": 60, "r": 10, "t": ABOVE, "b": BELOW}, "hovermode": "x",
+        "height": ABOVE + PANEL * rows + BELOW, "margin": {"l": 60, "r": 10, "t": ABOVE, "b": BELOW},
+        "hovermode": "x",
         "legend": {"orientation": "h", "y": -28 / (PANEL * rows), "yanchor": "top"},
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": "#222"},
         "paper_bgcolor": "#fff", "plot_bgcolor": "#fff", "shapes": shapes, "annotations": titles,
@@ -145,7 +146,8 @@ def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
         low, high = top - 1 / rows, top - TITLE / (PANEL * rows)
         unit = f" [{panel.unit}]" if panel.unit else ""
         layout[f"xaxis{number}"] = {
-            "domain": domain, "anchor": f"y{number}", "showline": True, "linecolor": "#888", "ticks": "outside",
+            "domain": domain, "anchor": f"y{number}", "showline": True, "linecolor": "#888",
+            "ticks": "outside",
             "gridcolor": "#eee", "zeroline": False, "ticksuffix": " s", "nticks": 5,
             "showticklabels": k + across >= len(panels),
             **({"matches": "x"} if k else {}),
@@ -153,7 +155,7 @@ def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
         layout[f"yaxis{number}"] = {
             "domain": [low, high], "anchor": f"x{number}", "showline": True, "linecolor": "#888",
             "gridcolor": "#eee", "zerolinecolor": "#bbb", "exponentformat": "power", "nticks": 6,
-            **({"tickformat": ".0%"} if panel.limit else {"tickformat": "~g"}),
+            **({"tickformat": "~%"} if panel.limit else {}),
         }  # fmt: skip
         titles.append({
             "text": escape(panel.title) + unit, "xref": "paper", "yref": "paper", "x": domain[0], "y": high,

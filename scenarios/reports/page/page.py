@@ -23,8 +23,9 @@ NEEDED = ("plotly", "viser")
 MOST_REPLAYS = 12
 """A browser draws some 16 pictures in three dimensions at once, and then takes the oldest away."""
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; style-src 'unsafe-inline' data:; "
-    "img-src data: blob:; font-src data:; connect-src data: blob:; worker-src blob: data:; frame-src 'self' blob:"
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; "
+    "style-src 'unsafe-inline' data:; img-src data: blob:; font-src data:; connect-src data: blob:; "
+    "worker-src blob: data:; frame-src 'self' blob:"
 )
 """What the page may load: what is in it.  The browser refuses everything else, whatever a library tries."""
 
@@ -34,7 +35,7 @@ def missing() -> list[str]:
     return [name for name in NEEDED if find_spec(name) is None]
 
 
-def write_page(runs: Sequence[Run], path: Path, titles: Mapping[str, str] = {}) -> None:  # noqa: B006
+def write_page(runs: Sequence[Run], path: Path, titles: Mapping[str, str]) -> None:
     """Write the report of runs as one page of HTML, which opens without a network.
 
     Args:
@@ -86,7 +87,9 @@ def verdict(runs: Sequence[Run]) -> Markup:
     broken = [run for run in runs if not run.holds]
     checks = sum(metric.limit is not None for run in runs for metric in run.metrics)
     counted = f"{len(runs)} run{'s' * (len(runs) > 1)}, {checks} checks with a limit"
-    said = f"{len(broken)} of {counted.partition(',')[0]} FAIL" if broken else "Everything holds"
+    said = "Everything holds"
+    if broken:
+        said = f"{len(broken)} of {counted.partition(',')[0]} FAIL{'S' * (len(broken) == 1)}"
     lines = [tag("li", f"{run.name}: ", *_outcome(run)) for run in runs]
     return tag(
         "div", tag("b", said), tag("p", counted), tag("ul", *lines), class_=f"verdict{' not' * bool(broken)}"
@@ -98,10 +101,12 @@ def _outcome(run: Run) -> list[str]:
     failing = [metric.name for metric in run.metrics if not metric.holds]
     words = ["did not finish"] if run.error is not None else []
     words += [f"{len(failing)} of {len(run.metrics)} checks FAIL: {', '.join(failing)}"] if failing else []
-    told = [tag("span", "; ".join(words), class_="fails") if words else tag("span", "holds", class_="holds")]
+    told: list[str] = [
+        tag("span", "; ".join(words), class_="fails") if words else tag("span", "holds", class_="holds")
+    ]
     if run.log is not None and (moment := worst_moment(run.log)):
-        size = figure(float(abs(moment.error[moment.sample])))
-        told.append(f"; worst joint {moment.name}, off by {size} {moment.unit} at {moment.t:.6g} s")
+        place = f"; worst joint {moment.name}, off by {figure(moment.size)} {moment.unit} at {moment.t:.6g} s"
+        told.append(place if moment.size else "; no joint had any error")
     return told
 
 

@@ -1,8 +1,9 @@
 """The replay of a scenario's runs in three dimensions, with a time slider, as a document of its own.
 
-viser's recorder and player are used without a browser: its server is bound to this machine alone, nobody is
-told of it, and it is gone when the document is made.  The arm of the first run has its own colours, those of
-the others are ghosts in the colours of their curves; beside a single run the ghost is the wanted motion.
+The recorder and the player of viser are used without a browser: its server is bound to this machine alone,
+nobody is told of it, and it is gone when the document is made.  The arm of the first run has its own colours,
+those of the others are ghosts in the colours of their curves; beside a single run the ghost is the wanted
+motion.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from scenarios.reports.page.arm_meshes import Mesh, arm_meshes, reached
 from scenarios.reports.page.worst_moment import worst_moment
 
 if TYPE_CHECKING:
@@ -26,15 +28,14 @@ if TYPE_CHECKING:
 MOST_FRAMES, FEWEST_FRAMES = 400, 40
 MOST_POSES = 25_000
 """Of links, in all frames of all arms of a page."""
-MOST_TRIANGLES = 40_000
-"""Of an arm; one with more is drawn coarser."""
-FINEST = 1e-3  # m: the cell of the grid that a mesh with too many triangles is first brought to
 PATH_POINTS = 1000
-WANTED = (120, 120, 125)
 DOTS = 0.012  # m, between those that mark the wanted path
+MOMENTS = 60  # of a log, at which the camera is to see the arm
+WANTED = (120, 120, 125)
 GHOST = 0.45  # opacity
-MARK = '__VISER_EMBED_DATA__="'
 FIELD_OF_VIEW = np.deg2rad(40.0)
+MARK = '__VISER_EMBED_DATA__="'
+"""Before the recording in the document that viser writes; behind it is a quotation mark."""
 
 
 class Document(NamedTuple):
@@ -50,7 +51,7 @@ class Document(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """An arm of the scene: what it is called, its positions (F, n) in every frame, its colour if it is a ghost."""
+    """An arm of the scene: its name, its positions (F, n) in every frame, its colour if it is a ghost."""
 
     name: str
     q: NDArray
@@ -82,10 +83,11 @@ def replay(shown: Sequence[Logged], frames: int) -> Document | None:
     ]
     if len(drawn) == 1:
         arms.append(Arm("wanted motion", at_times(first, first.q_ref, times), WANTED))
+    meshes = arm_meshes(first.robot)
     with _server() as server:
-        _surroundings(server, [one.log for one in drawn])
+        _surroundings(server, meshes, [one.log for one in drawn])
         _paths(server, drawn)
-        moving = [_arm(server, first.robot, arm, number) for number, arm in enumerate(arms, start=1)]
+        moving = [_arm(server, first.robot, meshes, arm, k) for k, arm in enumerate(arms, start=1)]
         for arm in moving:
             next(arm)
         recorder = server.get_scene_serializer()
@@ -103,18 +105,9 @@ def frame_times(logs: Sequence[Log], most: int) -> NDArray:
     """Times of the frames, in [s]: evenly spaced, and when each log was worst."""
     moments = [moment.t for log in logs if (moment := worst_moment(log))]
     start, end = min(log.t[0] for log in logs), max(log.t[-1] for log in logs)
-    period = min(log.time_step * log.steps_per_period for log in logs)
-    even = max(2, min(most - len(moments), int(round((end - start) / period)) + 1))
-    return (
-        np.unique(np.concatenate([np.linspace(start, end, even), moments]))
-        if end > start
-        else np.array([start])
-    )
-
-
-def _sound(log: Log) -> NDArray:
-    """The samples whose positions are finite."""
-    return np.nonzero(np.isfinite(log.q).all(axis=1))[0]
+    samples = 1 + round((end - start) / min(log.time_step * log.steps_per_period for log in logs))
+    even = np.linspace(start, end, max(2, min(most - len(moments), samples)))
+    return np.unique([*even, *moments])
 
 
 def at_times(log: Log, q: NDArray, times: NDArray) -> NDArray:
@@ -124,9 +117,14 @@ def at_times(log: Log, q: NDArray, times: NDArray) -> NDArray:
     return q[sound[np.clip(found, 0, len(sound) - 1)]]
 
 
+def _sound(log: Log) -> NDArray:
+    """The samples whose positions are finite."""
+    return np.nonzero(np.isfinite(log.q).all(axis=1))[0]
+
+
 @contextmanager
 def _server() -> Iterator[Any]:
-    """viser's server on a free port of this machine alone, which prints nothing and leaves nothing."""
+    """A server on a free port of this machine alone, which prints nothing and leaves nothing."""
     import viser
 
     with redirect_stdout(io.StringIO()):
@@ -138,37 +136,33 @@ def _server() -> Iterator[Any]:
             server.stop()
 
 
-def _surroundings(server: Any, logs: Sequence[Log]) -> None:
-    """Light, floor, and a camera that sees the whole motion."""
+def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> None:
+    """Light, the plane of the base, and a camera that sees the whole motion."""
     from twin.kinematics.link_poses import link_poses
 
-    robot = logs[0].robot
-    points = [np.zeros((1, 3))]
+    gravity, points = logs[0].robot.gravity, []
     for log in logs:
-        sound = _sound(log)
-        some = sound[np.linspace(0, len(sound) - 1, 200, dtype=int)]
-        points += [link_poses(robot, log.q[some])[..., :3, 3].reshape(-1, 3), log.pose[some, :3]]
-    low, high = (extreme(np.concatenate(points), axis=0) for extreme in (np.min, np.max))
+        some = _sound(log)[np.linspace(0, len(_sound(log)) - 1, MOMENTS, dtype=int)]
+        points += [reached(meshes, link_poses(log.robot, log.q[some])), log.pose[some, :3]]
+    low, high = np.min(np.concatenate(points), axis=0), np.max(np.concatenate(points), axis=0)
     centre, radius = (low + high) / 2, max(0.1, float(np.linalg.norm(high - low)) / 2)
-    up = (
-        -robot.gravity / np.linalg.norm(robot.gravity) if np.any(robot.gravity) else np.array([0.0, 0.0, 1.0])
-    )
-    side = np.array([0.75, -1.0, 0.0]) if abs(up[2]) > 0.5 else np.array([0.0, -1.0, 0.9])
-    away = (side + 0.45 * up) / np.linalg.norm(side + 0.45 * up)
-    scene = server.scene
+    up = -gravity / np.linalg.norm(gravity) if np.any(gravity) else np.array([0.0, 0.0, 1.0])
+    beside = np.array([0.75, -1.0, 0.0]) if abs(up[2]) > 0.5 else np.array([0.0, -1.0, 0.9])
+    away = (beside + 0.45 * up) / np.linalg.norm(beside + 0.45 * up)
+    scene, sun = server.scene, centre + 5 * (away + up)
     scene.set_up_direction(tuple(up.tolist()))
     scene.configure_environment_map(hdri=None)  # a picture of a hall, decoded anew in every round
     scene.configure_default_lights(enabled=False)
-    scene.add_light_ambient("/light/all around", intensity=1.1)
+    scene.add_light_ambient("/light/ambient", intensity=1.1)
     scene.add_light_hemisphere(
         "/light/sky", sky_color=(255, 255, 255), ground_color=(190, 190, 195), intensity=1.2
     )
-    scene.add_light_directional(
-        "/light/sun", intensity=1.6, position=tuple((centre + 5 * (away + up)).tolist())
-    )
+    scene.add_light_directional("/light/sun", intensity=1.6, position=tuple(sun.tolist()))
     size = float(np.ceil(4 * (radius + np.linalg.norm(centre))))
-    scene.add_grid("/base plane", width=size, height=size, cell_size=0.1, section_size=0.5,
-                   cell_color=(232, 232, 235), section_color=(205, 205, 210), cell_thickness=0.6)  # fmt: skip
+    scene.add_grid(
+        "/plane of the base", width=size, height=size, cell_size=0.1, section_size=0.5, cell_thickness=0.6,
+        cell_color=(232, 232, 235), section_color=(205, 205, 210),
+    )  # fmt: skip
     camera = server.initial_camera
     camera.look_at = tuple(centre.tolist())
     camera.position = tuple((centre + away * 0.85 * radius / np.sin(FIELD_OF_VIEW / 2)).tolist())
@@ -185,7 +179,12 @@ def _paths(server: Any, drawn: Sequence[Logged]) -> None:
         if number == 1:
             wanted = _evenly(log.pose_ref[sound, :3])
             server.scene.add_point_cloud("/wanted path of the tool", wanted, WANTED, point_size=0.004)
-        _line(server, f"/path of the tool {name}", log.pose[some, :3], _rgb(colour))
+        if len(some) > 1:
+            path = log.pose[some, :3]
+            server.scene.add_line_segments(
+                f"/path of the tool {name}", np.stack([path[:-1], path[1:]], axis=1), _rgb(colour),
+                thickness=2.0, thickness_units="screen",
+            )  # fmt: skip
         worst = sound[int(np.argmax(tool_distance(log)[sound]))]
         server.scene.add_icosphere(
             f"/furthest off {name}", radius=0.012, color=_rgb(colour),
@@ -195,19 +194,12 @@ def _paths(server: Any, drawn: Sequence[Logged]) -> None:
 
 def _evenly(points: NDArray) -> NDArray:
     """Points of a path (N, 3) at equal distances along it, at most `PATH_POINTS`."""
-    points = points[np.isfinite(points).all(axis=1)]
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
     marks = np.linspace(0.0, way[-1], min(PATH_POINTS, 2 + int(way[-1] / DOTS)))
     return points[np.searchsorted(way, marks).clip(0, len(points) - 1)]
 
 
-def _line(server: Any, name: str, points: NDArray, color: tuple[int, int, int]) -> None:
-    if len(points) > 1:
-        segments = np.stack([points[:-1], points[1:]], axis=1)
-        server.scene.add_line_segments(name, segments, color, thickness=2.0, thickness_units="screen")
-
-
-def _arm(server: Any, robot: Robot, arm: Arm, number: int) -> Iterator[None]:
+def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: int) -> Iterator[None]:
     """Put an arm into the scene in its first frame; every further step moves it to its next one."""
     from twin.kinematics.link_poses import link_poses
     from twin.spatial.rotations import quaternion_from_matrix
@@ -215,9 +207,9 @@ def _arm(server: Any, robot: Robot, arm: Arm, number: int) -> Iterator[None]:
     root = f"/{_word(arm.name, number)}"
     names = ["base", *(_word(link, k) for k, link in enumerate(robot.tree.links, start=1))]
     handles = [server.scene.add_frame(f"{root}/{name}", show_axes=False) for name in names]
-    for k, (link, color, vertices, faces) in enumerate(meshes(robot), start=1):
+    for k, (link, color, vertices, faces) in enumerate(meshes, start=1):
         if link < 0 and arm.ghost:
-            continue  # it would be where the first arm's base is
+            continue  # it would be in the first arm's base
         server.scene.add_mesh_simple(
             f"{handles[link + 1].name}/shape {k}", vertices, faces,
             color=arm.ghost or color, opacity=GHOST if arm.ghost else None, flat_shading=True,
@@ -230,41 +222,6 @@ def _arm(server: Any, robot: Robot, arm: Arm, number: int) -> Iterator[None]:
             if frame == 0 or np.any(T[frame, link] != T[frame - 1, link]):
                 handle.position, handle.wxyz = p[frame, link], quaternions[frame, link]
         yield
-
-
-def meshes(robot: Robot) -> list[tuple[int, tuple[int, ...], NDArray, NDArray]]:
-    """What a robot looks like: link (-1 for the base), colour, vertices and triangles, one of a link's colour."""
-    from twin.loading.link_shapes import link_shapes
-
-    shapes = link_shapes(robot)
-    parts: dict[tuple[int, tuple[float, ...]], list[Any]] = {}
-    for shape in shapes:
-        parts.setdefault((shape.link, shape.color), []).append(shape.mesh)
-    found = []
-    for (link, color), together in parts.items():
-        starts = np.cumsum([0, *(len(mesh.vertices) for mesh in together)])
-        vertices = np.concatenate([mesh.vertices for mesh in together])
-        faces = np.concatenate([mesh.faces + start for mesh, start in zip(together, starts, strict=False)])
-        found.append((link, tuple(round(255 * part) for part in color[:3]), vertices, faces))
-    cell = FINEST
-    while sum(len(faces) for *_, faces in found) > MOST_TRIANGLES:
-        found = [(link, color, *coarser(vertices, faces, cell)) for link, color, vertices, faces in found]
-        cell *= 1.5
-    return found
-
-
-def coarser(vertices: NDArray, faces: NDArray, cell: float) -> tuple[NDArray, NDArray]:
-    """A mesh whose vertices (k, 3) in one cell of a grid are one; triangles (m, 3) that lose a side go.
-
-    Args:
-        vertices: in [m].
-        faces: their indices.
-        cell: side of a cell, in [m].
-    """
-    _, first, inverse = np.unique(np.round(vertices / cell), axis=0, return_index=True, return_inverse=True)
-    kept = inverse.reshape(-1)[faces]
-    a, b, c = kept.T
-    return vertices[first], kept[(a != b) & (b != c) & (c != a)]
 
 
 def _rgb(text: str) -> tuple[int, int, int]:

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = (
     "A log has the arm's motion, its torques and what was measured. It does not have what went on inside the "
-    "law (integrals, estimates, its terms one by one), contacts (there are none), or stops of the joints (the "
-    "engine has none). Correlations go with a cause; they do not prove it."
+    "law (integrals, estimates, its terms one by one), contacts, or stops of the joints (the engine has "
+    "neither). Correlations go with a cause; they do not prove it."
 )
 REPLAY_HELP = (
-    "Drag turns, wheel zooms, right button shifts. The button at the lower right lists arms and paths, to hide "
-    "them. A click on a curve below brings the replay to that moment."
+    "Drag turns, wheel zooms, right button shifts. The button at the lower right lists arms and paths, to "
+    "hide them. A click on a curve below brings the replay to that moment."
 )
 CURVES_HELP = (
-    "Drag zooms all panels of this section, a double click goes back, a click on a law in the legend hides it. "
-    "Dashed: the moment when that law's error was largest. Dotted: the limit; thick: at the limit."
+    "Drag zooms all panels of this section, a double click goes back, a click on a law in the legend hides "
+    "it. Dashed: the moment when that law's error was largest. Dotted: the limit; thick: at the limit."
 )
 
 
@@ -85,10 +85,13 @@ def _broken(shown: Sequence[Shown]) -> Markup:
         if run.holds:
             continue
         broken = broken_run(run, runs)
-        parts.append(tag("div", tag("h3", f"{name} does not hold"),
-                         tag("ul", *(tag("li", sentence) for sentence in broken.sentences)),
-                         tag("p", tag("b", "Whose fault: "), broken.cause),
-                         tag("p", tag("b", "Again: "), tag("code", broken.repeat)), class_="broken"))  # fmt: skip
+        parts += [
+            tag("div",
+                tag("h3", f"{name} does not hold"),
+                tag("ul", *(tag("li", sentence) for sentence in broken.sentences)),
+                tag("p", tag("b", "Whose fault: "), broken.cause),
+                tag("p", tag("b", "Again: "), tag("code", broken.repeat)), class_="broken"),
+        ]  # fmt: skip
     return joined(parts)
 
 
@@ -98,7 +101,9 @@ def _worst(one: Logged, has_replay: bool) -> Markup:
     head = tag("h4", _swatch(one.colour), one.label)
     if moment is None:
         return tag("div", head, tag("p", "No error in this log is a number."), class_="card")
-    size = figure(float(abs(moment.error[moment.sample])))
+    if not moment.size:
+        return tag("div", head, tag("p", "No joint had any error."), class_="card")
+    size = figure(moment.size)
     told = tag(
         "p", tag("b", moment.name), f" was worst: off by {size} {moment.unit} at t = {moment.t:.6g} s. "
     )
@@ -114,12 +119,12 @@ def _swatch(colour: str) -> Markup:
 
 def _legend(logs: Sequence[Logged]) -> Markup:
     """Which arm is whose."""
-    words = []
-    for k, (_, label, colour) in enumerate(logs):
-        arm = "ghost" if k else "the arm in its own colours"
-        words.append(tag("span", _swatch(colour), f"{label}: {arm}; thin line: path of its tool; ball: where "
-                         "that was furthest off"))  # fmt: skip
-    grey = "dots: wanted path" + ("; ghost: wanted motion" if len(logs) == 1 else "")
+    words = [
+        tag("span", _swatch(colour), f"{label}: {'ghost' if k else 'the arm in its own colours'}")
+        for k, (_, label, colour) in enumerate(logs)
+    ]
+    ghost = "ghost: the wanted motion; " if len(logs) == 1 else ""
+    grey = f"{ghost}dots: the tool's wanted path. Lines: its paths; balls: where it was furthest off."
     return tag("p", *words, tag("span", _swatch("#969696"), grey), class_="legend")
 
 
@@ -144,8 +149,8 @@ def _joints(logs: Sequence[Logged]) -> Markup:
         found = [
             f"{axis} {figure(rms(pose)[k])} / {figure(largest(pose)[k])}" for k, axis in enumerate("xyzabcd")
         ]
-        parts.append(tag("p", f"Tool of {name}: largest distance {_largest(log, tool)}, in m. RMS / largest error "
-                         f"of its pose, m and quaternion: {', '.join(found)}."))  # fmt: skip
+        parts.append(tag("p", f"Tool of {name}: largest distance {_largest(log, tool)}, in m. RMS / largest "
+                         f"error of its pose, m and quaternion: {', '.join(found)}."))  # fmt: skip
     return joined(parts)
 
 

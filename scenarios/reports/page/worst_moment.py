@@ -28,7 +28,7 @@ WINDOW = 0.2  # s before the worst moment, in which what happened may have cause
 LARGE = 0.3  # of the error: as much as that of it is worth a sentence
 CLEAR = 0.8  # of a correlation: two signals that go together
 SWINGS = 6  # changes of sign within two windows, from which on an error swings
-MANY = 20_000  # samples, of which a correlation is taken
+FEWEST, MANY = 50, 20_000  # samples, of which a correlation is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +63,11 @@ class WorstMoment:
     def error(self) -> NDArray:
         """Reference minus position of that joint, (N,)."""
         return joint_error(self.log)[:, self.joint]
+
+    @property
+    def size(self) -> float:
+        """How far the joint was off, in [rad]."""
+        return float(abs(self.error[self.sample]))
 
     def at(self, series: NDArray) -> float:
         """A signal (N, n) of that joint at that moment."""
@@ -105,18 +110,20 @@ class WorstMoment:
         yield "error", f"{figure(self.at(joint_error(log)))} {unit}"
         yield (
             "error 0.05 s before, after",
-            ", ".join(f"{figure(self.error[k])} {unit} at {log.t[k]:.4g} s" for k in beside),
+            ", ".join(f"{figure(float(self.error[k]))} {unit} at {log.t[k]:.4g} s" for k in beside),
         )
         yield (
             "position (range)",
             (
-                f"{_angle(self.at(log.q), unit)} ({_angle(robot.q_min[i], unit)} to {_angle(robot.q_max[i], unit)})"
+                f"{_angle(self.at(log.q), unit)} "
+                f"({_angle(robot.q_min[i], unit)} to {_angle(robot.q_max[i], unit)})"
             ),
         )
         yield (
             "speed, wanted speed (limit)",
             (
-                f"{figure(self.at(log.qd))}, {figure(self.at(log.qd_ref))} ({figure(robot.qd_max[i])}) {unit}/s: "
+                f"{figure(self.at(log.qd))}, {figure(self.at(log.qd_ref))} "
+                f"({figure(robot.qd_max[i])}) {unit}/s: "
                 f"{_percent(self.at(speed_load(log)))} of the limit"
             ),
         )
@@ -145,10 +152,11 @@ class WorstMoment:
 
     def reasons(self) -> Iterator[str]:
         """Sentences on why the error is as large as it is."""
-        if abs(self.error[self.sample]) < ROUNDING:
+        if self.size < ROUNDING:
             yield "This is rounding, the last digits of the numbers: there is nothing to explain."
             return
         yield from self._limits()
+        yield from self._growing()
         yield from self._measured()
         yield from self._swinging()
         yield from self._together()
@@ -162,15 +170,15 @@ class WorstMoment:
         span = f"{log.t[self.sample] - log.t[window.start]:.3g} s"
         if count[self.joint]:
             yield (
-                f"The motor of {self.name} was at its limit in {count[self.joint]} of the {samples} samples of "
-                f"the {span} up to there, and could not bring what the law demanded: the joint gets less "
+                f"The motor of {self.name} was at its limit in {count[self.joint]} of the {samples} samples "
+                f"of the {span} up to there, and could not bring what the law demanded: the joint gets less "
                 "torque than it needs, and falls behind."
             )
         others = [log.robot.joint_names[j] for j in np.nonzero(count)[0] if j != self.joint]
         if others:
             yield (
-                f"In those {span} {_listed(others)} had a motor at its limit, which reaches {self.name} through "
-                "the arm's inertia."
+                f"In those {span} {_listed(others)} had a motor at its limit, which reaches {self.name} "
+                "through the arm's inertia."
             )
         if not count.any():
             anywhere = np.count_nonzero(log.saturated[:, self.joint])
@@ -182,13 +190,34 @@ class WorstMoment:
         if beyond:
             yield f"{_listed(beyond)} moved faster than the speed limit then."
 
+    def _growing(self) -> Iterator[str]:
+        """How the error came about since it was small."""
+        log, i, k = self.log, self.joint, self.sample
+        small = np.nonzero(np.abs(self.error[:k]) < LARGE * self.size)[0]
+        if len(small) == 0:
+            return
+        grown = slice(int(small[-1]), k + 1)
+        wanted, gone = (float(series[k, i] - series[grown.start, i]) for series in (log.q_ref, log.q))
+        yield (
+            f"The error grew to this in {self.t - log.t[grown.start]:.3g} s: {self.name} was to go "
+            f"{figure(wanted)} {self.unit} and went {figure(gone)}."
+        )
+        lost = float(np.sum(np.abs(log.tau[grown, i] - log.tau_joint[grown, i])))
+        brought = float(np.sum(np.abs(log.tau[grown, i])))
+        if log.drives != "ideal" and np.isfinite(brought) and lost > brought / 2:
+            yield (
+                "In that time most of the torque that its motor brought stayed in the drive (friction, "
+                f"rotor, spring), on average {figure(lost / (k + 1 - grown.start))} of "
+                f"{figure(brought / (k + 1 - grown.start))} {self.torque_unit}."
+            )
+
     def _measured(self) -> Iterator[str]:
         """What lay between the joint and what the law saw of it."""
-        log, error = self.log, abs(self.error[self.sample])
+        log, error = self.log, self.size
         if log.q_seen is not log.q_motor and (off := abs(self.at(log.q_seen - log.q_motor))) > LARGE * error:
             yield (
-                f"The law saw the joint {figure(off)} {self.unit} away from where it was (delay, noise, counts "
-                f"of the encoder): {_percent(off / error)} of the error."
+                f"The law saw the joint {figure(off)} {self.unit} away from where it was (delay, noise, "
+                f"counts of the encoder): {_percent(off / error)} of the error."
             )
         if log.q_motor is not log.q and (bent := abs(self.at(log.q_motor - log.q))) > LARGE * error:
             yield (
@@ -205,31 +234,42 @@ class WorstMoment:
         middle = error - error.mean()
         changes = np.count_nonzero(np.diff(np.signbit(middle)))
         span = float(self.log.t[window][-1] - self.log.t[window][0])
+        demand = np.count_nonzero(np.diff(np.signbit(self.log.tau_demand[window, self.joint])))
+        if demand >= SWINGS and self.log.saturated[window, self.joint].any():
+            yield (
+                f"What the law demanded changed its direction {demand} times in {span:.3g} s, up to the "
+                "motor's limit: the loop answers to itself (gains too high for this period or delay, noise)."
+            )
         if changes >= SWINGS and span > 0:
             half = len(middle) // 2
             first, second = (float(np.sqrt(np.mean(part**2))) for part in (middle[:half], middle[half:]))
             how = "grows" if second > 1.5 * first else "dies away" if first > 1.5 * second else "stays"
             yield (
-                f"The error swings there, at about {changes / (2 * span):.3g} Hz, and the swing {how}: this is "
-                "the loop itself (gains, delay, a spring), not what is asked of it."
+                f"The error swings there, at about {changes / (2 * span):.3g} Hz, and the swing {how}: this "
+                "is the loop itself (gains, delay, a spring), not what is asked of it."
             )
 
     def _together(self) -> Iterator[str]:
         """The signal of the joint with which the error goes over the whole run."""
         log, i, every = self.log, self.joint, slice(None, None, 1 + len(self.log.t) // MANY)
         signals = {
-            "the torque that the arm takes there": log.tau_joint[every, i],
+            "the torque that the arm needs": log.tau_joint[every, i],
             "the wanted acceleration": log.qdd_ref[every, i],
             "the wanted speed": log.qd_ref[every, i],
-            "the direction in which it moves": np.sign(log.qd[every, i]),
+            "the direction of motion": np.sign(log.qd[every, i]),
         }
+        if len(log.t) < FEWEST:
+            return
         found = {name: _correlation(self.error[every], signal) for name, signal in signals.items()}
-        told = ", ".join(f"{name} {value:+.2f}" for name, value in found.items())
+        told = ", ".join(f"{name.removeprefix('the ')} {value:+.2f}" for name, value in found.items())
         best = max(found, key=lambda name: abs(found[name]))
         if abs(found[best]) >= CLEAR:
-            yield f"Over the run the error of {self.name} goes with {best} (correlations: {told}). {MEANS[best]}"
+            yield (
+                f"Over the run the error of {self.name} goes with {best} (correlation with {told}). "
+                f"{MEANS[best]}"
+            )
         else:
-            yield f"Over the run the error goes with no single signal of the joint (correlations: {told})."
+            yield f"Over the run the error goes with no single signal of the joint (correlation with {told})."
 
     def _torque(self) -> Iterator[str]:
         """What the torque was for."""
@@ -239,19 +279,19 @@ class WorstMoment:
         parts = self.torque_parts()
         most = max(parts, key=lambda name: abs(parts[name]))
         yield (
-            f"Of the {figure(self.at(self.log.tau))} {self.torque_unit} that the motor brought at that moment "
-            f"the largest part, {figure(parts[most])}, was {most}."
+            f"Of the {figure(self.at(self.log.tau))} {self.torque_unit} that the motor brought at that "
+            f"moment the largest part, {figure(parts[most])}, was {most}."
         )
 
 
 MEANS = {
-    "the torque that the arm takes there": "A law whose feedback has to bring that torque leaves such an "
+    "the torque that the arm needs": "A law whose feedback has to bring that torque leaves such an "
     "error; more gain makes it smaller, the model's torque as feed-forward takes it away.",
     "the wanted acceleration": "Inertia that the law does not know, or knows as another one, leaves such "
     "an error.",
     "the wanted speed": "A delay, viscous friction, or a law that does not know the wanted speed leaves "
     "such an error.",
-    "the direction in which it moves": "Dry friction that the law does not know leaves such an error.",
+    "the direction of motion": "Dry friction that the law does not know leaves such an error.",
 }
 """What each of these correlations usually stands for."""
 
