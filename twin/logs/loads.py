@@ -22,16 +22,16 @@ def motor_load(log: Log) -> NDArray:
     are coupled it is the motor of that number, which then also holds other joints.
     """
     limits, coupling = MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
-    tau, speed = log.tau, log.qd_motor
+    tau, demand, speed = log.tau, log.tau_demand, log.qd_motor
     if coupling.shape[1]:
-        tau, speed = tau @ coupling[1].T, speed @ coupling[0].T
+        tau, demand, speed = tau @ coupling[1].T, demand @ coupling[1].T, speed @ coupling[0].T
     standstill, rated, top = limits
-    with np.errstate(invalid="ignore", divide="ignore"):
-        falling = (np.abs(speed) > rated) & (tau * speed > 0.0) & (top < np.inf)
+    with np.errstate(invalid="ignore"):
+        falling = (np.abs(speed) > rated) & (demand * speed > 0.0) & (top < np.inf)
         left = np.clip((top - np.abs(speed)) / np.where(top > rated, top - rated, 1.0), 0.0, 1.0)
         there = standstill * np.where(falling, left, 1.0)
-        # Beyond its top speed a motor gives nothing, and that is all it can.
-        return np.where(there > 0.0, tau / np.where(there > 0.0, there, 1.0), np.sign(log.qd_motor))
+        # From its top speed on a motor gives nothing, and that is all it can.
+        return np.where(there > 0.0, tau / np.where(there > 0.0, there, 1.0), np.sign(demand))
 
 
 def speed_load(log: Log) -> NDArray:

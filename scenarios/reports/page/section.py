@@ -11,6 +11,7 @@ from scenarios.checks.tracking_error import joint_error, largest, pose_error, rm
 from scenarios.reports.broken_runs import broken_run
 from scenarios.reports.figures import figure
 from scenarios.reports.page.markup import Markup, joined, table, tag
+from scenarios.reports.page.reasons import reasons
 from scenarios.reports.page.shown_runs import Logged, Shown, logged
 from scenarios.reports.page.what_ran import what_ran
 from scenarios.reports.page.worst_moment import worst_moment
@@ -108,9 +109,9 @@ def _worst(one: Logged, has_replay: bool) -> Markup:
         "p", tag("b", moment.name), f" was worst: off by {size} {moment.unit} at t = {moment.t:.6g} s. "
     )
     button = tag("button", "show that moment in the replay", type="button", data_seek=repr(moment.t))
-    reasons = tag("ul", *(tag("li", reason) for reason in moment.reasons()))
+    why = tag("ul", *(tag("li", reason) for reason in reasons(moment)))
     facts = tag("details", tag("summary", "That moment in numbers"), table((), moment.facts()))
-    return tag("div", head, told, *([button] if has_replay else []), reasons, facts, class_="card")
+    return tag("div", head, told, *([button] if has_replay else []), why, facts, class_="card")
 
 
 def _swatch(colour: str) -> Markup:

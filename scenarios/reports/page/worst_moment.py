@@ -1,8 +1,4 @@
-"""Where a run was worst: the joint, the moment, what happened there, and why as far as the log can say.
-
-What is told here is read from the log, which has no word about causes. Each sentence of `reasons` is a fact
-that goes with a large error, and says which one.
-"""
+"""Where a run was worst: the joint, the moment, and what the log has of it."""
 
 from __future__ import annotations
 
@@ -24,11 +20,6 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-9
 """[rad]: an error below it comes from the last digits of the numbers, and has no cause in the arm."""
-WINDOW = 0.2  # s before the worst moment, in which what happened may have caused it
-LARGE = 0.3  # of the error: as much as that of it is worth a sentence
-CLEAR = 0.8  # of a correlation: two signals that go together
-SWINGS = 6  # changes of sign within two windows, from which on an error swings
-FEWEST, MANY = 50, 20_000  # samples, of which a correlation is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,176 +115,31 @@ class WorstMoment:
             (
                 f"{figure(self.at(log.qd))}, {figure(self.at(log.qd_ref))} "
                 f"({figure(robot.qd_max[i])}) {unit}/s: "
-                f"{_percent(self.at(speed_load(log)))} of the limit"
+                f"{percent(self.at(speed_load(log)))} of the limit"
             ),
         )
         peak = float(np.max(np.abs(log.qdd_ref[:, i])))
-        share = f": {_percent(self.at(log.qdd_ref) / peak)} of its largest" if peak > 0 else ""
+        share = f": {percent(self.at(log.qdd_ref) / peak)} of its largest" if peak > 0 else ""
         yield "wanted acceleration", f"{figure(self.at(log.qdd_ref))} {unit}/s²{share}"
         cut = ", cut" if self.at(log.saturated) else ""
         yield (
             "torque demanded, brought",
             (
                 f"{figure(self.at(log.tau_demand))}, {figure(self.at(log.tau))} {torque}: "
-                f"{_percent(self.at(motor_load(log)))} of what the motor can give then{cut}"
+                f"{percent(self.at(motor_load(log)))} of what the motor can give then{cut}"
             ),
         )
-        for name, value in self.torque_parts().items() if self._whole() else ():
+        for name, value in self.torque_parts().items() if self.is_finite() else ():
             yield f"of it {name}", f"{figure(value)} {torque}"
         if log.q_seen is not log.q_motor:
             yield "measured minus true position", f"{figure(self.at(log.q_seen - log.q_motor))} {unit}"
         if log.q_motor is not log.q:
             yield "spring: motor minus joint", f"{figure(self.at(log.q_motor - log.q))} {unit}"
 
-    def _whole(self) -> bool:
+    def is_finite(self) -> bool:
         """Whether all that `torque_parts` needs is finite."""
         signals = (self.log.q, self.log.qd, self.log.tau, self.log.tau_joint)
         return all(np.all(np.isfinite(signal[self.sample])) for signal in signals)
-
-    def reasons(self) -> Iterator[str]:
-        """Sentences on why the error is as large as it is."""
-        if self.size < ROUNDING:
-            yield "This is rounding, the last digits of the numbers: there is nothing to explain."
-            return
-        yield from self._limits()
-        yield from self._growing()
-        yield from self._measured()
-        yield from self._swinging()
-        yield from self._together()
-        yield from self._torque()
-
-    def _limits(self) -> Iterator[str]:
-        """Motors at their limits, speeds beyond them."""
-        log, window = self.log, self.around(WINDOW, 0)
-        cut = log.saturated[window]
-        count, samples = np.count_nonzero(cut, axis=0), len(cut)
-        span = f"{log.t[self.sample] - log.t[window.start]:.3g} s"
-        if count[self.joint]:
-            yield (
-                f"The motor of {self.name} was at its limit in {count[self.joint]} of the {samples} samples "
-                f"of the {span} up to there, and could not bring what the law demanded: the joint gets less "
-                "torque than it needs, and falls behind."
-            )
-        others = [log.robot.joint_names[j] for j in np.nonzero(count)[0] if j != self.joint]
-        if others:
-            yield (
-                f"In those {span} {_listed(others)} had a motor at its limit, which reaches {self.name} "
-                "through the arm's inertia."
-            )
-        if not count.any():
-            anywhere = np.count_nonzero(log.saturated[:, self.joint])
-            yield f"No motor was at its limit in the {span} up to there" + (
-                f" (that of {self.name} was at another time, in {anywhere} samples)." if anywhere else "."
-            )
-        fast = np.abs(speed_load(log)[window]).max(axis=0)
-        beyond = [log.robot.joint_names[j] for j in np.nonzero(fast > 1.0)[0]]
-        if beyond:
-            yield f"{_listed(beyond)} moved faster than the speed limit then."
-
-    def _growing(self) -> Iterator[str]:
-        """How the error came about since it was small."""
-        log, i, k = self.log, self.joint, self.sample
-        small = np.nonzero(np.abs(self.error[:k]) < LARGE * self.size)[0]
-        if len(small) == 0:
-            return
-        grown = slice(int(small[-1]), k + 1)
-        wanted, gone = (float(series[k, i] - series[grown.start, i]) for series in (log.q_ref, log.q))
-        yield (
-            f"The error grew to this in {self.t - log.t[grown.start]:.3g} s: {self.name} was to go "
-            f"{figure(wanted)} {self.unit} and went {figure(gone)}."
-        )
-        lost = float(np.sum(np.abs(log.tau[grown, i] - log.tau_joint[grown, i])))
-        brought = float(np.sum(np.abs(log.tau[grown, i])))
-        if log.drives != "ideal" and np.isfinite(brought) and lost > brought / 2:
-            yield (
-                "In that time most of the torque that its motor brought stayed in the drive (friction, "
-                f"rotor, spring), on average {figure(lost / (k + 1 - grown.start))} of "
-                f"{figure(brought / (k + 1 - grown.start))} {self.torque_unit}."
-            )
-
-    def _measured(self) -> Iterator[str]:
-        """What lay between the joint and what the law saw of it."""
-        log, error = self.log, self.size
-        if log.q_seen is not log.q_motor and (off := abs(self.at(log.q_seen - log.q_motor))) > LARGE * error:
-            yield (
-                f"The law saw the joint {figure(off)} {self.unit} away from where it was (delay, noise, "
-                f"counts of the encoder): {_percent(off / error)} of the error."
-            )
-        if log.q_motor is not log.q and (bent := abs(self.at(log.q_motor - log.q))) > LARGE * error:
-            yield (
-                f"The joint's spring was bent by {figure(bent)} {self.unit}, {_percent(bent / error)} of the "
-                "error: the law sees the motor, which was nearer to where it should be."
-            )
-
-    def _swinging(self) -> Iterator[str]:
-        """An error that changes its sign often."""
-        window = self.around(WINDOW, WINDOW)
-        error = self.error[window]
-        if not np.all(np.isfinite(error)):
-            return
-        middle = error - error.mean()
-        changes = np.count_nonzero(np.diff(np.signbit(middle)))
-        span = float(self.log.t[window][-1] - self.log.t[window][0])
-        demand = np.count_nonzero(np.diff(np.signbit(self.log.tau_demand[window, self.joint])))
-        if demand >= SWINGS and self.log.saturated[window, self.joint].any():
-            yield (
-                f"What the law demanded changed its direction {demand} times in {span:.3g} s, up to the "
-                "motor's limit: the loop answers to itself (gains too high for this period or delay, noise)."
-            )
-        if changes >= SWINGS and span > 0:
-            half = len(middle) // 2
-            first, second = (float(np.sqrt(np.mean(part**2))) for part in (middle[:half], middle[half:]))
-            how = "grows" if second > 1.5 * first else "dies away" if first > 1.5 * second else "stays"
-            yield (
-                f"The error swings there, at about {changes / (2 * span):.3g} Hz, and the swing {how}: this "
-                "is the loop itself (gains, delay, a spring), not what is asked of it."
-            )
-
-    def _together(self) -> Iterator[str]:
-        """The signal of the joint with which the error goes over the whole run."""
-        log, i, every = self.log, self.joint, slice(None, None, 1 + len(self.log.t) // MANY)
-        signals = {
-            "the torque that the arm needs": log.tau_joint[every, i],
-            "the wanted acceleration": log.qdd_ref[every, i],
-            "the wanted speed": log.qd_ref[every, i],
-            "the direction of motion": np.sign(log.qd[every, i]),
-        }
-        if len(log.t) < FEWEST:
-            return
-        found = {name: _correlation(self.error[every], signal) for name, signal in signals.items()}
-        told = ", ".join(f"{name.removeprefix('the ')} {value:+.2f}" for name, value in found.items())
-        best = max(found, key=lambda name: abs(found[name]))
-        if abs(found[best]) >= CLEAR:
-            yield (
-                f"Over the run the error of {self.name} goes with {best} (correlation with {told}). "
-                f"{MEANS[best]}"
-            )
-        else:
-            yield f"Over the run the error goes with no single signal of the joint (correlation with {told})."
-
-    def _torque(self) -> Iterator[str]:
-        """What the torque was for."""
-        if not self._whole():
-            yield "The log ends there: the torque is not a number, or the state is beyond reason."
-            return
-        parts = self.torque_parts()
-        most = max(parts, key=lambda name: abs(parts[name]))
-        yield (
-            f"Of the {figure(self.at(self.log.tau))} {self.torque_unit} that the motor brought at that "
-            f"moment the largest part, {figure(parts[most])}, was {most}."
-        )
-
-
-MEANS = {
-    "the torque that the arm needs": "A law whose feedback has to bring that torque leaves such an "
-    "error; more gain makes it smaller, the model's torque as feed-forward takes it away.",
-    "the wanted acceleration": "Inertia that the law does not know, or knows as another one, leaves such "
-    "an error.",
-    "the wanted speed": "A delay, viscous friction, or a law that does not know the wanted speed leaves "
-    "such an error.",
-    "the direction of motion": "Dry friction that the law does not know leaves such an error.",
-}
-"""What each of these correlations usually stands for."""
 
 
 def worst_moment(log: Log) -> WorstMoment | None:
@@ -306,24 +152,10 @@ def worst_moment(log: Log) -> WorstMoment | None:
     return WorstMoment(log, int(sample), int(joint))
 
 
-def _correlation(a: NDArray, b: NDArray) -> float:
-    """Pearson's, of what is finite of both; 0 where one of them does not change."""
-    both = np.isfinite(a) & np.isfinite(b)
-    a, b = a[both], b[both]
-    if len(a) < 3 or not (np.ptp(a) > 0 and np.ptp(b) > 0):
-        return 0.0
-    a, b = (part / np.max(np.abs(part)) for part in (a - a.mean(), b - b.mean()))
-    scale = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / scale if scale > 0 else 0.0
-
-
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share without its sign, as `38 %`."""
     return f"{100 * abs(share):.0f} %" if np.isfinite(share) else "?"
 
 
 def _angle(value: float, unit: str) -> str:
     return f"{np.rad2deg(value):.4g}°" if unit == "rad" else f"{value:.4g} m"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
