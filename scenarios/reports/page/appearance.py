@@ -67,17 +67,26 @@ function play(holder) {
   return holder.appendChild(frame);
 }
 
-// The player has no call for a moment: its field for the time is filled in, as by hand.
-function seek(where, t, tries = 100) {
+// The player has no call for a moment: its field for the time is filled in, as by hand, until it is there.
+function seek(where, t) {
   const holder = where.querySelector(".replay");
   if (!holder) return;
+  holder.wanted = (t - Number(holder.dataset.start)).toFixed(9);
+  if (!holder.seeking) reach(holder, 100);
+}
+
+function reach(holder, tries) {
   const inside = play(holder).contentDocument;
   const field = inside && inside.querySelector("input[inputmode=decimal]");
-  if (!field) return tries && setTimeout(() => seek(where, t, tries - 1), 100);
-  const view = inside.defaultView;
-  const value = String(t - Number(holder.dataset.start));
-  Object.getOwnPropertyDescriptor(view.HTMLInputElement.prototype, "value").set.call(field, value);
-  field.dispatchEvent(new view.Event("input", { bubbles: true }));
+  const now = field && Number(inside.querySelector("[role=slider]").getAttribute("aria-valuenow"));
+  holder.seeking = tries > 0 && !(field && Math.abs(now - holder.wanted) < 1e-6);
+  if (!holder.seeking) return;
+  if (field) {
+    const view = inside.defaultView;
+    Object.getOwnPropertyDescriptor(view.HTMLInputElement.prototype, "value").set.call(field, holder.wanted);
+    field.dispatchEvent(new view.Event("input", { bubbles: true }));
+  }
+  setTimeout(() => reach(holder, tries - 1), 100);
 }
 
 addEventListener("click", event => {

@@ -29,6 +29,7 @@ MOST_FRAMES, FEWEST_FRAMES = 400, 40
 MOST_POSES = 25_000
 """Of links, in all frames of all arms of a page."""
 PATH_POINTS = 1000
+REST = 0.5  # s, at the end, before the player begins anew
 DOTS = 0.012  # m, between those that mark the wanted path
 MOMENTS = 60  # of a log, at which the camera is to see the arm
 WANTED = (120, 120, 125)
@@ -95,6 +96,7 @@ def replay(shown: Sequence[Logged], frames: int) -> Document | None:
             recorder.insert_sleep(float(pause))
             for arm in moving:
                 next(arm)
+        recorder.insert_sleep(REST)
         whole = recorder.as_html()
     head, mark, rest = whole.partition(MARK)
     recording, quote, tail = rest.partition('"')
