@@ -24,6 +24,7 @@ from scenarios.running.runs import carry_out
 from tests.browser import browser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"
+MOVED = 0.002  # of the replay: the part of its pixels that change when the arm moves
 TRACKING = registry.find("joint_tracking")
 
 
@@ -88,34 +89,36 @@ def test_in_a_browser(written, tmp_path):
         inside = "document.querySelector('iframe').contentDocument"
         shown.wait_for(f"!!{inside}.querySelector('[role=slider]')")
         now = f"Number({inside}.querySelector('[role=slider]').ariaValueNow)"
-        pictures = [np.zeros(())]
-        for moment in (0.125, 1.0):
+        arms = [False]
+        for moment in (0.125, 1.0, 0.125):
             shown.evaluate(f"seek(document.querySelector('section'), {moment})")
             shown.wait_for(f"Math.abs({now} - {moment}) < 1e-6")
-            pictures.append(picture(shown, pictures[-1]))
-        _, early, late = pictures
-        assert 0.005 < np.mean(np.any(early != late, axis=-1)) < 0.5
-        colours = early.reshape(-1, 3).astype(int)
-        orange = (colours[:, 0] > 180) & (colours[:, 0] > colours[:, 2] + 100)
-        assert np.mean(orange) > 0.003, "the arm is not there"
+            arms.append(orange(shown, arms[-1]))
+        _, early, late, again = arms
+        assert np.count_nonzero(early) > 500
+        assert np.count_nonzero(early & late) > 100  # the base stays
+        assert np.mean(early != again) < 1e-3
         assert shown.requests() == [written[0].as_uri()]
         assert shown.complaints() == []
 
 
-def picture(shown, before):
-    """The replay (height, width, 3), when it has settled and is not what it was before."""
+def orange(shown, before):
+    """Where the replay has the arm's orange (height, width), when it is elsewhere than before, and at rest."""
     box = shown.evaluate(
         "(() => { const b = document.querySelector('iframe').getBoundingClientRect();"
-        " return { x: b.x + scrollX, y: b.y + scrollY + 130, width: b.width, height: b.height - 190 }; })()"
+        " return { x: b.x + scrollX, y: b.y + scrollY, width: b.width, height: b.height - 45 }; })()"
     )
     last = before
     for _ in range(60):
-        now = np.asarray(Image.open(io.BytesIO(shown.screenshot(**box))).convert("RGB"))
-        if np.array_equal(now, last) and not np.array_equal(now, before) and np.ptp(now) > 150:
+        picture = np.asarray(Image.open(io.BytesIO(shown.screenshot(**box))).convert("RGB")).astype(int)
+        red, green, blue = np.moveaxis(picture, -1, 0)
+        now = (red > 180) & (red > blue + 100) & (green > blue)
+        now[:150, :350] = False  # where the player may say that it draws without a graphics card
+        if np.any(now) and np.array_equal(now, last) and np.mean(now != before) > MOVED:
             return now
         last = now
         time.sleep(0.2)
-    raise AssertionError("the replay does not move, or does not come to rest")
+    raise AssertionError("the arm does not move, or does not come to rest")
 
 
 def test_long_runs_and_many_laws_stay_small(runs):
