@@ -110,10 +110,9 @@ class Page:
         """Wait until an expression of JavaScript is true, and return its value."""
         return _soon(lambda: self.evaluate(expression), expression)
 
-    def screenshot(self, **clip):
-        """What is seen, as PNG; `clip` is x, y, width and height of a part of the page."""
-        part = {"clip": {**clip, "scale": 1}, "captureBeyondViewport": True} if clip else {}
-        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **part)["data"])
+    def screenshot(self):
+        """What is seen, as PNG; a part that is out of sight might not be drawn again afterwards."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def requests(self):
         """Addresses of everything that was asked for, by any frame or worker, but for data in it."""

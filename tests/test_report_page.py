@@ -24,7 +24,7 @@ from scenarios.running.runs import carry_out
 from tests.browser import browser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"
-MOVED = 0.002  # of the replay: the part of its pixels that change when the arm moves
+MOVED = 0.003  # of all pixels: so many change when the arm moves
 TRACKING = registry.find("joint_tracking")
 
 
@@ -95,7 +95,7 @@ def test_in_a_browser(written, tmp_path):
             shown.wait_for(f"Math.abs({now} - {moment}) < 1e-6")
             arms.append(orange(shown, arms[-1]))
         _, early, late, again = arms
-        assert np.count_nonzero(early) > 500
+        assert np.count_nonzero(early) > 3000
         assert np.count_nonzero(early & late) > 100  # the base stays
         assert np.mean(early != again) < 1e-3
         assert shown.requests() == [written[0].as_uri()]
@@ -103,18 +103,13 @@ def test_in_a_browser(written, tmp_path):
 
 
 def orange(shown, before):
-    """Where the replay has the arm's orange (height, width), when it is elsewhere than before, and at rest."""
-    box = shown.evaluate(
-        "(() => { const b = document.querySelector('iframe').getBoundingClientRect();"
-        " return { x: b.x + scrollX, y: b.y + scrollY, width: b.width, height: b.height - 45 }; })()"
-    )
+    """Where the arm's orange is on the screen, when that is elsewhere than before, and at rest."""
     last = before
     for _ in range(60):
-        picture = np.asarray(Image.open(io.BytesIO(shown.screenshot(**box))).convert("RGB")).astype(int)
+        picture = np.asarray(Image.open(io.BytesIO(shown.screenshot())).convert("RGB")).astype(int)
         red, green, blue = np.moveaxis(picture, -1, 0)
         now = (red > 180) & (red > blue + 100) & (green > blue)
-        now[:150, :350] = False  # where the player may say that it draws without a graphics card
-        if np.any(now) and np.array_equal(now, last) and np.mean(now != before) > MOVED:
+        if np.array_equal(now, last) and np.mean(now != before) > MOVED:
             return now
         last = now
         time.sleep(0.2)
@@ -155,9 +150,10 @@ def test_a_mesh_with_too_many_triangles_becomes_coarser():
     import trimesh
 
     ball = trimesh.creation.icosphere(subdivisions=5, radius=0.1)
-    rough = coarser(Mesh(0, (0, 0, 0), ball.vertices, ball.faces), 0.01)
+    rough = coarser(Mesh(0, (0, 0, 0), ball.vertices, ball.faces, -ball.vertices / 0.1), 0.01)
     assert 100 < len(rough.faces) < len(ball.faces) / 4
     np.testing.assert_allclose(np.linalg.norm(rough.vertices, axis=1), 0.1, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(rough.inside(0.02), axis=1), 0.08, rtol=1e-12)
 
 
 def test_without_the_libraries_the_extra_is_named(monkeypatch, capsys, tmp_path):

@@ -19,12 +19,25 @@ FINEST = 1e-3  # m: the cell of the grid that a mesh with too many triangles is 
 
 
 class Mesh(NamedTuple):
-    """A shape: its link (-1 for the base), colour (3,) to 255, vertices (k, 3) in [m], triangles (m, 3)."""
+    """A shape.
+
+    Attributes:
+        link: that moves it, -1 for the base.
+        color: (3,) red, green and blue, to 255.
+        vertices: (k, 3) in the link's frame, in [m].
+        faces: (m, 3) its triangles, as indices of vertices.
+        inward: (k, 3) where the middle of what a vertex belongs to is: 1 or -1 from its sides, 0 there.
+    """
 
     link: int
     color: tuple[int, ...]
     vertices: NDArray
     faces: NDArray
+    inward: NDArray
+
+    def inside(self, depth: float) -> NDArray:
+        """Vertices (k, 3) of the same shape that is smaller by `depth`, in [m], on all sides."""
+        return self.vertices + depth * self.inward
 
 
 def arm_meshes(robot: Robot) -> list[Mesh]:
@@ -43,7 +56,8 @@ def arm_meshes(robot: Robot) -> list[Mesh]:
         starts = np.cumsum([0, *(len(mesh.vertices) for mesh in together)])
         vertices = np.concatenate([mesh.vertices for mesh in together])
         faces = np.concatenate([mesh.faces + start for mesh, start in zip(together, starts, strict=False)])
-        found.append(Mesh(link, tuple(round(255 * part) for part in color[:3]), vertices, faces))
+        inward = np.concatenate([_inward(mesh.vertices) for mesh in together])
+        found.append(Mesh(link, tuple(round(255 * part) for part in color[:3]), vertices, faces, inward))
     cell = FINEST
     while sum(len(mesh.faces) for mesh in found) > MOST_TRIANGLES:
         found = [coarser(mesh, cell) for mesh in found]
@@ -62,7 +76,14 @@ def coarser(mesh: Mesh, cell: float) -> Mesh:
     _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
     faces = inverse.reshape(-1)[mesh.faces]
     a, b, c = faces.T
-    return mesh._replace(vertices=mesh.vertices[first], faces=faces[(a != b) & (b != c) & (c != a)])
+    whole = (a != b) & (b != c) & (c != a)
+    return Mesh(mesh.link, mesh.color, mesh.vertices[first], faces[whole], mesh.inward[first])
+
+
+def _inward(vertices: NDArray) -> NDArray:
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    half = np.maximum((high - low) / 2, 1e-9)
+    return ((low + high) / 2 - vertices) / half
 
 
 def reached(meshes: Sequence[Mesh], T: NDArray) -> NDArray:

@@ -34,6 +34,7 @@ DOTS = 0.012  # m, between those that mark the wanted path
 MOMENTS = 60  # of a log, at which the camera is to see the arm
 WANTED = (120, 120, 125)
 GHOST = 0.45  # opacity
+INSET = 2e-3  # m: so much smaller each ghost is than the arm before it
 FIELD_OF_VIEW = np.deg2rad(40.0)
 MARK = '__VISER_EMBED_DATA__="'
 """Before the recording in the document that viser writes; behind it is a quotation mark."""
@@ -209,12 +210,13 @@ def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: in
     root = f"/{_word(arm.name, number)}"
     names = ["base", *(_word(link, k) for k, link in enumerate(robot.tree.links, start=1))]
     handles = [server.scene.add_frame(f"{root}/{name}", show_axes=False) for name in names]
-    for k, (link, color, vertices, faces) in enumerate(meshes, start=1):
-        if link < 0 and arm.ghost:
+    for k, mesh in enumerate(meshes, start=1):
+        if mesh.link < 0 and arm.ghost:
             continue  # it would be in the first arm's base
+        depth = INSET * (number - 1)  # surfaces in one place would show through each other in patches
         server.scene.add_mesh_simple(
-            f"{handles[link + 1].name}/shape {k}", vertices, faces,
-            color=arm.ghost or color, opacity=GHOST if arm.ghost else None, flat_shading=True,
+            f"{handles[mesh.link + 1].name}/shape {k}", mesh.inside(depth), mesh.faces,
+            color=arm.ghost or mesh.color, opacity=GHOST if arm.ghost else None, flat_shading=True,
             cast_shadow=False, receive_shadow=False,
         )  # fmt: skip
     T = link_poses(robot, arm.q)
