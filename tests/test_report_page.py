@@ -8,11 +8,13 @@ import threading
 import time
 from dataclasses import replace
 from importlib import util
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from scenarios.checks.law_gains import gains
 from scenarios.commands.command_line import main
 from scenarios.reports.page import curves, page, replay
 from scenarios.reports.page.arm_meshes import Mesh, coarser
@@ -137,6 +139,14 @@ def test_long_runs_and_many_laws_stay_small(runs):
     assert len(json.dumps(curves.figures(many[:1], points))) < 1e6
 
 
+def test_gains_of_a_law_of_ones_own_are_found():
+    law = SimpleNamespace(Kp=np.arange(6.0), Kd=2, Ki="none", Kv=np.zeros(5), name="own")
+    told = gains(law, 6)
+    assert told["gain_names"].tolist() == ["Kp", "Kd"]
+    np.testing.assert_array_equal(told["gains"], [np.arange(6.0), np.full(6, 2.0)])
+    assert gains(lambda state, reference: 0, 6) == {}
+
+
 def test_frames_are_where_a_run_was_worst(runs):
     logs = [run.log for run in runs]
     times = replay.frame_times(logs, 40)
@@ -181,5 +191,5 @@ def test_a_run_that_did_not_finish_has_its_report(tmp_path, capsys):
     text = file.read_text(encoding="utf-8")
     assert "1 of 1 run FAILS" in text
     assert "did not finish: " in text
-    assert "200000" in text  # the gain
+    assert '<th scope="row">Kp</th><td>200000</td>' in text  # the gain
     assert str(file) in capsys.readouterr().out
