@@ -66,6 +66,7 @@ class Cascade(ControlLaw):
     """Position loop around a speed loop with an integral, speed and torque fed forward, as drives have it."""
 
     name = "cascade"
+    parameter_names = (*CascadeGains._fields, "tau_hold", "feed_forward")
 
     def __init__(
         self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,

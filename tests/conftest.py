@@ -5,14 +5,20 @@ import numpy as np
 import pytest
 
 import twin
+from tests import browser
 from tests.random_trees import interpreted
 
 os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
 
-NEEDED = {"display": "Xvfb", "valgrind": "valgrind", "locale": "localedef"}
-"""The program without which tests of that mark are left out, which is said."""
+NEEDED = {
+    "display": ("Xvfb",),
+    "valgrind": ("valgrind",),
+    "locale": ("localedef",),
+    "browser": browser.PROGRAMS,
+}
+"""The programs without any of which tests of that mark are left out, which is said."""
 
-LEFT_OUT = [mark for mark, program in NEEDED.items() if not shutil.which(program)]
+LEFT_OUT = [mark for mark, programs in NEEDED.items() if not any(map(shutil.which, programs))]
 
 FIRST = (
     "test_scenarios",
@@ -93,5 +99,5 @@ def place(item):
 
 def pytest_terminal_summary(terminalreporter):
     for mark in LEFT_OUT:
-        needed = f"they need {NEEDED[mark]}, which is not installed"
+        needed = f"they need {' or '.join(NEEDED[mark])}, which is not installed"
         terminalreporter.write_line(f"tests marked {mark!r} are left out: {needed}")

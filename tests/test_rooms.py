@@ -39,6 +39,7 @@ ORDER = (
     "scenarios.ledger.ljubljana",
     "scenarios.running",
     "scenarios.reports",
+    "scenarios.reports.page",
     "scenarios.commands",
     "scenarios.templates",
 )

@@ -36,6 +36,8 @@ from scenarios.commands.command_line import main
         (["run", "gravity_hold", "--log", "nowhere/a.npz"], "there is no folder nowhere"),
         (["run", "gravity_hold", "--log", "a.txt"], "ends in .npz"),
         (["run", "gravity_hold", "--picture", "a.jpg"], "ends in .png"),
+        (["run", "gravity_hold", "--report", "a.htm"], "ends in .html"),
+        (["run", "gravity_hold", "--report", "nowhere/a.html"], "there is no folder nowhere"),
         (
             ["run", "gravity_hold", "--drives", "soft"],
             "unknown drives 'soft': known are ideal, rigid, elastic",

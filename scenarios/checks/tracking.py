@@ -11,6 +11,7 @@ from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
 from scenarios.checks.rounding import growth, unknown_growth, whole_run_limit
+from twin.errors import DivergenceError, TouchedError
 from twin.logs.tracking_error import joint_error, largest, place_of_largest, tool_distance
 
 if TYPE_CHECKING:
@@ -62,12 +63,14 @@ def follow(
         `growth`, what the loop makes of rounding, see `scenarios.checks.rounding`, the poses of the tool
         `tool_at_stops`, (S, 7), and the settings that limits depend on: `bandwidth` in [rad/s],
         `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
-        far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any.
+        far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any,
+        `gain_names` and `gains` of the law, see `scenarios.checks.law_gains`.
 
     Raises:
-        DivergenceError: if the simulation runs away.
-        TouchedError: a person changed the motion at the window.
+        DivergenceError: if the simulation runs away; its log has what the law was, too.
+        TouchedError: a person changed the motion at the window; the same.
     """
+    from scenarios.checks.law_gains import gains
     from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
     from twin.engine.simulation import Simulation
@@ -76,6 +79,7 @@ def follow(
     model = config.believed(plant if model is None else model)
     law = config.control_law(model)
     steps, sensors = config.steps_per_period, config.sensors
+    told = gains(law, plant.n) | {"model_drives": np.array(model.drive_mode)}
     tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
 
@@ -93,7 +97,13 @@ def follow(
         def make(chosen: Config) -> Controller:
             return chosen.control_law(model)
 
-        log = shown(simulation, config, make, reference, loop, look if stops else None)
+        try:
+            log = shown(simulation, config, make, reference, loop, look if stops else None)
+        except (DivergenceError, TouchedError) as error:
+            if error.log is not None:
+                known = replace(error.log, T_flange_tool=config.T_flange_tool)
+                error.log = with_arrays(known, **told)
+            raise
     predicted = run_closed_loop(
         AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
     )
@@ -105,8 +115,8 @@ def follow(
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
         known_law=np.array(config.known_law),
-        model_drives=np.array(model.drive_mode),
         sensors=np.array(sensors is not None),
+        **told,
     )
 
 

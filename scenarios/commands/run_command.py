@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   irb-twin run {0} --controller computed_torque ./my.py:Law --set Law.gain=3
   irb-twin run {0} --controller pid --bandwidth 30 --explain
   irb-twin run {0} --picture error.png --log run.npz --json results.json
+  irb-twin run {0} --report report.html
   irb-twin run {0} --drives rigid --model-drives ideal
   irb-twin run {0} --gui
 """
@@ -75,6 +76,12 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     files.add_argument(
         "--picture", type=Path, metavar="FILE.png", help="draw the tracking error and the tool's path"
     )
+    files.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="write one page: verdict, why, curves and a 3-D replay",
+    )
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
     options.add(parser, configs)
 
@@ -89,9 +96,16 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         (given.log, ".npz", "--log"),
         (given.picture, ".png", "--picture"),
         (given.json, ".json", "--json"),
+        (given.report, ".html", "--report"),
     ):
         if path is not None:
             writable(path, suffix, option)
+    if given.report:
+        from scenarios.reports.page.page import missing
+
+        if lacking := missing():
+            needs = f"--report needs {' and '.join(lacking)}, not installed here"
+            raise WrongUse(f"{needs}: pip install 'irb-twin[report]'")
 
     from scenarios.commands.progress import shown
     from scenarios.reports.report import explanations, scenario_report, total
@@ -160,6 +174,11 @@ def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenari
         from scenarios.reports.results_file import write_json
 
         files.write(given.json, partial(write_json, runs))
+    if given.report:
+        from scenarios.reports.page.page import write_page
+
+        titles = {scenario.name: scenario.title for scenario in scenarios}
+        files.write(given.report, partial(write_page, runs, titles=titles))
     return files
 
 

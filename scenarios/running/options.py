@@ -18,8 +18,8 @@ from twin.errors import UnknownNameError
 from twin.faults import told
 
 TAKEN = (
-    "carry_out", "command", "explain", "help", "json", "log", "parser", "picture", "scenarios", "set",
-    "settings",
+    "carry_out", "command", "explain", "help", "json", "log", "parser", "picture", "report",
+    "scenarios", "set", "settings",
 )  # fmt: skip
 """Names of the command line's own, which no setting can have."""
 
