@@ -55,7 +55,7 @@ class LoopView:
 
     def restart(self) -> None:
         """Forget what was followed."""
-        self._followed: NDArray | None = None
+        self._followed: list[NDArray] = []
         self._largest, self._place = 0.0, ""
         self.bench.remove("followed")
 
@@ -92,9 +92,9 @@ class LoopView:
                     self.bench.remove("error")
 
     def _follow(self, tool: NDArray) -> None:
-        if self._followed is None or np.linalg.norm(tool - self._followed) > SHORTEST:
-            self._followed = tool
-            self.bench.trail("followed", tool, FOLLOWED)
+        if not self._followed or np.linalg.norm(tool - self._followed[-1]) > SHORTEST:
+            self._followed.append(tool)
+            self.bench.path("followed", np.array(self._followed), FOLLOWED)
 
     def _tell(self, t: float, error: NDArray, tool_error: float) -> None:
         robot = self._simulation.robot
