@@ -90,12 +90,21 @@ class Display:
         self.xlib.XSync(self.display, 0)
 
     def press_escape(self, window: int) -> None:
-        for kind in (KEY_PRESS, KEY_RELEASE):
-            event = KeyEvent(type=kind, send_event=1, window=window, same_screen=1)
-            event.keycode = self.xlib.XKeysymToKeycode(self.display, ctypes.c_ulong(ESCAPE))
-            self.xlib.XSendEvent(
-                self.display, ctypes.c_ulong(window), 1, ctypes.c_long(kind - 1), ctypes.byref(event)
-            )
+        self.press(window, ESCAPE)
+
+    def press(self, window: int, key: int | str) -> None:
+        """Press a key and let it go: a character, or the number of its keysym."""
+        self.send(window, key, KEY_PRESS)
+        self.send(window, key, KEY_RELEASE)
+
+    def send(self, window: int, key: int | str, kind: int) -> None:
+        """Press a key, or let it go."""
+        event = KeyEvent(type=kind, send_event=1, window=window, same_screen=1)
+        symbol = ord(key) if isinstance(key, str) else key
+        event.keycode = self.xlib.XKeysymToKeycode(self.display, ctypes.c_ulong(symbol))
+        self.xlib.XSendEvent(
+            self.display, ctypes.c_ulong(window), 1, ctypes.c_long(kind - 1), ctypes.byref(event)
+        )
         self.xlib.XSync(self.display, 0)
 
 

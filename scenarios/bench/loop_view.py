@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from twin.engine.simulation import Simulation
     from twin.logs.log import Log
+    from twin.window.ghosts import Ghost
 
 WANTED = (0.45, 0.45, 0.5)
 FOLLOWED = (0.85, 0.3, 0.1)
@@ -22,6 +23,7 @@ OTHERS = ((0.1, 0.45, 0.85), (0.1, 0.6, 0.3), (0.6, 0.2, 0.7), (0.75, 0.6, 0.0),
 """Colours of ghosts: one a law."""
 MAGNIFIED = 50.0
 """The arrow of the tool's error is so many times as long as the error."""
+CLOSE = 2e-3  # rad or m, of every joint: a ghost is where the arm is
 SHORTEST = 4e-3  # m, of a part of the followed path
 
 
@@ -56,7 +58,7 @@ class LoopView:
     def restart(self) -> None:
         """Forget what was followed."""
         self._followed: list[NDArray] = []
-        self._largest, self._place = 0.0, ""
+        self._largest, self._largest_told = 0.0, ""
         self.bench.remove("followed")
 
     def show(self, k: int, t: float, q_wanted: NDArray) -> None:
@@ -71,25 +73,28 @@ class LoopView:
         robot = self._simulation.robot
         q = self._simulation.state()[0]
         tool, wanted = (forward_kinematics(robot, angles, self._T)[:3, 3] for angles in (q, q_wanted))
-        self._wanted.place(q_wanted)
+        self._place(self._wanted, q_wanted, q)
         for name, ghost in self._ghosts.items():
             series = self._others[name].q
-            ghost.place(series[min(k, len(series) - 1)])
+            self._place(ghost, series[min(k, len(series) - 1)], q)
         if np.all(np.isfinite(tool)):
             self._follow(tool)
         if self._shown["error"]:
             self.bench.arrow("error", tool, MAGNIFIED * (wanted - tool), FOLLOWED)
         self._tell(t, q_wanted - q, float(np.linalg.norm(wanted - tool)))
 
+    def _place(self, ghost: Ghost, q_ghost: NDArray, q: NDArray) -> None:
+        """Show a ghost where it can be told from the arm: in its place it would only spoil its colours."""
+        apart = bool(np.max(np.abs(q_ghost - q)) > CLOSE)
+        ghost.show(apart and self._shown["ghosts"])
+        if apart:
+            ghost.place(q_ghost)
+
     def _toggle(self) -> None:
         for what, (button, key) in self._buttons.items():
             if button.pressed() or self.bench.panel.key(key):
                 self._shown[what] = not self._shown[what]
-                if what == "ghosts":
-                    for ghost in (self._wanted, *self._ghosts.values()):
-                        ghost.show(self._shown[what])
-                else:
-                    self.bench.remove("error")
+                self.bench.remove("error")
 
     def _follow(self, tool: NDArray) -> None:
         if not self._followed or np.linalg.norm(tool - self._followed[-1]) > SHORTEST:
@@ -101,9 +106,9 @@ class LoopView:
         joint = int(np.argmax(np.abs(error)))
         told = f"{robot.joint_names[joint]} {amount(error[joint], robot.joint_kinds[joint])}"
         if not abs(error[joint]) <= self._largest:
-            self._largest, self._place = abs(error[joint]), f"{told} at {t:.2f} s"
+            self._largest, self._largest_told = abs(error[joint]), f"{told} at {t:.2f} s"
         self.bench.say("error", f"error: {told}, tool {1e3 * tool_error:.3g} mm")
-        self.bench.say("largest", f"largest: {self._place}" if self._place else "")
+        self.bench.say("largest", f"largest: {self._largest_told}" if self._largest_told else "")
 
 
 def amount(value: float, kind: str) -> str:

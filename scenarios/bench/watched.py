@@ -55,6 +55,7 @@ class Watched:
         self._view = LoopView(simulation, config.T_flange_tool, dict(config.beside))
         planned = forward_kinematics(simulation.robot, reference.q, config.T_flange_tool)[:, :3, 3]
         self._bench.path("planned", planned, PLANNED)
+        self._bench.bring_into_view(planned)
         self._bench.on_picture(self._picture)
 
     def run(self, loop: Loop, at_sample: Callable[[int], None] | None = None) -> Log:
