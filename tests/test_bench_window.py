@@ -122,8 +122,8 @@ def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
         """
         file = Path(sys.argv[1]) / "taught.csv"
         start = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
-        keys({3: (RIGHT, 3), 10: "k", 25: (RIGHT, 3), 32: "k", 70: "o"})
-        session = FreeBench(Config(), start, file, duration=7.0).run()
+        keys({3: (RIGHT, 3), 10: "k", 45: (RIGHT, 3), 52: "k", 90: "o"})
+        session = FreeBench(Config(), start, file, duration=8.5).run()
         assert len(session.poses) == 2, session.poses
         first, second = session.poses
         assert start[0] + 0.05 < first[0] < second[0] - 0.05
