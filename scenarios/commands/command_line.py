@@ -19,6 +19,7 @@ from scenarios.commands import (
     new_command,
     output,
     published_command,
+    replay_command,
     run_command,
     validate_command,
 )
@@ -34,6 +35,7 @@ COMMANDS = {
     "list": list_command,
     "run": run_command,
     "validate": validate_command,
+    "replay": replay_command,
     "published": published_command,
     "formulas": formulas_command,
     "check-model": check_model_command,
@@ -53,6 +55,7 @@ EXAMPLES = """examples:
   irb-twin run pose_path --controller computed_torque ./my.py:Law --picture error.png
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
   irb-twin validate --robot irb140 --junit results.xml
+  irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
   irb-twin new controller sliding_mode
 """
