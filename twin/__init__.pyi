@@ -154,6 +154,9 @@ from .loading.loading import (
 from .loading.model_check import (
     check_model as check_model,
 )
+from .logs.film import (
+    film as film,
+)
 from .logs.log import (
     Log as Log,
 )

@@ -30,6 +30,7 @@ HUNDREDTHS = 100  # of a second, in which a GIF counts
 FASTEST = {".gif": 50.0, ".mp4": 120.0}  # frames a second; readers of a GIF show faster ones slower
 LAST_SHOWN = 1.0  # s, for which the last frame of a GIF stands before it begins anew
 COLOURS = 128  # of a GIF
+NEAR = 8  # of 255: a shade so near to a flat colour would be taken for it
 MP4_MISSING = "an MP4 needs imageio-ffmpeg: pip install 'irb-twin[film]', or write a .gif"
 
 
@@ -176,15 +177,22 @@ def _write_gif(path: Path, frames: Iterator[Image], count: int, fps: float) -> N
     """One palette for all frames, without dithering: what stands still stays the same, and costs nothing."""
     from PIL import Image as images
 
+    from twin.logs.film_scene import FLAT
+
     ends = np.rint(np.arange(count + 1) * HUNDREDTHS / fps)
     lasting = [int(10 * (end - start)) for start, end in pairwise(ends)]
     lasting[-1] += int(1000 * LAST_SHOWN)
     first = next(frames)
-    palette = first.quantize(COLOURS, images.Quantize.MEDIANCUT)
+    found = first.quantize(COLOURS - len(FLAT), images.Quantize.MEDIANCUT).getpalette() or []
+    shades = np.reshape(found, (-1, 3))
+    apart = np.abs(shades[:, None] - np.array(FLAT)).max(axis=2).min(axis=1)
+    palette = images.new("P", (1, 1))
+    palette.putpalette([*chain(*FLAT), *shades[apart > NEAR].ravel().tolist()])
     reduced = (frame.quantize(palette=palette, dither=images.Dither.NONE) for frame in chain([first], frames))
-    next(reduced).save(
-        path, format="GIF", save_all=True, append_images=reduced, duration=lasting, loop=0, optimize=False
-    )
+    with open(path, "wb") as file:
+        next(reduced).save(
+            file, format="GIF", save_all=True, append_images=reduced, duration=lasting, loop=0, optimize=False
+        )
 
 
 def _write_mp4(path: Path, frames: Iterator[Image], count: int, fps: float) -> None:
@@ -192,12 +200,15 @@ def _write_mp4(path: Path, frames: Iterator[Image], count: int, fps: float) -> N
     first = next(frames)
     writer = _ffmpeg().write_frames(
         str(path), first.size, fps=fps, codec="libx264", quality=7, macro_block_size=2,
-        ffmpeg_log_level="error", output_params=["-movflags", "+faststart"],
+        ffmpeg_log_level="error",
     )  # fmt: skip
     with closing(writer):
         writer.send(None)
         for frame in chain([first], frames):
             writer.send(frame.tobytes())
+    there, _ = _ffmpeg().count_frames_and_secs(str(path))  # its end is all that ffmpeg says of a full disk
+    if there != count:
+        raise OSError(f"ffmpeg wrote {there} of {count} frames")
 
 
 def _ffmpeg() -> Any:

@@ -22,7 +22,9 @@ GHOSTS = ((0, 114, 178), (0, 158, 115), (204, 121, 167), (86, 180, 233), (230, 1
 """Colours of Okabe and Ito, told apart by all: of the first log, near the arms' orange, and of the ghosts."""
 
 FINER = 1.5  # times the size of the film, at which it is drawn: edges become smooth
-INK, GREY, PALE = (35, 38, 43), (135, 140, 148), (226, 229, 233)
+INK, GREY, PALE, WHITE = (35, 38, 43), (135, 140, 148), (226, 229, 233), (255, 255, 255)
+FLAT = (WHITE, INK, GREY, PALE, FIRST, *GHOSTS)
+"""The colours that are drawn without shades."""
 ROW, STRIP = 19, 34  # pixels: of a line of the legend, and below the picture for the time
 EDGE = 0.93  # of the room between legend and time that the arm takes at most
 MOMENTS = 8  # of a log, which the camera is placed for
@@ -63,7 +65,7 @@ class Scene:
                 self.arms.append(Simulation(track.log.robot.with_drives("ideal").with_payload(None)))
             self.camera: dict = {"yaw_deg": yaw_deg, "pitch_deg": pitch_deg}
             self.camera |= self._in_view()
-            self.paths = [self._pixels(track.log.pose[track.samples, :3]) for track in tracks]
+            self.paths = [self._pixels(track.tool[track.samples]) for track in tracks]
             self.flanges = [self._flanges(track) for track in tracks]
             self.background = self._background()
         except BaseException:
@@ -119,9 +121,9 @@ class Scene:
 
     def _background(self) -> Image.Image:
         """The ground, and the path that was wanted."""
-        canvas = Image.new("RGB", self.fine, "white")
+        canvas = Image.new("RGB", self.fine, WHITE)
         draw = ImageDraw.Draw(canvas)
-        reach = max(np.max(np.abs(track.log.pose[track.samples, :2])) for track in self.tracks)
+        reach = max(np.max(np.abs(track.tool[track.samples, :2])) for track in self.tracks)
         count = int(np.ceil(1.25 * min(reach, 5.0) / GROUND))
         for k in range(-count, count + 1):
             for ends in ([[k, -count], [k, count]], [[-count, k], [count, k]]):
@@ -129,7 +131,7 @@ class Scene:
                 _line(draw, self._pixels(line), PALE, 2 if k else 3)
         wanted: list[np.ndarray] = []
         for track in self.tracks:
-            path = track.log.pose_ref[track.samples, :3]
+            path = track.tool_wanted
             path = path[np.isfinite(path).all(axis=1)]
             if not any(path.shape == other.shape and np.allclose(path, other, atol=1e-6) for other in wanted):
                 wanted.append(path)
@@ -140,7 +142,10 @@ class Scene:
     def _in_view(self) -> dict:
         """Where the camera has to look at, and from how far, for arms and paths to fill the picture."""
         points = np.concatenate(
-            [[[0.0, 0.0, 0.0]], *(series[:, :3] for track in self.tracks for series in _poses(track))]
+            [
+                [[0.0, 0.0, 0.0]],
+                *(points for track in self.tracks for points in (track.tool, track.tool_wanted)),
+            ]
         )
         points = points[np.isfinite(points).all(axis=1)]
         points = points[:: 1 + len(points) // POINTS]
@@ -191,13 +196,10 @@ class Scene:
         end = max(track.t[-1] for track in self.tracks)
         done = (time - start) / (end - start) if end > start else 1.0
         y = height - 13
-        draw.rounded_rectangle((12, y, width - 130, y + 3), 2, PALE)
-        draw.rounded_rectangle((12, y, 12 + (width - 142) * done, y + 3), 2, INK)
+        right = width - max(140, 26 + round(draw.textlength(told, _font(13))))
+        draw.rounded_rectangle((12, y, right, y + 3), 2, PALE)
+        draw.rounded_rectangle((12, y, 12 + (right - 12) * done, y + 3), 2, INK)
         draw.text((width - 12, y + 2), told, INK, _font(13), anchor="rm")
-
-
-def _poses(track: Track) -> tuple[np.ndarray, np.ndarray]:
-    return track.log.pose[track.samples], track.log.pose_ref[track.samples]
 
 
 def _black_and_white(mask: np.ndarray) -> Image.Image:
@@ -227,7 +229,7 @@ def _line(draw: ImageDraw.ImageDraw, points: np.ndarray, color: tuple[int, int, 
 
 
 def _dot(draw: ImageDraw.ImageDraw, point: np.ndarray, color: tuple[int, int, int], radius: int) -> None:
-    draw.ellipse([*(point - radius), *(point + radius)], color, "white", 2)
+    draw.ellipse([*(point - radius), *(point + radius)], color, WHITE, 2)
 
 
 def _millimetres(distance: float) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from twin.errors import TwinError
+from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import Log
 from twin.robot.limits import folded
 
@@ -57,9 +58,27 @@ class Track:
         return f"{self.name}: {left}; the last one shown is at {self.t[-1]:.6g} s"
 
     @cached_property
+    def tool(self) -> np.ndarray:
+        """Where the tool was (N, 3), in [m]; NaN where that is not known."""
+        return _tool(self.log, self.log.q)
+
+    @cached_property
+    def tool_wanted(self) -> np.ndarray:
+        """Where it should have been (N, 3), in [m]."""
+        return _tool(self.log, self.log.q_ref)
+
+    @cached_property
     def tool_distance(self) -> np.ndarray:
-        """Distance (N,) of the tool from where it should be at the same time, in [m]."""
-        return np.linalg.norm(self.log.pose_ref[:, :3] - self.log.pose[:, :3], axis=1)
+        """Distance (N,) of the one from the other at the same time, in [m]."""
+        return np.linalg.norm(self.tool_wanted - self.tool, axis=1)
+
+
+def _tool(log: Log, q: np.ndarray) -> np.ndarray:
+    """`Log.pose` refuses all of a log in which one position is not finite."""
+    finite = np.isfinite(q).all(axis=1)
+    points = np.full((len(q), 3), np.nan)
+    points[finite] = forward_kinematics(log.robot, q[finite], log.T_flange_tool)[:, :3, 3]
+    return points
 
 
 def tracks(logs: Log | Iterable[Log], names: Sequence[str] | None = None) -> tuple[Track, ...]:
