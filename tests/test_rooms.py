@@ -37,6 +37,7 @@ ORDER = (
     "scenarios.ledger.ljubljana",
     "scenarios.running",
     "scenarios.reports",
+    "scenarios.bench",
     "scenarios.commands",
     "scenarios.templates",
 )

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.commands.output import Files, complain, console, writable
 
+from scenarios.running.options import WrongUse
+from twin.errors import NoDisplayError
+
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
     from twin.logs.log import Log
@@ -55,25 +58,47 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 
 def replay(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`replay`: a window, or a film."""
-    from twin.logs.playback import checked_speed
+    from twin.logs.playback import check_count, checked_speed
 
-    settings: dict[str, Any] = {"speed": checked_speed(given.speed)}
-    settings |= {name: getattr(given, name) for name in ("fps", "size") if getattr(given, name) is not None}
-    if given.camera is not None:
-        settings |= dict(zip(("yaw_deg", "pitch_deg"), given.camera, strict=True))
-    if given.film is None:
-        raise NotImplementedError
-    film_writable(given.film, len(given.logs), **settings)
+    speed = checked_speed(given.speed)
+    settings = _film_settings(given)
+    check_count(len(given.logs))
+    if given.film is not None:
+        film_writable(given.film, len(given.logs), speed=speed, **settings)
 
     from twin.logs.log import Log
     from twin.logs.playback import names_of, tracks
 
     logs = [Log.load(path) for path in given.logs]
     names = names_of(logs, given.logs)
-    tracks(logs, names)  # what cannot be shown is said before the work begins
+    shown = tracks(logs, names)  # what cannot be shown is said before the work begins
+    if given.film is None:
+        from scenarios.bench.replay import replay as show
+
+        for track in shown:
+            if track.note:
+                complain(track.note)
+        try:
+            show(shown, speed=speed, loop=given.loop)
+        except NoDisplayError as error:
+            raise WrongUse(f"{error.found}; --film FILE.gif needs none") from None
+        return 0
     files = Files()
-    write_film(files, given.film, logs, names, **settings)
+    write_film(files, given.film, logs, names, speed=speed, **settings)
     return 0 if files.name(console()) else 1
+
+
+def _film_settings(given: argparse.Namespace) -> dict[str, Any]:
+    """What was given of a film; the window has none of it, and a film has no end to begin anew at."""
+    settings = {name: getattr(given, name) for name in ("fps", "size", "camera")}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if given.film is None and settings:
+        raise WrongUse(f"--{next(iter(settings))} is for a film: give --film, too")
+    if given.film is not None and given.loop:
+        raise WrongUse("--loop is for the window: leave it out, or leave --film out")
+    if "camera" in settings:
+        settings |= dict(zip(("yaw_deg", "pitch_deg"), settings.pop("camera"), strict=True))
+    return settings
 
 
 def _size(text: str) -> tuple[int, int]:
