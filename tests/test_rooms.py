@@ -24,6 +24,7 @@ ORDER = (
     "twin.dynamics.symbolic",
     "twin.recordings",
     "twin.trajectories",
+    "twin.window",
     "twin.engine",
     "twin.logs",
     "twin.control",

@@ -12,26 +12,20 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from twin.errors import RobotError
-from twin.loading.link_shapes import Shape, link_shapes
+from twin.loading.link_shapes import link_shapes
 from twin.multibody.moved_mass import require_moved_mass
 from twin.multibody.tree import body_of_parameters
 from twin.robot.robot import Robot
-
-if TYPE_CHECKING:
-    from trimesh import Trimesh
+from twin.window.link_meshes import mesh_files, meshes_by_colour, visual_shape
 
 MOST_JOINTS = 121
 """PyBullet keeps 128 coordinates, 7 of them the base's: beyond, its states are wrong without a word."""
-
-MOST_COLOURS = 16
-"""That PyBullet takes for one link."""
-
 
 ROUNDING = 1e-15
 """Products of inertia so small, relative to the moments about the joint, are what rounding left of zero."""
@@ -73,7 +67,8 @@ def create(client: Any, robot: Robot) -> tuple[int, list[int]]:
     # A joint that moves nothing has no acceleration, not even where a closed loop holds it.
     require_moved_mass(f"robot {robot.name!r} cannot be simulated", tree)
     with tempfile.TemporaryDirectory() as folder:
-        looks = _looks(client, link_shapes(robot), tree.n, Path(folder))
+        shapes, files = link_shapes(robot), mesh_files(Path(folder))
+        looks = [visual_shape(client, meshes_by_colour(shapes, link), files) for link in range(-1, tree.n)]
         body = client.createMultiBody(
             baseMass=0,  # which fixes it
             baseCollisionShapeIndex=-1,
@@ -131,39 +126,3 @@ def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
 def _quaternion(R: np.ndarray) -> list[float]:
     """Scalar last, as PyBullet and scipy have it."""
     return Rotation.from_matrix(R).as_quat().tolist()
-
-
-def _looks(client: Any, shapes: list[Shape], n: int, folder: Path) -> list[int]:
-    """PyBullet's numbers of what the base and the n links look like, -1 for nothing.
-
-    The shapes of a link that have one colour become one mesh, the largest surface first.
-    """
-    import trimesh
-
-    numbers = []
-    for link in range(-1, n):
-        coloured: dict[tuple[float, ...], list[Trimesh]] = {}
-        for shape in (shape for shape in shapes if shape.link == link):
-            room = len(coloured) < MOST_COLOURS or shape.color in coloured
-            coloured.setdefault(shape.color if room else next(iter(coloured)), []).append(shape.mesh)
-        meshes: list[tuple[tuple[float, ...], Any]] = [
-            (color, trimesh.util.concatenate(parts)) for color, parts in coloured.items()
-        ]
-        meshes.sort(key=lambda mesh: -mesh[1].area)
-        files = [str(folder / f"{link}_{k}.stl") for k in range(len(meshes))]
-        for file, (_, mesh) in zip(files, meshes, strict=True):
-            # Binary: numbers in text would be read in the locale of the process.
-            Path(file).write_bytes(mesh.export(file_type="stl"))
-        numbers.append(
-            client.createVisualShapeArray(
-                shapeTypes=[client.GEOM_MESH] * len(files),
-                fileNames=files,
-                meshScales=[[1.0, 1.0, 1.0]] * len(files),
-                visualFramePositions=[[0.0, 0.0, 0.0]] * len(files),
-                visualFrameOrientations=[[0.0, 0.0, 0.0, 1.0]] * len(files),
-                rgbaColors=[list(color) for color, _ in meshes],
-            )
-            if files
-            else -1
-        )
-    return numbers

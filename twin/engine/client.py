@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from typing import Any
 
 from twin.engine.suppress_output import suppress_output
-from twin.engine.window import Window
 from twin.errors import Closed, TwinError
+from twin.window.bench import Bench, Watched
+from twin.window.x11_window import LARGE, WindowWatch
 
 with suppress_output():  # it announces its build on the console
     import pybullet
@@ -22,18 +25,78 @@ class _Client(BulletClient):
     _client = -1  # which its destructor asks for, after a failed connection too
 
 
-def connected(window: Window | None) -> Any:
-    """A physics server, headless or behind a window.
+_keeping_zero: list[_Client] = []
+_opening = threading.Lock()
+
+
+def connected() -> Any:
+    """A physics server without a window.
+
+    The window's must have PyBullet's number 0, whose camera `getDebugVisualizerCamera` tells whatever it is
+    asked for: until there is a window an empty world keeps that number.
 
     Raises:
-        TwinError: it does not start, or a window is open already.
+        TwinError: it does not start.
     """
     try:
-        # If it cannot open its window it ends the process, and says why on standard error.
-        with suppress_output(errors=False):
-            return _Client(pybullet.GUI if window else pybullet.DIRECT)
+        with _opening, suppress_output(errors=False):
+            if (first := _Client(pybullet.DIRECT))._client != 0:
+                return first
+            _keeping_zero[:] = [first]
+            return _Client(pybullet.DIRECT)
     except pybullet.error as error:
-        if window:
-            window.close()
-            raise TwinError("one window is open already, and PyBullet allows one a process") from error
         raise TwinError(f"PyBullet does not start: {error}") from error
+
+
+def connected_window() -> tuple[Any, WindowWatch]:
+    """A physics server behind a window, as large as the screen has room for, and who watches over it.
+
+    Raises:
+        TwinError: there is no display, or a window is open already.
+    """
+    watch = WindowWatch()
+    width, height = (min(large, room) for large, room in zip(LARGE, watch.screen, strict=True))
+    try:
+        # If it cannot open its window it ends the process, and says why on standard error.
+        with _opening, suppress_output(errors=False):
+            while _keeping_zero:
+                _keeping_zero.pop().disconnect()
+            client = _Client(pybullet.GUI, options=f"--width={width} --height={height}")
+    except pybullet.error as error:
+        watch.close()
+        raise TwinError("one window is open already, and PyBullet allows one a process") from error
+    if client._client != 0:
+        disconnect(client, watch)
+        raise TwinError("the window needs PyBullet's client 0, which this program uses otherwise")
+    return client, watch
+
+
+def open_bench(arm: Watched, speed: float) -> Bench:
+    """A window that shows an arm; see `twin.window.bench`.
+
+    Raises:
+        TwinError: there is no display, or a window is open already.
+    """
+    client, watch = connected_window()
+    close = partial(disconnect, client, watch)
+    try:
+        return Bench(client, watch, arm, speed, close)
+    except BaseException:
+        close()
+        raise
+
+
+def disconnect(client: Any, watch: WindowWatch | None = None) -> None:
+    """End a physics server, and close its window."""
+    if watch is not None and watch.lost:
+        # Disconnecting, now or when collected, would wait for the drawing thread for ever.
+        client._client = -1
+        return
+    try:
+        # A window that the user closed has said so, in a buffer that a pipe empties only now.
+        with suppress_output(pending=watch is not None):
+            client.disconnect()
+    except pybullet.error:  # closed by the user
+        client._client = -1
+    if watch is not None:
+        watch.close()

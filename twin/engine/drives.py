@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.drives.drive_train import NEXT_QD, QD, TAU, DriveTrain, H, Q
+from twin.drives.drive_train import NEXT_QD, Q_MOTOR, QD, QD_MOTOR, TAU, DriveTrain, H, Q
 from twin.drives.drives import Drives
 from twin.engine.state import state_reader
 from twin.jit import compiled
@@ -77,6 +77,10 @@ class EngineDrives:
         self._equations()
         q, qd = self.state
         self.train.reset(q, qd, self.train.signals[H])
+
+    def take_motors_from(self, other: EngineDrives) -> None:
+        """Put the motors where those of the same drives in another world are, with their speeds."""
+        self.train.signals[Q_MOTOR : QD_MOTOR + 1] = other.train.signals[Q_MOTOR : QD_MOTOR + 1]
 
     def torques(self, tau: list[float], pushed: np.ndarray | None) -> list[float]:
         """What the arm gets from its drives in the next step (n,), in [N m]; the motors make theirs.

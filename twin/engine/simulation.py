@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.dynamics.spring_vibration import warn_of_unresolved_springs
-from twin.engine import body, loops, view
-from twin.engine.client import CLOSED, connected, pybullet
+from twin.engine import body, loops
+from twin.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
 from twin.engine.drives import EngineDrives
-from twin.engine.real_time_clock import RealTimeClock
 from twin.engine.settings import remove_hidden_physics
 from twin.engine.state import (
     checked_out,
@@ -33,12 +32,15 @@ from twin.engine.state import (
     state_reader,
 )
 from twin.engine.suppress_output import suppress_output
-from twin.engine.window import Window
 from twin.errors import TwinError
 from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
-from twin.robot.robot import Robot
+from twin.robot.robot import Payload, Robot
+from twin.window import camera as cameras
+from twin.window.bench import Bench
+from twin.window.drawing import path_points
+from twin.window.real_time_clock import RealTimeClock
 
 
 class Simulation(AbstractContextManager):
@@ -52,8 +54,13 @@ class Simulation(AbstractContextManager):
     Args:
         robot: what is simulated, with its payload, gravity and drives.
         time_step: of the integration, in [s]; there is a warning where it is too long for elastic drives.
-        gui: open a window.
+        gui: open a window; see `bench`.
         real_time: hold the simulation back to the pace of the clock; by default where there is a window.
+
+    Attributes:
+        robot: what is simulated now, see `change_payload`.
+        time_step: of the integration, in [s].
+        bench: what a person sees and does at the window, `None` where there is none.
 
     Raises:
         RobotError: PyBullet cannot load the robot.
@@ -72,12 +79,14 @@ class Simulation(AbstractContextManager):
         warn_of_unresolved_springs(robot, self.time_step)
         self._drives: EngineDrives | None = None
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
-        self._window = Window() if gui else None
-        self._clock = RealTimeClock(self.time_step) if (gui if real_time is None else real_time) else None
         self._tau: ArrayLike = np.zeros(robot.n)
-        self._client = connected(self._window)
+        self.bench: Bench | None = None
+        self._clock = RealTimeClock(self.time_step) if real_time and not gui else None
+        self._client = connected()
         try:
             self._build()
+            if gui:
+                self.bench = open_bench(self, np.inf if real_time is False else 1.0)
         except BaseException:
             self.close()
             raise
@@ -85,8 +94,6 @@ class Simulation(AbstractContextManager):
     def _build(self) -> None:
         """Load the robot and take away everything that the model does not have."""
         client = self._client
-        if self._window:
-            client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 0)  # until all is in place
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
         try:
@@ -114,9 +121,6 @@ class Simulation(AbstractContextManager):
         drives = self.robot.active_drives
         if drives is not None:
             self._drives = EngineDrives(client, self._body, self.robot, drives, self._joints, self.time_step)
-        if self._window:
-            view.furnish_window(client, self._body)
-            client.configureDebugVisualizer(client.COV_ENABLE_RENDERING, 1)
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
         """Put the robot somewhere.
@@ -139,8 +143,25 @@ class Simulation(AbstractContextManager):
             if self._drives is not None:
                 self._drives.reset()
         self.loop_gap = 0.0
-        if self._clock is not None:
+        if self.bench is not None:
+            self.bench.restart()
+        elif self._clock is not None:
             self._clock.restart()
+
+    def change_payload(self, payload: Payload | None) -> None:
+        """Go on with another payload, or with none; joints and motors are where they were, with their speeds.
+
+        From here on it is the simulation of `robot.with_payload(payload)`, which `robot` then is.
+        """
+        loaded = Simulation(self.robot.with_payload(payload), time_step=self.time_step)
+        loaded.reset(*self.state())
+        if loaded._drives is not None and self._drives is not None:
+            loaded._drives.take_motors_from(self._drives)
+        disconnect(self._client)
+        # All but the window and the pace: the world is a new one.
+        kept = {"bench": self.bench, "_clock": self._clock}
+        self.__dict__.update(loaded.__dict__ | kept)
+        loaded._client = CLOSED
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
         """Joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
@@ -186,8 +207,10 @@ class Simulation(AbstractContextManager):
             ValueError: an argument of the wrong shape, or not finite; no step is made.
         """
         drives = self._drives
-        if self._window is not None and self._window.lost:
-            raise self._failure()
+        if (bench := self.bench) is not None:
+            if bench.lost:
+                raise self._failure()
+            wrench, T_flange_tool = bench.pushed(wrench, T_flange_tool)
         # Looked at first: what was applied for a step that is not made would act in the next one.
         push = None if wrench is None else (checked_wrench(wrench), checked_tool(T_flange_tool))
         try:
@@ -208,7 +231,9 @@ class Simulation(AbstractContextManager):
             known = None if drives is None else drives.q_tree
             q_tree = [state[0] for state in self._read(self._joints)] if known is None else known
             self.loop_gap = loops.checked_gap(self.robot, np.array(q_tree))
-        if self._clock is not None:
+        if bench is not None:
+            bench.after_step()
+        elif self._clock is not None:
             self._clock.wait()
 
     def _push(self, F: np.ndarray, T_flange_tool: np.ndarray) -> None:
@@ -242,24 +267,25 @@ class Simulation(AbstractContextManager):
         return J_tree @ self.robot.embedding
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
-        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.engine.view.matrices`.
+        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.window.camera.matrices`.
 
         No window is needed.  The base is drawn upright whatever the mounting.
         """
         with self._explained():
-            return view.picture(self._client, self._body, width, height, **camera)
+            return cameras.picture(self._client, self._body, width, height, **camera)
 
     def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
         with self._explained():
-            return view.pixels(self._client, self._body, points, width, height, **camera)
+            return cameras.pixels(self._client, self._body, points, width, height, **camera)
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
-        """Mark points (N, 3), base frame, in [m], in the window; nothing where there is none."""
-        path = view.path_points(points)
-        if self._window is not None:
+        """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
+        path = path_points(points)
+        if self.bench is not None:
             with self._explained():
-                view.mark_points(self._client, self._body, path, color)
+                self.bench.path("path", path, color)
+                self.bench.bring_into_view(path)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -271,7 +297,7 @@ class Simulation(AbstractContextManager):
 
     def _failure(self, error: Exception | None = None) -> TwinError:
         """What a failed call of PyBullet means."""
-        if self._window is not None and (self._window.lost or not self._client.isConnected()):
+        if self.bench is not None and self.bench.lost:
             return TwinError("the window of the simulation was closed, and with it the simulation ended")
         return TwinError(f"PyBullet: {error}")
 
@@ -283,18 +309,9 @@ class Simulation(AbstractContextManager):
         # PyBullet gives the number of a closed world to the next one: nothing may call it any more.
         self._apply = self._advance = self._read = CLOSED
         self._drives = None if self._drives is None else CLOSED
-        if self._window is not None and self._window.lost:
-            # Disconnecting, now or when collected, would wait for the drawing thread for ever.
-            client._client = -1
-            return
-        try:
-            # A window that the user closed has said so, in a buffer that a pipe empties only now.
-            with suppress_output(pending=self._window is not None):
-                client.disconnect()
-        except pybullet.error:  # closed by the user
-            client._client = -1
-        if self._window is not None:
-            self._window.close()
+        disconnect(client)
+        if self.bench is not None:
+            self.bench.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -23,11 +23,19 @@ class RealTimeClock:
         """Count from now."""
         self._due = time.perf_counter()
 
-    def wait(self) -> None:
-        """End a period: sleep until the clock has caught up.  A loop that fell far behind does not hurry."""
+    def tick(self) -> float:
+        """End a period: how far ahead of the clock the loop is, in [s].
+
+        Below 0 it is late; one that fell far behind does not hurry.
+        """
         self._due += self.period
         ahead = self._due - time.perf_counter()
+        if ahead < -TOO_FAR_BEHIND:
+            self.restart()
+        return ahead
+
+    def wait(self) -> None:
+        """End a period: sleep until the clock has caught up."""
+        ahead = self.tick()
         if ahead > NOT_WORTH_SLEEPING:
             time.sleep(ahead)
-        elif ahead < -TOO_FAR_BEHIND:
-            self.restart()

@@ -1,24 +1,39 @@
 """What the robot looks like: the camera, the window's furniture, pictures without a window.
 
-`client` is PyBullet's, as `twin/engine/simulation.py` makes it; it carries PyBullet's functions and
+`client` is PyBullet's, as `twin/engine/client.py` makes it; it carries PyBullet's functions and
 constants.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import real_array
-
 LARGEST = 4096  # pixels of a picture's side: PyBullet ends the process over sizes that it cannot take
 YAW_DEG, PITCH_DEG = 50.0, -20.0
+BACKGROUND = [0.90, 0.92, 0.95]
 WINDOW_NEARER = 0.42  # its angle of view is wider than a picture's
+PANEL_SHIFT = 0.12  # of the camera's distance
 MARGIN = 0.05  # of half the window, which a path leaves free at its edges
+
+
+class Place(NamedTuple):
+    """Where the window's camera may be; the angles are in [degrees]."""
+
+    name: str
+    yaw_deg: float
+    pitch_deg: float
+
+
+PLACES = (
+    Place("oblique", YAW_DEG, PITCH_DEG),
+    Place("from the side", 0.0, 0.0),
+    Place("from the front", 90.0, 0.0),
+    Place("from above", 0.0, -89.0),
+)
 
 
 def framing(client: Any, body: int, path: Sequence = ()) -> tuple[list[float], float]:
@@ -33,43 +48,36 @@ def framing(client: Any, body: int, path: Sequence = ()) -> tuple[list[float], f
     return (0.5 * (low + high)).tolist(), max(0.2, 2.0 * float(np.linalg.norm(high - low)))
 
 
-def furnish_window(client: Any, body: int) -> None:
-    """Set the window up: no panels, no shadows, no hand of the user in the physics, the robot in view."""
+def furnish_window(client: Any) -> None:
+    """Set the window up: no shadows, no previews, no keys and no hand of PyBullet's own."""
     for what in (
-        client.COV_ENABLE_GUI,
         client.COV_ENABLE_SHADOWS,
         client.COV_ENABLE_RGB_BUFFER_PREVIEW,
         client.COV_ENABLE_DEPTH_BUFFER_PREVIEW,
         client.COV_ENABLE_SEGMENTATION_MARK_PREVIEW,
         client.COV_ENABLE_MOUSE_PICKING,  # it pulls at links
+        client.COV_ENABLE_KEYBOARD_SHORTCUTS,
     ):
         client.configureDebugVisualizer(what, 0)
-    # The window has one colour a link, by default that of its last shape; most of its shapes say more.
-    colors: dict[int, Counter] = {}
-    for _, link, *_, color in client.getVisualShapeData(body):
-        colors.setdefault(link, Counter())[color] += 1
-    for link, counted in colors.items():
-        client.changeVisualShape(body, link, rgbaColor=counted.most_common(1)[0][0])
-    target, distance = framing(client, body)
-    client.resetDebugVisualizerCamera(WINDOW_NEARER * distance, YAW_DEG, PITCH_DEG, target)
+    client.configureDebugVisualizer(rgbBackground=BACKGROUND)
 
 
-def path_points(points: ArrayLike) -> np.ndarray:
-    """The points of a path, checked to be (N, 3)."""
-    path = real_array(points, "points")
-    if path.ndim != 2 or path.shape[1] != 3:
-        raise ValueError(f"expected points of shape (N, 3), got {path.shape}")
-    return path
+def look(client: Any, body: int, place: Place, path: Sequence = (), *, beside_panels: bool = True) -> None:
+    """Look at a body, and at the points of a `path`, (3,) each, from a place."""
+    target, distance = framing(client, body, path)
+    distance *= WINDOW_NEARER
+    yaw, pitch = np.deg2rad([place.yaw_deg, place.pitch_deg])
+    if beside_panels:  # the part of the window that is free has its middle higher up
+        up = np.array([np.sin(yaw) * np.sin(pitch), -np.cos(yaw) * np.sin(pitch), np.cos(pitch)])
+        target = (np.array(target) - PANEL_SHIFT * distance * up).tolist()
+    client.resetDebugVisualizerCamera(distance, place.yaw_deg, place.pitch_deg, target)
 
 
-def mark_points(client: Any, body: int, points: np.ndarray, color: Sequence[float]) -> None:
-    """Mark points (N, 3) in the window, some thousand of them at most, and step back if it is too small."""
-    shown = points[:: 1 + len(points) // 1000].tolist()
-    client.addUserDebugPoints(shown, [list(color)] * len(shown), pointSize=2)
+def step_back(client: Any, body: int, points: np.ndarray) -> None:
+    """Step back if points (N, 3) are beyond the window; the camera keeps its direction."""
     _, _, view, projection, *_, yaw_deg, pitch_deg, _, _ = client.getDebugVisualizerCamera()
     if np.max(np.abs(_on_screen(view, projection, points)), initial=0.0) > 1.0 - MARGIN:
-        target, distance = framing(client, body, shown)
-        client.resetDebugVisualizerCamera(WINDOW_NEARER * distance, yaw_deg, pitch_deg, target)
+        look(client, body, Place("", yaw_deg, pitch_deg), points.tolist())
 
 
 def matrices(

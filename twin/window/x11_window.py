@@ -18,8 +18,11 @@ from typing import Any
 
 from twin.errors import TwinError
 
+LARGE = 1440, 900
+"""Pixels."""
 
-class Window:
+
+class WindowWatch:
     """Watches over the window; made before PyBullet opens it."""
 
     def __init__(self) -> None:
@@ -28,6 +31,7 @@ class Window:
         self._xlib: Any = None
         self._display: int | None = None
         self._previous: int | None = None
+        self.screen = LARGE
         if sys.platform == "linux":
             self._require_display()
             self._watch()
@@ -46,6 +50,12 @@ class Window:
         if not self._display:
             found = f"DISPLAY is {name!r} and does not answer" if name else "DISPLAY is not set"
             raise TwinError(f"no display to open the window on ({found}); run without it (gui=False)")
+
+        self._xlib.XDisplayWidth.argtypes = self._xlib.XDisplayHeight.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_int,
+        ]
+        self.screen = self._xlib.XDisplayWidth(self._display, 0), self._xlib.XDisplayHeight(self._display, 0)
 
     def _watch(self) -> None:
         """Have Xlib report a cut connection here."""

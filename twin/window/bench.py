@@ -1,0 +1,281 @@
+"""A person at PyBullet's window: what they see of a running simulation, and what they do to it.
+
+The window has a world of its own, in which nothing moves by itself: some twenty times a second the arm is
+put there where the simulation has it, and what was pressed is read.  The simulation, in a world without a
+window, never notices; a run that nobody touches is the run without a window, to the bit.
+
+PyBullet draws a picture when it is asked for one, and everything else that is written to the window is then
+at hand at once; left to itself its drawing thread makes every line of text wait for a whole picture.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.arrays import real_array
+from twin.kinematics.forward import forward_kinematics
+from twin.robot.robot import Payload, Robot
+from twin.window.camera import PLACES, furnish_window, look, step_back
+from twin.window.controls import Controls
+from twin.window.drawing import Drawing, path_points
+from twin.window.ghosts import Ghost
+from twin.window.live_text import INK, LiveText
+from twin.window.panel import Panel
+from twin.window.real_time_clock import NOT_WORTH_SLEEPING, RealTimeClock
+from twin.window.x11_window import WindowWatch
+
+PICTURE_INTERVAL = 0.05  # s
+MOST_OF_THE_TIME = 2.0
+"""Pictures may take half of the time; a slower window gets fewer."""
+
+LEFT_ALONE = 0.3  # s without a picture, after which the window is kept alive from aside
+ASIDE_INTERVAL = 0.1  # s
+NO_ANSWER = 3.0  # s without a sign of the drawing thread: its window was closed while it was drawing
+
+
+class Watched(Protocol):
+    """What a bench shows and touches: `twin.Simulation`."""
+
+    robot: Robot
+    time_step: float
+
+    @property
+    def tau_joint(self) -> np.ndarray: ...  # noqa: D102
+    def state(self) -> np.ndarray: ...  # noqa: D102
+    def change_payload(self, payload: Payload | None) -> None: ...  # noqa: D102
+
+
+class Bench:
+    """The window of a simulation.
+
+    Attributes:
+        panel: sliders, buttons, keys.
+        paused: whether the run stands; `step_once` lets it make one step.
+        speed: of the run in real times; infinite: as fast as it goes.
+        touches: `(time, what)` for all that a person did that changes the motion.
+        T_flange_tool: (4, 4) the tool that is shown and pushed.
+        push: (3,) force of the person on the tool, base axes, in [N]; `None` while there is none.
+
+    Args:
+        client: PyBullet's, of the window's world.
+        watch: over the window.
+        arm: what is shown.
+        speed: in real times.
+        close: closes it.
+    """
+
+    def __init__(
+        self, client: Any, watch: WindowWatch, arm: Watched, speed: float, close: Callable[[], None]
+    ) -> None:
+        self._client, self._watch, self.arm = client, watch, arm
+        self._close, self._lost = close, False
+        self.paused, self.speed = False, speed
+        self.touches: list[tuple[float, str]] = []
+        self.steps, self.steps_to_go = 0, 0
+        self.T_flange_tool: np.ndarray = np.eye(4)
+        self.push: np.ndarray | None = None
+        self._callbacks: list[Callable[[], None]] = []
+        self._clock = RealTimeClock(arm.time_step)
+        # No picture from here on but when one is asked for.
+        client.configureDebugVisualizer(client.COV_ENABLE_SINGLE_STEP_RENDERING, 1)
+        client.setPhysicsEngineParameter(enableFileCaching=0)
+        furnish_window(client)
+        self._drawn_arm = Ghost(client, arm.robot)
+        self.panels_shown = True
+        self.look_from(0)
+        client.setTimeOut(NO_ANSWER)
+        self.panel, self._drawing, self._text = Panel(client), Drawing(client), LiveText(client)
+        self._controls = Controls(self)
+        self._next_picture = self._last_picture = 0.0
+        self._closed = threading.Event()
+        while not client.getDebugVisualizerCamera()[3][0]:  # its matrices come with the first picture
+            self._draw()
+        self._picture()
+        self._aside = threading.Thread(target=self._stay_alive, daemon=True)
+        self._aside.start()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the window was closed."""
+        return self._lost or self._watch.lost
+
+    @property
+    def time(self) -> float:
+        """Of the simulation since it was last reset, in [s]."""
+        return self.steps * self.arm.time_step
+
+    def on_picture(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have `callback()` called right before each picture; returns a function that ends that."""
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
+
+    def ghost(
+        self, name: str, robot: Robot, color: Sequence[float] = (0.1, 0.4, 0.9), opacity: float = 0.4
+    ) -> Ghost:
+        """An arm that is drawn, not simulated; its name stands in the text in its colour."""
+        return Ghost(self._client, robot, color, opacity)
+
+    def path(self, name: str, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
+        """Draw points (N, 3), base frame, in [m], in the place of what had that name."""
+        self._drawing.path(name, points, color)
+
+    def bring_into_view(self, points: ArrayLike) -> None:
+        """Step back with the camera where points (N, 3) are beyond the window."""
+        step_back(self._client, self._drawn_arm.body, path_points(points))
+
+    def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
+        """Draw an arrow from `start` (3,) along `vector` (3,), base frame, in [m]."""
+        self._drawing.arrow(name, start, vector, color)
+
+    def frame(self, name: str, T: ArrayLike, length: float = 0.1) -> None:
+        """Draw the axes of a pose (4, 4), base frame: x red, y green, z blue, `length` in [m]."""
+        self._drawing.frame(name, T, length)
+
+    def remove(self, name: str) -> None:
+        """Take a path, an arrow or a frame away."""
+        self._drawing.remove(name)
+
+    def say(self, name: str, text: str, color: Sequence[float] = INK) -> None:
+        """Write a line of text at the top left, below those before it; an empty one is taken away."""
+        self._text.say(name, text, color)
+
+    def look_from(self, place: int) -> None:
+        """Put the camera to one of `twin.window.camera.PLACES`, the whole arm in view."""
+        look(self._client, self._drawn_arm.body, PLACES[place], beside_panels=self.panels_shown)
+
+    def show_panels(self, visible: bool) -> None:
+        """Show or hide buttons and sliders, which leaves more room for the arm."""
+        self.panels_shown = visible
+        self._client.configureDebugVisualizer(self._client.COV_ENABLE_GUI, int(visible))
+
+    @property
+    def text_shown(self) -> bool:
+        """Whether the lines of text are shown."""
+        return self._text.visible
+
+    def show_text(self, visible: bool) -> None:
+        """Show or hide the lines of text."""
+        self._text.visible = visible
+
+    def tool_pose(self) -> np.ndarray:
+        """Pose (4, 4) of the tool, as our kinematics have it where the arm is."""
+        return forward_kinematics(self.arm.robot, self.arm.state()[0], self.T_flange_tool)
+
+    def step_once(self) -> None:
+        """Make one step and stand still again."""
+        self.paused, self.steps_to_go = True, 1
+
+    def touch(self, what: str) -> None:
+        """Note what a person did that changes the motion."""
+        self.touches.append((self.time, what))
+
+    def restart(self) -> None:
+        """The simulation was put somewhere: its time starts anew."""
+        self.steps = 0
+        self._clock.restart()
+
+    def pushed(
+        self, wrench: ArrayLike | None, T_flange_tool: ArrayLike | None
+    ) -> tuple[ArrayLike | None, ArrayLike | None]:
+        """The wrench of the next step and the tool that it acts on, with the person's force."""
+        if self.push is None:
+            return wrench, T_flange_tool
+        push = np.concatenate((self.push, np.zeros(3)))
+        if wrench is None:
+            return push, self.T_flange_tool if T_flange_tool is None else T_flange_tool
+        return real_array(wrench, "wrench") + push, T_flange_tool
+
+    def after_step(self) -> None:
+        """Hold the run to its pace, or still; make the pictures that are due."""
+        self.steps += 1
+        if self.lost:
+            return
+        if time.perf_counter() >= self._next_picture:
+            self._picture()
+        if self.paused:
+            self._stand()
+        elif self.speed < np.inf:
+            self._clock.period = self.arm.time_step / self.speed
+            self._wait(self._clock.tick())
+
+    def wait_until(self, done: Callable[[], bool]) -> None:
+        """Keep the window alive without a step, until `done()` or until it is closed."""
+        while not (done() or self.lost):
+            time.sleep(max(0.0, self._next_picture - time.perf_counter()))
+            self._picture()
+        self._clock.restart()
+
+    def linger(self, text: str = "the run is over") -> None:
+        """Keep the window open until it is closed or a person says that it may go on."""
+        button = self.panel.button("go on")
+        self.say("linger", f"{text}: press return or close the window", (0.75, 0.1, 0.1))
+        self.wait_until(lambda: button.pressed() or self.panel.key("return"))
+        self.say("linger", "")
+        button.remove()
+
+    def close(self) -> None:
+        """Close the window; a second time does nothing."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._aside.join()
+            self._close()
+
+    def _stand(self) -> None:
+        """Stand still until a person lets the run go on, or make one step."""
+        if self.steps_to_go:
+            self.steps_to_go = 0
+        self._picture()
+        self.wait_until(lambda: not self.paused or self.steps_to_go > 0)
+
+    def _wait(self, ahead: float) -> None:
+        """Sleep until the clock has caught up; pictures are made meanwhile."""
+        until = time.perf_counter() + ahead
+        while (left := until - time.perf_counter()) > NOT_WORTH_SLEEPING and not (self.lost or self.paused):
+            time.sleep(max(0.0, min(left, self._next_picture - time.perf_counter())))
+            if time.perf_counter() >= self._next_picture:
+                self._picture()
+
+    def _picture(self) -> None:
+        """Read what was pressed, and show how things stand."""
+        began = time.perf_counter()
+        try:
+            self.panel.read()
+            self._controls.read()
+            for callback in tuple(self._callbacks):
+                callback()
+            self._drawn_arm.place(self.arm.state()[0])
+            self._controls.show()
+            self.panel.write()
+            self._text.write(self._client.getDebugVisualizerCamera(), self.panels_shown)
+            asked = time.perf_counter()
+            self._draw()
+        except self._client.error:
+            self._lost = True
+            return
+        now = time.perf_counter()
+        self._last_picture = now
+        self._next_picture = max(began + PICTURE_INTERVAL, now + (MOST_OF_THE_TIME - 1) * (now - asked))
+
+    def _draw(self) -> None:
+        """Have a picture made."""
+        began = time.perf_counter()
+        self._client.configureDebugVisualizer(self._client.COV_ENABLE_SINGLE_STEP_RENDERING, 1)
+        if time.perf_counter() - began >= NO_ANSWER:
+            self._watch.lost = True
+
+    def _stay_alive(self) -> None:
+        """Make pictures while the program is busy elsewhere, or stands at a breakpoint."""
+        while not self._closed.wait(ASIDE_INTERVAL):
+            if self.lost:
+                return
+            if time.perf_counter() - self._last_picture > LEFT_ALONE:
+                try:
+                    self._draw()
+                except self._client.error:
+                    self._lost = True

@@ -1,0 +1,157 @@
+"""Sliders, buttons and keys of PyBullet's window.
+
+They are read once a picture, all at the same time.  PyBullet cannot write a slider's value, rename a button
+or remove either: the whole panel is made anew instead, with the next picture.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SPECIAL_KEYS = {
+    "space": "B3G_SPACE",
+    "return": "B3G_RETURN",
+    "left": "B3G_LEFT_ARROW",
+    "right": "B3G_RIGHT_ARROW",
+    "up": "B3G_UP_ARROW",
+    "down": "B3G_DOWN_ARROW",
+    "home": "B3G_HOME",
+    "end": "B3G_END",
+    "shift": "B3G_SHIFT",
+    "control": "B3G_CONTROL",
+}
+
+
+class Slider:
+    """A slider; made by `Panel.slider`.
+
+    Attributes:
+        name: what stands on it, with the unit.
+        low, high: its ends.
+        value: where it stands; exactly where it was put, until a person moves it.
+    """
+
+    def __init__(self, panel: Panel, name: str, low: float, high: float, start: float) -> None:
+        if not low < high:
+            raise ValueError(f"expected a slider {name!r} from a low to a higher value, got {low} to {high}")
+        if not low <= start <= high:
+            raise ValueError(f"expected slider {name!r} to start from {low} to {high}, got {start}")
+        self.name, self.low, self.high, self.value = name, float(low), float(high), float(start)
+        self.number, self.shown = -1, 0.0
+        self._panel = panel
+
+    def set(self, value: float) -> None:
+        """Put it at a value, at its end where that is beyond."""
+        self.value = min(max(float(value), self.low), self.high)
+        self._panel.make_anew()
+
+    def remove(self) -> None:
+        """Take it away."""
+        self._panel.remove(self)
+
+
+class Button:
+    """A button; made by `Panel.button`."""
+
+    def __init__(self, panel: Panel, name: str) -> None:
+        self.name = name
+        self.number, self.shown, self.presses = -1, 0.0, 0
+        self._panel = panel
+
+    def pressed(self) -> bool:
+        """Whether it was pressed, once for each press."""
+        if self.presses == 0:
+            return False
+        self.presses -= 1
+        return True
+
+    def rename(self, name: str) -> None:
+        """Write something else on it."""
+        if name != self.name:
+            self.name = name
+            self._panel.make_anew()
+
+    def remove(self) -> None:
+        """Take it away."""
+        self._panel.remove(self)
+
+
+class Panel:
+    """The sliders and buttons at the right of the window, in the order in which they were made, and the keys.
+
+    Args:
+        client: PyBullet's, of the window.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._parts: list[Slider | Button] = []
+        self._outdated = False
+        self._keys: dict[int, int] = {}
+
+    def slider(self, name: str, low: float, high: float, start: float) -> Slider:
+        """A new slider; its name should tell the unit, as in `"push [N]"`."""
+        slider = Slider(self, name, low, high, start)
+        self._parts.append(slider)
+        self._make(slider)
+        return slider
+
+    def button(self, name: str) -> Button:
+        """A new button."""
+        button = Button(self, name)
+        self._parts.append(button)
+        self._make(button)
+        return button
+
+    def key(self, name: str) -> bool:
+        """Whether a key went down since the last picture: a character, or one of `SPECIAL_KEYS`."""
+        return bool(self._keys.get(self._code(name), 0) & self._client.KEY_WAS_TRIGGERED)
+
+    def held(self, name: str) -> bool:
+        """Whether a key is down."""
+        return bool(self._keys.get(self._code(name), 0) & self._client.KEY_IS_DOWN)
+
+    def read(self) -> None:
+        """Look what a person did since the last picture."""
+        self._keys = self._client.getKeyboardEvents()
+        for part in self._parts:
+            now = self._client.readUserDebugParameter(part.number)
+            if now == part.shown:
+                continue
+            if isinstance(part, Button):
+                part.presses += round(now - part.shown)
+            else:
+                part.value = now
+            part.shown = now
+
+    def write(self) -> None:
+        """Bring the window's panel up to date."""
+        if not self._outdated:
+            return
+        self._outdated = False
+        self._client.removeAllUserParameters()
+        for part in self._parts:
+            self._make(part)
+
+    def make_anew(self) -> None:
+        """Have it made anew with the next picture."""
+        self._outdated = True
+
+    def remove(self, part: Slider | Button) -> None:
+        """Take a part away; a second time does nothing."""
+        if part in self._parts:
+            self._parts.remove(part)
+            self.make_anew()
+
+    def _make(self, part: Slider | Button) -> None:
+        low, high, start = (1, 0, 0) if isinstance(part, Button) else (part.low, part.high, part.value)
+        # The window cuts the first letter off: it gets a space.
+        part.number = self._client.addUserDebugParameter(f" {part.name}", low, high, start)
+        part.shown = self._client.readUserDebugParameter(part.number)
+
+    def _code(self, name: str) -> int:
+        if name in SPECIAL_KEYS:
+            return getattr(self._client, SPECIAL_KEYS[name])
+        if len(name) != 1:
+            raise ValueError(f"expected a key of one character or of {', '.join(SPECIAL_KEYS)}, got {name!r}")
+        return ord(name)
