@@ -7,19 +7,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from twin.engine.simulation import Simulation
+from twin.engine.client import open_bench
 from twin.logs.film_scene import FIRST, GHOSTS, GREY
 from twin.logs.playback import Playback, Track
+from twin.robot.robot import Payload
+from twin.window.bench import Bench
+from twin.window.camera import PLACES
 
-COLORS = tuple(tuple(value / 255 for value in color) for color in (FIRST, *GHOSTS))
+PATH_WANTED, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
 SPEEDS = 0.1, 4.0
 """Times real time, the slowest and the fastest of the slider."""
 
 LONGEST = 0.25
 """Time that may pass from one picture to the next, in [s]: a window that stood still does not jump."""
 
-HELP = "space: play or pause   left, right: a sample   up, down: 50 samples   home: from the start   l: loop"
 LEAP = 50  # samples
+HELP = (
+    "space: play or pause    left right: a sample    down up: 50 samples    home: from the start",
+    "l: loop    1 2 3 4: camera    i: text    h: panels    Esc: close",
+)
 
 
 def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) -> None:
@@ -31,102 +37,136 @@ def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) ->
         loop: begin anew at the end.
 
     Raises:
-        TwinError: there is no display, or a window is open already.
+        NoDisplayError: there is no display.
+        TwinError: a window is open already.
     """
     playback = Playback(shown, speed=speed, loop=loop)
-    robot = shown[0].log.robot.with_drives("ideal").with_payload(None)
-    with Simulation(robot, gui=True, real_time=False) as simulation:
-        window = ReplayWindow(simulation, playback)
-        simulation.bench.on_picture(window.picture)
-        simulation.bench.wait_until(lambda: False)
+    bench = open_bench(ReplayedArm(playback), np.inf, lambda bench: ReplayControls(bench, playback))
+    try:
+        bench.bring_into_view(np.concatenate([_finite(track.tool_wanted) for track in shown]))
+        bench.wait_until(lambda: False)
+    finally:
+        bench.close()
 
 
-class ReplayWindow:
-    """The controls of a replay, and what it draws.
+class ReplayedArm:
+    """The arm of the first log, as the window shows it: it has no physics.
 
     Args:
-        simulation: with a window; its arm is that of the first log.
         playback: what is shown.
     """
 
-    def __init__(self, simulation: Simulation, playback: Playback) -> None:
-        self.playback, self.simulation, self.bench = playback, simulation, simulation.bench
-        bench, panel = self.bench, self.bench.panel
+    def __init__(self, playback: Playback) -> None:
+        self._playback = playback
+        self._log = playback.tracks[0].log
+        self.robot, self.time_step = self._log.robot, self._log.time_step
+
+    @property
+    def tau_joint(self) -> np.ndarray:
+        """Torques (n,) that the arm got at the sample, in [N m]."""
+        return self._log.tau_joint[self._playback.samples[0]]
+
+    def state(self) -> np.ndarray:
+        """Positions and velocities (2, n) of the sample, in [rad] and [rad/s]."""
+        sample = self._playback.samples[0]
+        return np.stack([self._log.q[sample], self._log.qd[sample]])
+
+    def change_payload(self, payload: Payload | None) -> None:
+        """Nothing: what is over cannot be changed."""
+
+
+class ReplayControls:
+    """The keys, buttons and sliders of a replay, and what it draws beside the arm.
+
+    Args:
+        bench: the window.
+        playback: what is shown.
+    """
+
+    def __init__(self, bench: Bench, playback: Playback) -> None:
+        self.playback, self.bench, panel = playback, bench, bench.panel
+        tracks = playback.tracks
         self.ghosts = [
             bench.ghost(track.name, track.log.robot, color)
-            for track, color in zip(playback.tracks[1:], COLORS[1:], strict=False)
+            for track, color in zip(tracks[1:], COLORS[1:], strict=False)
         ]
-        for track, color in zip(playback.tracks, COLORS, strict=False):
-            bench.path(f"{track.name}, wanted", _finite(track.tool_wanted), tuple(v / 255 for v in GREY))
+        for track, color in zip(tracks, COLORS, strict=False):
+            bench.path(f"{track.name}, wanted", _finite(track.tool_wanted), PATH_WANTED)
             bench.path(f"{track.name}, followed", _finite(track.tool), color)
-        low, high = min(SPEEDS[0], playback.speed), max(SPEEDS[1], playback.speed)
         end = max(playback.end, playback.start + 1e-3)  # a slider has two ends
         self.time = panel.slider("time [s]", playback.start, end, playback.start)
-        self.speed = panel.slider("speed [times real time]", low, high, playback.speed)
-        self.buttons = {
-            name: panel.button(name)
-            for name in ("play / pause", "sample back", "sample on", "from the start", "loop")
-        }
-        self._before = time.perf_counter()
+        low, high = min(SPEEDS[0], playback.speed), max(SPEEDS[1], playback.speed)
+        self.speed = panel.slider("speed [real times]", low, high, playback.speed)
+        self.play = panel.button("play / pause (space)")
+        self.back, self.on = panel.button("a sample back (left)"), panel.button("a sample on (right)")
+        self.start, self.loop = panel.button("from the start (home)"), panel.button("loop (l)")
         self._known = self.time.value, self.speed.value
+        self._before = time.perf_counter()
 
-    def picture(self) -> None:
-        """Answer what was pressed, let time pass, and show what is then to be seen."""
-        now = time.perf_counter()
+    def read(self) -> None:
+        """Answer what was pressed, and let time pass."""
+        now, playback = time.perf_counter(), self.playback
         elapsed, self._before = min(now - self._before, LONGEST), now
-        was_playing = self.playback.playing
-        if self._answered():
-            elapsed = 0.0
-        self.playback.advance(elapsed)
-        if was_playing and not self.playback.playing:
-            self.time.set(self.playback.time)  # a slider that moves would have to be made anew each time
-            self._known = self.time.value, self.speed.value
-        self._show()
+        was_playing = playback.playing
+        if not self._moved():
+            playback.advance(elapsed)
+        if was_playing and not playback.playing:
+            self.time.set(playback.time)  # made anew, which takes too long while it plays
+        self._known = self.time.value, self.speed.value
+        self._choose_view()
 
-    def _answered(self) -> bool:
-        """Do what was asked for; whether the time was changed by it."""
-        playback, key = self.playback, self.bench.panel.key
-        pressed = {name: button.pressed() for name, button in self.buttons.items()}
-        (at, pace), self._known = self._known, (self.time.value, self.speed.value)
-        if self.speed.value != pace:
-            playback.speed = self.speed.value
-        if pressed["play / pause"] or key("space"):
-            playback.play_or_pause()
-        if pressed["loop"] or key("l"):
-            playback.loop = not playback.loop
-        if self.time.value != at:
-            playback.playing = False
-            playback.seek(self.time.value)
-            return True
-        if pressed["from the start"] or key("home"):
-            playback.seek(playback.start)
-            return True
-        for step, asked in (
-            (1, pressed["sample on"] or key("right")),
-            (-1, pressed["sample back"] or key("left")),
-            (LEAP, key("up")),
-            (-LEAP, key("down")),
-        ):
-            if asked:
-                playback.step(step)
-                return True
-        return False
-
-    def _show(self) -> None:
+    def show(self) -> None:
+        """Put the ghosts where they are, and write the text."""
         playback, bench = self.playback, self.bench
         samples = playback.samples
-        logs = [track.log for track in playback.tracks]
-        self.simulation.reset(logs[0].q[samples[0]])
-        for ghost, log, sample in zip(self.ghosts, logs[1:], samples[1:], strict=True):
-            ghost.place(log.q[sample])
+        for ghost, track, sample in zip(self.ghosts, playback.tracks[1:], samples[1:], strict=True):
+            ghost.place(track.log.q[sample])
         state = "playing" if playback.playing else "at the end" if playback.at_end else "paused"
+        pace = f"{playback.speed:.3g} x real time"
         bench.say(
             "time",
-            f"{playback.time:.3f} s of {playback.end:.3f} s    {playback.speed:.3g} x    {state}"
+            f"{playback.time:8.3f} s of {playback.end:.3f} s    {pace}    {state}"
             + "    loop" * playback.loop,
         )
         for track, sample, color in zip(playback.tracks, samples, COLORS, strict=False):
             bench.say(track.name, f"{track.name}: {told(track, sample)}", color)
+
+    def _moved(self) -> bool:
+        """Do what was asked for; whether that was another time."""
+        playback, key = self.playback, self.bench.panel.key
+        if self.speed.value != self._known[1]:
+            playback.speed = self.speed.value
+        if self.play.pressed() or key("space"):
+            playback.play_or_pause()
+        if self.loop.pressed() or key("l"):
+            playback.loop = not playback.loop
+        if self.time.value != self._known[0]:
+            playback.playing = False
+            playback.seek(self.time.value)
+            return True
+        if self.start.pressed() or key("home"):
+            playback.seek(playback.start)
+            return True
+        for count, asked in (
+            (1, self.on.pressed() or key("right")),
+            (-1, self.back.pressed() or key("left")),
+            (LEAP, key("up")),
+            (-LEAP, key("down")),
+        ):
+            if asked:
+                playback.step(count)
+                return True
+        return False
+
+    def _choose_view(self) -> None:
+        bench, key = self.bench, self.bench.panel.key
+        for place in range(len(PLACES)):
+            if key(str(place + 1)):
+                bench.look_from(place)
+        if key("i"):
+            bench.show_text(not bench.text_shown)
+        if key("h"):
+            bench.show_panels(not bench.panels_shown)
 
 
 def told(track: Track, sample: int) -> str:

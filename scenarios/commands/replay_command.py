@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.commands.output import Files, complain, console, writable
-
 from scenarios.running.options import WrongUse
 from twin.errors import NoDisplayError
 

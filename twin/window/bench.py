@@ -51,6 +51,13 @@ class Watched(Protocol):
     def change_payload(self, payload: Payload | None) -> None: ...  # noqa: D102
 
 
+class Offered(Protocol):
+    """What a window offers: `Controls`, or others in their place."""
+
+    def read(self) -> None: ...  # noqa: D102
+    def show(self) -> None: ...  # noqa: D102
+
+
 class Bench:
     """The window of a simulation.
 
@@ -68,10 +75,17 @@ class Bench:
         arm: what is shown.
         speed: in real times.
         close: closes it.
+        controls: makes what the window offers.
     """
 
     def __init__(
-        self, client: Any, watch: WindowWatch, arm: Watched, speed: float, close: Callable[[], None]
+        self,
+        client: Any,
+        watch: WindowWatch,
+        arm: Watched,
+        speed: float,
+        close: Callable[[], None],
+        controls: Callable[[Bench], Offered] = Controls,
     ) -> None:
         self._client, self._watch, self.arm = client, watch, arm
         self._close, self._lost = close, False
@@ -91,7 +105,7 @@ class Bench:
         self.look_from(0)
         client.setTimeOut(NO_ANSWER)
         self.panel, self._drawing, self._text = Panel(client), Drawing(client), LiveText(client)
-        self._controls = Controls(self)
+        self._controls = controls(self)
         self._next_picture = self._last_picture = 0.0
         self._closed = threading.Event()
         while not client.getDebugVisualizerCamera()[3][0]:  # its matrices come with the first picture

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from twin.errors import TwinError
+from twin.errors import NoDisplayError
 
 LARGE = 1440, 900
 """Pixels."""
@@ -42,14 +42,14 @@ class WindowWatch:
         try:
             self._xlib = ctypes.CDLL("libX11.so.6")
         except OSError:
-            raise TwinError("the window needs the library libX11; run without it (gui=False)") from None
+            raise NoDisplayError("the window needs the library libX11") from None
         self._xlib.XOpenDisplay.restype = ctypes.c_void_p
         self._xlib.XCloseDisplay.argtypes = [ctypes.c_void_p]
         # Kept open: an X server whose last client leaves may start afresh, just when PyBullet comes.
         self._display = self._xlib.XOpenDisplay(None)
         if not self._display:
             found = f"DISPLAY is {name!r} and does not answer" if name else "DISPLAY is not set"
-            raise TwinError(f"no display to open the window on ({found}); run without it (gui=False)")
+            raise NoDisplayError(f"no display to open the window on ({found})")
 
         self._xlib.XDisplayWidth.argtypes = self._xlib.XDisplayHeight.argtypes = [
             ctypes.c_void_p,
