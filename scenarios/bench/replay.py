@@ -18,12 +18,12 @@ PATH_WANTED, *COLORS = (tuple(value / 255 for value in color) for color in (GREY
 SPEEDS = 0.1, 4.0
 """Times real time, the slowest and the fastest of the slider."""
 
-LONGEST = 0.25
+LONGEST = 1.0
 """Time that may pass from one picture to the next, in [s]: a window that stood still does not jump."""
 
 LEAP = 50  # samples
 HELP = (
-    "space: play or pause    left right: a sample    down up: 50 samples    home: from the start",
+    "space: play or pause    left right: a sample    down up: 50 samples    r: from the start",
     "l: loop    1 2 3 4: camera    i: text    h: panels    Esc: close",
 )
 
@@ -99,7 +99,7 @@ class ReplayControls:
         self.speed = panel.slider("speed [real times]", low, high, playback.speed)
         self.play = panel.button("play / pause (space)")
         self.back, self.on = panel.button("a sample back (left)"), panel.button("a sample on (right)")
-        self.start, self.loop = panel.button("from the start (home)"), panel.button("loop (l)")
+        self.start, self.loop = panel.button("from the start (r)"), panel.button("loop (l)")
         self._known = self.time.value, self.speed.value
         self._before = time.perf_counter()
 
@@ -144,7 +144,7 @@ class ReplayControls:
             playback.playing = False
             playback.seek(self.time.value)
             return True
-        if self.start.pressed() or key("home"):
+        if self.start.pressed() or key("r"):
             playback.seek(playback.start)
             return True
         for count, asked in (
@@ -175,17 +175,18 @@ def told(track: Track, sample: int) -> str:
     error = np.abs(log.q_ref[sample] - log.q[sample])
     joint = _largest(error)
     unit = "m" if log.robot.joint_kinds[joint] == "prismatic" else "rad"
-    parts = [f"{names[joint]} {error[joint]:.3g} {unit} off"]
-    parts.append(f"tool {1e3 * track.tool_distance[sample]:.3g} mm off")
+    parts = [
+        f"off {error[joint]:.3g} {unit} in {names[joint]}, tool {1e3 * track.tool_distance[sample]:.3g} mm"
+    ]
     limit = log.robot.drive_torque_max
     if np.isfinite(limit).any():
         load = np.abs(log.tau[sample]) / limit
         joint = _largest(load)
-        parts.append(f"torque {100 * load[joint]:.0f} % of its limit in {names[joint]}")
+        parts.append(f"torque {100 * load[joint]:.0f} % in {names[joint]}")
     saturated = [name for name, full in zip(names, log.saturated[sample], strict=True) if full]
     if saturated:
-        parts.append(f"saturated: {', '.join(saturated)}")
-    return ", ".join(parts)
+        parts.append(f"saturated {', '.join(saturated)}")
+    return "; ".join(parts)
 
 
 def _largest(values: np.ndarray) -> int:

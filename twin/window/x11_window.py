@@ -22,6 +22,10 @@ LARGE = 1440, 900
 """Pixels."""
 
 
+status_at_the_end = 1
+"""Of the process, if its window was closed from the title bar and it did not set another one."""
+
+
 class WindowWatch:
     """Watches over the window; made before PyBullet opens it."""
 
@@ -84,4 +88,4 @@ def _leave() -> None:
     """End the process, at its end, past PyBullet, which would wait for its drawing thread for ever."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(1)
+    os._exit(status_at_the_end)
