@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from twin.logs.playback import Playback, Track
 from twin.robot.robot import Payload
 from twin.window.bench import Bench
 from twin.window.camera import PLACES
+from twin.window.ghosts import Ghost
 
 PATH_WANTED, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
 SPEEDS = 0.1, 4.0
@@ -21,6 +23,7 @@ SPEEDS = 0.1, 4.0
 LONGEST = 1.0
 """Time that may pass from one picture to the next, in [s]: a window that stood still does not jump."""
 
+OPACITY = 0.4
 LEAP = 50  # samples
 HELP = (
     "space: play or pause    left right: a sample    down up: 50 samples    r: from the start",
@@ -41,7 +44,9 @@ def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) ->
         TwinError: a window is open already.
     """
     playback = Playback(shown, speed=speed, loop=loop)
-    bench = open_bench(ReplayedArm(playback), np.inf, lambda bench: ReplayControls(bench, playback))
+    bench = open_bench(
+        ReplayedArm(playback), np.inf, lambda bench, client: ReplayControls(bench, client, playback)
+    )
     try:
         bench.bring_into_view(np.concatenate([_finite(track.tool_wanted) for track in shown]))
         bench.wait_until(lambda: False)
@@ -62,9 +67,9 @@ class ReplayedArm:
         self.robot, self.time_step = self._log.robot, self._log.time_step
 
     @property
-    def tau_joint(self) -> np.ndarray:
-        """Torques (n,) that the arm got at the sample, in [N m]."""
-        return self._log.tau_joint[self._playback.samples[0]]
+    def tau(self) -> np.ndarray:
+        """Torques (n,) of the motors at the sample, in [N m]."""
+        return self._log.tau[self._playback.samples[0]]
 
     def state(self) -> np.ndarray:
         """Positions and velocities (2, n) of the sample, in [rad] and [rad/s]."""
@@ -80,14 +85,19 @@ class ReplayControls:
 
     Args:
         bench: the window.
+        client: PyBullet's, of the window.
         playback: what is shown.
     """
 
-    def __init__(self, bench: Bench, playback: Playback) -> None:
+    help = HELP
+
+    def __init__(self, bench: Bench, client: Any, playback: Playback) -> None:
         self.playback, self.bench, panel = playback, bench, bench.panel
         tracks = playback.tracks
         self.ghosts = [
-            bench.ghost(track.name, track.log.robot, color)
+            Ghost(
+                client, track.log.robot, color, OPACITY
+            )  # the bench's own would have a line without figures
             for track, color in zip(tracks[1:], COLORS[1:], strict=False)
         ]
         for track, color in zip(tracks, COLORS, strict=False):

@@ -73,7 +73,7 @@ def connected_window() -> tuple[Any, WindowWatch]:
     return client, watch
 
 
-def open_bench(arm: Watched, speed: float, controls: Callable[[Bench], Offered] = Controls) -> Bench:
+def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] = Controls) -> Bench:
     """A window that shows an arm, and what `controls` offers; see `twin.window.bench`.
 
     Raises:

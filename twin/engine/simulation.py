@@ -187,6 +187,11 @@ class Simulation(AbstractContextManager):
         return self.state() if self._drives is None else self._drives.train.motor_state(self.state())
 
     @property
+    def tau(self) -> np.ndarray:
+        """What the motors gave in the last step (n,), in [N m] at the joints."""
+        return np.array(self._tau)
+
+    @property
     def tau_joint(self) -> np.ndarray:
         """What the arm got from its drives in the last step (n,), in [N m]."""
         return np.array(self._tau if self._drives is None else self._drives.train.tau_joint)

@@ -31,11 +31,8 @@ from twin.window.real_time_clock import NOT_WORTH_SLEEPING, RealTimeClock
 from twin.window.x11_window import WindowWatch
 
 PICTURE_INTERVAL = 0.05  # s
-MOST_OF_THE_TIME = 2.0
-"""Pictures may take half of the time; a slower window gets fewer."""
-
-LEFT_ALONE = 0.3  # s without a picture, after which the window is kept alive from aside
-ASIDE_INTERVAL = 0.1  # s
+LEFT_ALONE = 0.7  # s without a picture, after which the window is kept alive from aside
+ASIDE_INTERVAL = 0.15  # s
 NO_ANSWER = 3.0  # s without a sign of the drawing thread: its window was closed while it was drawing
 
 
@@ -46,7 +43,7 @@ class Watched(Protocol):
     time_step: float
 
     @property
-    def tau_joint(self) -> np.ndarray: ...  # noqa: D102
+    def tau(self) -> np.ndarray: ...  # noqa: D102
     def state(self) -> np.ndarray: ...  # noqa: D102
     def change_payload(self, payload: Payload | None) -> None: ...  # noqa: D102
 
@@ -54,6 +51,8 @@ class Watched(Protocol):
 class Offered(Protocol):
     """What a window offers: `Controls`, or others in their place."""
 
+    @property
+    def help(self) -> Sequence[str]: ...  # noqa: D102
     def read(self) -> None: ...  # noqa: D102
     def show(self) -> None: ...  # noqa: D102
 
@@ -62,6 +61,8 @@ class Bench:
     """The window of a simulation.
 
     Attributes:
+        arm: what is shown.
+        drawn_arm: as it is drawn.
         panel: sliders, buttons, keys.
         paused: whether the run stands; `step_once` lets it make one step.
         speed: of the run in real times; infinite: as fast as it goes.
@@ -85,29 +86,34 @@ class Bench:
         arm: Watched,
         speed: float,
         close: Callable[[], None],
-        controls: Callable[[Bench], Offered] = Controls,
+        controls: Callable[[Bench, Any], Offered] = Controls,
     ) -> None:
         self._client, self._watch, self.arm = client, watch, arm
         self._close, self._lost = close, False
         self.paused, self.speed = False, speed
         self.touches: list[tuple[float, str]] = []
         self.steps, self.steps_to_go = 0, 0
+        rating = arm.robot.rating
+        self.reach = 0.8 if rating is None else rating.reach  # m: the size of what is drawn
         self.T_flange_tool: np.ndarray = np.eye(4)
         self.push: np.ndarray | None = None
+        self._ghosts: dict[str, Ghost] = {}
         self._callbacks: list[Callable[[], None]] = []
         self._clock = RealTimeClock(arm.time_step)
         # No picture from here on but when one is asked for.
         client.configureDebugVisualizer(client.COV_ENABLE_SINGLE_STEP_RENDERING, 1)
         client.setPhysicsEngineParameter(enableFileCaching=0)
         furnish_window(client)
-        self._drawn_arm = Ghost(client, arm.robot)
+        self.drawn_arm = Ghost(client, arm.robot)
         self.panels_shown = True
         self.look_from(0)
         client.setTimeOut(NO_ANSWER)
         self.panel, self._drawing, self._text = Panel(client), Drawing(client), LiveText(client)
-        self._controls = controls(self)
+        self._controls = controls(self, client)
+        for row, line in enumerate(self._controls.help):
+            self._text.say(f"help {row}", line, foot=True)
         self._next_picture = self._last_picture = 0.0
-        self._closed = threading.Event()
+        self._closed, self._drawing_now = threading.Event(), threading.RLock()
         while not client.getDebugVisualizerCamera()[3][0]:  # its matrices come with the first picture
             self._draw()
         self._picture()
@@ -132,16 +138,26 @@ class Bench:
     def ghost(
         self, name: str, robot: Robot, color: Sequence[float] = (0.1, 0.4, 0.9), opacity: float = 0.4
     ) -> Ghost:
-        """An arm that is drawn, not simulated; its name stands in the text in its colour."""
-        return Ghost(self._client, robot, color, opacity)
+        """An arm that is drawn, not simulated; its name stands in the text, in its colour.
+
+        One of the same name is taken away.
+        """
+        if (before := self._ghosts.get(name)) is not None:
+            before.remove()
+        self._ghosts[name] = ghost = Ghost(self._client, robot, color, opacity)
+        return ghost
 
     def path(self, name: str, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
-        """Draw points (N, 3), base frame, in [m], in the place of what had that name."""
+        """Draw a line through points (N, 3), base frame, in [m], in the place of what had that name."""
         self._drawing.path(name, points, color)
+
+    def crosses(self, name: str, points: ArrayLike, color: Sequence[float], length: float = 0.03) -> None:
+        """Draw a cross at each of points (N, 3), base frame, `length` in [m]."""
+        self._drawing.crosses(name, points, color, length)
 
     def bring_into_view(self, points: ArrayLike) -> None:
         """Step back with the camera where points (N, 3) are beyond the window."""
-        step_back(self._client, self._drawn_arm.body, path_points(points))
+        step_back(self._client, self.drawn_arm.body, path_points(points))
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
         """Draw an arrow from `start` (3,) along `vector` (3,), base frame, in [m]."""
@@ -155,13 +171,13 @@ class Bench:
         """Take a path, an arrow or a frame away."""
         self._drawing.remove(name)
 
-    def say(self, name: str, text: str, color: Sequence[float] = INK) -> None:
+    def say(self, name: str, text: str, color: Sequence[float] | None = None) -> None:
         """Write a line of text at the top left, below those before it; an empty one is taken away."""
-        self._text.say(name, text, color)
+        self._text.say(name, text, INK if color is None else color)
 
     def look_from(self, place: int) -> None:
         """Put the camera to one of `twin.window.camera.PLACES`, the whole arm in view."""
-        look(self._client, self._drawn_arm.body, PLACES[place], beside_panels=self.panels_shown)
+        look(self._client, self.drawn_arm.body, PLACES[place])
 
     def show_panels(self, visible: bool) -> None:
         """Show or hide buttons and sliders, which leaves more room for the arm."""
@@ -179,7 +195,11 @@ class Bench:
 
     def tool_pose(self) -> np.ndarray:
         """Pose (4, 4) of the tool, as our kinematics have it where the arm is."""
-        return forward_kinematics(self.arm.robot, self.arm.state()[0], self.T_flange_tool)
+        return self.flange_pose() @ self.T_flange_tool
+
+    def flange_pose(self) -> np.ndarray:
+        """Pose (4, 4) of the flange, the same way."""
+        return forward_kinematics(self.arm.robot, self.arm.state()[0])
 
     def step_once(self) -> None:
         """Make one step and stand still again."""
@@ -257,24 +277,37 @@ class Bench:
 
     def _picture(self) -> None:
         """Read what was pressed, and show how things stand."""
+        with self._drawing_now:
+            self._make_picture()
+
+    def _make_picture(self) -> None:
         began = time.perf_counter()
         try:
             self.panel.read()
             self._controls.read()
             for callback in tuple(self._callbacks):
                 callback()
-            self._drawn_arm.place(self.arm.state()[0])
+            self.drawn_arm.place(self.arm.state()[0])
             self._controls.show()
+            self._name_ghosts()
             self.panel.write()
             self._text.write(self._client.getDebugVisualizerCamera(), self.panels_shown)
-            asked = time.perf_counter()
             self._draw()
         except self._client.error:
             self._lost = True
             return
         now = time.perf_counter()
         self._last_picture = now
-        self._next_picture = max(began + PICTURE_INTERVAL, now + (MOST_OF_THE_TIME - 1) * (now - asked))
+        # Pictures take half of the time at most: a slow window gets fewer.
+        self._next_picture = max(began + PICTURE_INTERVAL, now + (now - began))
+
+    def _name_ghosts(self) -> None:
+        """A line of text for every ghost that is seen."""
+        for name, ghost in tuple(self._ghosts.items()):
+            seen = ghost.visible and not ghost.removed
+            self.say(f"ghost {name}", f"ghost: {name}" if seen else "", ghost.color or INK)
+            if ghost.removed:
+                del self._ghosts[name]
 
     def _draw(self) -> None:
         """Have a picture made."""
@@ -289,7 +322,11 @@ class Bench:
             if self.lost:
                 return
             if time.perf_counter() - self._last_picture > LEFT_ALONE:
+                if not self._drawing_now.acquire(blocking=False):
+                    continue
                 try:
                     self._draw()
                 except self._client.error:
                     self._lost = True
+                finally:
+                    self._drawing_now.release()

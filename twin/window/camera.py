@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 LARGEST = 4096  # pixels of a picture's side: PyBullet ends the process over sizes that it cannot take
 YAW_DEG, PITCH_DEG = 50.0, -20.0
 BACKGROUND = [0.90, 0.92, 0.95]
-WINDOW_NEARER = 0.42  # its angle of view is wider than a picture's
-PANEL_SHIFT = 0.12  # of the camera's distance
+WINDOW_NEARER = 0.5  # its angle of view is wider than a picture's
+ASIDE, DOWN = 0.12, 0.12  # of the camera's distance: beside and below the text
 MARGIN = 0.05  # of half the window, which a path leaves free at its edges
 
 
@@ -62,14 +62,14 @@ def furnish_window(client: Any) -> None:
     client.configureDebugVisualizer(rgbBackground=BACKGROUND)
 
 
-def look(client: Any, body: int, place: Place, path: Sequence = (), *, beside_panels: bool = True) -> None:
+def look(client: Any, body: int, place: Place, path: Sequence = ()) -> None:
     """Look at a body, and at the points of a `path`, (3,) each, from a place."""
     target, distance = framing(client, body, path)
     distance *= WINDOW_NEARER
     yaw, pitch = np.deg2rad([place.yaw_deg, place.pitch_deg])
-    if beside_panels:  # the part of the window that is free has its middle higher up
-        up = np.array([np.sin(yaw) * np.sin(pitch), -np.cos(yaw) * np.sin(pitch), np.cos(pitch)])
-        target = (np.array(target) - PANEL_SHIFT * distance * up).tolist()
+    right = np.array([np.cos(yaw), np.sin(yaw), 0.0])
+    up = np.array([np.sin(yaw) * np.sin(pitch), -np.cos(yaw) * np.sin(pitch), np.cos(pitch)])
+    target = (np.array(target) + distance * (DOWN * up - ASIDE * right)).tolist()
     client.resetDebugVisualizerCamera(distance, place.yaw_deg, place.pitch_deg, target)
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twin.robot.robot import Payload
 from twin.window.camera import PLACES
+from twin.window.overlays import Overlays
+from twin.window.status_text import RED, StatusText
 
 if TYPE_CHECKING:
     from twin.window.bench import Bench
 
 HELP = (
-    "space: pause    n: one step    + -: speed    f (held): push    p: payload    1 2 3 4: camera",
-    "t: frames    c: centres of mass    a: arrows    i: text    h: panels    Esc: close",
+    "space: pause   n: one step   + -: speed   f (held): push   p: payload",
+    "t: frames   c: centres of mass   a: arrows   1 2 3 4: camera, or the mouse",
+    "and the key Ctrl   i: text   h: panels   Esc: close",
 )
 SPEEDS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 AXES = "xyz"
 LOAD_COM = (0.0, 0.0, 0.05)  # m before the flange
-RED = (0.8, 0.08, 0.08)
 
 
 class Controls:
@@ -27,10 +29,14 @@ class Controls:
 
     Args:
         bench: whose they are.
+        client: PyBullet's, of the window.
     """
 
-    def __init__(self, bench: Bench) -> None:
+    help = HELP
+
+    def __init__(self, bench: Bench, client: Any) -> None:
         self._bench = bench
+        self._status, self._overlays = StatusText(bench), Overlays(bench, client)
         panel, rating = bench.panel, bench.arm.robot.rating
         load = 5.0 if rating is None else rating.payload
         self._force_range = 40.0 * load
@@ -108,28 +114,12 @@ class Controls:
             arm.change_payload(Payload(mass, LOAD_COM))
 
     def show(self) -> None:
-        """Bring the picture up to date."""
-        self._write_text()
-        self._draw_arrows()
-        self._draw_frames()
-
-    def _write_text(self) -> None:
+        """Bring text and drawings up to date."""
+        self._status.write()
+        self._overlays.show(self._with_frames, self._with_coms)
         bench = self._bench
-        pace = "as fast as it goes" if bench.speed == np.inf else f"{bench.speed:g} x real time"
-        state = "PAUSED" if bench.paused else pace
-        bench.say("time", f"{bench.time:8.3f} s    {state}", RED if bench.paused else (0.1, 0.1, 0.1))
-
-    def _draw_arrows(self) -> None:
-        bench = self._bench
-        if bench.push is None or not self._with_arrows:
-            bench.remove("push")
-            return
-        start = bench.tool_pose()[:3, 3]
-        bench.arrow("push", start, 0.5 * bench.push / self._force_range, RED)
-
-    def _draw_frames(self) -> None:
-        bench = self._bench
-        if self._with_frames:
-            bench.frame("tool frame", bench.tool_pose(), 0.15)
+        if bench.push is not None and self._with_arrows:
+            length = bench.reach / self._force_range
+            bench.arrow("push", bench.tool_pose()[:3, 3], length * bench.push, RED)
         else:
-            bench.remove("tool frame")
+            bench.remove("push")

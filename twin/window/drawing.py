@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
+from twin.window.debug_items import add_item
 
-MOST_POINTS = 1000
+MOST_SEGMENTS = 128
+"""Of a path: each is a call to PyBullet's drawing thread and a line that it draws."""
+
+PATH_WIDTH, LINE_WIDTH = 2, 3  # pixels
 HEAD = 0.2
 """Of an arrow, as a part of its length."""
 
@@ -26,7 +31,9 @@ def path_points(points: ArrayLike) -> np.ndarray:
 
 
 class Drawing:
-    """What is drawn; places are in the base frame, in [m].
+    """What is drawn, out of lines; places are in the base frame, in [m].
+
+    PyBullet's `addUserDebugPoints` would be handier, but takes the letters off the sliders and buttons.
 
     Args:
         client: PyBullet's, of the window.
@@ -34,21 +41,24 @@ class Drawing:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._items: dict[str, list[int]] = {}
-        self._drawn: dict[str, Any] = {}
+        self._items: dict[str, list[tuple[int, tuple]]] = {}
 
-    def path(self, name: str, points: ArrayLike, color: Sequence[float], size: float = 2) -> None:
-        """Points (N, 3), some thousand of them at most."""
+    def path(self, name: str, points: ArrayLike, color: Sequence[float]) -> None:
+        """A line through points (N, 3), a hundred of them or so and the last; none of fewer than two."""
         path = path_points(points)
-        shown = path[:: 1 + len(path) // MOST_POINTS].tolist()
-        if not shown:
-            self.remove(name)
-            return
-        [number] = self._items.get(name) or [-1]
-        replaced = {} if number < 0 else {"replaceItemUniqueId": number}
-        self._items[name] = [
-            self._client.addUserDebugPoints(shown, [list(color)] * len(shown), pointSize=size, **replaced)
-        ]
+        every = 1
+        while (len(path) - 1) / every > MOST_SEGMENTS:  # doubled: a path that grows keeps its lines
+            every *= 2
+        shown = path[::every]
+        if (len(path) - 1) % every:
+            shown = np.vstack((shown, path[-1:]))
+        self._lines(name, list(pairwise(shown)), [color] * (len(shown) - 1), PATH_WIDTH)
+
+    def crosses(self, name: str, points: ArrayLike, color: Sequence[float], length: float) -> None:
+        """A cross along the axes of the base at each of points (N, 3)."""
+        arms = 0.5 * length * np.eye(3)
+        lines = [(point - arm, point + arm) for point in path_points(points) for arm in arms]
+        self._lines(name, lines, [color] * len(lines), LINE_WIDTH)
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
         """An arrow from `start` (3,) along `vector` (3,); none where that has no length."""
@@ -63,32 +73,30 @@ class Drawing:
         upwards = np.cross(along, aside)
         back = HEAD * length
         corners = [end + back * (side - along) for side in (aside, upwards, -aside, -upwards)]
-        self._lines(name, [(start, end), *((end, corner) for corner in corners)], [color] * 5)
+        self._lines(name, [(start, end), *((end, corner) for corner in corners)], [color] * 5, LINE_WIDTH)
 
     def frame(self, name: str, T: ArrayLike, length: float) -> None:
         """The axes of a pose (4, 4), x red, y green, z blue."""
         T = real_array(T, "T")
         origin, axes = T[:3, 3], T[:3, :3].T
-        self._lines(name, [(origin, origin + length * axis) for axis in axes], AXIS_COLORS)
+        self._lines(name, [(origin, origin + length * axis) for axis in axes], AXIS_COLORS, LINE_WIDTH)
 
     def remove(self, name: str) -> None:
         """Take away what has that name, if anything has."""
-        for number in self._items.pop(name, ()):
+        for number, _ in self._items.pop(name, ()):
             self._client.removeUserDebugItem(number)
 
-    def _lines(self, name: str, lines: Sequence[tuple], colors: Sequence[Sequence[float]]) -> None:
-        """Lines in the place of those of the same name."""
-        numbers = self._items.get(name, [])
-        if len(numbers) != len(lines):
-            self.remove(name)
-            numbers = [-1] * len(lines)
-        self._items[name] = [
-            self._client.addUserDebugLine(
-                start.tolist(),
-                end.tolist(),
-                list(color),
-                3,
-                **({} if number < 0 else {"replaceItemUniqueId": number}),
-            )
-            for number, (start, end), color in zip(numbers, lines, colors, strict=True)
-        ]
+    def _lines(
+        self, name: str, lines: Sequence[tuple], colors: Sequence[Sequence[float]], width: int
+    ) -> None:
+        """Lines in the place of those of the same name; only those that changed are drawn anew."""
+        items = self._items.setdefault(name, [])
+        while len(items) > len(lines):
+            self._client.removeUserDebugItem(items.pop()[0])
+        client, add = self._client, self._client.addUserDebugLine
+        for index, ((start, end), color) in enumerate(zip(lines, colors, strict=True)):
+            line = (start.tolist(), end.tolist(), list(color), width)
+            if index == len(items):
+                items.append((add_item(client, add, *line), line))
+            elif items[index][1] != line:
+                items[index] = (add_item(client, add, *line, replaced=items[index][0]), line)

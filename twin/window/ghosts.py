@@ -39,10 +39,13 @@ class Ghost:
         self.robot = robot
         self._client = client
         self._placed: np.ndarray | None = None
-        self.visible = True
+        self._colors: dict[int, tuple[float, ...]] = {}
+        self._fading = 1.0
+        self.color, self.visible, self.removed = color, True, False
         with tempfile.TemporaryDirectory() as folder:
             self.body = self._create(Path(folder), color, opacity)
-        self._joints = list(range(robot.tree.n))
+        for shape in client.getVisualShapeData(self.body):
+            self._colors[shape[1]] = shape[7]
         names = [client.getJointInfo(self.body, index)[1] for index in range(client.getNumJoints(self.body))]
         self._joints = [names.index(b"joint%d" % (i + 1)) for i in range(robot.tree.n)]
 
@@ -84,6 +87,21 @@ class Ghost:
         positions = self.robot.tree_positions(q)[:, None].tolist()
         self._client.resetJointStatesMultiDof(self.body, self._joints, positions)
 
+    def link_poses(self) -> np.ndarray:
+        """Poses (n_tree, 4, 4) of the links' frames, as they are drawn, which is in single precision."""
+        states = self._client.getLinkStates(self.body, self._joints, computeForwardKinematics=1)
+        T = np.tile(np.eye(4), (len(states), 1, 1))
+        T[:, :3, :3] = Rotation.from_quat([state[5] for state in states]).as_matrix()
+        T[:, :3, 3] = [state[4] for state in states]
+        return T
+
+    def fade(self, opacity: float) -> None:
+        """Let it be seen through, so that what is inside shows; 1 for as it was."""
+        if opacity != self._fading:
+            self._fading = opacity
+            for link, (*color, opaque) in self._colors.items():
+                self._client.changeVisualShape(self.body, link, rgbaColor=[*color, opacity * opaque])
+
     def show(self, visible: bool) -> None:
         """Show it or hide it."""
         if visible != self.visible:
@@ -93,4 +111,6 @@ class Ghost:
 
     def remove(self) -> None:
         """Take it away for good."""
-        self._client.removeBody(self.body)
+        if not self.removed:
+            self.removed = True
+            self._client.removeBody(self.body)

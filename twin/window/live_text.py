@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-LEFT, TOP, BOTTOM, LEADING = 262, 40, 132, 19  # pixels: beside the window's own panels; from line to line
+from twin.window.debug_items import add_item
+
+LEFT, TOP, BOTTOM, LEADING = 262, 38, 134, 17  # pixels: beside the window's own panels; from line to line
 NARROW = 12  # pixels from the left, the top and the bottom without them
-SIZE = 1.15
+SIZE = 1.0
 DEPTH = 0.03  # m before the eye: nothing is nearer
 INK = (0.08, 0.1, 0.16)
 
@@ -62,7 +64,6 @@ class LiveText:
             number, before = self._shown.get(key, (-1, None))
             if before == (line, place):
                 continue
-            number = self._client.addUserDebugText(
-                line.text, place, line.color, SIZE, **({} if number < 0 else {"replaceItemUniqueId": number})
-            )
+            add, what = self._client.addUserDebugText, (line.text, place, line.color, SIZE)
+            number = add_item(self._client, add, *what, replaced=number)
             self._shown[key] = number, (line, place)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from twin.window.debug_items import add_item
+
 SPECIAL_KEYS = {
     "space": "B3G_SPACE",
     "return": "B3G_RETURN",
@@ -20,6 +22,10 @@ SPECIAL_KEYS = {
     "shift": "B3G_SHIFT",
     "control": "B3G_CONTROL",
 }
+
+
+MOUSE_AT_REST = 3
+"""Pictures without the mouse, after which nothing is moved by it any more."""
 
 
 class Slider:
@@ -88,6 +94,7 @@ class Panel:
         self._parts: list[Slider | Button] = []
         self._outdated = False
         self._keys: dict[int, int] = {}
+        self._since_mouse = 0  # pictures
 
     def slider(self, name: str, low: float, high: float, start: float) -> Slider:
         """A new slider; its name should tell the unit, as in `"push [N]"`."""
@@ -114,6 +121,10 @@ class Panel:
     def read(self) -> None:
         """Look what a person did since the last picture."""
         self._keys = self._client.getKeyboardEvents()
+        # Only the mouse moves a part; to ask for each of them takes a while where other programs are busy.
+        self._since_mouse = 0 if self._client.getMouseEvents() else self._since_mouse + 1
+        if self._since_mouse > MOUSE_AT_REST:
+            return
         for part in self._parts:
             now = self._client.readUserDebugParameter(part.number)
             if now == part.shown:
@@ -146,7 +157,8 @@ class Panel:
     def _make(self, part: Slider | Button) -> None:
         low, high, start = (1, 0, 0) if isinstance(part, Button) else (part.low, part.high, part.value)
         # The window cuts the first letter off: it gets a space.
-        part.number = self._client.addUserDebugParameter(f" {part.name}", low, high, start)
+        add = self._client.addUserDebugParameter
+        part.number = add_item(self._client, add, f" {part.name}", low, high, start)
         part.shown = self._client.readUserDebugParameter(part.number)
 
     def _code(self, name: str) -> int:

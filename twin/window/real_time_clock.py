@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 NOT_WORTH_SLEEPING = 0.004  # s
-TOO_FAR_BEHIND = 0.25  # s
+TOO_FAR_BEHIND = 1.0  # s: a slow picture is caught up with, a breakpoint is not
 
 
 class RealTimeClock:
