@@ -26,8 +26,9 @@ LONGEST = 1.0
 OPACITY = 0.4
 LEAP = 50  # samples
 HELP = (
-    "space: play or pause    left right: a sample    down up: 50 samples    r: from the start",
-    "l: loop    1 2 3 4: camera    i: text    h: panels    Esc: close",
+    "space: play or pause   r: from the start   l: loop",
+    "left right: a sample   down up: 50 samples",
+    "1 2 3 4: camera   i: text   h: panels   Esc: close",
 )
 
 
@@ -186,7 +187,8 @@ def told(track: Track, sample: int) -> str:
     joint = _largest(error)
     unit = "m" if log.robot.joint_kinds[joint] == "prismatic" else "rad"
     parts = [
-        f"off {error[joint]:.3g} {unit} in {names[joint]}, tool {1e3 * track.tool_distance[sample]:.3g} mm"
+        f"off {_short(error[joint])} {unit} in {names[joint]}",
+        f"tool {_short(1e3 * track.tool_distance[sample])} mm",
     ]
     limit = log.robot.drive_torque_max
     if np.isfinite(limit).any():
@@ -197,6 +199,11 @@ def told(track: Track, sample: int) -> str:
     if saturated:
         parts.append(f"saturated {', '.join(saturated)}")
     return "; ".join(parts)
+
+
+def _short(value: float) -> str:
+    """Three digits; round-off as what it is."""
+    return "< 1e-9" if 0 < value < 1e-9 else f"{value:.3g}"
 
 
 def _largest(values: np.ndarray) -> int:

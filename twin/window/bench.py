@@ -157,7 +157,8 @@ class Bench:
 
     def bring_into_view(self, points: ArrayLike) -> None:
         """Step back with the camera where points (N, 3) are beyond the window."""
-        step_back(self._client, self.drawn_arm.body, path_points(points))
+        if not self.lost:  # each question to a window that is closed takes seconds
+            step_back(self._client, self.drawn_arm.body, path_points(points))
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
         """Draw an arrow from `start` (3,) along `vector` (3,), base frame, in [m]."""
