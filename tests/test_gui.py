@@ -218,5 +218,5 @@ def test_no_display_is_a_sentence():
         result = run("Simulation(robot, gui=True)", display)
         last = result.stderr.strip().splitlines()[-1]
         assert last == (
-            f"twin.errors.TwinError: no display to open the window on ({found}); run without it (gui=False)"
+            f"twin.errors.NoDisplayError: no display to open the window on ({found}); run without it (gui=False)"
         )

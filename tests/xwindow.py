@@ -5,13 +5,16 @@ import os
 import re
 import select
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 ESCAPE = 0xFF1B
-KEY_PRESS, KEY_RELEASE = 2, 3
+SPACE, UP, RIGHT = 0x20, 0xFF52, 0xFF53
+KEY_PRESS, KEY_RELEASE, BUTTON_PRESS, BUTTON_RELEASE, MOTION = 2, 3, 4, 5, 6
+LEFT, LEFT_HELD = 1, 1 << 8
 SIZE = 1024, 768
 
 
@@ -92,18 +95,40 @@ class Display:
     def press_escape(self, window: int) -> None:
         self.press(window, ESCAPE)
 
-    def press(self, window: int, key: int | str) -> None:
-        """Press a key and let it go: a character, or the number of its keysym."""
-        self.send(window, key, KEY_PRESS)
-        self.send(window, key, KEY_RELEASE)
+    def press(self, window: int, keysym: int) -> None:
+        """A key down and up again; printable characters are their own symbols."""
+        with self.held(window, keysym):
+            pass
 
-    def send(self, window: int, key: int | str, kind: int) -> None:
-        """Press a key, or let it go."""
-        event = KeyEvent(type=kind, send_event=1, window=window, same_screen=1)
-        symbol = ord(key) if isinstance(key, str) else key
-        event.keycode = self.xlib.XKeysymToKeycode(self.display, ctypes.c_ulong(symbol))
+    @contextmanager
+    def held(self, window: int, keysym: int) -> Iterator[None]:
+        """A key down, and up again at the end."""
+        self.key(window, keysym, True)
+        yield
+        self.key(window, keysym, False)
+
+    def key(self, window: int, keysym: int, down: bool) -> None:
+        """A key down, or up."""
+        code = self.xlib.XKeysymToKeycode(self.display, ctypes.c_ulong(keysym))
+        kind, mask = (KEY_PRESS, 1 << 0) if down else (KEY_RELEASE, 1 << 1)
+        self._send(window, kind, mask, code, (0, 0), 0)
+
+    def drag(self, window: int, start: tuple[int, int], end: tuple[int, int]) -> None:
+        """The mouse's left button down at one place of a window, and up at another."""
+        self._send(window, MOTION, 1 << 6, 0, start, 0)
+        self._send(window, BUTTON_PRESS, 1 << 2, LEFT, start, 0)
+        for place in np.linspace(start, end, 6).round().astype(int).tolist():
+            self._send(window, MOTION, 1 << 6, 0, tuple(place), LEFT_HELD)
+            time.sleep(0.1)
+        self._send(window, BUTTON_RELEASE, 1 << 3, LEFT, end, LEFT_HELD)
+
+    def _send(
+        self, window: int, kind: int, mask: int, detail: int, place: tuple[int, int], state: int
+    ) -> None:
+        event = KeyEvent(type=kind, send_event=1, window=window, same_screen=1, state=state)
+        event.keycode, (event.x, event.y) = detail, place
         self.xlib.XSendEvent(
-            self.display, ctypes.c_ulong(window), 1, ctypes.c_long(kind - 1), ctypes.byref(event)
+            self.display, ctypes.c_ulong(window), 1, ctypes.c_long(mask), ctypes.byref(event)
         )
         self.xlib.XSync(self.display, 0)
 
@@ -120,7 +145,7 @@ class Image(ctypes.Structure):
 
 
 class KeyEvent(ctypes.Structure):
-    """XKeyEvent, padded to the size of XEvent."""
+    """XKeyEvent, padded to the size of XEvent; of the mouse, the button is in the place of the key."""
 
     _fields_ = (
         ("type", ctypes.c_int),

@@ -157,6 +157,9 @@ from .loading.model_check import (
 from .logs.comparison import (
     compare as compare,
 )
+from .logs.film import (
+    film as film,
+)
 from .logs.log import (
     Log as Log,
 )

@@ -58,6 +58,14 @@ class OwnCodeError(TwinError):
     """The code of somebody's scenario, controller or package failed, or is not what it has to be."""
 
 
+class NoDisplayError(TwinError):
+    """There is no display to open a window on; `found` says so without what to do about it."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"{found}; run without it (gui=False)")
+        self.found = found
+
+
 class DivergenceError(TwinError):
     """A simulation that ran away; `log` holds the run up to that instant."""
 

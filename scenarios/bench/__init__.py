@@ -1,1 +1,1 @@
-"""What a person can do at the window of a run: jog, teach, switch laws, turn gains, compare."""
+"""What a person does at PyBullet's window: jog, teach, exchange laws, turn gains, compare, look again."""

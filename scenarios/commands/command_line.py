@@ -22,6 +22,7 @@ from scenarios.commands import (
     output,
     plot_command,
     published_command,
+    replay_command,
     run_command,
     validate_command,
 )
@@ -39,6 +40,7 @@ COMMANDS = {
     "validate": validate_command,
     "gui": gui_command,
     "plot": plot_command,
+    "replay": replay_command,
     "export": export_command,
     "published": published_command,
     "formulas": formulas_command,
@@ -60,6 +62,7 @@ EXAMPLES = """examples:
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
   irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz
   irb-twin validate --robot irb140 --junit results.xml
+  irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
   irb-twin new controller sliding_mode
 """

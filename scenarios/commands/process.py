@@ -31,7 +31,10 @@ def main() -> int:
     _at_the_end.append(abandon)
     from scenarios.commands.command_line import main
 
-    return main()
+    status = main()
+    if "twin.window.x11_window" in sys.modules:  # whose window, once lost, ends the process in its own way
+        sys.modules["twin.window.x11_window"].status_at_the_end = status
+    return status
 
 
 _at_the_end: list[Callable[[], None]] = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import controllers
 from scenarios.base import Config
 from scenarios.commands.output import Files, apart, complain, console, writable
+from scenarios.commands.replay_command import film_writable, write_film
 from scenarios.running import options, registry
 from scenarios.running.options import WrongUse
 from twin.errors import OwnCodeError, TwinError
@@ -27,6 +28,7 @@ EXAMPLES = """examples:
   irb-twin run {0} --controller pid --bandwidth 30 --explain
   irb-twin run {0} --picture error.png --log run.npz --json results.json
   irb-twin run {0} --report report.html
+  irb-twin run {0} --controller computed_torque pd --film motion.gif
   irb-twin run {0} --drives rigid --model-drives ideal
   irb-twin run {0} --gui
 """
@@ -82,6 +84,9 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         metavar="FILE.html",
         help="write one page: verdict, why, curves and a 3-D replay",
     )
+    files.add_argument(
+        "--film", type=Path, metavar="FILE", help="show the motion as a film, .gif or .mp4; see replay --film"
+    )
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
     options.add(parser, configs)
 
@@ -106,6 +111,8 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         if lacking := missing():
             needs = f"--report needs {' and '.join(lacking)}, not installed here"
             raise WrongUse(f"{needs}: pip install 'irb-twin[report]'")
+    if given.film is not None:
+        film_writable(given.film, max(len(_laws(given, scenario)) for scenario in scenarios))
 
     from scenarios.commands.progress import shown
     from scenarios.reports.report import explanations, scenario_report, total
@@ -132,12 +139,16 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     return 0 if complete and all(run.holds for run in runs) else 1
 
 
+def _laws(given: argparse.Namespace, scenario: Scenario) -> list[str]:
+    """The control laws that a scenario is to run with; empty for its default."""
+    return given.controller or list(scenario.side_by_side)
+
+
 def _runs(given: argparse.Namespace, scenario: Scenario) -> list[tuple[Scenario, Config]]:
     """The runs of one scenario, one a controller; one that fails if the code of its settings does."""
     if scenario.fault is None:
         try:
-            laws = given.controller or list(scenario.side_by_side)
-            configs = options.configs(vars(given), scenario.Config, laws)
+            configs = options.configs(vars(given), scenario.Config, _laws(given, scenario))
             return [(scenario, config) for config in configs]
         except (WrongUse, TwinError, ValueError):
             raise
@@ -170,6 +181,11 @@ def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenari
             logs = [log for run, log in logged if run.scenario == name]
             drawing = partial(own, logs) if own else partial(draw, members)
             files.write(path, partial(_stamped_picture, members, drawing))
+    if given.film:
+        paths = [given.film] if len(names) == 1 else apart(given.film, [(name,) for name in names])
+        for name, path in zip(names, paths, strict=True):
+            members = [(log, run.label) for run, log in logged if run.scenario == name]
+            write_film(files, path, *map(list, zip(*members, strict=True)))
     if given.json:
         from scenarios.reports.results_file import write_json
 

@@ -18,7 +18,7 @@ from twin.errors import UnknownNameError
 from twin.faults import told
 
 TAKEN = (
-    "carry_out", "command", "explain", "help", "json", "log", "parser", "picture", "report",
+    "carry_out", "command", "explain", "film", "help", "json", "log", "parser", "picture", "report",
     "scenarios", "set", "settings",
 )  # fmt: skip
 """Names of the command line's own, which no setting can have."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from twin.engine.suppress_output import suppress_output
 from twin.errors import Closed, TwinError
-from twin.window.bench import Bench, Watched
+from twin.window.bench import Bench, Offered, Watched
+from twin.window.controls import Controls
 from twin.window.x11_window import LARGE, WindowWatch
 
 with suppress_output():  # it announces its build on the console
@@ -71,8 +73,8 @@ def connected_window() -> tuple[Any, WindowWatch]:
     return client, watch
 
 
-def open_bench(arm: Watched, speed: float) -> Bench:
-    """A window that shows an arm; see `twin.window.bench`.
+def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] = Controls) -> Bench:
+    """A window that shows an arm, and what `controls` offers; see `twin.window.bench`.
 
     Raises:
         TwinError: there is no display, or a window is open already.
@@ -80,7 +82,7 @@ def open_bench(arm: Watched, speed: float) -> Bench:
     client, watch = connected_window()
     close = partial(disconnect, client, watch)
     try:
-        return Bench(client, watch, arm, speed, close)
+        return Bench(client, watch, arm, speed, close, controls)
     except BaseException:
         close()
         raise

@@ -22,7 +22,7 @@ from twin.arrays import real_array
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.robot import Payload, Robot
 from twin.window.camera import PLACES, furnish_window, look, step_back
-from twin.window.controls import HELP, Controls
+from twin.window.controls import Controls
 from twin.window.drawing import Drawing, path_points
 from twin.window.ghosts import Ghost
 from twin.window.live_text import INK, LiveText
@@ -48,6 +48,15 @@ class Watched(Protocol):
     def change_payload(self, payload: Payload | None) -> None: ...  # noqa: D102
 
 
+class Offered(Protocol):
+    """What a window offers: `Controls`, or others in their place."""
+
+    @property
+    def help(self) -> Sequence[str]: ...  # noqa: D102
+    def read(self) -> None: ...  # noqa: D102
+    def show(self) -> None: ...  # noqa: D102
+
+
 class Bench:
     """The window of a simulation.
 
@@ -67,10 +76,17 @@ class Bench:
         arm: what is shown.
         speed: in real times.
         close: closes it.
+        controls: makes what the window offers.
     """
 
     def __init__(
-        self, client: Any, watch: WindowWatch, arm: Watched, speed: float, close: Callable[[], None]
+        self,
+        client: Any,
+        watch: WindowWatch,
+        arm: Watched,
+        speed: float,
+        close: Callable[[], None],
+        controls: Callable[[Bench, Any], Offered] = Controls,
     ) -> None:
         self._client, self._watch, self.arm = client, watch, arm
         self._close, self._lost = close, False
@@ -93,9 +109,9 @@ class Bench:
         self.look_from(0)
         client.setTimeOut(NO_ANSWER)
         self.panel, self._drawing, self._text = Panel(client), Drawing(client), LiveText(client)
-        for row, line in enumerate(HELP):
+        self._controls = controls(self, client)
+        for row, line in enumerate(self._controls.help):
             self._text.say(f"help {row}", line, foot=True)
-        self._controls = Controls(self, client)
         self._next_picture = self._last_picture = 0.0
         self._closed, self._drawing_now = threading.Event(), threading.RLock()
         while not client.getDebugVisualizerCamera()[3][0]:  # its matrices come with the first picture
@@ -141,7 +157,8 @@ class Bench:
 
     def bring_into_view(self, points: ArrayLike) -> None:
         """Step back with the camera where points (N, 3) are beyond the window."""
-        step_back(self._client, self.drawn_arm.body, path_points(points))
+        if not self.lost:  # each question to a window that is closed takes seconds
+            step_back(self._client, self.drawn_arm.body, path_points(points))
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
         """Draw an arrow from `start` (3,) along `vector` (3,), base frame, in [m]."""

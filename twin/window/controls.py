@@ -32,6 +32,8 @@ class Controls:
         client: PyBullet's, of the window.
     """
 
+    help = HELP
+
     def __init__(self, bench: Bench, client: Any) -> None:
         self._bench = bench
         self._status, self._overlays = StatusText(bench), Overlays(bench, client)

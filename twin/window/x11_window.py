@@ -16,10 +16,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from twin.errors import TwinError
+from twin.errors import NoDisplayError
 
 LARGE = 1440, 900
 """Pixels."""
+
+
+status_at_the_end = 1
+"""Of the process, if its window was closed from the title bar and it did not set another one."""
 
 
 class WindowWatch:
@@ -42,14 +46,14 @@ class WindowWatch:
         try:
             self._xlib = ctypes.CDLL("libX11.so.6")
         except OSError:
-            raise TwinError("the window needs the library libX11; run without it (gui=False)") from None
+            raise NoDisplayError("the window needs the library libX11") from None
         self._xlib.XOpenDisplay.restype = ctypes.c_void_p
         self._xlib.XCloseDisplay.argtypes = [ctypes.c_void_p]
         # Kept open: an X server whose last client leaves may start afresh, just when PyBullet comes.
         self._display = self._xlib.XOpenDisplay(None)
         if not self._display:
             found = f"DISPLAY is {name!r} and does not answer" if name else "DISPLAY is not set"
-            raise TwinError(f"no display to open the window on ({found}); run without it (gui=False)")
+            raise NoDisplayError(f"no display to open the window on ({found})")
 
         self._xlib.XDisplayWidth.argtypes = self._xlib.XDisplayHeight.argtypes = [
             ctypes.c_void_p,
@@ -84,4 +88,4 @@ def _leave() -> None:
     """End the process, at its end, past PyBullet, which would wait for its drawing thread for ever."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(1)
+    os._exit(status_at_the_end)

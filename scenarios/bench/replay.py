@@ -1,0 +1,215 @@
+"""Logs shown again in PyBullet's window, where a person plays, stops, and goes back and forth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from twin.engine.client import open_bench
+from twin.logs.film_scene import FIRST, GHOSTS, GREY
+from twin.logs.playback import Playback, Track
+from twin.robot.robot import Payload
+from twin.window.bench import Bench
+from twin.window.camera import PLACES
+from twin.window.ghosts import Ghost
+
+PATH_WANTED, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
+SPEEDS = 0.1, 4.0
+"""Times real time, the slowest and the fastest of the slider."""
+
+LONGEST = 1.0
+"""Time that may pass from one picture to the next, in [s]: a window that stood still does not jump."""
+
+OPACITY = 0.4
+LEAP = 50  # samples
+HELP = (
+    "space: play or pause   r: from the start   l: loop",
+    "left right: a sample   down up: 50 samples",
+    "1 2 3 4: camera   i: text   h: panels   Esc: close",
+)
+
+
+def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) -> None:
+    """Show logs until the window is closed.
+
+    Args:
+        shown: the first is the arm in its colours, the others are ghosts.
+        speed: times real time.
+        loop: begin anew at the end.
+
+    Raises:
+        NoDisplayError: there is no display.
+        TwinError: a window is open already.
+    """
+    playback = Playback(shown, speed=speed, loop=loop)
+    bench = open_bench(
+        ReplayedArm(playback), np.inf, lambda bench, client: ReplayControls(bench, client, playback)
+    )
+    try:
+        bench.bring_into_view(np.concatenate([_finite(track.tool_wanted) for track in shown]))
+        bench.wait_until(lambda: False)
+    finally:
+        bench.close()
+
+
+class ReplayedArm:
+    """The arm of the first log, as the window shows it: it has no physics.
+
+    Args:
+        playback: what is shown.
+    """
+
+    def __init__(self, playback: Playback) -> None:
+        self._playback = playback
+        self._log = playback.tracks[0].log
+        self.robot, self.time_step = self._log.robot, self._log.time_step
+
+    @property
+    def tau(self) -> np.ndarray:
+        """Torques (n,) of the motors at the sample, in [N m]."""
+        return self._log.tau[self._playback.samples[0]]
+
+    def state(self) -> np.ndarray:
+        """Positions and velocities (2, n) of the sample, in [rad] and [rad/s]."""
+        sample = self._playback.samples[0]
+        return np.stack([self._log.q[sample], self._log.qd[sample]])
+
+    def change_payload(self, payload: Payload | None) -> None:
+        """Nothing: what is over cannot be changed."""
+
+
+class ReplayControls:
+    """The keys, buttons and sliders of a replay, and what it draws beside the arm.
+
+    Args:
+        bench: the window.
+        client: PyBullet's, of the window.
+        playback: what is shown.
+    """
+
+    help = HELP
+
+    def __init__(self, bench: Bench, client: Any, playback: Playback) -> None:
+        self.playback, self.bench, panel = playback, bench, bench.panel
+        tracks = playback.tracks
+        self.ghosts = [
+            Ghost(
+                client, track.log.robot, color, OPACITY
+            )  # the bench's own would have a line without figures
+            for track, color in zip(tracks[1:], COLORS[1:], strict=False)
+        ]
+        for track, color in zip(tracks, COLORS, strict=False):
+            bench.path(f"{track.name}, wanted", _finite(track.tool_wanted), PATH_WANTED)
+            bench.path(f"{track.name}, followed", _finite(track.tool), color)
+        end = max(playback.end, playback.start + 1e-3)  # a slider has two ends
+        self.time = panel.slider("time [s]", playback.start, end, playback.start)
+        low, high = min(SPEEDS[0], playback.speed), max(SPEEDS[1], playback.speed)
+        self.speed = panel.slider("speed [real times]", low, high, playback.speed)
+        self.play = panel.button("play / pause (space)")
+        self.back, self.on = panel.button("a sample back (left)"), panel.button("a sample on (right)")
+        self.start, self.loop = panel.button("from the start (r)"), panel.button("loop (l)")
+        self._known = self.time.value, self.speed.value
+        self._before = time.perf_counter()
+
+    def read(self) -> None:
+        """Answer what was pressed, and let time pass."""
+        now, playback = time.perf_counter(), self.playback
+        elapsed, self._before = min(now - self._before, LONGEST), now
+        was_playing = playback.playing
+        if not self._moved():
+            playback.advance(elapsed)
+        if was_playing and not playback.playing:
+            self.time.set(playback.time)  # made anew, which takes too long while it plays
+        self._known = self.time.value, self.speed.value
+        self._choose_view()
+
+    def show(self) -> None:
+        """Put the ghosts where they are, and write the text."""
+        playback, bench = self.playback, self.bench
+        samples = playback.samples
+        for ghost, track, sample in zip(self.ghosts, playback.tracks[1:], samples[1:], strict=True):
+            ghost.place(track.log.q[sample])
+        state = "playing" if playback.playing else "at the end" if playback.at_end else "paused"
+        pace = f"{playback.speed:.3g} x real time"
+        bench.say(
+            "time",
+            f"{playback.time:8.3f} s of {playback.end:.3f} s    {pace}    {state}"
+            + "    loop" * playback.loop,
+        )
+        for track, sample, color in zip(playback.tracks, samples, COLORS, strict=False):
+            bench.say(track.name, f"{track.name}: {told(track, sample)}", color)
+
+    def _moved(self) -> bool:
+        """Do what was asked for; whether that was another time."""
+        playback, key = self.playback, self.bench.panel.key
+        if self.speed.value != self._known[1]:
+            playback.speed = self.speed.value
+        if self.play.pressed() or key("space"):
+            playback.play_or_pause()
+        if self.loop.pressed() or key("l"):
+            playback.loop = not playback.loop
+        if self.time.value != self._known[0]:
+            playback.playing = False
+            playback.seek(self.time.value)
+            return True
+        if self.start.pressed() or key("r"):
+            playback.seek(playback.start)
+            return True
+        for count, asked in (
+            (1, self.on.pressed() or key("right")),
+            (-1, self.back.pressed() or key("left")),
+            (LEAP, key("up")),
+            (-LEAP, key("down")),
+        ):
+            if asked:
+                playback.step(count)
+                return True
+        return False
+
+    def _choose_view(self) -> None:
+        bench, key = self.bench, self.bench.panel.key
+        for place in range(len(PLACES)):
+            if key(str(place + 1)):
+                bench.look_from(place)
+        if key("i"):
+            bench.show_text(not bench.text_shown)
+        if key("h"):
+            bench.show_panels(not bench.panels_shown)
+
+
+def told(track: Track, sample: int) -> str:
+    """How far a log's run was off at a sample, how near a torque to its limit, and what was saturated."""
+    log, names = track.log, track.log.robot.joint_names
+    error = np.abs(log.q_ref[sample] - log.q[sample])
+    joint = _largest(error)
+    unit = "m" if log.robot.joint_kinds[joint] == "prismatic" else "rad"
+    parts = [
+        f"off {_short(error[joint])} {unit} in {names[joint]}",
+        f"tool {_short(1e3 * track.tool_distance[sample])} mm",
+    ]
+    limit = log.robot.drive_torque_max
+    if np.isfinite(limit).any():
+        load = np.abs(log.tau[sample]) / limit
+        joint = _largest(load)
+        parts.append(f"torque {100 * load[joint]:.0f} % in {names[joint]}")
+    saturated = [name for name, full in zip(names, log.saturated[sample], strict=True) if full]
+    if saturated:
+        parts.append(f"saturated {', '.join(saturated)}")
+    return "; ".join(parts)
+
+
+def _short(value: float) -> str:
+    """Three digits; round-off as what it is."""
+    return "< 1e-9" if 0 < value < 1e-9 else f"{value:.3g}"
+
+
+def _largest(values: np.ndarray) -> int:
+    """The place of the largest value; what is not a number is larger than any."""
+    return int(np.argmax(np.where(np.isnan(values), np.inf, values)))
+
+
+def _finite(points: np.ndarray) -> np.ndarray:
+    return points[np.isfinite(points).all(axis=1)]
