@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from scenarios.base import Config
-from scenarios.commands import output
 from scenarios.commands.command_line import main
-from scenarios.commands.progress import shown
+from scenarios.console import output
+from scenarios.console.progress import shown
 from scenarios.reports.junit_file import write_junit
 from scenarios.reports.report import scenario_report
 from scenarios.reports.validation_report import validation_report

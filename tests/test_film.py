@@ -13,10 +13,10 @@ from tests.made_logs import made_log, swing
 from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import forward_kinematics
-from twin.logs import film as films
-from twin.logs.film import film
-from twin.logs.film_scene import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene
-from twin.logs.playback import tracks
+from twin.views import film as films
+from twin.views.film import film
+from twin.views.film_scene import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene
+from twin.views.playback import tracks
 
 SIZE = (240, 200)
 

@@ -10,7 +10,7 @@ import twin
 from scenarios.commands import plot_command
 from scenarios.commands.command_line import main
 from tests.logs_made_up import N, irb140_log
-from twin.logs.panels import TITLES
+from twin.views.panels import TITLES
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from scenarios.bench.replay import told
 from tests.made_logs import made_log, swing
 from tests.xwindow import RIGHT, SPACE, UP, Display, xvfb
-from twin.logs.playback import Track
+from twin.views.playback import Track
 
 SCRIPT = """
 import json, sys

@@ -27,6 +27,7 @@ ORDER = (
     "twin.window",
     "twin.engine",
     "twin.logs",
+    "twin.views",
     "twin.control",
     "controllers",
     "scenarios.base",
@@ -40,6 +41,7 @@ ORDER = (
     "scenarios.running",
     "scenarios.reports",
     "scenarios.reports.page",
+    "scenarios.console",
     "scenarios.commands",
     "scenarios.templates",
 )

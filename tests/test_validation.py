@@ -14,7 +14,7 @@ import controllers
 import twin
 from scenarios.base import Config
 from scenarios.commands.command_line import main
-from scenarios.commands.progress import Tally
+from scenarios.console.progress import Tally
 from scenarios.running import registry
 from scenarios.running.runs import run_name
 from scenarios.running.validation import Asked, matches, planned

@@ -154,12 +154,6 @@ from .loading.loading import (
 from .loading.model_check import (
     check_model as check_model,
 )
-from .logs.comparison import (
-    compare as compare,
-)
-from .logs.film import (
-    film as film,
-)
 from .logs.log import (
     Log as Log,
 )
@@ -270,4 +264,10 @@ from .trajectories.sampling import (
 )
 from .version import (
     __version__ as __version__,
+)
+from .views.comparison import (
+    compare as compare,
+)
+from .views.film import (
+    film as film,
 )

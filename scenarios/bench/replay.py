@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from twin.engine.client import open_bench
-from twin.logs.film_scene import FIRST, GHOSTS, GREY
-from twin.logs.playback import Playback, Track
 from twin.robot.robot import Payload
+from twin.views.film_scene import FIRST, GHOSTS, GREY
+from twin.views.playback import Playback, Track
 from twin.window.bench import Bench
 from twin.window.camera import PLACES
 from twin.window.ghosts import Ghost

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.output import Files, console, writable
+from scenarios.console.output import Files, console, writable
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario

@@ -19,13 +19,13 @@ from scenarios.commands import (
     gui_command,
     list_command,
     new_command,
-    output,
     plot_command,
     published_command,
     replay_command,
     run_command,
     validate_command,
 )
+from scenarios.console import output
 from scenarios.running import options, registry
 from scenarios.running.help_page import Unprintable
 from scenarios.running.options import Parser, WrongUse

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.output import Files, apart, console, writable
 from scenarios.commands.plot_command import add_logs, add_window
+from scenarios.console.output import Files, apart, console, writable
 from scenarios.running.options import WrongUse
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.output import console
+from scenarios.console.output import console
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.base import Config, positive
-from scenarios.commands.output import Files, console, writable
+from scenarios.console.output import Files, console, writable
 from scenarios.running import options
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import controllers
-from scenarios.commands.output import console
+from scenarios.console.output import console
 from scenarios.running import registry
 from twin.faults import is_interrupt, told
 

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scenarios.commands.output import complain, console
+from scenarios.console.output import complain, console
 from scenarios.running.options import WrongUse
 from twin.faults import told
 

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.output import Files, apart, console, writable
+from scenarios.console.output import Files, apart, console, writable
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
 
 WHAT = ("error", "torque", "speed", "position", "pose")
-"""What can be drawn; `twin.logs.panels.TITLES`, which is not imported for the help."""
+"""What can be drawn; `twin.views.panels.TITLES`, which is not imported for the help."""
 
 EXAMPLES = """examples:
   irb-twin plot run.npz
@@ -61,10 +61,10 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 def plot(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`plot`: the logs drawn, and their figures printed."""
-    from twin.logs.comparison import compare
-    from twin.logs.curves import FORMATS
-    from twin.logs.panels import panels
     from twin.logs.parts import between
+    from twin.views.comparison import compare
+    from twin.views.curves import FORMATS
+    from twin.views.panels import panels
 
     what = list(dict.fromkeys(given.what))
     pictures = [writable(path, FORMATS, "--picture") for path in _pictures(given, what)]

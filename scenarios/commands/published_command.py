@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.output import Files, console, writable
+from scenarios.console.output import Files, console, writable
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
@@ -33,7 +33,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 
 def published(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`published`: every published number and equation, computed now."""
-    from scenarios.commands.progress import shown
+    from scenarios.console.progress import shown
     from scenarios.ledger.items import chosen
     from scenarios.ledger.rows import rows
     from scenarios.reports import ledger_report as report

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.output import Files, complain, console, writable
+from scenarios.console.output import Files, complain, console, writable
 from scenarios.running.options import WrongUse
 from twin.errors import NoDisplayError
 
@@ -57,7 +57,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 
 def replay(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`replay`: a window, or a film."""
-    from twin.logs.playback import check_count, checked_speed
+    from twin.views.playback import check_count, checked_speed
 
     speed = checked_speed(given.speed)
     settings = _film_settings(given)
@@ -66,7 +66,7 @@ def replay(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         film_writable(given.film, len(given.logs), speed=speed, **settings)
 
     from twin.logs.log import Log
-    from twin.logs.playback import names_of, tracks
+    from twin.views.playback import names_of, tracks
 
     logs = [Log.load(path) for path in given.logs]
     names = names_of(logs, given.logs)
@@ -114,8 +114,8 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
     Raises:
         WrongUse, ValueError, TwinError: if it cannot, with the reason.
     """
-    from twin.logs.film import check_settings
-    from twin.logs.playback import check_count
+    from twin.views.film import check_settings
+    from twin.views.playback import check_count
 
     check_settings(path, **settings)
     writable(path, path.suffix.lower(), "--film")
@@ -124,8 +124,8 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
 
 def write_film(files: Files, path: Path, logs: list[Log], names: list[str], **settings: Any) -> None:
     """Write it, and tell what it leaves out; settings as of `twin.film`."""
-    from scenarios.commands.progress import shown
-    from twin.logs.film import Film, film
+    from scenarios.console.progress import shown
+    from twin.views.film import Film, film
 
     done: list[Film] = []
     with shown(1) as begin:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.base import Config
-from scenarios.commands.output import Files, apart, complain, console, writable
 from scenarios.commands.replay_command import film_writable, write_film
+from scenarios.console.output import Files, apart, complain, console, writable
 from scenarios.running import options, registry
 from scenarios.running.options import WrongUse
 from twin.errors import OwnCodeError, TwinError
@@ -114,7 +114,7 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     if given.film is not None:
         film_writable(given.film, max(len(_laws(given, scenario)) for scenario in scenarios))
 
-    from scenarios.commands.progress import shown
+    from scenarios.console.progress import shown
     from scenarios.reports.report import explanations, scenario_report, total
     from scenarios.running.side_by_side import carried_out
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.base import Config
-from scenarios.commands.output import Files, complain, console, writable
+from scenarios.console.output import Files, complain, console, writable
 from scenarios.running import law_settings, options, registry
 from scenarios.running.options import WrongUse
 
@@ -229,7 +229,7 @@ def _selection(given: argparse.Namespace, scenarios: list[Scenario]) -> dict[str
 
 def _carried_out(given: argparse.Namespace, plan: Plan, items: Sequence[Item]) -> tuple[list[Any], int]:
     """What came of every run and every item, and in how many processes."""
-    from scenarios.commands.progress import tallied
+    from scenarios.console.progress import tallied
     from scenarios.running.runs import Run, run_name
     from scenarios.running.workers import carried_out
     from twin.threads import thread_count

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from twin.logs.curves import COLOURS
 from twin.logs.tracking_error import joint_error
 from twin.short_texts import shortened
+from twin.views.curves import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

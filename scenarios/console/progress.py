@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from scenarios.commands import output
+from scenarios.console import output
 
 EVERY = 30.0
 """Seconds between two lines where nobody watches, as in the log of a CI."""

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics
-from twin.logs.playback import Track
+from twin.views.playback import Track
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from twin.logs import curves
-from twin.logs.comparison_table import table, wrapped
-from twin.logs.differences import differences
 from twin.logs.figures import Figures, figures_of
 from twin.logs.log import Log
 from twin.logs.parts import finite_part
+from twin.views import curves
+from twin.views.comparison_table import table, wrapped
+from twin.views.differences import differences
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twin.atomic_file import drafted
-from twin.logs.panels import TITLES, Curve, Panel, panels
 from twin.logs.parts import first_fault
 from twin.short_texts import figure, shortened
+from twin.views.panels import TITLES, Curve, Panel, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def draw(
     Args:
         logs: at least one, by the names that the legend gives them.
         path: of a PNG, PDF or SVG file.
-        what: a key of `twin.logs.panels.TITLES`.
+        what: a key of `twin.views.panels.TITLES`.
         joints: names of those to draw; `None` for all, and for the error also that of the tool.
 
     Raises:

@@ -18,7 +18,7 @@ import numpy as np
 from twin.atomic_file import drafted
 from twin.errors import TwinError
 from twin.logs.log import Log
-from twin.logs.playback import Track, checked_speed, tracks
+from twin.views.playback import Track, checked_speed, tracks
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -156,7 +156,7 @@ def frame_times(shown: Sequence[Track], fps: float, speed: float) -> tuple[np.nd
 def _frames(
     shown: Sequence[Track], times: np.ndarray, size: tuple[int, int], speed: float, camera: dict[str, float]
 ) -> Generator[Image, None, None]:
-    from twin.logs.film_scene import Scene
+    from twin.views.film_scene import Scene
 
     robots = list(dict.fromkeys(track.log.robot.name for track in shown))
     pace = "" if speed == 1 else f"{speed:g} x  "
@@ -177,7 +177,7 @@ def _write_gif(path: Path, frames: Iterator[Image], count: int, fps: float) -> N
     """One palette for all frames, without dithering: what stands still stays the same, and costs nothing."""
     from PIL import Image as images
 
-    from twin.logs.film_scene import FLAT
+    from twin.views.film_scene import FLAT
 
     ends = np.rint(np.arange(count + 1) * HUNDREDTHS / fps)
     lasting = [int(10 * (end - start)) for start, end in pairwise(ends)]
