@@ -60,7 +60,7 @@ def picture(self, original=Bench._picture):
 def after_step(self, original=Bench.after_step):
     "A picture every 50 ms of the simulation, however slow the machine is."
     self.speed = np.inf
-    self._next_picture = 0.0 if self.steps % 50 == 49 else np.inf
+    self._pictures.due = 0.0 if self.steps % 50 == 49 else np.inf
     original(self)
 
 

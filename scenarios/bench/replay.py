@@ -126,12 +126,16 @@ class ReplayControls:
         self._known = self.time.value, self.speed.value
         self._choose_view()
 
+    def tell_what_lasts(self) -> None:
+        """Nothing: nobody touches what is over."""
+
     def show(self) -> None:
         """Put the ghosts where they are, and write the text."""
         playback, bench = self.playback, self.bench
         samples = playback.samples
         for ghost, track, sample in zip(self.ghosts, playback.tracks[1:], samples[1:], strict=True):
             ghost.place(track.log.q[sample])
+            ghost.write()
         state = "playing" if playback.playing else "at the end" if playback.at_end else "paused"
         pace = f"{playback.speed:.3g} x real time"
         bench.say(

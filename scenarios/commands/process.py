@@ -32,8 +32,9 @@ def main() -> int:
     from scenarios.commands.command_line import main
 
     status = main()
-    if "twin.window.x11_window" in sys.modules:  # whose window, once lost, ends the process in its own way
-        sys.modules["twin.window.x11_window"].status_at_the_end = status
+    window: Any = sys.modules.get("twin.window.x11_window")
+    if window is not None:  # once lost, it ends the process in its own way
+        window.status_at_the_end = status
     return status
 
 
