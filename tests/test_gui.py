@@ -218,5 +218,6 @@ def test_no_display_is_a_sentence():
         result = run("Simulation(robot, gui=True)", display)
         last = result.stderr.strip().splitlines()[-1]
         assert last == (
-            f"twin.errors.NoDisplayError: no display to open the window on ({found}); run without it (gui=False)"
+            f"twin.errors.NoDisplayError: no display to open the window on ({found}); "
+            "run without it (gui=False)"
         )

@@ -32,8 +32,8 @@ def main() -> int:
     from scenarios.commands.command_line import main
 
     status = main()
-    if "twin.window.x11_window" in sys.modules:  # whose window, once lost, ends the process in its own way
-        sys.modules["twin.window.x11_window"].status_at_the_end = status
+    if "twin.window.x11_window" in sys.modules:  # which ends a process whose window was lost
+        sys.modules["twin.window.x11_window"].leave_with(status)
     return status
 
 
