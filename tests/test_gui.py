@@ -71,14 +71,11 @@ def test_a_move_in_the_window_is_the_headless_move(display):
             began = time.perf_counter()
             shown = run_closed_loop(simulation, law, move)
             took = time.perf_counter() - began
-            camera = simulation._client.getDebugVisualizerCamera()
-            image = simulation._client.getCameraImage(
-                200, 150, camera[2], camera[3], renderer=simulation._client.ER_BULLET_HARDWARE_OPENGL)
-            pixels = np.reshape(image[2], (150, 200, 4)).astype(int)
+            pixels = Display(os.environ["DISPLAY"]).screenshot()
             assert simulation.picture(64, 48).shape == (48, 64, 3)
         assert shown.identical(headless)
         assert 0.35 <= took, took
-        assert np.sum(pixels[..., 0] > 1.5 * pixels[..., 2] + 30) > 200, "the arm is orange"
+        assert np.sum(pixels[..., 0] > 1.5 * pixels[..., 2] + 30) > 5000, "the arm is orange"
         print("done")
         """,
         display,
@@ -104,9 +101,8 @@ def test_the_path_is_drawn_where_it_lies(display):
             return image
 
         t = np.linspace(0, 2 * np.pi, 400)
-        circle = np.stack([np.full_like(t, 0.5), 0.3 * np.cos(t), 0.5 + 0.3 * np.sin(t)], axis=1)
+        circle = np.stack([np.full_like(t, 0.4), 0.2 * np.cos(t), 0.4 + 0.2 * np.sin(t)], axis=1)
         with Simulation(robot, gui=True, real_time=False) as simulation:
-            time.sleep(1.0)
             before = screen.screenshot()
             assert (shown(before, 0.5) == before).all(), "nothing moves by itself"
             simulation.draw_path(circle)
@@ -115,7 +111,6 @@ def test_the_path_is_drawn_where_it_lies(display):
             changed = (after != before).any(axis=-1)
             assert changed.sum() > 300, changed.sum()
             assert np.mean((blue > red + 60) & (blue > green + 60) & changed) > 0.9 * np.mean(changed)
-            assert not ((before[..., 2] > before[..., 0] + 60) & (before[..., 2] > before[..., 1] + 60)).any()
             rows, columns = np.nonzero(changed)
             assert np.ptp(rows) > 100 and np.ptp(columns) > 100, "as large as the circle"
         """,
@@ -127,10 +122,10 @@ def test_a_path_beyond_the_window_comes_into_view(display):
     """Of the IRB 1400, from below the base to above the stretched arm; the camera keeps its direction."""
     passes(
         """
-        from twin.engine.view import _on_screen
+        from twin.window.camera import _on_screen
         path = np.linspace([1.0, 0.3, -0.4], [0.4, -0.5, 2.4], 50)
         with Simulation(twin.load("irb1400"), gui=True, real_time=False) as simulation:
-            client, body = simulation._client, simulation._body
+            client, body = simulation.bench._client, simulation.bench.drawn_arm.body
             links = [client.getLinkState(body, link)[0] for link in range(client.getNumJoints(body))]
             before = client.getDebugVisualizerCamera()
             simulation.draw_path(path[20:30])
@@ -156,7 +151,7 @@ def test_the_fall_of_a_scenario_is_shown_too(display):
         from scenarios import parallelogram
         shown = []
         step = Simulation.step
-        Simulation.step = lambda self, *given: (step(self, *given), shown.append(self._window is not None))
+        Simulation.step = lambda self, *given: (step(self, *given), shown.append(self.bench is not None))
         log = parallelogram.run(parallelogram.Config(gui=True, free_time=0.05, duration=0.05))
         falling = len(log.arrays["free_engine"]) - 1
         assert falling == 50

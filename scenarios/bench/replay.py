@@ -132,6 +132,7 @@ class ReplayControls:
         samples = playback.samples
         for ghost, track, sample in zip(self.ghosts, playback.tracks[1:], samples[1:], strict=True):
             ghost.place(track.log.q[sample])
+            ghost.write()
         state = "playing" if playback.playing else "at the end" if playback.at_end else "paused"
         pace = f"{playback.speed:.3g} x real time"
         bench.say(
@@ -141,6 +142,9 @@ class ReplayControls:
         )
         for track, sample, color in zip(playback.tracks, samples, COLORS, strict=False):
             bench.say(track.name, f"{track.name}: {told(track, sample)}", color)
+
+    def tell_what_lasts(self) -> None:
+        """Nothing: nobody touches what is over."""
 
     def _moved(self) -> bool:
         """Do what was asked for; whether that was another time."""

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from twin.errors import RobotError
+from twin.engine.suppress_output import suppress_output
+from twin.errors import RobotError, TwinError
 from twin.loading.link_shapes import link_shapes
 from twin.multibody.moved_mass import require_moved_mass
 from twin.multibody.tree import body_of_parameters
@@ -54,6 +55,7 @@ def create(client: Any, robot: Robot) -> tuple[int, list[int]]:
         PyBullet's number of the body, and its index of every joint of the robot's tree.
 
     Raises:
+        TwinError: PyBullet does not take it.
         RobotError: the masses of its links are not known or cannot be, a joint moves none, there are more
             joints than PyBullet takes, or a shape of its file cannot be drawn.
     """
@@ -63,13 +65,30 @@ def create(client: Any, robot: Robot) -> tuple[int, list[int]]:
         _inertial_frame(f"link {link!r} of robot {robot.name!r}", row)
         for link, row in zip(tree.links, inertias, strict=True)
     ]
-    kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
     # A joint that moves nothing has no acceleration, not even where a closed loop holds it.
     require_moved_mass(f"robot {robot.name!r} cannot be simulated", tree)
+    try:
+        with suppress_output():
+            body = _multibody(client, robot, frames)
+    except client.error as error:
+        raise TwinError(f"PyBullet does not take robot {robot.name!r} ({error})") from error
+    # PyBullet counts a branched tree in an order of its own; it names joints after ours, from 1.
+    names = [client.getJointInfo(body, index)[1] for index in range(tree.n)]
+    joints = [names.index(b"joint%d" % (i + 1)) for i in range(tree.n)]
+    for joint, frame in zip(joints, frames, strict=True):
+        # It would make the moments up from collision shapes.
+        client.changeDynamics(body, joint, localInertiaDiagonal=frame.moments.tolist())
+    return body, joints
+
+
+def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
+    """PyBullet's number of the robot's body, whose links have these masses."""
+    tree = robot.tree
+    kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
     with tempfile.TemporaryDirectory() as folder:
         shapes, files = link_shapes(robot), mesh_files(Path(folder))
         looks = [visual_shape(client, meshes_by_colour(shapes, link), files) for link in range(-1, tree.n)]
-        body = client.createMultiBody(
+        return client.createMultiBody(
             baseMass=0,  # which fixes it
             baseCollisionShapeIndex=-1,
             baseVisualShapeIndex=looks[0],
@@ -84,13 +103,6 @@ def create(client: Any, robot: Robot) -> tuple[int, list[int]]:
             linkJointTypes=[kinds[kind] for kind in tree.kinds],
             linkJointAxis=tree.axes.tolist(),
         )
-    # PyBullet counts a branched tree in an order of its own; it names joints after ours, from 1.
-    names = [client.getJointInfo(body, index)[1] for index in range(tree.n)]
-    joints = [names.index(b"joint%d" % (i + 1)) for i in range(tree.n)]
-    for joint, frame in zip(joints, frames, strict=True):
-        # It would make the moments up from collision shapes.
-        client.changeDynamics(body, joint, localInertiaDiagonal=frame.moments.tolist())
-    return body, joints
 
 
 def _require_joints(robot: Robot) -> None:

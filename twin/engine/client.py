@@ -70,6 +70,7 @@ def connected_window() -> tuple[Any, WindowWatch]:
     if client._client != 0:
         disconnect(client, watch)
         raise TwinError("the window needs PyBullet's client 0, which this program uses otherwise")
+    watch.find_connections()
     return client, watch
 
 

@@ -1,9 +1,7 @@
 """PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
 
-PyBullet's defaults are for games: they are plausible, fast, and off by anything from 1e-8 to a factor.  Each
-setting below that looks odd removes one of them, and has a test in `tests/test_engine.py` that fails without
-it.  `body.py` hands the robot over, `settings.py` takes away what PyBullet would add to it, `loops.py` holds
-closed loops, `drives.py` has the drives.
+PyBullet's defaults are for games: plausible, fast, and off by anything from 1e-8 to a factor.  Each setting
+that looks odd removes one of them, and has a test in `tests/test_engine.py` that fails without it.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
@@ -30,8 +28,8 @@ from twin.engine.state import (
     inertial_frame,
     link_pose,
     state_reader,
+    tree_jacobian,
 )
-from twin.engine.suppress_output import suppress_output
 from twin.errors import TwinError
 from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector
@@ -59,7 +57,6 @@ class Simulation(AbstractContextManager):
 
     Attributes:
         robot: what is simulated now, see `change_payload`.
-        time_step: of the integration, in [s].
         bench: what a person sees and does at the window, `None` where there is none.
 
     Raises:
@@ -73,20 +70,18 @@ class Simulation(AbstractContextManager):
     ) -> None:
         if not (time_step > 0 and np.isfinite(time_step)):
             raise ValueError(f"expected a time step above 0 s, got {time_step}")
-        self.robot = robot
-        self.time_step = float(time_step)
-        self.loop_gap = 0.0
+        self.robot, self.time_step, self.loop_gap = robot, float(time_step), 0.0
         warn_of_unresolved_springs(robot, self.time_step)
         self._drives: EngineDrives | None = None
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
         self._tau: ArrayLike = np.zeros(robot.n)
         self.bench: Bench | None = None
-        self._clock = RealTimeClock(self.time_step) if real_time and not gui else None
+        self._pace: Bench | RealTimeClock | None = RealTimeClock(self.time_step) if real_time else None
         self._client = connected()
         try:
             self._build()
             if gui:
-                self.bench = open_bench(self, np.inf if real_time is False else 1.0)
+                self.bench = self._pace = open_bench(self, np.inf if real_time is False else 1.0)
         except BaseException:
             self.close()
             raise
@@ -96,13 +91,8 @@ class Simulation(AbstractContextManager):
         client = self._client
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
-        try:
-            with suppress_output():
-                self._body, self._joints = body.create(client, self.robot)
-        except pybullet.error as error:
-            raise TwinError(f"PyBullet does not take robot {self.robot.name!r} ({error})") from error
+        self._body, self._joints = body.create(client, self.robot)
         self._motors = [self._joints[i] for i in self.robot.driven]
-        self._by_index = np.argsort(self._joints)
         self._flange_link = self._joints[self.robot.tree.flange_joint]
         remove_hidden_physics(client, self._body, self._joints)
         # Turning gravity mounts the robot: PyBullet's Jacobian is wrong for a turned base.
@@ -143,24 +133,21 @@ class Simulation(AbstractContextManager):
             if self._drives is not None:
                 self._drives.reset()
         self.loop_gap = 0.0
-        if self.bench is not None:
-            self.bench.restart()
-        elif self._clock is not None:
-            self._clock.restart()
+        if self._pace is not None:
+            self._pace.restart()
 
     def change_payload(self, payload: Payload | None) -> None:
         """Go on with another payload, or with none; joints and motors are where they were, with their speeds.
 
-        From here on it is the simulation of `robot.with_payload(payload)`, which `robot` then is.
+        From here on `robot` is `robot.with_payload(payload)`.
         """
         loaded = Simulation(self.robot.with_payload(payload), time_step=self.time_step)
         loaded.reset(*self.state())
         if loaded._drives is not None and self._drives is not None:
             loaded._drives.take_motors_from(self._drives)
         disconnect(self._client)
-        # All but the window and the pace: the world is a new one.
-        kept = {"bench": self.bench, "_clock": self._clock}
-        self.__dict__.update(loaded.__dict__ | kept)
+        # The world is a new one; the window and the pace are not.
+        vars(self).update(vars(loaded) | {"bench": self.bench, "_pace": self._pace})
         loaded._client = CLOSED
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
@@ -236,10 +223,8 @@ class Simulation(AbstractContextManager):
             known = None if drives is None else drives.q_tree
             q_tree = [state[0] for state in self._read(self._joints)] if known is None else known
             self.loop_gap = loops.checked_gap(self.robot, np.array(q_tree))
-        if bench is not None:
-            bench.after_step()
-        elif self._clock is not None:
-            self._clock.wait()
+        if self._pace is not None:
+            self._pace.after_step()
 
     def _push(self, F: np.ndarray, T_flange_tool: np.ndarray) -> None:
         """Act on the flange's link in the next step."""
@@ -261,15 +246,9 @@ class Simulation(AbstractContextManager):
         p_tool = (self.robot.tree.T_joint_flange @ checked_tool(T_flange_tool))[:3, 3]
         # PyBullet measures the point from the joint's origin, but along the axes of the inertial frame.
         point = self._T_link_inertial[:3, :3].T @ p_tool
-        q_tree = self.robot.tree_positions(q)
-        ordered, zeros = q_tree[self._by_index].tolist(), [0.0] * len(q_tree)
+        link, q_tree = (self._body, self._flange_link), self.robot.tree_positions(q)
         with self._explained():
-            rows = self._client.calculateJacobian(
-                self._body, self._flange_link, point.tolist(), ordered, zeros, zeros
-            )
-        J_tree = np.empty((6, len(q_tree)))
-        J_tree[:, self._by_index] = np.vstack(rows)
-        return J_tree @ self.robot.embedding
+            return tree_jacobian(self._client, *link, point, q_tree, self._joints) @ self.robot.embedding
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.window.camera.matrices`.
@@ -288,9 +267,8 @@ class Simulation(AbstractContextManager):
         """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
         path = path_points(points)
         if self.bench is not None:
-            with self._explained():
-                self.bench.path("path", path, color)
-                self.bench.bring_into_view(path)
+            self.bench.path("path", path, color)
+            self.bench.bring_into_view(path)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

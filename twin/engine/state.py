@@ -71,3 +71,20 @@ def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndar
 def inertial_frame(client: Any, body: int, link: int) -> np.ndarray:
     """The pose (4, 4) of a link's inertial frame in its joint's frame."""
     return link_pose(*client.getDynamicsInfo(body, link)[3:5])
+
+
+def tree_jacobian(
+    client: Any, body: int, link: int, point: np.ndarray, q_tree: np.ndarray, joints: Sequence[int]
+) -> np.ndarray:
+    """Jacobian (6, n_tree) `[v; omega]` of a point of a link, the columns in the order of the robot's tree.
+
+    Args:
+        client: PyBullet's.
+        body: its number of the robot.
+        link: its number of the link.
+        point: (3,) from the joint's origin, along the axes of the link's inertial frame, in [m].
+        q_tree: (n_tree,) positions of all joints, in [rad].
+        joints: PyBullet's index of every joint of the tree.
+    """
+    ordered, zeros = q_tree[np.argsort(joints)].tolist(), [0.0] * len(q_tree)
+    return np.vstack(client.calculateJacobian(body, link, point.tolist(), ordered, zeros, zeros))[:, joints]

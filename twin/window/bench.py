@@ -3,14 +3,10 @@
 The window has a world of its own, in which nothing moves by itself: some twenty times a second the arm is
 put there where the simulation has it, and what was pressed is read.  The simulation, in a world without a
 window, never notices; a run that nobody touches is the run without a window, to the bit.
-
-PyBullet draws a picture when it is asked for one, and everything else that is written to the window is then
-at hand at once; left to itself its drawing thread makes every line of text wait for a whole picture.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -25,15 +21,11 @@ from twin.window.camera import PLACES, furnish_window, look, step_back
 from twin.window.controls import Controls
 from twin.window.drawing import Drawing, path_points
 from twin.window.ghosts import Ghost
-from twin.window.live_text import INK, LiveText
+from twin.window.live_text import INK, PANELS, LiveText
 from twin.window.panel import Panel
+from twin.window.pictures import Pictures
 from twin.window.real_time_clock import NOT_WORTH_SLEEPING, RealTimeClock
 from twin.window.x11_window import WindowWatch
-
-PICTURE_INTERVAL = 0.05  # s
-LEFT_ALONE = 0.7  # s without a picture, after which the window is kept alive from aside
-ASIDE_INTERVAL = 0.15  # s
-NO_ANSWER = 3.0  # s without a sign of the drawing thread: its window was closed while it was drawing
 
 
 class Watched(Protocol):
@@ -55,6 +47,7 @@ class Offered(Protocol):
     def help(self) -> Sequence[str]: ...  # noqa: D102
     def read(self) -> None: ...  # noqa: D102
     def show(self) -> None: ...  # noqa: D102
+    def tell_what_lasts(self) -> None: ...  # noqa: D102
 
 
 class Bench:
@@ -88,8 +81,7 @@ class Bench:
         close: Callable[[], None],
         controls: Callable[[Bench, Any], Offered] = Controls,
     ) -> None:
-        self._client, self._watch, self.arm = client, watch, arm
-        self._close, self._lost = close, False
+        self._client, self.arm, self._close = client, arm, close
         self.paused, self.speed = False, speed
         self.touches: list[tuple[float, str]] = []
         self.steps, self.steps_to_go = 0, 0
@@ -98,32 +90,27 @@ class Bench:
         self.T_flange_tool: np.ndarray = np.eye(4)
         self.push: np.ndarray | None = None
         self._ghosts: dict[str, Ghost] = {}
+        self._ghosts_drawn: list[Ghost] = []  # those that are taken away, until they are
         self._callbacks: list[Callable[[], None]] = []
         self._clock = RealTimeClock(arm.time_step)
-        # No picture from here on but when one is asked for.
-        client.configureDebugVisualizer(client.COV_ENABLE_SINGLE_STEP_RENDERING, 1)
+        self._pictures = Pictures(client, watch)
         client.setPhysicsEngineParameter(enableFileCaching=0)
         furnish_window(client)
         self.drawn_arm = Ghost(client, arm.robot)
+        self.drawn_arm.write()
         self.panels_shown = True
         self.look_from(0)
-        client.setTimeOut(NO_ANSWER)
         self.panel, self._drawing, self._text = Panel(client), Drawing(client), LiveText(client)
         self._controls = controls(self, client)
         for row, line in enumerate(self._controls.help):
             self._text.say(f"help {row}", line, foot=True)
-        self._next_picture = self._last_picture = 0.0
-        self._closed, self._drawing_now = threading.Event(), threading.RLock()
-        while not client.getDebugVisualizerCamera()[3][0]:  # its matrices come with the first picture
-            self._draw()
+        self._pictures.start()
         self._picture()
-        self._aside = threading.Thread(target=self._stay_alive, daemon=True)
-        self._aside.start()
 
     @property
     def lost(self) -> bool:
         """Whether the window was closed."""
-        return self._lost or self._watch.lost
+        return self._pictures.lost
 
     @property
     def time(self) -> float:
@@ -145,6 +132,7 @@ class Bench:
         if (before := self._ghosts.get(name)) is not None:
             before.remove()
         self._ghosts[name] = ghost = Ghost(self._client, robot, color, opacity)
+        self._ghosts_drawn.append(ghost)
         return ghost
 
     def path(self, name: str, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
@@ -154,11 +142,6 @@ class Bench:
     def crosses(self, name: str, points: ArrayLike, color: Sequence[float], length: float = 0.03) -> None:
         """Draw a cross at each of points (N, 3), base frame, `length` in [m]."""
         self._drawing.crosses(name, points, color, length)
-
-    def bring_into_view(self, points: ArrayLike) -> None:
-        """Step back with the camera where points (N, 3) are beyond the window."""
-        if not self.lost:  # each question to a window that is closed takes seconds
-            step_back(self._client, self.drawn_arm.body, path_points(points))
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
         """Draw an arrow from `start` (3,) along `vector` (3,), base frame, in [m]."""
@@ -176,14 +159,22 @@ class Bench:
         """Write a line of text at the top left, below those before it; an empty one is taken away."""
         self._text.say(name, text, INK if color is None else color)
 
+    def bring_into_view(self, points: ArrayLike) -> None:
+        """Step back with the camera where points (N, 3) are beyond the window."""
+        panels, path = PANELS if self.panels_shown else (0, 0), path_points(points)
+        with self._pictures.calls():
+            step_back(self._client, self.drawn_arm.body, path, panels)
+
     def look_from(self, place: int) -> None:
         """Put the camera to one of `twin.window.camera.PLACES`, the whole arm in view."""
-        look(self._client, self.drawn_arm.body, PLACES[place])
+        with self._pictures.calls():
+            look(self._client, self.drawn_arm.body, PLACES[place])
 
     def show_panels(self, visible: bool) -> None:
-        """Show or hide buttons and sliders, which leaves more room for the arm."""
+        """Show or hide buttons and sliders; without them there is more room for the arm."""
         self.panels_shown = visible
-        self._client.configureDebugVisualizer(self._client.COV_ENABLE_GUI, int(visible))
+        with self._pictures.calls():
+            self._client.configureDebugVisualizer(self._client.COV_ENABLE_GUI, int(visible))
 
     @property
     def text_shown(self) -> bool:
@@ -203,16 +194,22 @@ class Bench:
         return forward_kinematics(self.arm.robot, self.arm.state()[0])
 
     def step_once(self) -> None:
-        """Make one step and stand still again."""
-        self.paused, self.steps_to_go = True, 1
+        """Make one step, or one more, and stand still again."""
+        self.paused = True
+        self.steps_to_go += 1
 
     def touch(self, what: str) -> None:
         """Note what a person did that changes the motion."""
         self.touches.append((self.time, what))
 
     def restart(self) -> None:
-        """The simulation was put somewhere: its time starts anew."""
+        """The simulation was put somewhere: time and touches start anew.
+
+        What still lasts, a push or another payload, is among them.
+        """
         self.steps = 0
+        self.touches.clear()
+        self._controls.tell_what_lasts()
         self._clock.restart()
 
     def pushed(
@@ -231,7 +228,7 @@ class Bench:
         self.steps += 1
         if self.lost:
             return
-        if time.perf_counter() >= self._next_picture:
+        if time.perf_counter() >= self._pictures.due:
             self._picture()
         if self.paused:
             self._stand()
@@ -242,13 +239,14 @@ class Bench:
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Keep the window alive without a step, until `done()` or until it is closed."""
         while not (done() or self.lost):
-            time.sleep(max(0.0, self._next_picture - time.perf_counter()))
+            time.sleep(max(0.0, self._pictures.due - time.perf_counter()))
             self._picture()
         self._clock.restart()
 
     def linger(self, text: str = "the run is over") -> None:
         """Keep the window open until it is closed or a person says that it may go on."""
-        button = self.panel.button("go on")
+        button = self.panel.button("go on (return)")
+        self._picture()
         self.say("linger", f"{text}: press return or close the window", (0.75, 0.1, 0.1))
         self.wait_until(lambda: button.pressed() or self.panel.key("return"))
         self.say("linger", "")
@@ -256,78 +254,46 @@ class Bench:
 
     def close(self) -> None:
         """Close the window; a second time does nothing."""
-        if not self._closed.is_set():
-            self._closed.set()
-            self._aside.join()
-            self._close()
+        self._pictures.close()
+        self._close()
+        self._close = lambda: None
 
     def _stand(self) -> None:
         """Stand still until a person lets the run go on, or make one step."""
-        if self.steps_to_go:
-            self.steps_to_go = 0
-        self._picture()
+        if not self.steps_to_go:
+            self._picture()  # as things are now
         self.wait_until(lambda: not self.paused or self.steps_to_go > 0)
+        self.steps_to_go = max(0, self.steps_to_go - 1) if self.paused else 0
 
     def _wait(self, ahead: float) -> None:
         """Sleep until the clock has caught up; pictures are made meanwhile."""
         until = time.perf_counter() + ahead
         while (left := until - time.perf_counter()) > NOT_WORTH_SLEEPING and not (self.lost or self.paused):
-            time.sleep(max(0.0, min(left, self._next_picture - time.perf_counter())))
-            if time.perf_counter() >= self._next_picture:
+            time.sleep(max(0.0, min(left, self._pictures.due - time.perf_counter())))
+            if time.perf_counter() >= self._pictures.due:
                 self._picture()
 
     def _picture(self) -> None:
         """Read what was pressed, and show how things stand."""
-        with self._drawing_now:
-            self._make_picture()
-
-    def _make_picture(self) -> None:
-        began = time.perf_counter()
-        try:
+        with self._pictures.drawn_after():
             self.panel.read()
             self._controls.read()
             for callback in tuple(self._callbacks):
                 callback()
             self.drawn_arm.place(self.arm.state()[0])
             self._controls.show()
-            self._name_ghosts()
+            self._write_ghosts()
+            self._drawing.write()
             self.panel.write()
             self._text.write(self._client.getDebugVisualizerCamera(), self.panels_shown)
-            self._draw()
-        except self._client.error:
-            self._lost = True
-            return
-        now = time.perf_counter()
-        self._last_picture = now
-        # Pictures take half of the time at most: a slow window gets fewer.
-        self._next_picture = max(began + PICTURE_INTERVAL, now + (now - began))
 
-    def _name_ghosts(self) -> None:
-        """A line of text for every ghost that is seen."""
+    def _write_ghosts(self) -> None:
+        """Put the arms where they should be, and a line of text for every ghost that is seen."""
         for name, ghost in tuple(self._ghosts.items()):
             seen = ghost.visible and not ghost.removed
-            self.say(f"ghost {name}", f"ghost: {name}" if seen else "", ghost.color or INK)
+            self.say(f"ghost {name}", f"ghost: {name}" if seen else "", ghost.color)
             if ghost.removed:
                 del self._ghosts[name]
-
-    def _draw(self) -> None:
-        """Have a picture made."""
-        began = time.perf_counter()
-        self._client.configureDebugVisualizer(self._client.COV_ENABLE_SINGLE_STEP_RENDERING, 1)
-        if time.perf_counter() - began >= NO_ANSWER:
-            self._watch.lost = True
-
-    def _stay_alive(self) -> None:
-        """Make pictures while the program is busy elsewhere, or stands at a breakpoint."""
-        while not self._closed.wait(ASIDE_INTERVAL):
-            if self.lost:
-                return
-            if time.perf_counter() - self._last_picture > LEFT_ALONE:
-                if not self._drawing_now.acquire(blocking=False):
-                    continue
-                try:
-                    self._draw()
-                except self._client.error:
-                    self._lost = True
-                finally:
-                    self._drawing_now.release()
+        for ghost in (self.drawn_arm, *self._ghosts_drawn):
+            ghost.write()
+        self._ghosts_drawn = [ghost for ghost in self._ghosts_drawn if not ghost.removed]

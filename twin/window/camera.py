@@ -73,10 +73,18 @@ def look(client: Any, body: int, place: Place, path: Sequence = ()) -> None:
     client.resetDebugVisualizerCamera(distance, place.yaw_deg, place.pitch_deg, target)
 
 
-def step_back(client: Any, body: int, points: np.ndarray) -> None:
-    """Step back if points (N, 3) are beyond the window; the camera keeps its direction."""
-    _, _, view, projection, *_, yaw_deg, pitch_deg, _, _ = client.getDebugVisualizerCamera()
-    if np.max(np.abs(_on_screen(view, projection, points)), initial=0.0) > 1.0 - MARGIN:
+def step_back(client: Any, body: int, points: np.ndarray, panels: Sequence[int]) -> None:
+    """Step back if points (N, 3) are beyond the window; the camera keeps its direction.
+
+    Args:
+        client: PyBullet's, of the window.
+        body: what is to be in view, too.
+        points: base frame, in [m].
+        panels: what the window's own panels take of it, from each side and from below, in pixels.
+    """
+    width, height, view, projection, *_, yaw_deg, pitch_deg, _, _ = client.getDebugVisualizerCamera()
+    free = 1.0 - MARGIN - 2.0 * np.array(panels) / (width, height)
+    if np.any(np.abs(_on_screen(view, projection, points)) > free):
         look(client, body, Place("", yaw_deg, pitch_deg), points.tolist())
 
 

@@ -51,6 +51,7 @@ class Controls:
         self._push = panel.button("push: start / stop (f)")
         self._mass = panel.slider("payload [kg]", 0.1, 2.0 * load, load / 2)
         self._payload = panel.button("payload: attach / drop (p)")
+        self._first_payload = bench.arm.robot.payload
         self._axis, self._pushing, self._place = 0, False, 0
         self._with_frames, self._with_coms, self._with_arrows = False, False, True
 
@@ -95,23 +96,36 @@ class Controls:
         if self._push.pressed():
             self._pushing = not self._pushing
         pushing = self._pushing or bench.panel.held("f")
-        push = self._force.value * np.eye(3)[self._axis] if pushing and self._force.value else None
-        if push is None and bench.push is not None:
+        force = (self._force.value * pushing * np.eye(3)[self._axis]).tolist()
+        if force == ([0.0] * 3 if bench.push is None else bench.push.tolist()):
+            return
+        bench.push = np.array(force) if any(force) else None
+        if bench.push is None:
             bench.touch("push ended")
-        elif push is not None and (bench.push is None or not np.array_equal(push, bench.push)):
-            bench.touch(f"pushed with {self._force.value:g} N along {AXES[self._axis]}")
-        bench.push = push
+        else:
+            self._tell_push()
+
+    def _tell_push(self) -> None:
+        self._bench.touch(f"pushed with {self._force.value:g} N along {AXES[self._axis]}")
 
     def _change_payload(self) -> None:
         """Drop what the arm carries, or attach a payload."""
-        arm = self._bench.arm
-        if arm.robot.payload is not None:
-            self._bench.touch(f"payload of {arm.robot.payload.mass:g} kg dropped")
-            arm.change_payload(None)
-        else:
-            mass = float(f"{self._mass.value:.3g}")
-            self._bench.touch(f"payload of {mass:g} kg attached")
-            arm.change_payload(Payload(mass, LOAD_COM))
+        arm, before = self._bench.arm, self._bench.arm.robot.payload
+        mass = float(f"{self._mass.value:.3g}")
+        arm.change_payload(Payload(mass, LOAD_COM) if before is None else None)
+        self._tell_payload(before)
+
+    def _tell_payload(self, before: Payload | None) -> None:
+        now = self._bench.arm.robot.payload
+        dropped = "" if before is None else f"payload of {before.mass:g} kg dropped"
+        self._bench.touch(dropped if now is None else f"payload of {now.mass:g} kg attached")
+
+    def tell_what_lasts(self) -> None:
+        """Note a push that lasts, and a payload that is not the one of the beginning."""
+        if self._bench.push is not None:
+            self._tell_push()
+        if self._bench.arm.robot.payload is not self._first_payload:
+            self._tell_payload(self._first_payload)
 
     def show(self) -> None:
         """Bring text and drawings up to date."""

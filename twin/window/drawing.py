@@ -31,7 +31,7 @@ def path_points(points: ArrayLike) -> np.ndarray:
 
 
 class Drawing:
-    """What is drawn, out of lines; places are in the base frame, in [m].
+    """What is drawn, out of lines, with the next picture; places are in the base frame, in [m].
 
     PyBullet's `addUserDebugPoints` would be handier, but takes the letters off the sliders and buttons.
 
@@ -41,6 +41,7 @@ class Drawing:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._wanted: dict[str, list[tuple]] = {}
         self._items: dict[str, list[tuple[int, tuple]]] = {}
 
     def path(self, name: str, points: ArrayLike, color: Sequence[float]) -> None:
@@ -83,20 +84,30 @@ class Drawing:
 
     def remove(self, name: str) -> None:
         """Take away what has that name, if anything has."""
-        for number, _ in self._items.pop(name, ()):
-            self._client.removeUserDebugItem(number)
+        self._wanted.pop(name, None)
+
+    def write(self) -> None:
+        """Bring the window up to date; only lines that changed are drawn anew."""
+        client, add = self._client, self._client.addUserDebugLine
+        for name in [*self._items]:
+            items, lines = self._items[name], self._wanted.get(name, [])
+            while len(items) > len(lines):
+                client.removeUserDebugItem(items.pop()[0])
+            if not items:
+                del self._items[name]
+        for name, lines in self._wanted.items():
+            items = self._items.setdefault(name, [])
+            for index, line in enumerate(lines):
+                if index == len(items):
+                    items.append((add_item(client, add, *line), line))
+                elif items[index][1] != line:
+                    items[index] = (add_item(client, add, *line, replaced=items[index][0]), line)
 
     def _lines(
         self, name: str, lines: Sequence[tuple], colors: Sequence[Sequence[float]], width: int
     ) -> None:
-        """Lines in the place of those of the same name; only those that changed are drawn anew."""
-        items = self._items.setdefault(name, [])
-        while len(items) > len(lines):
-            self._client.removeUserDebugItem(items.pop()[0])
-        client, add = self._client, self._client.addUserDebugLine
-        for index, ((start, end), color) in enumerate(zip(lines, colors, strict=True)):
-            line = (start.tolist(), end.tolist(), list(color), width)
-            if index == len(items):
-                items.append((add_item(client, add, *line), line))
-            elif items[index][1] != line:
-                items[index] = (add_item(client, add, *line, replaced=items[index][0]), line)
+        """Lines `(start, end)` in the place of those of the same name."""
+        self._wanted[name] = [
+            (start.tolist(), end.tolist(), list(color), width)
+            for (start, end), color in zip(lines, colors, strict=True)
+        ]

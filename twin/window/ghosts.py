@@ -36,24 +36,17 @@ class Ghost:
     def __init__(
         self, client: Any, robot: Robot, color: Sequence[float] | None = None, opacity: float = 1.0
     ) -> None:
-        self.robot = robot
-        self._client = client
-        self._placed: np.ndarray | None = None
-        self._colors: dict[int, tuple[float, ...]] = {}
-        self._fading = 1.0
-        self.color, self.visible, self.removed = color, True, False
-        with tempfile.TemporaryDirectory() as folder:
-            self.body = self._create(Path(folder), color, opacity)
-        for shape in client.getVisualShapeData(self.body):
-            self._colors[shape[1]] = shape[7]
-        names = [client.getJointInfo(self.body, index)[1] for index in range(client.getNumJoints(self.body))]
-        self._joints = [names.index(b"joint%d" % (i + 1)) for i in range(robot.tree.n)]
-
-    def _create(self, folder: Path, color: Sequence[float] | None, opacity: float) -> int:
-        client, tree, files = self._client, self.robot.tree, mesh_files(folder)
-        shapes = link_shapes(self.robot)
+        self.robot, self.color, self.visible, self.removed = robot, color, True, False
+        self._client, self._shapes = client, link_shapes(robot)
         if color is not None:
-            shapes = [shape._replace(color=(*color, opacity)) for shape in shapes]
+            self._shapes = [shape._replace(color=(*color, opacity)) for shape in self._shapes]
+        self.body, self._joints = -1, list(range(robot.tree.n))
+        self._colors: dict[int, tuple[float, ...]] = {}
+        self._q, self._opacity = np.zeros(robot.n), 1.0
+        self._shown: Any = None
+
+    def _create(self, folder: Path) -> int:
+        client, tree, files, shapes = self._client, self.robot.tree, mesh_files(folder), self._shapes
         looks = [meshes_by_colour(shapes, link) for link in range(-1, tree.n)]
         parts = [(link, mesh) for link, meshes in enumerate(looks) for mesh in meshes[1:]]  # 0 is the base
         if tree.n + len(parts) > MOST_LINKS:
@@ -79,13 +72,48 @@ class Ghost:
         )
 
     def place(self, q: ArrayLike) -> None:
-        """Put its joints at q (n,), in [rad]."""
-        q = joint_vector(self.robot, "q", q)
-        if self._placed is not None and np.array_equal(q, self._placed):
+        """Put its joints at q (n,), in [rad], with the next picture."""
+        self._q = joint_vector(self.robot, "q", q)
+
+    def show(self, visible: bool) -> None:
+        """Show it or hide it."""
+        self.visible = visible
+
+    def fade(self, opacity: float) -> None:
+        """Let it be seen through, so that what is inside shows; 1 for as it was."""
+        self._opacity = opacity
+
+    def remove(self) -> None:
+        """Take it away for good."""
+        self.removed = True
+
+    def write(self) -> None:
+        """Bring the window up to date."""
+        client = self._client
+        if self.body < 0 and not self.removed:
+            with tempfile.TemporaryDirectory() as folder:
+                self.body = self._create(Path(folder))
+            self._colors = {shape[1]: shape[7] for shape in client.getVisualShapeData(self.body)}
+            many = client.getNumJoints(self.body)
+            names = [client.getJointInfo(self.body, index)[1] for index in range(many)]
+            self._joints = [names.index(b"joint%d" % (i + 1)) for i in self._joints]
+            self._shown = (None, 1.0, True)
+        if self.removed:
+            if self.body >= 0:
+                client.removeBody(self.body)
+                self.body = -1
             return
-        self._placed = q.copy()
-        positions = self.robot.tree_positions(q)[:, None].tolist()
-        self._client.resetJointStatesMultiDof(self.body, self._joints, positions)
+        q, opacity, visible = self._shown
+        positions = self.robot.tree_positions(self._q)[:, None].tolist()
+        if positions != q:
+            client.resetJointStatesMultiDof(self.body, self._joints, positions)
+        if self._opacity != opacity:
+            for link, (*color, opaque) in self._colors.items():
+                client.changeVisualShape(self.body, link, rgbaColor=[*color, self._opacity * opaque])
+        if self.visible != visible:
+            place = [0.0] * 3 if self.visible else OUT_OF_SIGHT
+            client.resetBasePositionAndOrientation(self.body, place, [0.0, 0.0, 0.0, 1.0])
+        self._shown = (positions, self._opacity, self.visible)
 
     def link_poses(self) -> np.ndarray:
         """Poses (n_tree, 4, 4) of the links' frames, as they are drawn, which is in single precision."""
@@ -94,23 +122,3 @@ class Ghost:
         T[:, :3, :3] = Rotation.from_quat([state[5] for state in states]).as_matrix()
         T[:, :3, 3] = [state[4] for state in states]
         return T
-
-    def fade(self, opacity: float) -> None:
-        """Let it be seen through, so that what is inside shows; 1 for as it was."""
-        if opacity != self._fading:
-            self._fading = opacity
-            for link, (*color, opaque) in self._colors.items():
-                self._client.changeVisualShape(self.body, link, rgbaColor=[*color, opacity * opaque])
-
-    def show(self, visible: bool) -> None:
-        """Show it or hide it."""
-        if visible != self.visible:
-            self.visible = visible
-            place = [0.0] * 3 if visible else OUT_OF_SIGHT
-            self._client.resetBasePositionAndOrientation(self.body, place, [0.0, 0.0, 0.0, 1.0])
-
-    def remove(self) -> None:
-        """Take it away for good."""
-        if not self.removed:
-            self.removed = True
-            self._client.removeBody(self.body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from twin.loading.link_shapes import Shape
 
@@ -42,7 +42,7 @@ def visual_shape(client: Any, meshes: list[tuple[tuple[float, ...], Trimesh]], f
     for _, mesh in meshes:
         file = next(files)
         # Binary: numbers in text would be read in the locale of the process.
-        file.write_bytes(mesh.export(file_type="stl"))
+        file.write_bytes(cast(bytes, mesh.export(file_type="stl")))
         names.append(str(file))
     return client.createVisualShapeArray(
         shapeTypes=[client.GEOM_MESH] * len(names),

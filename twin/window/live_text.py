@@ -9,7 +9,13 @@ import numpy as np
 
 from twin.window.debug_items import add_item
 
-LEFT, TOP, BOTTOM, LEADING = 262, 38, 134, 17  # pixels: beside the window's own panels; from line to line
+PANELS = 250, 122  # pixels: what they take from each side, and from below
+LEFT, TOP, BOTTOM, LEADING = (
+    PANELS[0] + 12,
+    38,
+    PANELS[1] + 12,
+    17,
+)  # pixels: beside the window's own panels; from line to line
 NARROW = 12  # pixels from the left, the top and the bottom without them
 SIZE = 1.0
 DEPTH = 0.03  # m before the eye: nothing is nearer

@@ -37,6 +37,7 @@ class Overlays:
         """Draw what is asked for, where the arm is now; the arm itself is seen through meanwhile."""
         arm = self._bench.drawn_arm
         arm.fade(SEEN_THROUGH if frames or coms else 1.0)
+        arm.write()
         poses = arm.link_poses() if frames or coms else np.empty((0, 4, 4))
         if frames or self._frames:
             self._show_frames(poses, frames)

@@ -99,15 +99,13 @@ class Panel:
     def slider(self, name: str, low: float, high: float, start: float) -> Slider:
         """A new slider; its name should tell the unit, as in `"push [N]"`."""
         slider = Slider(self, name, low, high, start)
-        self._parts.append(slider)
-        self._make(slider)
+        self._add(slider)
         return slider
 
     def button(self, name: str) -> Button:
         """A new button."""
         button = Button(self, name)
-        self._parts.append(button)
-        self._make(button)
+        self._add(button)
         return button
 
     def key(self, name: str) -> bool:
@@ -125,7 +123,7 @@ class Panel:
         self._since_mouse = 0 if self._client.getMouseEvents() else self._since_mouse + 1
         if self._since_mouse > MOUSE_AT_REST:
             return
-        for part in self._parts:
+        for part in [part for part in self._parts if part.number >= 0]:
             now = self._client.readUserDebugParameter(part.number)
             if now == part.shown:
                 continue
@@ -137,12 +135,14 @@ class Panel:
 
     def write(self) -> None:
         """Bring the window's panel up to date."""
-        if not self._outdated:
-            return
-        self._outdated = False
-        self._client.removeAllUserParameters()
+        if self._outdated:
+            self._outdated = False
+            self._client.removeAllUserParameters()
+            for part in self._parts:
+                part.number = -1
         for part in self._parts:
-            self._make(part)
+            if part.number < 0:
+                self._make(part)
 
     def make_anew(self) -> None:
         """Have it made anew with the next picture."""
@@ -153,6 +153,10 @@ class Panel:
         if part in self._parts:
             self._parts.remove(part)
             self.make_anew()
+
+    def _add(self, part: Slider | Button) -> None:
+        """Have it at the end of the panel with the next picture."""
+        self._parts.append(part)
 
     def _make(self, part: Slider | Button) -> None:
         low, high, start = (1, 0, 0) if isinstance(part, Button) else (part.low, part.high, part.value)

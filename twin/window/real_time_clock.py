@@ -34,7 +34,7 @@ class RealTimeClock:
             self.restart()
         return ahead
 
-    def wait(self) -> None:
+    def after_step(self) -> None:
         """End a period: sleep until the clock has caught up."""
         ahead = self.tick()
         if ahead > NOT_WORTH_SLEEPING:
