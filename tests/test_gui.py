@@ -152,7 +152,7 @@ def test_the_fall_of_a_scenario_is_shown_too(display):
         shown = []
         step = Simulation.step
         Simulation.step = lambda self, *given: (step(self, *given), shown.append(self.bench is not None))
-        log = parallelogram.run(parallelogram.Config(gui=True, free_time=0.05, duration=0.05))
+        log = parallelogram.run(parallelogram.Config(gui=True, close_window=True, free_time=0.05, duration=0.05))
         falling = len(log.arrays["free_engine"]) - 1
         assert falling == 50
         assert len(shown) == falling + len(log.t) - 1
@@ -213,6 +213,6 @@ def test_no_display_is_a_sentence():
         result = run("Simulation(robot, gui=True)", display)
         last = result.stderr.strip().splitlines()[-1]
         assert last == (
-            "twin.errors.NoDisplayError: no display to open the window on "
-            f"({found}); run without it (gui=False)"
+            f"twin.errors.NoDisplayError: no display to open the window on ({found}); "
+            "run without it (gui=False)"
         )

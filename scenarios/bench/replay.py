@@ -11,7 +11,7 @@ import numpy as np
 from twin.engine.client import open_bench
 from twin.robot.robot import Payload
 from twin.views.film_scene import FIRST, GHOSTS, GREY
-from twin.views.playback import Playback, Track
+from twin.views.playback import Playback, Track, paths_wanted
 from twin.window.bench import Bench
 from twin.window.camera import PLACES
 from twin.window.ghosts import Ghost
@@ -49,7 +49,7 @@ def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) ->
         ReplayedArm(playback), np.inf, lambda bench, client: ReplayControls(bench, client, playback)
     )
     try:
-        bench.bring_into_view(np.concatenate([_finite(track.tool_wanted) for track in shown]))
+        bench.bring_into_view(np.concatenate(paths_wanted(shown)))
         bench.wait_until(lambda: False)
     finally:
         bench.close()
@@ -101,9 +101,12 @@ class ReplayControls:
             )  # the bench's own would have a line without figures
             for track, color in zip(tracks[1:], COLORS[1:], strict=False)
         ]
+        for ghost in self.ghosts:
+            ghost.write()  # now: after a picture that takes long the next one is late
+        for number, path in enumerate(paths_wanted(tracks)):
+            bench.path(f"wanted {number}", path, PATH_WANTED)
         for track, color in zip(tracks, COLORS, strict=False):
-            bench.path(f"{track.name}, wanted", _finite(track.tool_wanted), PATH_WANTED)
-            bench.path(f"{track.name}, followed", _finite(track.tool), color)
+            bench.path(f"followed, {track.name}", track.tool[track.samples], color)
         end = max(playback.end, playback.start + 1e-3)  # a slider has two ends
         self.time = panel.slider("time [s]", playback.start, end, playback.start)
         low, high = min(SPEEDS[0], playback.speed), max(SPEEDS[1], playback.speed)
@@ -145,6 +148,9 @@ class ReplayControls:
         )
         for track, sample, color in zip(playback.tracks, samples, COLORS, strict=False):
             bench.say(track.name, f"{track.name}: {told(track, sample)}", color)
+
+    def tell_what_lasts(self) -> None:
+        """Nothing: nobody touches what is over."""
 
     def _moved(self) -> bool:
         """Do what was asked for; whether that was another time."""
@@ -213,7 +219,3 @@ def _short(value: float) -> str:
 def _largest(values: np.ndarray) -> int:
     """The place of the largest value; what is not a number is larger than any."""
     return int(np.argmax(np.where(np.isnan(values), np.inf, values)))
-
-
-def _finite(points: np.ndarray) -> np.ndarray:
-    return points[np.isfinite(points).all(axis=1)]

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics
-from twin.views.playback import Track
+from twin.views.playback import Track, paths_wanted
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
@@ -129,13 +129,7 @@ class Scene:
             for ends in ([[k, -count], [k, count]], [[-count, k], [count, k]]):
                 line = np.insert(GROUND * np.array(ends, dtype=float), 2, 0.0, axis=1)
                 _line(draw, self._pixels(line), PALE, 2 if k else 3)
-        wanted: list[np.ndarray] = []
-        for track in self.tracks:
-            path = track.tool_wanted
-            path = path[np.isfinite(path).all(axis=1)]
-            if not any(path.shape == other.shape and np.allclose(path, other, atol=1e-6) for other in wanted):
-                wanted.append(path)
-        for path in wanted:
+        for path in paths_wanted(self.tracks):
             _line(draw, self._pixels(path), GREY, 5)
         return canvas
 

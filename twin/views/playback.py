@@ -81,6 +81,16 @@ def _tool(log: Log, q: np.ndarray) -> np.ndarray:
     return points
 
 
+def paths_wanted(tracks: Sequence[Track]) -> list[np.ndarray]:
+    """The paths (N, 3) that the tools should take, in [m]: once where several logs have the same."""
+    paths: list[np.ndarray] = []
+    for track in tracks:
+        path = track.tool_wanted[np.isfinite(track.tool_wanted).all(axis=1)]
+        if not any(path.shape == other.shape and np.allclose(path, other, atol=1e-6) for other in paths):
+            paths.append(path)
+    return paths
+
+
 def tracks(logs: Log | Iterable[Log], names: Sequence[str] | None = None) -> tuple[Track, ...]:
     """The tracks of one log or several, by default with the names of `names_of`.
 

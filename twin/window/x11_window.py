@@ -25,8 +25,12 @@ LARGE = 1440, 900
 """Pixels."""
 
 
-status_at_the_end = 1
-"""Of the process, if its window was closed from the title bar and it did not set another one."""
+_status = [1]
+
+
+def leave_with(status: int) -> None:
+    """Have the process end with another status than 1 where its window was closed from the title bar."""
+    _status[0] = status
 
 
 class WindowWatch:
@@ -135,4 +139,4 @@ def _leave() -> None:
     """End the process, at its end, past PyBullet, which would wait for its drawing thread for ever."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status_at_the_end)
+    os._exit(_status[0])
