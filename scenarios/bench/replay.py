@@ -129,9 +129,6 @@ class ReplayControls:
         self._known = self.time.value, self.speed.value
         self._choose_view()
 
-    def tell_what_lasts(self) -> None:
-        """Nothing: nobody touches what is over."""
-
     def show(self) -> None:
         """Put the ghosts where they are, and write the text."""
         playback, bench = self.playback, self.bench
