@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 ESCAPE = 0xFF1B
-KEY_PRESS, KEY_RELEASE = 2, 3
+KEY_PRESS, KEY_RELEASE, BUTTON_PRESS, BUTTON_RELEASE, MOTION = 2, 3, 4, 5, 6
 SIZE = 1024, 768
 
 
@@ -90,12 +90,23 @@ class Display:
         self.xlib.XSync(self.display, 0)
 
     def press_escape(self, window: int) -> None:
-        for kind in (KEY_PRESS, KEY_RELEASE):
-            event = KeyEvent(type=kind, send_event=1, window=window, same_screen=1)
-            event.keycode = self.xlib.XKeysymToKeycode(self.display, ctypes.c_ulong(ESCAPE))
-            self.xlib.XSendEvent(
-                self.display, ctypes.c_ulong(window), 1, ctypes.c_long(kind - 1), ctypes.byref(event)
-            )
+        self.press(window, ESCAPE)
+
+    def press(self, window: int, key: int | str, kinds: tuple[int, ...] = (KEY_PRESS, KEY_RELEASE)) -> None:
+        """Press a key, a character or X's number for it, and let it go; `kinds` for one of the two."""
+        symbol = ctypes.c_ulong(ord(key) if isinstance(key, str) else key)
+        for kind in kinds:
+            self._send(window, kind, kind - 1, self.xlib.XKeysymToKeycode(self.display, symbol))
+
+    def mouse(self, window: int, kind: int, x: int, y: int) -> None:
+        """Move the mouse, press or release its left button: kind is one of the constants above."""
+        masks = {BUTTON_PRESS: 1 << 2, BUTTON_RELEASE: 1 << 3, MOTION: 1 << 6}
+        self._send(window, kind, masks[kind], 0 if kind == MOTION else 1, x, y)
+
+    def _send(self, window: int, kind: int, mask: int, code: int, x: int = 0, y: int = 0) -> None:
+        event = InputEvent(type=kind, send_event=1, window=window, same_screen=1, x=x, y=y, code=code)
+        target = ctypes.c_ulong(window)
+        self.xlib.XSendEvent(self.display, target, 1, ctypes.c_long(mask), ctypes.byref(event))
         self.xlib.XSync(self.display, 0)
 
 
@@ -110,8 +121,8 @@ class Image(ctypes.Structure):
     )
 
 
-class KeyEvent(ctypes.Structure):
-    """XKeyEvent, padded to the size of XEvent."""
+class InputEvent(ctypes.Structure):
+    """XKeyEvent, XButtonEvent and XMotionEvent, padded to the size of XEvent."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -121,7 +132,7 @@ class KeyEvent(ctypes.Structure):
         *((name, ctypes.c_ulong) for name in ("window", "root", "subwindow", "time")),
         *((name, ctypes.c_int) for name in ("x", "y", "x_root", "y_root")),
         ("state", ctypes.c_uint),
-        ("keycode", ctypes.c_uint),
+        ("code", ctypes.c_uint),
         ("same_screen", ctypes.c_int),
         ("padding", ctypes.c_long * 24),
     )

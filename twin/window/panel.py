@@ -94,6 +94,7 @@ class Panel:
         self._parts: list[Slider | Button] = []
         self._outdated = False
         self._keys: dict[int, int] = {}
+        self._down_before: set[int] = set()
         self._since_mouse = 0  # pictures
 
     def slider(self, name: str, low: float, high: float, start: float) -> Slider:
@@ -110,14 +111,21 @@ class Panel:
 
     def key(self, name: str) -> bool:
         """Whether a key went down since the last picture: a character, or one of `SPECIAL_KEYS`."""
-        return bool(self._keys.get(self._code(name), 0) & self._client.KEY_WAS_TRIGGERED)
+        code = self._code(name)
+        state = self._keys.get(code, 0)
+        # Of a key that was pressed and let go between two pictures the window says the latter alone.
+        short = state & self._client.KEY_WAS_RELEASED and code not in self._down_before
+        return bool(state & self._client.KEY_WAS_TRIGGERED or short)
 
     def held(self, name: str) -> bool:
         """Whether a key is down."""
-        return bool(self._keys.get(self._code(name), 0) & self._client.KEY_IS_DOWN)
+        down = self._client.KEY_IS_DOWN | self._client.KEY_WAS_TRIGGERED
+        return bool(self._keys.get(self._code(name), 0) & down)
 
     def read(self) -> None:
         """Look what a person did since the last picture."""
+        down = self._client.KEY_IS_DOWN | self._client.KEY_WAS_TRIGGERED
+        self._down_before = {code for code, state in self._keys.items() if state & down}
         self._keys = self._client.getKeyboardEvents()
         # Only the mouse moves a part; to ask for each of them takes a while where other programs are busy.
         self._since_mouse = 0 if self._client.getMouseEvents() else self._since_mouse + 1
