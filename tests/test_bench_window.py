@@ -22,7 +22,7 @@ from scenarios.bench.free_bench import FreeBench
 from scenarios.base import Config
 from scenarios.running import registry
 from scenarios.running.runs import carry_out
-from tests.xwindow import Display
+from tests.xwindow import KEY_PRESS, KEY_RELEASE, Display
 from twin.window.bench import Bench
 
 RIGHT = 0xFF53
@@ -43,13 +43,13 @@ class Keys:
             return
         window = self.display.window("Bullet Physics")
         for key in self.ending.pop(self.made, ()):
-            self.display.key(window, key, False)
+            self.display.press(window, key, (KEY_RELEASE,))
         key = self.plan.get(self.made)
         if isinstance(key, tuple):
-            self.display.key(window, key[0], True)
+            self.display.press(window, key[0], (KEY_PRESS,))
             self.ending[self.made + key[1]] = [key[0]]
         elif key:
-            self.display.press(window, ord(key))
+            self.display.press(window, key)
 
 
 def picture(self, original=Bench._picture):

@@ -11,10 +11,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-ESCAPE = 0xFF1B
-SPACE, UP, RIGHT = 0x20, 0xFF52, 0xFF53
+ESCAPE, SPACE, UP, RIGHT = 0xFF1B, 0x20, 0xFF52, 0xFF53
 KEY_PRESS, KEY_RELEASE, BUTTON_PRESS, BUTTON_RELEASE, MOTION = 2, 3, 4, 5, 6
-LEFT, LEFT_HELD = 1, 1 << 8
 SIZE = 1024, 768
 
 
@@ -95,41 +93,37 @@ class Display:
     def press_escape(self, window: int) -> None:
         self.press(window, ESCAPE)
 
-    def press(self, window: int, keysym: int) -> None:
-        """A key down and up again; printable characters are their own symbols."""
-        with self.held(window, keysym):
-            pass
+    def press(self, window: int, key: int | str, kinds: tuple[int, ...] = (KEY_PRESS, KEY_RELEASE)) -> None:
+        """Press a key, a character or X's number for it, and let it go; `kinds` for one of the two."""
+        symbol = ctypes.c_ulong(ord(key) if isinstance(key, str) else key)
+        for kind in kinds:
+            self._send(window, kind, kind - 1, self.xlib.XKeysymToKeycode(self.display, symbol))
 
     @contextmanager
-    def held(self, window: int, keysym: int) -> Iterator[None]:
+    def held(self, window: int, key: int | str) -> Iterator[None]:
         """A key down, and up again at the end."""
-        self.key(window, keysym, True)
+        self.press(window, key, (KEY_PRESS,))
         yield
-        self.key(window, keysym, False)
-
-    def key(self, window: int, keysym: int, down: bool) -> None:
-        """A key down, or up."""
-        code = self.xlib.XKeysymToKeycode(self.display, ctypes.c_ulong(keysym))
-        kind, mask = (KEY_PRESS, 1 << 0) if down else (KEY_RELEASE, 1 << 1)
-        self._send(window, kind, mask, code, (0, 0), 0)
+        self.press(window, key, (KEY_RELEASE,))
 
     def drag(self, window: int, start: tuple[int, int], end: tuple[int, int]) -> None:
         """The mouse's left button down at one place of a window, and up at another."""
-        self._send(window, MOTION, 1 << 6, 0, start, 0)
-        self._send(window, BUTTON_PRESS, 1 << 2, LEFT, start, 0)
+        self.mouse(window, MOTION, *start)
+        self.mouse(window, BUTTON_PRESS, *start)
         for place in np.linspace(start, end, 6).round().astype(int).tolist():
-            self._send(window, MOTION, 1 << 6, 0, tuple(place), LEFT_HELD)
+            self.mouse(window, MOTION, *place)
             time.sleep(0.1)
-        self._send(window, BUTTON_RELEASE, 1 << 3, LEFT, end, LEFT_HELD)
+        self.mouse(window, BUTTON_RELEASE, *end)
 
-    def _send(
-        self, window: int, kind: int, mask: int, detail: int, place: tuple[int, int], state: int
-    ) -> None:
-        event = KeyEvent(type=kind, send_event=1, window=window, same_screen=1, state=state)
-        event.keycode, (event.x, event.y) = detail, place
-        self.xlib.XSendEvent(
-            self.display, ctypes.c_ulong(window), 1, ctypes.c_long(mask), ctypes.byref(event)
-        )
+    def mouse(self, window: int, kind: int, x: int, y: int) -> None:
+        """Move the mouse, press or release its left button: kind is one of the constants above."""
+        masks = {BUTTON_PRESS: 1 << 2, BUTTON_RELEASE: 1 << 3, MOTION: 1 << 6}
+        self._send(window, kind, masks[kind], 0 if kind == MOTION else 1, x, y)
+
+    def _send(self, window: int, kind: int, mask: int, code: int, x: int = 0, y: int = 0) -> None:
+        event = InputEvent(type=kind, send_event=1, window=window, same_screen=1, x=x, y=y, code=code)
+        target = ctypes.c_ulong(window)
+        self.xlib.XSendEvent(self.display, target, 1, ctypes.c_long(mask), ctypes.byref(event))
         self.xlib.XSync(self.display, 0)
 
 
@@ -144,8 +138,8 @@ class Image(ctypes.Structure):
     )
 
 
-class KeyEvent(ctypes.Structure):
-    """XKeyEvent, padded to the size of XEvent; of the mouse, the button is in the place of the key."""
+class InputEvent(ctypes.Structure):
+    """XKeyEvent, XButtonEvent and XMotionEvent, padded to the size of XEvent."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -155,7 +149,7 @@ class KeyEvent(ctypes.Structure):
         *((name, ctypes.c_ulong) for name in ("window", "root", "subwindow", "time")),
         *((name, ctypes.c_int) for name in ("x", "y", "x_root", "y_root")),
         ("state", ctypes.c_uint),
-        ("keycode", ctypes.c_uint),
+        ("code", ctypes.c_uint),
         ("same_screen", ctypes.c_int),
         ("padding", ctypes.c_long * 24),
     )

@@ -91,6 +91,7 @@ class Bench:
         self.push: np.ndarray | None = None
         self._ghosts: dict[str, Ghost] = {}
         self._ghosts_drawn: list[Ghost] = []  # those that are taken away, until they are
+        self._in_picture = False
         self._callbacks: list[Callable[[], None]] = []
         self._clock = RealTimeClock(arm.time_step)
         self._pictures = Pictures(client, watch)
@@ -105,7 +106,8 @@ class Bench:
         for row, line in enumerate(self._controls.help):
             self._text.say(f"help {row}", line, foot=True)
         self._pictures.start()
-        self._picture()
+        for _ in range(2):  # the window arranges its panels with the first
+            self.picture()
 
     @property
     def lost(self) -> bool:
@@ -160,10 +162,11 @@ class Bench:
         self._text.say(name, text, INK if color is None else color)
 
     def bring_into_view(self, points: ArrayLike) -> None:
-        """Step back with the camera where points (N, 3) are beyond the window."""
+        """Step back with the camera where points (N, 3) are beyond the window, and make a picture."""
         panels, path = PANELS if self.panels_shown else (0, 0), path_points(points)
         with self._pictures.calls():
             step_back(self._client, self.drawn_arm.body, path, panels)
+        self.picture()
 
     def look_from(self, place: int) -> None:
         """Put the camera to one of `twin.window.camera.PLACES`, the whole arm in view."""
@@ -229,24 +232,47 @@ class Bench:
         if self.lost:
             return
         if time.perf_counter() >= self._pictures.due:
-            self._picture()
+            self.picture()
         if self.paused:
             self._stand()
         elif self.speed < np.inf:
             self._clock.period = self.arm.time_step / self.speed
             self._wait(self._clock.tick())
 
+    def picture(self) -> None:
+        """Read what was pressed, and show how things stand, now."""
+        if self._in_picture:  # one of its callbacks asks for another
+            return
+        self._in_picture = True
+        try:
+            self._make_picture()
+        finally:
+            self._in_picture = False
+
+    def _make_picture(self) -> None:
+        with self._pictures.drawn_after():
+            self.panel.read()
+            self._controls.read()
+            for callback in tuple(self._callbacks):
+                callback()
+            self.drawn_arm.place(self.arm.state()[0])
+            self._controls.show()
+            self._write_ghosts()
+            self._drawing.write()
+            self.panel.write()
+            self._text.write(self._client.getDebugVisualizerCamera(), self.panels_shown)
+
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Keep the window alive without a step, until `done()` or until it is closed."""
         while not (done() or self.lost):
             time.sleep(max(0.0, self._pictures.due - time.perf_counter()))
-            self._picture()
+            self.picture()
         self._clock.restart()
 
     def linger(self, text: str = "the run is over") -> None:
         """Keep the window open until it is closed or a person says that it may go on."""
         button = self.panel.button("go on (return)")
-        self._picture()
+        self.picture()
         self.say("linger", f"{text}: press return or close the window", (0.75, 0.1, 0.1))
         self.wait_until(lambda: button.pressed() or self.panel.key("return"))
         self.say("linger", "")
@@ -261,7 +287,7 @@ class Bench:
     def _stand(self) -> None:
         """Stand still until a person lets the run go on, or make one step."""
         if not self.steps_to_go:
-            self._picture()  # as things are now
+            self.picture()  # as things are now
         self.wait_until(lambda: not self.paused or self.steps_to_go > 0)
         self.steps_to_go = max(0, self.steps_to_go - 1) if self.paused else 0
 
@@ -271,21 +297,7 @@ class Bench:
         while (left := until - time.perf_counter()) > NOT_WORTH_SLEEPING and not (self.lost or self.paused):
             time.sleep(max(0.0, min(left, self._pictures.due - time.perf_counter())))
             if time.perf_counter() >= self._pictures.due:
-                self._picture()
-
-    def _picture(self) -> None:
-        """Read what was pressed, and show how things stand."""
-        with self._pictures.drawn_after():
-            self.panel.read()
-            self._controls.read()
-            for callback in tuple(self._callbacks):
-                callback()
-            self.drawn_arm.place(self.arm.state()[0])
-            self._controls.show()
-            self._write_ghosts()
-            self._drawing.write()
-            self.panel.write()
-            self._text.write(self._client.getDebugVisualizerCamera(), self.panels_shown)
+                self.picture()
 
     def _write_ghosts(self) -> None:
         """Put the arms where they should be, and a line of text for every ghost that is seen."""

@@ -15,21 +15,25 @@ from numpy.typing import ArrayLike
 LARGEST = 4096  # pixels of a picture's side: PyBullet ends the process over sizes that it cannot take
 YAW_DEG, PITCH_DEG = 50.0, -20.0
 BACKGROUND = [0.90, 0.92, 0.95]
-WINDOW_NEARER = 0.5  # its angle of view is wider than a picture's
-ASIDE, DOWN = 0.12, 0.12  # of the camera's distance: beside and below the text
+WINDOW_NEARER = 0.54  # its angle of view is wider than a picture's
+ASIDE = 0.12  # of the camera's distance: beside the text
 MARGIN = 0.05  # of half the window, which a path leaves free at its edges
 
 
 class Place(NamedTuple):
-    """Where the window's camera may be; the angles are in [degrees]."""
+    """Where the window's camera may be.
+
+    The angles are in [degrees]; the arm stands lower in the window by a part `down` of the distance.
+    """
 
     name: str
     yaw_deg: float
     pitch_deg: float
+    down: float = 0.0
 
 
 PLACES = (
-    Place("oblique", YAW_DEG, PITCH_DEG),
+    Place("oblique", YAW_DEG, PITCH_DEG, 0.12),
     Place("from the side", 0.0, 0.0),
     Place("from the front", 90.0, 0.0),
     Place("from above", 0.0, -89.0),
@@ -69,7 +73,7 @@ def look(client: Any, body: int, place: Place, path: Sequence = ()) -> None:
     yaw, pitch = np.deg2rad([place.yaw_deg, place.pitch_deg])
     right = np.array([np.cos(yaw), np.sin(yaw), 0.0])
     up = np.array([np.sin(yaw) * np.sin(pitch), -np.cos(yaw) * np.sin(pitch), np.cos(pitch)])
-    target = (np.array(target) + distance * (DOWN * up - ASIDE * right)).tolist()
+    target = (np.array(target) + distance * (place.down * up - ASIDE * right)).tolist()
     client.resetDebugVisualizerCamera(distance, place.yaw_deg, place.pitch_deg, target)
 
 
@@ -85,7 +89,7 @@ def step_back(client: Any, body: int, points: np.ndarray, panels: Sequence[int])
     width, height, view, projection, *_, yaw_deg, pitch_deg, _, _ = client.getDebugVisualizerCamera()
     free = 1.0 - MARGIN - 2.0 * np.array(panels) / (width, height)
     if np.any(np.abs(_on_screen(view, projection, points)) > free):
-        look(client, body, Place("", yaw_deg, pitch_deg), points.tolist())
+        look(client, body, Place("as it was", yaw_deg, pitch_deg), points.tolist())
 
 
 def matrices(

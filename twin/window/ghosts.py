@@ -29,7 +29,7 @@ class Ghost:
     Args:
         client: PyBullet's, of the window.
         robot: what is drawn, at its positions of zero.
-        color: red, green and blue, 0 to 1; by default each part has its own.
+        color: red, green and blue, 0 to 1, of the links without the base; by default each part has its own.
         opacity: 0 to 1, of an arm with a `color`.
     """
 
@@ -39,7 +39,8 @@ class Ghost:
         self.robot, self.color, self.visible, self.removed = robot, color, True, False
         self._client, self._shapes = client, link_shapes(robot)
         if color is not None:
-            self._shapes = [shape._replace(color=(*color, opacity)) for shape in self._shapes]
+            moving = [shape for shape in self._shapes if shape.link >= 0]  # the base is where the arm's is
+            self._shapes = [shape._replace(color=(*color, opacity)) for shape in moving]
         self.body, self._joints = -1, list(range(robot.tree.n))
         self._colors: dict[int, tuple[float, ...]] = {}
         self._q, self._opacity = np.zeros(robot.n), 1.0

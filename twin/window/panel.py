@@ -93,8 +93,8 @@ class Panel:
         self._client = client
         self._parts: list[Slider | Button] = []
         self._outdated = False
-        self._down: set[int] = set()
-        self._pressed: set[int] = set()
+        self._keys: dict[int, int] = {}
+        self._down_before: set[int] = set()
         self._since_mouse = 0  # pictures
 
     def slider(self, name: str, low: float, high: float, start: float) -> Slider:
@@ -111,15 +111,22 @@ class Panel:
 
     def key(self, name: str) -> bool:
         """Whether a key went down since the last picture: a character, or one of `SPECIAL_KEYS`."""
-        return self._code(name) in self._pressed
+        code = self._code(name)
+        state = self._keys.get(code, 0)
+        # Of a key that was pressed and let go between two pictures the window says the latter alone.
+        short = state & self._client.KEY_WAS_RELEASED and code not in self._down_before
+        return bool(state & self._client.KEY_WAS_TRIGGERED or short)
 
     def held(self, name: str) -> bool:
         """Whether a key is down."""
-        return self._code(name) in self._down
+        down = self._client.KEY_IS_DOWN | self._client.KEY_WAS_TRIGGERED
+        return bool(self._keys.get(self._code(name), 0) & down)
 
     def read(self) -> None:
         """Look what a person did since the last picture."""
-        self._read_keys()
+        down = self._client.KEY_IS_DOWN | self._client.KEY_WAS_TRIGGERED
+        self._down_before = {code for code, state in self._keys.items() if state & down}
+        self._keys = self._client.getKeyboardEvents()
         # Only the mouse moves a part; to ask for each of them takes a while where other programs are busy.
         self._since_mouse = 0 if self._client.getMouseEvents() else self._since_mouse + 1
         if self._since_mouse > MOUSE_AT_REST:
@@ -133,14 +140,6 @@ class Panel:
             else:
                 part.value = now
             part.shown = now
-
-    def _read_keys(self) -> None:
-        """The keys that are down, and those that went down, if only to be let go before anybody looked."""
-        client, keys = self._client, self._client.getKeyboardEvents()
-        began = {key for key, state in keys.items() if state & client.KEY_WAS_TRIGGERED}
-        ended = {key for key, state in keys.items() if state & client.KEY_WAS_RELEASED}
-        self._pressed = began | (ended - self._down)
-        self._down = {key for key, state in keys.items() if state & client.KEY_IS_DOWN}
 
     def write(self) -> None:
         """Bring the window's panel up to date."""

@@ -58,8 +58,8 @@ class StatusText:
             self._since, self._pace = (now, bench.time), np.nan
             return "PAUSED (space: go on, n: one step)"
         since, then = self._since
-        if now - since > SPAN or bench.time < then:
-            self._pace = (bench.time - then) / (now - since) if bench.time >= then else np.nan
+        if now - since > SPAN or bench.time < then or bench.time == 0:
+            self._pace = (bench.time - then) / (now - since) if bench.time > then else np.nan
             self._since = now, bench.time
         reached = "" if np.isnan(self._pace) else f"{self._pace:.2g} x real time"
         if bench.speed == np.inf:
