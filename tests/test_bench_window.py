@@ -52,7 +52,7 @@ class Keys:
             self.display.press(window, key)
 
 
-def picture(self, original=Bench._picture):
+def picture(self, original=Bench.picture):
     original(self)
     keys.act()
 
@@ -65,7 +65,7 @@ def after_step(self, original=Bench.after_step):
 
 
 keys = Keys()
-Bench._picture, Bench.after_step = picture, after_step
+Bench.picture, Bench.after_step = picture, after_step
 """
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
 from twin.kinematics.forward import forward_kinematics
-from twin.robot.robot import Payload, Robot
+from twin.robot.robot import Robot
 from twin.window.camera import PLACES, furnish_window, look, step_back
 from twin.window.controls import Controls
 from twin.window.drawing import Drawing, path_points
@@ -24,30 +24,9 @@ from twin.window.ghosts import Ghost
 from twin.window.live_text import INK, PANELS, LiveText
 from twin.window.panel import Panel
 from twin.window.pictures import Pictures
+from twin.window.protocols import Offered, Watched
 from twin.window.real_time_clock import NOT_WORTH_SLEEPING, RealTimeClock
 from twin.window.x11_window import WindowWatch
-
-
-class Watched(Protocol):
-    """What a bench shows and touches: `twin.Simulation`."""
-
-    robot: Robot
-    time_step: float
-
-    @property
-    def tau(self) -> np.ndarray: ...  # noqa: D102
-    def state(self) -> np.ndarray: ...  # noqa: D102
-    def change_payload(self, payload: Payload | None) -> None: ...  # noqa: D102
-
-
-class Offered(Protocol):
-    """What a window offers: `Controls`, or others in their place."""
-
-    @property
-    def help(self) -> Sequence[str]: ...  # noqa: D102
-    def read(self) -> None: ...  # noqa: D102
-    def show(self) -> None: ...  # noqa: D102
-    def tell_what_lasts(self) -> None: ...  # noqa: D102
 
 
 class Bench:

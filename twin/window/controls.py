@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HELP = (
     "space: pause   n: one step   + -: speed   f (held): push   p: payload",
-    "t: frames   c: centres of mass   a: arrows   1 2 3 4: camera, or the mouse",
-    "and the key Ctrl   i: text   h: panels   Esc: close",
+    "t: frames   c: centres of mass   a: arrows   i: text   h: panels",
+    "1 2 3 4: camera   Ctrl and mouse: turn it   wheel: nearer   Esc: close",
 )
 SPEEDS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 AXES = "xyz"

@@ -39,6 +39,7 @@ class StatusText:
         bench.say("payload", f"payload {payload}{push}")
         turning = np.array([kind == "revolute" for kind in robot.joint_kinds])
         scale = np.where(turning, np.rad2deg(1.0), 1e3)
+        shown = np.round(tau, 1) + 0.0  # no -0.0
         part = np.abs(tau) / robot.drive_torque_max
         for j in range(min(robot.n, MOST_JOINTS)):
             unit, effort = ("deg", "N m") if turning[j] else ("mm", "N")
@@ -47,7 +48,7 @@ class StatusText:
             bench.say(
                 f"joint {j}",
                 f"{robot.joint_names[j]}  {scale[j] * q[j]:.2f} {unit}  {scale[j] * qd[j]:.1f} {unit}/s  "
-                f"{tau[j]:.1f} {effort} ({100 * part[j]:.0f} %){said}",
+                f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){said}",
                 RED if said else GREY,
             )
 
