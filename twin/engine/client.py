@@ -10,8 +10,8 @@ from typing import Any
 from twin.engine.suppress_output import suppress_output
 from twin.errors import Closed, TwinError
 from twin.window.bench import Bench
-from twin.window.protocols import Offered, Watched
 from twin.window.controls import Controls
+from twin.window.protocols import Offered, Watched
 from twin.window.x11_window import LARGE, WindowWatch
 
 with suppress_output():  # it announces its build on the console

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.window.debug_items import add_item
 
 MOST_SEGMENTS = 128
 """Of a path: each is a call to PyBullet's drawing thread and a line that it draws."""
@@ -20,6 +19,31 @@ HEAD = 0.2
 """Of an arrow, as a part of its length."""
 
 AXIS_COLORS = ((0.9, 0.1, 0.1), (0.1, 0.65, 0.1), (0.15, 0.25, 0.95))
+
+
+def add_item(client: Any, add: Callable[..., int], *what: Any, replaced: int = -1) -> int:
+    """Make an item of the window, a line, a text or a slider, in the place of another if its number is given.
+
+    Where its threads run into each other, once in some thousand times on a busy computer, PyBullet makes an
+    item and says -1 in the place of its number.  Numbers are given out one after the other.
+
+    Args:
+        client: PyBullet's, of the window.
+        add: its `addUserDebugLine`, `addUserDebugText` or `addUserDebugParameter`.
+        what: its arguments.
+        replaced: the number of the item in whose place it comes.
+
+    Returns:
+        Its number.
+    """
+    if replaced >= 0:
+        add(*what, replaceItemUniqueId=replaced)
+        return replaced
+    number = add(*what)
+    if number < 0:
+        number = add_item(client, add, *what)
+        client.removeUserDebugItem(number - 1)
+    return number
 
 
 def path_points(points: ArrayLike) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.window.debug_items import add_item
+from twin.window.drawing import add_item
 
 PANELS = 250, 122  # pixels: what they take from each side, and from below
 LEFT, TOP, BOTTOM, LEADING = (

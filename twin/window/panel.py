@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twin.window.debug_items import add_item
+from twin.window.drawing import add_item
 
 SPECIAL_KEYS = {
     "space": "B3G_SPACE",
