@@ -20,6 +20,7 @@ import numpy as np
 from scenarios import joint_tracking
 from scenarios.bench.free_bench import FreeBench
 from scenarios.base import Config
+from scenarios.reports.broken_runs import broken_run
 from scenarios.running import registry
 from scenarios.running.runs import carry_out
 from tests.xwindow import KEY_PRESS, KEY_RELEASE, Display
@@ -108,6 +109,9 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
         assert run.error.startswith("touched at the window: law pd at "), run.error
         assert "payload of 3 kg attached at " in run.error
         assert len(run.log.t) == len(plain.t)
+        broken = broken_run(run, [run])
+        assert broken.sentences == (run.error,)
+        assert broken.cause.startswith("nobody's: a person changed the motion")
         k = np.argmax(np.abs(run.log.q - plain.q).max(axis=1) > 1e-12)
         assert 10 < k < len(plain.t) - 10, "up to there it was the plain run"
         print("done")

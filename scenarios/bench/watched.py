@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from twin.engine.simulation import Simulation
     from twin.logs.log import Log
     from twin.trajectories.sampling import Samples
+    from twin.window.bench import Bench
 
 Loop = Callable[["ChosenLaw", Callable[[int], None]], "Log"]
 """A closed loop of a law, which calls the function at every sample."""
+
+
+def touches_of(bench: Bench) -> str:
+    """What a person did to a run, in words: `touched at the window: law pd at 0.400 s`; else empty."""
+    told = ", ".join(f"{what} at {t:.3f} s" for t, what in bench.touches)
+    return f"touched at the window: {told}" if told else ""
 
 
 class _Again(Exception):
@@ -88,13 +95,13 @@ class Watched:
             log = loop(self._law, at_sample)
         except DivergenceError as error:
             failure, log = error, error.log
-        touched = ", ".join(f"{what} at {t:.3f} s" for t, what in self._bench.touches)
+        touched = touches_of(self._bench)
         if not self._config.close_window:
             end = "the run is over" if failure is None else f"the run ended: {failure}"
             self._bench.linger(end + ", and was touched: nothing is claimed of it" * bool(touched))
         if touched:
             ran_away = "" if failure is None else f"{failure}; "
-            raise TouchedError(f"{ran_away}touched at the window: {touched}", log)
+            raise TouchedError(ran_away + touched, log)
         if failure is not None:
             raise failure
         return log

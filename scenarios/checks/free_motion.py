@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios.base import Metric, positive
-from twin.errors import LimitError
+from twin.errors import LimitError, TouchedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +45,9 @@ def free_motion(
     Returns:
         `free_engine` and `free_model`: (N, 2, n) each, positions and speeds `[q, qd]`; `free_gap`, (N,), how
         far closed loops came open in the engine, in [m].
+
+    Raises:
+        TouchedError: a person changed the motion at the window.
     """
     from twin.control.analytic_plant import AnalyticPlant
     from twin.engine.simulation import Simulation
@@ -64,6 +67,10 @@ def free_motion(
             arrays[f"free_{name}"] = np.array(states)
             if name == "engine":
                 arrays["free_gap"] = np.array(gaps)
+        if simulation.bench is not None and simulation.bench.touches:
+            from scenarios.bench.watched import touches_of
+
+            raise TouchedError(touches_of(simulation.bench))
     return arrays
 
 

@@ -63,7 +63,9 @@ def broken_runs(runs: Sequence[Run]) -> list[BrokenRun]:
 
 def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
     """One of them; the others of the command tell whose fault it is."""
-    sentences = [f"did not finish: {run.error}"] if run.error is not None else []
+    sentences = []
+    if run.error is not None:
+        sentences = [run.error if run.touched else f"did not finish: {run.error}"]
     broken = [metric for metric in run.metrics if not metric.holds]
     sentences += [failure(metric) for metric in broken]
     if broken and not any(metric.where for metric in broken) and (place := largest_error(run)):

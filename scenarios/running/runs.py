@@ -31,7 +31,7 @@ class Run:
     sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
     `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
     `label` is what tables and files call the controller, `file` the scenario's.  `figures` are the log's, and
-    stay where a run is kept without its log.
+    stay where a run is kept without its log.  `touched` is a run that a person changed at the window.
     """
 
     scenario: str
@@ -45,6 +45,7 @@ class Run:
     label: str = ""
     file: str = ""
     figures: Figures | None = None
+    touched: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or controllers.label(self.config.controller))
@@ -104,7 +105,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         progress: called with the fraction done.
     """
     start = time.perf_counter()
-    log, metrics, table, fault, refused = None, (), None, None, False
+    log, metrics, table, fault, refused, touched = None, (), None, None, False, False
     try:
         if scenario.fault is not None:
             raise scenario.fault
@@ -114,6 +115,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         table = scenario.table(log) if scenario.table else None
     except (DivergenceError, TouchedError) as error:
         fault, log = told(error), log or _what_there_was(error)
+        touched = isinstance(error, TouchedError)
     except OwnCodeError as error:
         fault = told(error)
     except BaseException as error:
@@ -124,7 +126,10 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         fault = told(error) if refused else told_with_place(error, law or scenario.file, *own_files())
     seconds = time.perf_counter() - start
     config = dataclasses.replace(config, beside=())
-    return Run(scenario.name, config, log, metrics, seconds, fault, refused, table, file=scenario.file)
+    return Run(
+        scenario.name, config, log, metrics, seconds, fault, refused, table,
+        file=scenario.file, touched=touched,
+    )  # fmt: skip
 
 
 def _law_that_failed(error: BaseException) -> str:
