@@ -28,9 +28,9 @@ def test_it_goes_on_as_a_simulation_of_the_loaded_robot_from_there(name):
     with Simulation(robot) as simulation:
         in_motion(simulation)
         for payload in (LOAD, None):
+            q, qd = simulation.state()
             simulation.change_payload(payload)
             assert simulation.robot.payload is payload
-            q, qd = simulation.state()
             with Simulation(robot.with_payload(payload)) as fresh:
                 fresh.reset(q, qd)
                 for tau in (np.zeros(6), np.arange(6.0), -np.ones(6)):
