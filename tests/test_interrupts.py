@@ -126,7 +126,7 @@ def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
     file.write_text("good")
     code = (
         "import sys, time\n"
-        "from scenarios.commands import process, output\n"
+        "from scenarios.commands import process\n"
         "from twin.atomic_file import drafted\n"
         "def write(words):\n"
         "    with drafted(words[-1]) as draft:\n"

@@ -90,15 +90,15 @@ def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offe
         raise
 
 
-def disconnect(client: Any, watch: WindowWatch | None = None) -> None:
-    """End a physics server, and close its window."""
+def disconnect(client: Any, watch: WindowWatch | None = None, *, beside_window: bool = False) -> None:
+    """End a physics server, and close its window, if it has one, or if it runs beside one."""
     if watch is not None and watch.lost:
         # Disconnecting, now or when collected, would wait for the drawing thread for ever.
         client._client = -1
         return
     try:
         # A window that the user closed has said so, in a buffer that a pipe empties only now.
-        with suppress_output(pending=watch is not None):
+        with suppress_output(pending=watch is not None or beside_window):
             client.disconnect()
     except pybullet.error:  # closed by the user
         client._client = -1

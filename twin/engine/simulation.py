@@ -145,7 +145,7 @@ class Simulation(AbstractContextManager):
         loaded.reset(*self.state())
         if loaded._drives is not None and self._drives is not None:
             loaded._drives.take_motors_from(self._drives)
-        disconnect(self._client)
+        disconnect(self._client, beside_window=self.bench is not None)
         # The world is a new one; the window and the pace are not.
         vars(self).update(vars(loaded) | {"bench": self.bench, "_pace": self._pace})
         loaded._client = CLOSED
@@ -292,7 +292,7 @@ class Simulation(AbstractContextManager):
         # PyBullet gives the number of a closed world to the next one: nothing may call it any more.
         self._apply = self._advance = self._read = CLOSED
         self._drives = None if self._drives is None else CLOSED
-        disconnect(client)
+        disconnect(client, beside_window=self.bench is not None)
         if self.bench is not None:
             self.bench.close()
 
