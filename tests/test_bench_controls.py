@@ -11,6 +11,7 @@ from scenarios.base import Config
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
+from scenarios.commands.command_line import main
 from scenarios.running import registry
 from scenarios.running.runs import Run
 from scenarios.running.side_by_side import carried_out
@@ -183,3 +184,23 @@ def test_in_a_window_the_first_run_comes_last(monkeypatch):
         ("joint_tracking", "pd", True, ["pid", "cascade"]),
     ]
     assert [run.log for run in runs] == ["pd's log", "pid's log", "cascade's log"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "no display to open the window on (DISPLAY is not set)"),
+        (["nosuch"], "unknown robot 'nosuch': known are irb140"),
+        (["--duration", "nan"], "expected a positive, finite duration in s, got nan"),
+        (["--poses", "a.txt"], "expected a file name that ends in .csv"),
+        (["--start", "nowhere"], "unknown pose of irb140 'nowhere': known are zero"),
+        (["--controller", "nosuch"], "unknown controller 'nosuch'"),
+        (["--encoder"], "unknown option '--encoder'"),
+    ],
+)
+def test_wrong_use_of_the_bench_is_one_sentence(words, told, capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    assert main(["gui", *words]) == 2
+    said = capsys.readouterr().err.strip()
+    assert told in said
+    assert "\n" not in said

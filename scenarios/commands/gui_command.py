@@ -63,7 +63,8 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 
 def carry_out(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`gui`: until the window is closed."""
-    positive(given.duration, "duration", "s") if given.duration != float("inf") else None
+    if given.duration != float("inf"):
+        positive(given.duration, "duration", "s")
     if given.poses is not None:
         writable(given.poses, ".csv", "--poses")
     if given.log is not None:
