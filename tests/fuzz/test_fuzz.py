@@ -10,14 +10,14 @@ from tests.fuzz.workers import judged
 
 SEED = 1
 CASES = {
-    "urdf": 300,
-    "robot_toml": 80,
-    "dh_toml": 250,
-    "csv": 600,
-    "npz": 120,
-    "check_model": 12,
-    "scenario": 60,
-    "controller": 50,
+    "urdf": 180,
+    "robot_toml": 50,
+    "dh_toml": 160,
+    "csv": 350,
+    "npz": 80,
+    "check_model": 8,
+    "scenario": 40,
+    "controller": 35,
 }
 
 
