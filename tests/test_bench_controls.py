@@ -105,6 +105,7 @@ def test_the_panel_chooses_laws_and_turns_gains(irb140, bench):
     assert set(panel.names) == set(controllers.NAMES)
     bench.panel["Kp"].set(1.0)
     assert panel.act() == "Kp x 10"
+    assert law.told == "law: pd, 20 rad/s, Kp x10"
     np.testing.assert_array_equal(law.gains["Kp"], 10.0 * controllers.make("pd", irb140).gains.Kp)
     bench.panel["bandwidth"].set(40.0)
     assert panel.act() == "bandwidth 40 rad/s"
@@ -129,6 +130,23 @@ def test_a_gain_that_cannot_be_is_refused_in_a_sentence(irb140, bench):
     assert panel.act() == ""
     assert "positive, finite bandwidth" in bench.said["refused"]
     np.testing.assert_array_equal(law(REST, WANTED), controllers.make("pd", irb140)(REST, WANTED))
+
+
+def test_a_law_that_tells_no_gains_has_its_bandwidth(irb140, bench, tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        "class Own:\n    name = 'own'\n"
+        "    def __init__(self, robot, *, bandwidth=1.0):\n        self.bandwidth = bandwidth\n"
+        "    def __call__(self, state, reference):\n"
+        "        return self.bandwidth * (reference.q - state.q)\n"
+    )
+    law = chosen(irb140, controller=f"{file}:Own")
+    panel = LawPanel(bench, law)
+    assert law.gains == {}
+    bench.panel["bandwidth"].set(30.0)
+    assert panel.act() == "bandwidth 30 rad/s"
+    assert law.told == "law: Own, 30 rad/s"
+    np.testing.assert_array_equal(law(REST, WANTED), 30.0 * (WANTED.q - REST.q))
 
 
 def test_sliders_and_keys_jog_joints_and_tool(irb140, bench):

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from scenarios import joint_tracking
 from scenarios.bench.free_bench import FreeBench
+from scenarios.bench.loop_view import LoopView
 from scenarios.base import Config
 from scenarios.reports.broken_runs import broken_run
 from scenarios.running import registry
@@ -65,7 +66,13 @@ def after_step(self, original=Bench.after_step):
     original(self)
 
 
-keys = Keys()
+def tell(self, error, tool_error, original=LoopView._tell):
+    errors.append(np.max(np.abs(error)))
+    original(self, error, tool_error)
+
+
+keys, errors = Keys(), []
+LoopView._tell = tell
 Bench.picture, Bench.after_step = picture, after_step
 """
 
@@ -99,6 +106,7 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
         watched = joint_tracking.run(shown)
         assert keys.made > 8
         assert watched.identical(plain), "a run that nobody touched"
+        assert max(errors) < 1e-12, "the arm is compared with where it should be after the step"
 
         keys({3: "l", 6: "r"})
         assert joint_tracking.run(shown).identical(plain), "begun anew, it is that of the settings"
@@ -134,6 +142,8 @@ def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
         assert np.array_equal(first[1:], start[1:])
         log = session.log
         assert session.touches == []
+        assert log.arrays["touches"].shape == (0,)
+        assert max(errors) < 1e-12
         assert np.abs(log.q - log.q_ref).max() < 1e-13
         assert np.allclose(np.diff(log.t), 1e-3)
         # From the second pose back to the first, and to the second again.

@@ -59,14 +59,18 @@ class ChosenLaw:
         return controllers.label(self.config.controller)
 
     @property
+    def told(self) -> str:
+        """The law, its bandwidth and what was turned, as `law: pd, 20 rad/s, Kd x10`."""
+        turned = "".join(f", {name} x{factor:.3g}" for name, factor in self.factors.items() if factor != 1.0)
+        return f"law: {self.label}, {self.config.bandwidth:.3g} rad/s{turned}"
+
+    @property
     def gains(self) -> dict[str, NDArray]:
         """The gains that can be turned, by name, as the law has them now: none where it tells none."""
         gains: Any = getattr(self._law, "gains", None)
         known = gains._asdict() if hasattr(gains, "_asdict") else {}
-        return {name: value for name, value in known.items() if name in self._settings()}
-
-    def _settings(self) -> tuple[str, ...]:
-        return controllers.settings(self.config.controller)
+        settings = controllers.settings(self.config.controller)
+        return {name: value for name, value in known.items() if name in settings}
 
     def choose(self, config: Config) -> None:
         """Put the law of other settings in its place; its memory begins anew, its gains as they are made.
@@ -152,7 +156,8 @@ class LawPanel:
         before, self._seen = self._seen, now
         if bandwidth != before[0]:
             self._law.choose(dataclasses.replace(self._law.config, bandwidth=bandwidth))
-        self._law.turn(factors)
+        if factors:
+            self._law.turn(factors)
         self._bench.say("refused", "")
         changed = [f"{name} x {factor:.3g}" for name, factor in factors.items() if factor != before[1][name]]
         return ", ".join([f"bandwidth {bandwidth:.3g} rad/s"] * (bandwidth != before[0]) + changed)

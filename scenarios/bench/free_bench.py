@@ -44,7 +44,8 @@ class Session:
     Attributes:
         robot: what was moved.
         poses: (n,) each, in [rad]: those that were taught.
-        log: the last two minutes of the run, since its last restart; `None` if there was none.
+        log: the last two minutes of the run, since its last restart; `None` if there was none.  Its array
+            `touches` has what was done; robot and law are those of the beginning.
         touches: what was done to it: when, in [s], and what.
     """
 
@@ -81,6 +82,7 @@ class FreeBench:
         with Simulation(robot, time_step=config.time_step, gui=True) as simulation:
             assert simulation.bench is not None
             self._simulation, self._bench = simulation, simulation.bench
+            self._bench.T_flange_tool = config.T_flange_tool
             self._law = ChosenLaw(config, lambda chosen: chosen.control_law(model))
             self._follower = Follower.of(robot, self._start, config.period)
             self._moves: Iterator[Samples] | None = None
@@ -101,8 +103,8 @@ class FreeBench:
             except TwinError:
                 if not self._bench.lost:
                     raise
-        self.session.log = self._joined()
         self.session.touches = list(self._bench.touches)
+        self.session.log = self._joined()
         return self.session
 
     def _begin(self) -> None:
@@ -114,7 +116,6 @@ class FreeBench:
         self._follower.restart(self._start)
         self._wanted = self._start
         self._follower.k, self._moves, self._asked_again = 0, None, False
-        self._bench.touches.clear()
         self._parts.clear()
         self._laws.rebuild()
         self._jog.rebuild()
@@ -168,10 +169,8 @@ class FreeBench:
             self._go_through()
         if self._moves is None:
             self._jog.act(seconds)
-        law = self._law
-        turned = "".join(f", {name} x{factor:.3g}" for name, factor in law.factors.items() if factor != 1.0)
-        self._bench.say("law", f"law: {law.label}, {law.config.bandwidth:.3g} rad/s{turned}")
-        self._view.show(0, self._bench.time, self._wanted)
+        self._bench.say("law", self._law.told)
+        self._view.show(0, self._wanted)
 
     def _keep_pose(self) -> None:
         """Teach where the reference is going, which is where the sliders are."""
@@ -186,7 +185,7 @@ class FreeBench:
 
     def _go_through(self) -> None:
         if not self._follower.at_rest:
-            self._bench.say("refused", "the arm is on its way: hold it, or let it arrive")
+            self._bench.say("refused", "the arm is on its way: stop it (s), or let it arrive")
             return
         trajectory = taught_poses.motion([self._follower.q, *self.session.poses], self._follower.qd_max)
         if trajectory is None:
@@ -217,7 +216,10 @@ class FreeBench:
                 "tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen",
             )
         }  # fmt: skip
-        return replace(self._parts[0], T_flange_tool=self._config.T_flange_tool, **series)
+        touches = np.array([f"{what} at {t:.3f} s" for t, what in self.session.touches], dtype=str)
+        return replace(
+            self._parts[0], T_flange_tool=self._config.T_flange_tool, arrays={"touches": touches}, **series
+        )
 
 
 def start_pose(robot: Robot, name: str | None) -> NDArray:

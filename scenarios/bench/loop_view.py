@@ -61,12 +61,11 @@ class LoopView:
         self._largest, self._largest_told = 0.0, ""
         self.bench.remove("followed")
 
-    def show(self, k: int, t: float, q_wanted: NDArray) -> None:
+    def show(self, k: int, q_wanted: NDArray) -> None:
         """Bring the window up to date; called before each of its pictures.
 
         Args:
             k: number of the sample, at which the runs of other laws are shown.
-            t: time in [s].
             q_wanted: (n,) where the joints should be, in [rad].
         """
         self._toggle()
@@ -81,7 +80,7 @@ class LoopView:
             self._follow(tool)
         if self._shown["error"]:
             self.bench.arrow("error", tool, MAGNIFIED * (wanted - tool), FOLLOWED)
-        self._tell(t, q_wanted - q, float(np.linalg.norm(wanted - tool)))
+        self._tell(q_wanted - q, float(np.linalg.norm(wanted - tool)))
 
     def _place(self, ghost: Ghost, q_ghost: NDArray, q: NDArray) -> None:
         """Show a ghost where it can be told from the arm: in its place it would only spoil its colours."""
@@ -101,12 +100,12 @@ class LoopView:
             self._followed.append(tool)
             self.bench.path("followed", np.array(self._followed), FOLLOWED)
 
-    def _tell(self, t: float, error: NDArray, tool_error: float) -> None:
+    def _tell(self, error: NDArray, tool_error: float) -> None:
         robot = self._simulation.robot
         joint = int(np.argmax(np.abs(error)))
         told = f"{robot.joint_names[joint]} {amount(error[joint], robot.joint_kinds[joint])}"
         if not abs(error[joint]) <= self._largest:
-            self._largest, self._largest_told = abs(error[joint]), f"{told} at {t:.2f} s"
+            self._largest, self._largest_told = abs(error[joint]), f"{told} at {self.bench.time:.2f} s"
         self.bench.say("error", f"error: {told}, tool {1e3 * tool_error:.3g} mm")
         self.bench.say("largest", f"largest: {self._largest_told}" if self._largest_told else "")
 

@@ -55,6 +55,7 @@ class Watched:
         assert simulation.bench is not None
         self._bench, self._config, self._reference = simulation.bench, config, reference
         self._k, self._simulation = 0, simulation
+        self._bench.T_flange_tool = config.T_flange_tool
         self._payload = simulation.robot.payload
         self._law = ChosenLaw(config, make)
         self._panel = LawPanel(self._bench, self._law, tuple(log.controller for _, log in config.beside))
@@ -112,7 +113,6 @@ class Watched:
         self._panel.rebuild()
         if self._simulation.robot.payload is not self._payload:
             self._simulation.change_payload(self._payload)
-        self._bench.touches.clear()
         self._view.restart()
 
     def _picture(self) -> None:
@@ -120,10 +120,8 @@ class Watched:
             raise _Again
         if done := self._panel.act():
             self._bench.touch(done)
-        law = self._law
-        turned = "".join(f", {name} x{factor:.3g}" for name, factor in law.factors.items() if factor != 1.0)
-        self._bench.say("law", f"law: {law.label}, {law.config.bandwidth:.3g} rad/s{turned}")
-        self._view.show(self._k, self._bench.time, self._wanted())
+        self._bench.say("law", self._law.told)
+        self._view.show(self._k, self._wanted())
 
     def _wanted(self) -> NDArray:
         """Where the joints (n,) should be at this step, in [rad]: the run stands after the last sample."""
