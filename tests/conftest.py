@@ -7,6 +7,7 @@ import pytest
 import twin
 from tests import browser
 from tests.random_trees import interpreted
+from tests.xwindow import xvfb
 
 os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
 
@@ -59,6 +60,13 @@ def irb1600():
 def arm(request):
     """Each of the robots, for what holds of them all."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def display():
+    """The name of an X server of the test's own."""
+    with xvfb() as name:
+        yield name
 
 
 @pytest.fixture

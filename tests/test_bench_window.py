@@ -7,8 +7,6 @@ import textwrap
 
 import pytest
 
-from tests.xwindow import xvfb
-
 pytestmark = pytest.mark.display
 
 PREAMBLE = """
@@ -75,12 +73,6 @@ keys, errors = Keys(), []
 LoopView._tell = tell
 Bench.picture, Bench.after_step = picture, after_step
 """
-
-
-@pytest.fixture(scope="module")
-def display():
-    with xvfb() as name:
-        yield name
 
 
 def passes(script, display, folder):

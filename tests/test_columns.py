@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.logs_made_up import N, irb140_log, log_of, sliding_log
+from tests.made_logs import N, irb140_log, log_of, sliding_log
 from twin.logs.columns import QUANTITIES, columns
 from twin.logs.log import JOINTS, STANDS_FOR
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.logs_made_up import PERIOD, N, broken_log, irb140_log, log_of, sliding_log
+from tests.made_logs import PERIOD, N, broken_log, irb140_log, log_of, sliding_log
 from twin.errors import TwinError
 from twin.logs.parts import between, finite_part, first_fault
 from twin.logs.tracking_error import tool_turn

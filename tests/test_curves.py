@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import twin
-from tests.logs_made_up import broken_log, irb140_log, log_of, sliding_log
+from tests.made_logs import broken_log, irb140_log, log_of, sliding_log
 from twin.errors import UnknownNameError
 from twin.logs.tracking_error import tool_distance
 from twin.views.curves import _power, _same_wanted, _view, draw

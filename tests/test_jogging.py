@@ -46,6 +46,14 @@ def test_it_comes_to_rest_on_its_target_without_passing_it(irb140):
     assert follower.at_rest
     np.testing.assert_allclose(follower.q, target, rtol=0, atol=1e-14)
     assert (np.sign(target) * samples.q - np.abs(target)).max() < 1e-14
+    arrived = samples.t[np.argmax(np.abs(samples.q - target) < 1e-12, axis=0)]
+    speed, acceleration = follower.qd_max, follower.qdd_max
+    far = np.abs(target) > speed**2 / acceleration
+    assert far[[0, 2, 5]].all()
+    soonest = np.where(
+        far, np.abs(target) / speed + speed / acceleration, 2.0 * np.sqrt(np.abs(target) / acceleration)
+    )
+    assert np.abs(arrived - soonest).max() < 3 * PERIOD
 
 
 def test_it_stops_as_soon_as_the_acceleration_allows(irb140):

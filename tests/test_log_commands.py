@@ -9,7 +9,7 @@ import pytest
 import twin
 from scenarios.commands import plot_command
 from scenarios.commands.command_line import main
-from tests.logs_made_up import N, irb140_log
+from tests.made_logs import N, irb140_log
 from twin.views.panels import TITLES
 
 

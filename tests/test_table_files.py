@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import twin
-from tests.logs_made_up import irb140_log, sliding_log
+from tests.made_logs import irb140_log, sliding_log
 from twin.errors import RecordingError, TwinError
 from twin.logs import table_files
 from twin.logs.columns import columns
