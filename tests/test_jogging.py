@@ -107,6 +107,15 @@ def test_the_tool_stands_where_the_way_on_is_closed(irb140):
     np.testing.assert_array_equal(jog.wanted, jog.offset)
 
 
+def test_the_arm_does_not_jump_to_another_branch(irb140, monkeypatch):
+    jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
+    jog.wanted = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
+    other = BENT + [0.0, 0.0, 0.0, np.pi, 0.0, -np.pi]
+    monkeypatch.setattr("scenarios.bench.jogging.nearest", lambda *_: other)
+    assert jog.advance(0.05, BENT) is None
+    np.testing.assert_array_equal(jog.wanted, np.zeros(6))
+
+
 def test_an_arm_without_a_closed_form_is_jogged_too(irb140):
     robot = replace(irb140, dh=None)
     jog = ToolJog.begin(robot, BENT, np.eye(4), False)
@@ -136,6 +145,7 @@ def test_the_motion_through_taught_poses_is_a_recording(irb140, tmp_path):
     recorded = read_recording(file, irb140)
     motion = taught_poses.motion(poses, speed)
     assert recorded.t[-1] == pytest.approx(motion.duration)
+    np.testing.assert_allclose(recorded.q[[0, -1]], [poses[0], poses[-1]], atol=1e-12)
     for pose in poses:
         assert np.abs(recorded.q - pose).max(axis=1).min() < 0.01, "it passes through every pose"
     assert np.abs(np.diff(recorded.q, axis=0)).max() <= 1.001 * 0.5 * np.diff(recorded.t).max()
