@@ -110,7 +110,7 @@ def test_the_tool_stands_where_the_way_on_is_closed(irb140):
 def test_the_arm_does_not_jump_to_another_branch(irb140, monkeypatch):
     jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
     jog.wanted = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
-    other = BENT + [0.0, 0.0, 0.0, np.pi, 0.0, -np.pi]
+    other = BENT + np.array([0.0, 0.0, 0.0, np.pi, 0.0, -np.pi])
     monkeypatch.setattr("scenarios.bench.jogging.nearest", lambda *_: other)
     assert jog.advance(0.05, BENT) is None
     np.testing.assert_array_equal(jog.wanted, np.zeros(6))
