@@ -126,8 +126,8 @@ def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
         """
         file = Path(sys.argv[1]) / "taught.csv"
         start = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
-        keys({2: (RIGHT, 2), 5: "k", 23: (RIGHT, 2), 27: "k", 45: "o"})
-        session = FreeBench(Config(), start, file, duration=8.5).run()
+        keys({2: (RIGHT, 2), 5: "k", 23: (RIGHT, 2), 27: "k", 44: (RIGHT, 2), 64: "o"})
+        session = FreeBench(Config(), start, file, duration=11.0).run()
         assert len(session.poses) == 2, session.poses
         first, second = session.poses
         assert start[0] + 0.05 < first[0] < second[0] - 0.05
@@ -138,7 +138,9 @@ def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
         assert max(errors) < 1e-12
         assert np.abs(log.q - log.q_ref).max() < 1e-13
         assert np.allclose(np.diff(log.t), 1e-3)
-        # From the second pose back to the first, and to the second again.
+        # On beyond the second pose, from there to the first, to the second, and there it stays.
+        assert log.q[:, 0].max() > second[0] + 0.05
+        assert np.abs(log.q[-1] - second).max() < 1e-12
         back = np.abs(log.q - first).max(axis=1) < 1e-6
         there = np.abs(log.q - second).max(axis=1) < 1e-6
         order = np.where(back, 1, np.where(there, 2, 0))
