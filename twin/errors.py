@@ -58,6 +58,18 @@ class OwnCodeError(TwinError):
     """The code of somebody's scenario, controller or package failed, or is not what it has to be."""
 
 
+class VariationError(TwinError):
+    """A quantity that a sweep cannot vary, or not like that."""
+
+
+class ClusterError(TwinError):
+    """Worker processes that do not start, do not answer, or went away."""
+
+
+class IdentificationError(TwinError):
+    """Measurements that do not tell what is asked of them."""
+
+
 class NoDisplayError(TwinError):
     """There is no display to open a window on; `found` says so without what to do about it."""
 
