@@ -103,8 +103,8 @@ class Config:
     law_settings: tuple[tuple[str, Any], ...] = ()
     """Names and values of the control law's own settings, as `("Kp", 100.0)`; on the command line `--set`."""
     changes: tuple[tuple[str, float], ...] = ()
-    """What is not nominal, names and values of `twin.sweeps.robot_quantities`: of the plant alone, with `model.`
-    before them of the controller's model alone; on the command line `--with`."""
+    """What is not nominal, names and values of `twin.sweeps.robot_quantities`: of the plant alone, or with
+    `model.` before them of the controller's model alone; on the command line `--with`."""
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
     steps_per_period: int = option(1, "engine steps in a control period, for which a torque is held")

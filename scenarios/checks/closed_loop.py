@@ -41,7 +41,7 @@ MakeArms: TypeAlias = "Callable[[Robot, Any], Arms]"
 
 
 def carrying(robot: Robot, config: Config) -> Arms:
-    """The arms of a scenario that says no more: the robot with its payload, and a controller that knows it."""
+    """The arms of a scenario that has no other: the robot with its payload, which the controller knows."""
     return Arms(config.loaded(robot))
 
 

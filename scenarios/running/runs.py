@@ -86,7 +86,7 @@ def run_name(scenario: str, config: Config) -> str:
 
 
 def changed_settings(config: Config) -> dict[str, object]:
-    """The settings that are not the scenario's defaults, but for the controller, the law's own, and changes."""
+    """The settings that are no defaults, the controller aside; the law's own, and the changes."""
     return {
         item.name: getattr(config, item.name)
         for item in dataclasses.fields(config)

@@ -3,7 +3,7 @@
 | name | what it is | nominal value |
 |---|---|---|
 | `mass` | factor on the masses and inertias of all links, not of the payload | 1 |
-| `mass.LINK` | mass of one link in kg, with which its inertia goes; or by the joint that moves it | its mass |
+| `mass.LINK` | mass of one link, in kg, with its inertia; or by the joint that moves it | its mass |
 | `torque_limit` | factor on what each drive can give at standstill | 1 |
 | `torque_limit.AXIS` | what one can give, at the joint, in N m | its limit |
 | `drives.COLUMN` | factor on a column of `twin.drives.drives.Drives`, see `COLUMNS` | 1 |
@@ -19,7 +19,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from twin.drives.drives import MODES
 from twin.errors import UnknownNameError, VariationError
 from twin.multibody.tree import Tree, frozen
 from twin.robot.robot import Robot
+
 
 class Quantity(NamedTuple):
     """A number that can vary.
@@ -108,14 +109,14 @@ def quantities(robot: Robot) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-def quantity(robot: Robot, name: str) -> Quantity:
-    """The quantity of that name.
+def quantity(robot: Robot, name: str, prefix: str = "") -> Quantity:
+    """The quantity of that name; the prefix is told before it in messages.
 
     Raises:
         UnknownNameError: the robot has none; the message names those that are nearest.
         VariationError: it does nothing in this robot, and why.
     """
-    part = _part(robot, name)
+    part = _part(robot, name, prefix)
     if part.what == "mass" and part.index >= 0:
         name = f"mass.{robot.tree.links[part.index]}"
     return next(one for one in quantities(robot) if one.name == name)
@@ -141,8 +142,9 @@ def changed(robot: Robot, changes: Sequence[tuple[str, float]], prefix: str = ""
         part = _part(robot, name, prefix)
         if part in parts:
             raise VariationError(f"{prefix}{name} is given twice")
-        if not (0 < value if part.what in POSITIVE else -np.inf < value) or not value < np.inf:
-            above = " and above 0" if part.what in POSITIVE else ""
+        positive = part.what in POSITIVE
+        if not (0.0 if positive else -np.inf) < value < np.inf:
+            above = " and above 0" if positive else ""
             raise VariationError(f"expected {prefix}{name} to be finite{above}, got {value}")
         parts[part] = float(value)
     masses = {part: value for part, value in parts.items() if part.what == "mass"}
@@ -218,28 +220,27 @@ def _other_masses(tree: Tree, masses: dict[Part, float]) -> Tree:
 
 
 def _with_other_drives(robot: Robot, parts: dict[Part, float]) -> Robot:
-    """The robot with other torque limits, and other columns of its drives, each after what it goes along with."""
-    drives, columns = robot.drives, dict[str, NDArray]()
+    """The robot with other torque limits, and other columns of its drives, leaders before what goes along."""
+    drives = robot.drives
     if drives is None or robot.drive_mode == "ideal":
         robot = replace(robot, tau_max=frozen(_numbers(robot.tau_max, "torque_limit", parts)))
     if drives is None:
         return robot
+    now: dict[str, Any] = {column: getattr(drives, column) for column in COLUMNS}
     for column in COLUMNS:
-        old = columns.get(column, getattr(drives, column))
-        new = _numbers(old, column, parts)
-        if new is old:
-            continue
-        columns[column] = new
-        if column in ALONG:
+        old, new = now[column], _numbers(now[column], column, parts)
+        now[column] = new
+        if new is not old and column in ALONG:
             other, on_its_side = ALONG[column]
             with np.errstate(divide="ignore", invalid="ignore"):
                 share = np.where((old > 0) & (old < np.inf), new / old, 1.0)
-            columns[other] = on_its_side(getattr(drives, other) * share, new)
+            now[other] = on_its_side(now[other] * share, new)
     if robot.drive_mode != "ideal":
-        ratio = np.abs(columns.get("ratio", drives.ratio))
-        limits = ratio * columns.get("motor_torque_max", drives.motor_torque_max)
+        ratio = np.abs(now["ratio"])
+        limits = ratio * now["motor_torque_max"]
         if (wanted := _numbers(limits, "torque_limit", parts)) is not limits:
-            columns["motor_torque_max"] = wanted / ratio
+            now["motor_torque_max"] = wanted / ratio
+    columns = {column: value for column, value in now.items() if value is not getattr(drives, column)}
     return replace(robot, drives=drives.with_columns(**columns)) if columns else robot
 
 
