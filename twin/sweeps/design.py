@@ -11,9 +11,9 @@ of the same number of trials more accurate:
   there are draws, and each is hit once (McKay, Beckman and Conover 1979);
 - "sobol": a scrambled Sobol sequence, which is even in several quantities at a time (Owen 1998).
 
-How accurate a stratified design is cannot be told from its draws, which depend on each other. So it is made of
-several *replicates*: small designs of the same kind, independent of each other, whose results scatter as chance
-has it (`twin.sweeps.statistics`).
+How accurate a stratified design is cannot be told from its draws, which depend on each other. So it is made
+of several *replicates*: small designs of the same kind, independent of each other, whose results scatter as
+chance has it (`twin.sweeps.statistics`).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Design:
             values[:, :, k] = axis.ravel()
         return Points(
             names=tuple(variation.name for variation in self.variations),
-            values=values.reshape(-1, len(self.variations)),
+            values=values.reshape(replicates * draws * grid_points, len(self.variations)),
             draw=np.repeat(np.arange(replicates * draws), grid_points),
             replicate=np.repeat(np.arange(replicates), draws * grid_points),
         )
@@ -175,10 +175,7 @@ class Design:
             return generators[0].random((draws, quantities))
         from scipy.stats import qmc
 
-        # `seed` is the name that scipy 1.11 knows it by; later ones take both.
-        if self.kind == "latin":
-            parts = [qmc.LatinHypercube(quantities, seed=one).random(draws) for one in generators]
-        else:
-            exponent = draws.bit_length() - 1
-            parts = [qmc.Sobol(quantities, seed=one).random_base2(exponent) for one in generators]
+        design = qmc.LatinHypercube if self.kind == "latin" else qmc.Sobol
+        # scipy 1.11 knows `seed` alone; later ones call it `rng`, and take both.
+        parts = [design(quantities, seed=one).random(draws) for one in generators]  # pyright: ignore
         return np.concatenate(parts)

@@ -24,7 +24,14 @@ from twin.arrays import Floats
 from twin.errors import VariationError, printable
 
 Kind = Literal[
-    "uniform", "log-uniform", "uniform about", "uniform scaled", "normal", "normal about", "normal scaled", "grid"
+    "uniform",
+    "log-uniform",
+    "uniform about",
+    "uniform scaled",
+    "normal",
+    "normal about",
+    "normal scaled",
+    "grid",
 ]
 
 FORMS = "'0:6', '1:100:log', '+-50%', '+-0.5', '3~0.5', '~10%', '~0.5', or as a grid '5:40:8' or '0,2,5'"
@@ -88,27 +95,31 @@ class Variation:
         if not self.is_random:
             raise ValueError(f"expected a distribution, got {self.name}={self.text}, which is a grid")
         u = np.clip(np.asarray(u, dtype=np.float64), NEAREST_TO_ENDS, 1.0 - NEAREST_TO_ENDS)
-        if self.kind.startswith("normal"):
-            from scipy.special import ndtri  # not where texts are only read
-
-            mean, deviation = self._about(nominal)
-            values = mean + deviation * ndtri(u)
-        elif self.kind == "log-uniform":
-            low, high = self.numbers
-            values = np.clip(np.exp(np.log(low) + (np.log(high) - np.log(low)) * u), low, high)
-        else:
-            if self.kind == "uniform":
-                low, high = self.numbers
-            else:
-                middle, distance = self._about(nominal)
-                low, high = middle - distance, middle + distance
-            values = np.clip(low + (high - low) * u, low, high)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told below
+            values = self._quantiles(u, nominal)
         if not np.all(np.isfinite(values)):
             raise VariationError(f"cannot vary {self.name} by {self.text}: values become too large")
         return values
 
+    def _quantiles(self, u: Floats, nominal: float) -> Floats:
+        """Of probabilities between 0 and 1, both excluded."""
+        if self.kind == "log-uniform":
+            low, high = self.numbers
+            return np.clip(np.exp(np.log(low) + (np.log(high) - np.log(low)) * u), low, high)
+        if self.kind.startswith("normal"):
+            from scipy.special import ndtri  # not where texts are only read
+
+            mean, deviation = self._about(nominal)
+            return mean + deviation * ndtri(u)
+        if self.kind == "uniform":
+            low, high = self.numbers
+        else:
+            middle, distance = self._about(nominal)
+            low, high = middle - distance, middle + distance
+        return np.clip(low + (high - low) * u, low, high)
+
     def _about(self, nominal: float) -> tuple[float, float]:
-        """The middle of the distribution, and how far it reaches or deviates."""
+        """Middle and distance of a uniform distribution, mean and deviation of a normal one."""
         if self.kind == "normal":
             return self.numbers[0], self.numbers[1]
         if not np.isfinite(nominal):
@@ -120,9 +131,8 @@ class Variation:
             return nominal, self.numbers[0]
         if nominal == 0.0:
             raise VariationError(
-                f"cannot vary {self.name} by {self.text}: its nominal value is 0, of which any share is 0; say "
-                f"how far in its own unit, as in '{self.name}={self.text[:-1]}', or from where to where, as in "
-                f"'{self.name}=0:1'"
+                f"cannot vary {self.name} by {self.text}: its nominal value is 0, of which any share is 0; "
+                f"without the % it is in its own unit"
             )
         return nominal, self.numbers[0] * abs(nominal)
 
@@ -166,9 +176,11 @@ def _read(text: str) -> tuple[Kind, tuple[float, ...]]:
 
 def _spread(kind: Literal["uniform", "normal"], text: str, what: str) -> tuple[Kind, tuple[float, ...]]:
     """About the nominal: a share of it, or absolute."""
-    if text.endswith("%"):
-        return f"{kind} scaled", (_positive(_number(text[:-1]) / 100.0, what),)
-    return f"{kind} about", (_positive(_number(text), what),)
+    scaled = text.endswith("%")
+    number = _positive(_number(text.removesuffix("%")) / (100.0 if scaled else 1.0), what)
+    if kind == "uniform":
+        return "uniform scaled" if scaled else "uniform about", (number,)
+    return "normal scaled" if scaled else "normal about", (number,)
 
 
 def _range(first: str, last: str, third: str | None = None) -> tuple[Kind, tuple[float, ...]]:
