@@ -171,6 +171,8 @@ def test_what_matters_comes_first(table):
     assert weak.explained == pytest.approx(weak.correlation**2, abs=0.02)
     assert abs(middle.correlation) < 0.05 < 0.15 < middle.explained  # which a correlation overlooks
     assert chance.explained < 0.01
+    tenths = np.array_split(table["joint_error"][np.argsort(table["middle"])], 10)
+    assert middle.explained == pytest.approx((stats.kruskal(*tenths).statistic - 9) / 1990, rel=1e-12)
     by_holds = importances(table, NAMES, "holds")
     assert by_holds[0].name == "strong"
     assert by_holds[0].correlation == pytest.approx(

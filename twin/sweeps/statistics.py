@@ -71,7 +71,7 @@ def share_that_holds(holds: ArrayLike, draw: ArrayLike, replicate: ArrayLike) ->
     Student's t is too narrow where few draws differ from the rest, and has no width at all where everything
     holds. So where fewer than `FEWEST_DIFFERENT` draws differ it is "binomial" again, as if draws were
     independent and would each hold or not: of all shares with a given mean those that are 0 or 1 scatter
-    most, and stratified designs scatter less than independent draws, so this errs on the wide side.
+    most, and stratified designs hardly scatter more than independent draws, so this errs on the wide side.
 
     Where nothing varies at random (`Design.is_random`) the share is one of the grid's points, and the
     interval means nothing.
