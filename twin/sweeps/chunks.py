@@ -87,7 +87,7 @@ def description(
     return {
         "what it runs": hashlib.sha256(content).hexdigest(),
         "quantities": list(names),
-        "points": [len(values), hashlib.sha256(np.ascontiguousarray(values)).hexdigest()],
+        "points": [len(values), hashlib.sha256(values.tobytes()).hexdigest()],
         "points of a chunk": size,
         "PyBullet or not": engine,
         "own code": own.hexdigest(),

@@ -8,20 +8,15 @@ replaced, and its chunk is done again.
 from __future__ import annotations
 
 import logging
-import os
 import pickle
-import signal
-import subprocess
-import sys
 import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import lru_cache
+from itertools import islice
 from queue import Empty, SimpleQueue
-from tempfile import TemporaryDirectory
-from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +24,8 @@ import numpy as np
 from twin.errors import ClusterError, TwinError
 from twin.faults import told, told_with_kind
 from twin.jit import source_digest
-from twin.threads import VARIABLE, thread_count
+from twin.threads import in_threads, thread_count
+from twin.sweeps.workers_here import WorkersHere, quiet
 from twin.version import __version__
 
 if TYPE_CHECKING:
@@ -37,6 +33,9 @@ if TYPE_CHECKING:
 
 ANSWER_WITHIN = 10.0
 """A scheduler that does not answer in this time, in [s], is not there; nor are workers."""
+
+GONE_AFTER = 60.0
+"""A cluster that has had no workers for so long, in [s], gets no more."""
 
 CHUNKS_IN_FLIGHT = 2
 """For each thread of the workers, so that none waits for its next one."""
@@ -79,6 +78,7 @@ class Cluster:
         self._open = ExitStack()
         self._client: Any = None
         self._here: WorkersHere | None = None
+        self._seen = np.inf
 
     @staticmethod
     def _distributed() -> Any:
@@ -104,15 +104,16 @@ class Cluster:
         content = cloudpickle.dumps(work)
         if self._client is None:
             self._client = self._connected()
+        client = self._client
         ended: SimpleQueue[Any] = SimpleQueue()
         waiting, under_way, said = iter(parts), {}, set()
         try:
+            told_once = client.submit(bytes, content, pure=False)  # workers hand it on to each other
             while True:
-                while len(under_way) < CHUNKS_IN_FLIGHT * self._threads():
-                    if (part := next(waiting, None)) is None:
-                        break
-                    future = self._client.submit(chunk_done, content, part[1], identity(), pure=False)
-                    under_way[future.key] = (part[0], future)
+                room = CHUNKS_IN_FLIGHT * self._threads() - len(under_way)
+                for number, values in islice(waiting, max(room, 0)):
+                    future = client.submit(chunk_done, told_once, values, identity(), pure=False)
+                    under_way[future.key] = number, future
                     future.add_done_callback(ended.put)
                 if not under_way:
                     break
@@ -121,17 +122,32 @@ class Cluster:
                 except Empty:
                     continue
                 rows = _rows(self._result(future), said)
-                del future
                 yield number, rows
         finally:
             with suppress(Exception):
-                self._client.cancel([future for _, future in under_way.values()], force=True)
+                client.cancel([future for _, future in under_way.values()], force=True)
 
     def _threads(self) -> int:
-        """How many chunks the workers can run at once; raises if there are none any more."""
+        """How many chunks the workers can run at once.
+
+        Raises:
+            ClusterError: there are none any more.
+        """
         if self._here is not None:
             return self._here.checked()
-        return max(1, sum(self._client.nthreads().values()))
+        try:
+            threads = sum(self._client.nthreads().values())
+        except (OSError, TimeoutError) as error:
+            raise self._gone(error) from None
+        now = time.monotonic()
+        if threads:
+            self._seen = now
+        elif now > self._seen + GONE_AFTER:
+            raise ClusterError(f"the scheduler {self._scheduler} has had no workers for {GONE_AFTER:g} s")
+        return threads
+
+    def _gone(self, error: BaseException) -> ClusterError:
+        return ClusterError(f"the scheduler {self._scheduler or 'of the workers'} went away: {told(error)}")
 
     def _result(self, future: Any) -> Done:
         """What a worker sent."""
@@ -143,7 +159,7 @@ class Cluster:
             except TimeoutError:
                 self._threads()
             except (CancelledError, OSError) as error:
-                raise ClusterError(f"the scheduler of the workers went away ({told(error)})") from None
+                raise self._gone(error) from None
             except Exception as error:
                 name = type(error).__name__
                 if name == "KilledWorker":
@@ -159,7 +175,7 @@ class Cluster:
     def _connected(self) -> Any:
         """A client of the scheduler."""
         distributed = self._distributed()
-        self._open.enter_context(_quiet())
+        self._open.enter_context(quiet())
         if self._scheduler is None:
             cluster = self._open.enter_context(
                 distributed.LocalCluster(
@@ -167,27 +183,45 @@ class Cluster:
                 )
             )
             address, workers = cluster.scheduler_address, self._workers or thread_count()
-            client = self._open.enter_context(distributed.Client(address, set_as_default=False))
+            client = distributed.Client(address, set_as_default=False)
+            self._open.callback(_close, client)
             self._here = self._open.enter_context(WorkersHere(address, workers))
             return client
-        try:
-            client = distributed.Client(self._scheduler, timeout=ANSWER_WITHIN, set_as_default=False)
-        except (OSError, TimeoutError):
-            raise ClusterError(
-                f"the scheduler {self._scheduler} does not answer within {ANSWER_WITHIN:g} s"
-            ) from None
-        except ValueError as error:
-            raise ClusterError(
-                f"expected a scheduler as tcp://host:port, got {self._scheduler!r} ({told(error)})"
-            ) from None
-        self._open.enter_context(client)
+        _require_answer(self._scheduler)
+        client = distributed.Client(self._scheduler, timeout=ANSWER_WITHIN, set_as_default=False)
+        self._open.callback(_close, client)
         try:
             client.wait_for_workers(1, timeout=ANSWER_WITHIN)
         except TimeoutError:
             raise ClusterError(
                 f"the scheduler {self._scheduler} has no workers, nor got any within {ANSWER_WITHIN:g} s"
             ) from None
+        self._seen = time.monotonic()
         return client
+
+
+def _require_answer(scheduler: str) -> None:
+    """Raise `ClusterError` unless a scheduler answers; a client that waits in vain says more than that."""
+    import asyncio
+
+    import distributed
+
+    async def ask() -> None:
+        async with distributed.rpc(scheduler, timeout=ANSWER_WITHIN) as there:
+            await there.identity()
+
+    try:
+        in_threads(lambda: asyncio.run(asyncio.wait_for(ask(), ANSWER_WITHIN)), 1)
+    except ValueError as error:
+        raise ClusterError(f"expected a scheduler as tcp://host:port, got {scheduler!r}: {error}") from None
+    except (OSError, asyncio.TimeoutError):
+        raise ClusterError(f"the scheduler {scheduler} does not answer within {ANSWER_WITHIN:g} s") from None
+
+
+def _close(client: Any) -> None:
+    """Leave a scheduler, which may be gone."""
+    with suppress(Exception):
+        client.close(timeout=2.0)
 
 
 def _rows(done: Done, said: set[tuple[str, type[Warning]]]) -> np.ndarray:
@@ -234,127 +268,3 @@ def _portable(error: Exception) -> bytes:
         pickle.loads(content)
         return content
     return pickle.dumps(TwinError(told_with_kind(error)))
-
-
-class WorkersHere:
-    """Worker processes of this machine; one that ends is replaced.
-
-    Args:
-        address: of their scheduler.
-        count: how many.
-    """
-
-    MOST_DEATHS = 3
-    """Processes in succession, in one worker's place, that end before they are `OLD`."""
-
-    OLD = 20.0
-
-    def __init__(self, address: str, count: int) -> None:
-        self._address, self._count = address, count
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._changing, self._over = Lock(), False
-        self._fault: str | None = None
-        self._folder = TemporaryDirectory(prefix="irb-twin-workers-", ignore_cleanup_errors=True)
-
-    def __enter__(self) -> WorkersHere:
-        for _ in range(self._count):
-            Thread(target=self._keep_one, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._changing:
-            self._over = True
-            for process in self._running:
-                process.kill()
-        for process in self._running:
-            process.wait()
-        self._folder.cleanup()
-
-    def checked(self) -> int:
-        """How many there are.
-
-        Raises:
-            ClusterError: they end again and again.
-        """
-        if self._fault is not None:
-            raise ClusterError(self._fault)
-        return self._count
-
-    def _keep_one(self) -> None:
-        """Start a process, and its successors."""
-        deaths = 0
-        while deaths < self.MOST_DEATHS:
-            began = time.monotonic()
-            try:
-                process = self._started()
-            except OSError as error:
-                self._fault = f"no worker process can be started: {told(error)}"
-                return
-            if process is None:
-                return
-            status = process.wait()
-            if self._over:
-                return
-            with self._changing:
-                self._running.discard(process)
-            deaths = deaths + 1 if time.monotonic() - began < self.OLD else 1
-        how = signal.Signals(-status).name if status < 0 else f"status {status}"
-        self._fault = f"worker processes end again and again, the last one with {how}"
-
-    def _started(self) -> subprocess.Popen[bytes] | None:
-        """A new process, with the modules that can be imported here; `None` once they are not wanted."""
-        code = f"import sys; sys.path[:] = {sys.path!r}; from twin.sweeps.cluster import serve; serve()"
-        words = [sys.executable, "-c", code, self._address, self._folder.name]
-        with self._changing:
-            if self._over:
-                return None
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, env=os.environ | {VARIABLE: "1"})
-            self._running.add(process)
-            return process
-
-
-def serve() -> None:
-    """Be a worker process, until whoever started it ends, however that happens."""
-    import asyncio
-
-    address, folder = sys.argv[1:]
-    inbox = os.dup(0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    with suppress(OSError):  # what somebody's code prints is no result of the command
-        os.dup2(2, 1)
-    for name in ("SIGINT", "SIGHUP"):  # of the whole terminal; whoever started this one decides
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    Thread(target=_end_with, args=(inbox,), daemon=True).start()
-
-    async def work() -> None:
-        import distributed
-
-        async with distributed.Worker(
-            address, nthreads=1, memory_limit=0, dashboard=False, local_directory=folder
-        ) as worker:
-            await worker.finished()
-
-    with _quiet():
-        asyncio.run(work())
-
-
-def _end_with(inbox: int) -> None:
-    """End this process at once when the other end of a pipe is closed."""
-    os.read(inbox, 1)
-    os._exit(0)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep distributed from logging: what matters to the user is raised."""
-    import distributed  # sets its loggers up
-
-    del distributed
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

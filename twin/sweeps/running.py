@@ -7,8 +7,9 @@ number of threads, processes and interruptions, on one kind of processor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from math import isnan
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -18,12 +19,12 @@ import numpy as np
 
 from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError
 from twin.sweeps.chunks import KeptChunks, chunk_size, chunks, description
-from twin.sweeps.outcomes import FIGURES, OUTCOME
+from twin.sweeps.outcomes import FIGURES, OUTCOME, TROUBLES
 from twin.threads import thread_count
 
 if TYPE_CHECKING:
     from twin.sweeps.design import Points
-    from twin.sweeps.trial import Experiment
+    from twin.sweeps.trial import Experiment, Trial
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are done, and with that of all."""
@@ -42,6 +43,10 @@ class Work(NamedTuple):
     names: tuple[str, ...]
     engine: bool = False
 
+    def trial(self, point: Sequence[float]) -> Trial:
+        """The trial of one point (d,)."""
+        return self.experiment.trial(dict(zip(self.names, point, strict=True)))
+
     def rows(self, values: np.ndarray) -> np.ndarray:
         """The outcomes (N,) of points (N, d), one after the other in this thread."""
         from twin.sweeps import evaluation
@@ -50,7 +55,7 @@ class Work(NamedTuple):
         trials, made = [], []
         for number, point in enumerate(values.tolist()):
             try:
-                trials.append(self.experiment.trial(dict(zip(self.names, point, strict=True))))
+                trials.append(self.trial(point))
                 made.append(number)
             except (UnknownNameError, OwnCodeError):
                 raise
@@ -168,7 +173,8 @@ def run_points(
         points: names, values (N, d), draw (N,) and replicate (N,).
         limits: on figures, by their names in `FIGURES`.
         engine: run them in PyBullet, in other processes.
-        workers, scheduler: see `pool_for`.
+        workers: so many processes on this machine, in place of threads.
+        scheduler: `"tcp://host:port"` of a Dask cluster that exists, instead.
         pool: one that is open already, for several sweeps; instead of `workers` and `scheduler`.
         keep: folder for finished chunks. It is left as it is: remove it with `remove_kept`.
         resume: go on with the chunks in that folder.
@@ -179,7 +185,8 @@ def run_points(
 
     Raises:
         VariationError: a limit on no figure, or on one that is not computed here.
-        TwinError, ValueError: of the experiment at its nominal values; of the folder, see `KeptChunks`.
+        TwinError, ValueError: of the experiment at its nominal values, or where no point can be made; of the
+            folder, see `KeptChunks`.
         ClusterError: see `Cluster`.
     """
     from twin.sweeps import evaluation
@@ -210,6 +217,8 @@ def run_points(
                 table[fields][parts[number]] = evaluation.verdict(rows, limits or {})
                 done += len(rows)
                 _tell(progress, done, len(table))
+    if np.all(table["trouble"] == TROUBLES.index("cannot be made")):
+        work.trial(points.values[0].tolist())  # says why
     return table
 
 
@@ -244,7 +253,8 @@ def _checked(work: Work, limits: Mapping[str, float]) -> int:
             raise VariationError(f"no limit can be put on {name!r}, only on {', '.join(FIGURES)}")
         if not limit >= 0:
             raise VariationError(f"expected the limit on {name} to be a number of at least 0, got {limit}")
-    trial = work.experiment.trial({name: work.experiment.nominal(name) for name in work.names})
+    nominal = {name: work.experiment.nominal(name) for name in work.names}
+    trial = work.experiment.trial({name: value for name, value in nominal.items() if not isnan(value)})
     if "tool_error" in limits and trial.T_flange_tool is None:
         raise VariationError("no limit can be put on tool_error where the tool's error is not asked for")
     if not work.engine:
