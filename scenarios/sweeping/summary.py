@@ -1,0 +1,119 @@
+"""What a sweep has to say, as tables for the terminal, the laws side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.reports.verdicts import verdict
+from scenarios.sweeping.findings import Findings, percent, quantity, title
+from scenarios.sweeping.worst_cases import WorstCase
+from twin.short_texts import figure, shortened
+from twin.sweeps.outcomes import TROUBLES
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NAMES, FIGURES = 24, 28
+"""Characters of the first column, and of the figures of a law."""
+
+
+def summary(laws: Sequence[Findings], width: int) -> Iterator[RenderableType]:
+    """Tables of a sweep.
+
+    Args:
+        laws: under the same draws.
+        width: of the page, in characters; laws that do not fit beside the others go below them.
+    """
+    heads = shortened([law.swept.label for law in laws], FIGURES - 2)
+    abreast = max(1, (width - NAMES) // FIGURES)
+    for start in range(0, len(laws), abreast):
+        part = slice(start, start + abreast)
+        yield from _tables(laws[part], heads[part])
+
+
+def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[RenderableType]:
+    yield "Runs that hold"
+    yield _shares(laws, heads)
+    if any(law.failed for law in laws):
+        yield "Why runs do not hold, and how many (one may fail in several ways)"
+        yield _by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws])
+    yield "Figures: with nominal values; then median / 95 % of runs are below / worst"
+    yield _spreads(laws, heads)
+    yield f"What the {title(laws[0].swept.figure)} depends on: rank correlation with it, 1 or -1 at most"
+    yield _by_name(heads, [{row.name: f"{row.correlation:+.2f}" for row in law.importance} for law in laws])
+
+
+def _table(first: str, heads: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, overflow="fold")
+    for head in heads:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    return table
+
+
+def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]]) -> Table:
+    """A row for every name that any law has."""
+    table = _table("", heads)
+    for name in dict.fromkeys(name for column in columns for name in column):
+        table.add_row(Text(name), *(column.get(name, "0") for column in columns))
+    return table
+
+
+def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
+    table = _table("", heads)
+
+    def row(name: str, cell: Callable[[Findings], str | Text]) -> None:
+        table.add_row(name, *(cell(law) for law in laws))
+
+    row("with nominal values", lambda law: verdict(bool(law.swept.nominal["holds"])))
+    row("of all runs", lambda law: percent(law.share.share))
+    row("95 % interval of it", lambda law: f"{percent(law.share.low)} to {percent(law.share.high)}")
+    for place, at in enumerate(laws[0].on_grid):
+        row(f"{at.name} = {figure(at.value)}", lambda law, k=place: percent(law.on_grid[k].share))
+    return table
+
+
+def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
+    table = _table("", heads)
+    for place, spread in enumerate(laws[0].spreads):
+        cells = []
+        for law in laws:
+            own = law.spreads[place]
+            parts = [figure(value) for value in (own.median, own.most, own.worst)]
+            cells.append(f"{figure(own.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}")
+        table.add_row(Text(quantity(spread.figure)), *cells)
+    return table
+
+
+def worst_report(label: str, cases: Sequence[WorstCase], names: Sequence[str]) -> Iterator[RenderableType]:
+    """The worst cases of a law: values, what happened, what PyBullet says, and the command."""
+    for place, case in enumerate(cases, start=1):
+        values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in names)
+        yield Text.assemble((f"{label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
+        yield f"  {_happened(case)}; in PyBullet {_in_engine(case)}"
+        yield Text(f"  {case.command}", "cyan")
+
+
+def _happened(case: WorstCase) -> str:
+    row = case.row
+    if row["trouble"]:
+        return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
+    kept = "holds" if row["holds"] else "does not hold"
+    return (
+        f"{kept}, largest joint error {figure(row['joint_error'])} rad, of joint {row['joint_error_joint']} "
+        f"at {row['joint_error_time']:.4g} s"
+    )
+
+
+def _in_engine(case: WorstCase) -> str:
+    if case.ended_early and case.agrees:
+        return "it ends early, too"
+    if not case.agrees:
+        found = case.run.error or f"{case.engine_error!r} rad"
+        return f"NOT SO: {found}, {figure(case.apart)} rad apart, at most {figure(case.limit)} by rounding"
+    return f"{figure(case.apart)} rad apart"
