@@ -103,9 +103,13 @@ class Record(NamedTuple):
     samples (R,): number of samples that were reached.
     trouble (R,): what ended the rollout early, or 0.
     last (R, rows, n): the signals when it ended.
-    worst (R, 2): how far a joint was beyond its range, in [rad], and the largest speed over its limit.
-    where (R, 2, 2): the joint and the sample of these; the joint is -1 where none was beyond.
+    worst (R, 2): how far a joint was beyond its range, in [rad], 0 where none was, and the largest speed over
+        its limit.
+    where (R, 2, 2): the joint and the sample of these; the joint is -1 where they are 0.
     value (R, 2): the position, in [rad], and the speed, in [rad/s], there.
+    summed (R, 4, n): of each joint the largest error, in [rad], its sample, and the sums of the squares of
+        errors and torques.
+    tool (R, 2): the largest distance of the tool from where it should be, in [m], and its sample.
     stop (1,): not 0 when the caller wants no more; the rollout under way is left as it is.
     """
 
@@ -117,6 +121,8 @@ class Record(NamedTuple):
     worst: np.ndarray
     where: np.ndarray
     value: np.ndarray
+    summed: np.ndarray
+    tool: np.ndarray
     stop: np.ndarray
 
 
