@@ -27,9 +27,9 @@ class Swept:
     Attributes:
         label: what tables and files call the law.
         config: the settings of the sweep with this law; what varied has its nominal value.
-        names: of the inputs.
-        grid: those of them that have few values, at each of which all draws were run.
-        table: (N,) a row a run, see `twin.sweeps`.
+        names: of the inputs, as columns of the table.
+        grid: those of them that lie on a grid, at each value of which all draws were run.
+        table: (N,) a row a run, see `twin.sweeps.running`.
         nominal: the row of the run in which nothing varied.
         limits: what figures may be, besides what every run is judged by.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
@@ -85,7 +85,7 @@ def findings(swept: Swept) -> Findings:
     failed = failures(table, swept.limits, swept.leaves_limits)
     return Findings(
         swept,
-        share_that_holds(table),
+        share_that_holds(table["holds"], table["draw"], table["replicate"]),
         tuple((failure.name, int(count)) for failure in failed if (count := np.count_nonzero(failure.rows))),
         tuple(spread for name in FIGURES if (spread := _spread(swept, name)) is not None),
         importance(table, swept.names, swept.figure),
@@ -116,7 +116,11 @@ def _on_grid(swept: Swept) -> list[AtValue]:
 
 def title(name: str) -> str:
     """What a figure is called: `joint_error` -> `joint error`."""
-    words = {"rms_error": "RMS joint error", "rms_torque": "RMS torque / limit", "speed_ratio": "speed / limit"}
+    words = {
+        "rms_error": "RMS joint error",
+        "rms_torque": "RMS torque / limit",
+        "speed_ratio": "speed / limit",
+    }
     return words.get(name, name.replace("_", " "))
 
 

@@ -181,7 +181,9 @@ class _Drawing:
             bar = made.colorbar(self._map, ax=list(grid.flat), location="right", shrink=0.6, pad=0.02)
             bar.ax.tick_params(labelsize=7)
             bar.set_label(
-                "share of runs that hold" if self._many else f"{quantity(self._swept.figure)}, where it holds",
+                "share of runs that hold"
+                if self._many
+                else f"{quantity(self._swept.figure)}, where it holds",
                 fontsize=9,
             )
         holding = self._table["holds"]

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.reports.verdicts import verdict
-from scenarios.sweeping.findings import Findings, percent, quantity, title
+from scenarios.sweeping.findings import Findings, Swept, percent, quantity, title
 from scenarios.sweeping.worst_cases import WorstCase
 from twin.short_texts import figure, shortened
 from twin.sweeps.outcomes import TROUBLES
@@ -18,17 +18,25 @@ from twin.sweeps.outcomes import TROUBLES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from scenarios.sweeping.plan import Plan
+
 NAMES, FIGURES = 24, 28
 """Characters of the first column, and of the figures of a law."""
 
 
-def summary(laws: Sequence[Findings], width: int) -> Iterator[RenderableType]:
+def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[RenderableType]:
     """Tables of a sweep.
 
     Args:
-        laws: under the same draws.
+        plan: what was run.
+        laws: what was found of each, under the same draws.
         width: of the page, in characters; laws that do not fit beside the others go below them.
     """
+    yield Text.assemble("\n", (plan.scenario.name, "bold"), f": {plan.scenario.title}")
+    words = [laws[0].swept.config.robot, plan.told(), f"{plan.design.kind} design, seed {plan.design.seed}"]
+    yield Text(", ".join(words), "dim")
+    varied = (f"{one.name}={one.text}" for one in plan.variations)
+    yield Text(f"varied: {' '.join(varied)}\n", "dim")
     heads = shortened([law.swept.label for law in laws], FIGURES - 2)
     abreast = max(1, (width - NAMES) // FIGURES)
     for start in range(0, len(laws), abreast):
@@ -90,13 +98,18 @@ def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
     return table
 
 
-def worst_report(label: str, cases: Sequence[WorstCase], names: Sequence[str]) -> Iterator[RenderableType]:
-    """The worst cases of a law: values, what happened, what PyBullet says, and the command."""
+def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[RenderableType]:
+    """The worst runs of a law: values, what happened, what PyBullet says, and the command that repeats it."""
     for place, case in enumerate(cases, start=1):
-        values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in names)
-        yield Text.assemble((f"{label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
-        yield f"  {_happened(case)}; in PyBullet {_in_engine(case)}"
+        values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in swept.names)
+        yield Text.assemble((f"{swept.label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
+        yield Text(f"  {_happened(case)}; in PyBullet {_in_engine(case)}", "" if case.agrees else "bold red")
         yield Text(f"  {case.command}", "cyan")
+
+
+def total(plan: Plan, seconds: float) -> str:
+    """The last line: how many runs, in what time."""
+    return f"\n{plan.runs} runs in {seconds:.1f} s"
 
 
 def _happened(case: WorstCase) -> str:
@@ -111,9 +124,9 @@ def _happened(case: WorstCase) -> str:
 
 
 def _in_engine(case: WorstCase) -> str:
-    if case.ended_early and case.agrees:
-        return "it ends early, too"
     if not case.agrees:
-        found = case.run.error or f"{case.engine_error!r} rad"
-        return f"NOT SO: {found}, {figure(case.apart)} rad apart, at most {figure(case.limit)} by rounding"
+        found = case.run.error or f"largest joint error {case.engine_error!r} rad"
+        return f"NOT SO: {found}; {figure(case.apart)} rad apart, by rounding at most {figure(case.limit)}"
+    if case.ended_early:
+        return "it ends early, too"
     return f"{figure(case.apart)} rad apart"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -69,20 +68,3 @@ def worst_case(scenario: Scenario, config: Config, sample: int, row: np.void) ->
     found = float(row["joint_error"])
     apart = abs(error - found) if math.isfinite(error) and math.isfinite(found) else math.nan
     return WorstCase(sample, row, repeat_command(run), run.without_log(), error, apart, limit)
-
-
-def worst_cases(
-    scenario: Scenario,
-    table: np.ndarray,
-    samples: Sequence[int],
-    config_of: Callable[[int], Config],
-) -> list[WorstCase]:
-    """The same of several, but for those of which there is no such arm.
-
-    Args:
-        scenario: of the sweep.
-        table: of one law.
-        samples: rows of it, the worst first.
-        config_of: the settings of a row.
-    """
-    return [worst_case(scenario, config_of(sample), sample, table[sample]) for sample in samples]
