@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
     from scenarios.sweeping.worst_cases import WorstCase
 
-ABOUT = """Run a scenario thousands of times, with numbers that vary: payload, friction, masses of the arm or of
-the controller's model, gains, delay. Tell the share of runs that hold, how the others fail, and on what it
+ABOUT = """Run a scenario thousands of times, with numbers that vary: payload, friction, masses of the arm or
+of the controller's model, gains, delay. Tell the share of runs that hold, how the others fail, and on what it
 depends; do the worst runs again in PyBullet.
 
 A variation is NAME=TEXT; --list shows the names. Drawn at random, --samples times: 0:6 from 0 to 6;
@@ -38,7 +38,7 @@ EXAMPLES = """examples:
   irb-twin sweep joint_tracking --controller pd pid --vary payload=0:6 model.mass=+-10% --samples 2000
   irb-twin sweep joint_tracking --controller pd --vary payload=0:6 bandwidth=5:40:8 --limit joint_error=0.05
   irb-twin sweep joint_tracking --drives rigid --vary drives.coulomb=+-50% --out sweep.csv --picture sweep.png
-  irb-twin sweep joint_tracking --vary payload=0:6 --samples 1000000 --scheduler tcp://host:8786 --out sweep.csv
+  irb-twin sweep joint_tracking --vary payload=0:6 --scheduler tcp://host:8786 --out sweep.csv
 """
 BESIDES = ("controller", "gui", "close_window")
 """Settings of every scenario that are no options here, or take several values."""
@@ -292,7 +292,7 @@ def _disagreements(found: Sequence[Findings], worst: Sequence[Sequence[WorstCase
 def _too_few(found: Sequence[Findings], required: float | None) -> list[str]:
     """The laws under which fewer runs hold than are required."""
     return [
-        f"{law.swept.label}: at least {law.share.low:.4f} of all runs hold, --require-share wants {required:g}"
+        f"{law.swept.label}: --require-share wants {required:g}, at least {law.share.low:.4f} of all runs hold"
         for law in found
         if required is not None and not law.share.low >= required
     ]

@@ -83,7 +83,7 @@ class Tally:
 
 
 def left(spent: float, done: int, total: int) -> str:
-    """`about 50 s left`, if the rest takes as long as what is done took, in [s]; empty where nothing is known."""
+    """`about 50 s left`, if the rest is done as fast as what was done in `spent`, [s]; empty if nobody knows."""
     if not done or done >= total:
         return ""
     return f"about {duration(spent / done * (total - done))} left"

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from scenarios.sweeping.worst_cases import WorstCase
 
 
+TIMED = 10
+"""Runs of a law, of which it is told how long all will take: a call of compiled code costs as much as one."""
+
+
 class Means(NamedTuple):
     """How a sweep is carried out.
 
@@ -38,7 +42,7 @@ class Means(NamedTuple):
 
 
 class Nominal(NamedTuple):
-    """The run of a law in which nothing varies: its row, and the time that it took, in [s]."""
+    """The run of a law in which nothing varies: its row, and the processor's time that it takes, in [s]."""
 
     row: np.void
     seconds: float
@@ -52,11 +56,13 @@ def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
     """
     from twin.sweeps import evaluation
 
+    values = nominal_values(law.experiment, plan.design)
     evaluate = evaluation.engine_outcomes if engine else evaluation.outcomes
-    evaluate([law.experiment.trial(nominal_values(law.experiment, plan.design))])  # compiles
-    start = time.perf_counter()
-    table = evaluate([law.experiment.trial(nominal_values(law.experiment, plan.design))])
-    return Nominal(evaluation.verdict(table, plan.limits)[0], time.perf_counter() - start)
+    table = evaluate([law.experiment.trial(values)])  # compiles, too
+    count = 1 if engine else TIMED
+    began = time.process_time()
+    evaluate([law.experiment.trial(values) for _ in range(count)])
+    return Nominal(evaluation.verdict(table, plan.limits)[0], (time.process_time() - began) / count)
 
 
 def carried_out(

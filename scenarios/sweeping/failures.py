@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from scenarios.sweeping.words import title
 from twin.robot.limits import ROUND_OFF
 from twin.short_texts import figure
 from twin.sweeps.outcomes import TROUBLES
@@ -36,8 +37,8 @@ def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool
     whole = table["trouble"] == 0
     of_the_arm = [("beyond its range", "beyond_range", ROUND_OFF), ("too fast", "speed_ratio", 1 + ROUND_OFF)]
     judged = [*(of_the_arm if not leaves_limits else []), ("a drive saturated", "saturated", 0)]
-    judged += [(f"{name} above {figure(limit)}", name, limit) for name, limit in limits.items()]
+    judged += [(f"{title(name)} above {figure(limit)}", name, limit) for name, limit in limits.items()]
     found = [*ended, *(Failure(name, whole & ~(table[key] <= limit)) for name, key, limit in judged)]
     explained = np.any([failure.rows for failure in found], axis=0)
-    found.append(Failure("joint error above what is known of the law", ~table["holds"] & ~explained))
+    found.append(Failure("joint error above what rounding explains", ~table["holds"] & ~explained))
     return found

@@ -79,7 +79,7 @@ class Findings(NamedTuple):
 
 def findings(swept: Swept) -> Findings:
     """Count, sort and correlate the runs of a law."""
-    from twin.sweeps.statistics import importance, share_that_holds
+    from twin.sweeps.statistics import importances, share_that_holds
 
     table = swept.table
     failed = failures(table, swept.limits, swept.leaves_limits)
@@ -88,7 +88,7 @@ def findings(swept: Swept) -> Findings:
         share_that_holds(table["holds"], table["draw"], table["replicate"]),
         tuple((failure.name, int(count)) for failure in failed if (count := np.count_nonzero(failure.rows))),
         tuple(spread for name in FIGURES if (spread := _spread(swept, name)) is not None),
-        importance(table, swept.names, swept.figure),
+        tuple(importances(table, swept.names, swept.figure)),
         tuple(_on_grid(swept)),
     )
 
@@ -112,26 +112,3 @@ def _on_grid(swept: Swept) -> list[AtValue]:
         if 1 < len(values) <= MOST_VALUES:
             found += [AtValue(name, float(value), float(holds[column == value].mean())) for value in values]
     return found
-
-
-def title(name: str) -> str:
-    """What a figure is called: `joint_error` -> `joint error`."""
-    words = {
-        "rms_error": "RMS joint error",
-        "rms_torque": "RMS torque / limit",
-        "speed_ratio": "speed / limit",
-    }
-    return words.get(name, name.replace("_", " "))
-
-
-def quantity(name: str) -> str:
-    """The same with its unit, if it has one: `joint error [rad]`."""
-    return f"{title(name)} [{UNITS[name]}]" if name in UNITS else title(name)
-
-
-def percent(share: float) -> str:
-    """`87.4 %`; with more digits near 0 and 1, where they matter."""
-    text = f"{100 * share:.1f}"
-    if text in ("0.0", "100.0") and 0 < share < 1:
-        text = f"{100 * share:.3f}"
-    return f"{text} %"

@@ -1,19 +1,21 @@
 """A picture of a sweep with one law: where it holds, where it fails and how, for each pair of inputs.
 
-On the diagonal stands one input alone, with the share of runs that hold over its range; left of it and below,
-each pair.  Few runs are drawn one by one, a disc in the colour of its error where it holds, a mark of the kind
-of failure where it does not; of many the share that holds, cell by cell.
+On the diagonal stands one input alone, with the share of runs that hold over its range; left of it and below
+stands each pair.  Few runs are drawn one by one, a disc in the colour of its error where it holds, a mark of
+the kind of failure where it does not; of many the share that holds is, cell by cell.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from scenarios.sweeping.failures import failures
-from scenarios.sweeping.findings import Swept, percent, quantity
+from scenarios.sweeping.findings import Swept
+from scenarios.sweeping.words import percent, quantity
 from twin.short_texts import shortened
 
 if TYPE_CHECKING:
@@ -123,10 +125,12 @@ class _Drawing:
         with np.errstate(invalid="ignore"):
             share = held / count
         middles = 0.5 * (edges[:-1] + edges[1:])
-        axes.fill_between(middles, *_wilson(held, count), color="#0072b2", alpha=0.2, lw=0)
+        each = self._runs_of_a_draw(name)  # which have their circumstances in common: as good as one
+        axes.fill_between(middles, *_wilson(held / each, count / each), color="#0072b2", alpha=0.2, lw=0)
         axes.plot(middles, share, "o-", color="#0072b2", ms=3, lw=1.2)
         axes.set(xlim=_room(edges), ylim=(-0.04, 1.04))
         axes.yaxis.tick_right()
+        axes.set_axisbelow(True)
         axes.grid(True, color="0.9")
 
     def pair(self, axes: Axes, across: str, up: str) -> None:
@@ -154,7 +158,13 @@ class _Drawing:
         self._runs(axes, self._table[name], shown)
         axes.set(yscale="log", xlim=_room(_edges(self._table[name], BINS)), ylim=(low / 3, high * 3))
         axes.set_ylabel(quantity(self._swept.figure), fontsize=9)
+        axes.set_axisbelow(True)
         axes.grid(True, color="0.9")
+
+    def _runs_of_a_draw(self, name: str) -> int:
+        """In a bin of one input: as many as the grid of the other inputs has points."""
+        grid = [other for other in self._swept.grid if other != name]
+        return math.prod(len(np.unique(self._table[other])) for other in grid)
 
     def _norm_ends(self) -> tuple[float, float]:
         return float(self._norm.vmin or 1e-3), float(self._norm.vmax or 1.0)
@@ -179,7 +189,7 @@ class _Drawing:
         bar = None
         if self._map is not None:
             bar = made.colorbar(self._map, ax=list(grid.flat), location="right", shrink=0.6, pad=0.02)
-            bar.ax.tick_params(labelsize=7)
+            bar.ax.tick_params(labelsize=7, which="both")
             bar.set_label(
                 "share of runs that hold"
                 if self._many
@@ -187,10 +197,9 @@ class _Drawing:
                 fontsize=9,
             )
         holding = self._table["holds"]
-        entries = [Line2D([], [], color="#0072b2", marker="o", ms=3, label="share that holds, and 95 %")]
-        texts = [f"holds: {np.count_nonzero(holding)} of {len(holding)} ({percent(holding.mean())})"]
-        disc = {"marker": "o", "color": "#35b779", "ls": ""}
-        entries.append(Line2D([], [], **disc, label=texts[0]))
+        entries = [Line2D([], [], color="#0072b2", marker="o", ms=3, label="share that holds, 95 % interval")]
+        held = f"holds: {np.count_nonzero(holding)} of {len(holding)} ({percent(holding.mean())})"
+        entries.append(Line2D([], [], marker="" if self._many else "o", color="#35b779", ls="", label=held))
         for kind in self._kinds:
             entries.append(
                 Line2D([], [], marker="" if self._many else kind.mark, color=kind.colour, ls="", ms=6,

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.reports.verdicts import verdict
-from scenarios.sweeping.findings import Findings, Swept, percent, quantity, title
+from scenarios.sweeping.findings import Findings, Swept
+from scenarios.sweeping.words import percent, quantity, title
 from scenarios.sweeping.worst_cases import WorstCase
 from twin.short_texts import figure, shortened
 from twin.sweeps.outcomes import TROUBLES
@@ -49,11 +50,18 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
     yield _shares(laws, heads)
     if any(law.failed for law in laws):
         yield "Why runs do not hold, and how many (one may fail in several ways)"
-        yield _by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws])
+        yield _by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws], "0")
     yield "Figures: with nominal values; then median / 95 % of runs are below / worst"
     yield _spreads(laws, heads)
-    yield f"What the {title(laws[0].swept.figure)} depends on: rank correlation with it, 1 or -1 at most"
-    yield _by_name(heads, [{row.name: f"{row.correlation:+.2f}" for row in law.importance} for law in laws])
+    yield (
+        f"What the {title(laws[0].swept.figure)} depends on: the part of its scatter that an input explains by "
+        "itself; its rank correlation, 1 where it grows along, -1 where it falls"
+    )
+    rows = [
+        {row.name: f"{percent(row.explained)}; {row.correlation:+.2f}" for row in law.importance}
+        for law in laws
+    ]
+    yield _by_name(heads, rows, "")
 
 
 def _table(first: str, heads: Sequence[str]) -> Table:
@@ -64,11 +72,11 @@ def _table(first: str, heads: Sequence[str]) -> Table:
     return table
 
 
-def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]]) -> Table:
+def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
     """A row for every name that any law has."""
     table = _table("", heads)
     for name in dict.fromkeys(name for column in columns for name in column):
-        table.add_row(Text(name), *(column.get(name, "0") for column in columns))
+        table.add_row(Text(name), *(column.get(name, missing) for column in columns))
     return table
 
 

@@ -76,7 +76,7 @@ def _write_csv(path: Path, tables: Mapping[str, np.ndarray]) -> None:
 
 
 def _texts(values: np.ndarray) -> list[str]:
-    """The cells of a column: numbers with all digits, truths as 1 and 0, texts quoted where they have to be."""
+    """The cells of a column: numbers with all digits, truths as 1 and 0, texts quoted where needed."""
     if values.dtype.kind == "f":
         return list(map(repr, values.astype(float).tolist()))
     if values.dtype.kind in "biu":
