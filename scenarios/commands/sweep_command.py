@@ -292,7 +292,7 @@ def _disagreements(found: Sequence[Findings], worst: Sequence[Sequence[WorstCase
 def _too_few(found: Sequence[Findings], required: float | None) -> list[str]:
     """The laws under which fewer runs hold than are required."""
     return [
-        f"{law.swept.label}: --require-share wants {required:g}, at least {law.share.low:.4f} of all runs hold"
+        f"{law.swept.label}: --require-share wants {required:g}, at least {law.share.low:.4f} of all hold"
         for law in found
         if required is not None and not law.share.low >= required
     ]

@@ -83,7 +83,7 @@ class Tally:
 
 
 def left(spent: float, done: int, total: int) -> str:
-    """`about 50 s left`, if the rest is done as fast as what was done in `spent`, [s]; empty if nobody knows."""
+    """`about 50 s left`, if the rest is done as fast as what was; empty where that cannot be told."""
     if not done or done >= total:
         return ""
     return f"about {duration(spent / done * (total - done))} left"

@@ -54,8 +54,8 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
     yield "Figures: with nominal values; then median / 95 % of runs are below / worst"
     yield _spreads(laws, heads)
     yield (
-        f"What the {title(laws[0].swept.figure)} depends on: the part of its scatter that an input explains by "
-        "itself; its rank correlation, 1 where it grows along, -1 where it falls"
+        f"What the {title(laws[0].swept.figure)} depends on: the part of its scatter that an input "
+        "explains by itself; its rank correlation, 1 where it grows along, -1 where it falls"
     )
     rows = [
         {row.name: f"{percent(row.explained)}; {row.correlation:+.2f}" for row in law.importance}
