@@ -183,9 +183,11 @@ def _experiments(given: argparse.Namespace, scenario: Scenario) -> list[Scenario
 
     laws = given.controller or list(scenario.side_by_side)
     word = scenario_word(scenario.file, scenario.name)
+    if word.endswith(".py"):  # which is found from the folder of another process, too
+        word = str(Path(word).resolve())
     asked = given.tool_error or any(text.startswith("tool_error") for text in (given.figure, *given.limit))
     return [
-        ScenarioExperiment(word, config, tool_error=asked)
+        ScenarioExperiment(word, config, tool_error=asked, engine=given.engine)
         for config in options.configs(vars(given), scenario.Config, laws)
     ]
 
@@ -193,14 +195,11 @@ def _experiments(given: argparse.Namespace, scenario: Scenario) -> list[Scenario
 def _list(given: argparse.Namespace, scenario: Scenario) -> int:
     """`--list`: what can vary."""
     from scenarios.reports.listing import listing
-    from twin.short_texts import figure
+    from scenarios.sweeping.listed import rows_of
 
-    experiments = _experiments(given, scenario)
-    known = {one.name: one for experiment in experiments for one in experiment.quantities()}
-    rows = [("name", "nominal", "unit", "")]
-    rows += [(one.name, figure(one.nominal), one.unit, one.meaning) for one in known.values()]
+    known = [one for experiment in _experiments(given, scenario) for one in experiment.quantities()]
     page = console()
-    page.print(*listing(rows, page.width), sep="\n", highlight=False)
+    page.print(*listing(rows_of(known), page.width), sep="\n", highlight=False)
     return 0
 
 

@@ -79,29 +79,38 @@ def carried_out(
     Raises:
         TwinError: chunks of another sweep are kept there; no processes, or none that answer.
     """
-    from twin.sweeps.running import run_points
+    from twin.sweeps.running import pool_for, run_points
 
     swept, before = [], 0
-    for law, nominal in zip(plan.laws, nominals, strict=True):
-        table = run_points(
-            law.experiment,
-            law.points,
-            limits=plan.limits,
-            engine=means.engine,
-            workers=means.workers,
-            scheduler=means.scheduler,
-            keep=_kept(means, law),
-            resume=means.resume,
-            progress=lambda done, _, before=before: tell(before + done),
-        )
-        before += len(table)
-        swept.append(
-            Swept(
-                law.label, law.experiment.settings, plan.names, plan.grid, table, nominal.row, plan.limits,
-                bool(plan.scenario.leaves_limits), plan.figure,
+    with pool_for(means.engine, means.workers, means.scheduler) as pool:
+        for law, nominal in zip(plan.laws, nominals, strict=True):
+            table = run_points(
+                law.experiment,
+                law.points,
+                limits=plan.limits,
+                engine=means.engine,
+                pool=pool,
+                keep=_kept(means, law),
+                resume=means.resume,
+                progress=lambda done, _, before=before: tell(before + done),
             )
-        )  # fmt: skip
+            before += len(table)
+            swept.append(_swept(plan, law, table, nominal))
     return swept
+
+
+def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
+    return Swept(
+        label=law.label,
+        config=law.experiment.settings,
+        names=plan.names,
+        grid=plan.grid,
+        table=table,
+        nominal=nominal.row,
+        limits=plan.limits,
+        leaves_limits=bool(plan.scenario.leaves_limits),
+        figure=plan.figure,
+    )
 
 
 def forget(plan: Plan, means: Means) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -139,8 +140,9 @@ def points_of(experiment: ScenarioExperiment, design: Design) -> Points:
 
 
 def nominal_values(experiment: ScenarioExperiment, design: Design) -> dict[str, float]:
-    """The values of all that varies where nothing does."""
-    return {variation.name: experiment.nominal(variation.name) for variation in design.variations}
+    """The values where nothing varies, of all that has a number by default."""
+    found = {variation.name: experiment.nominal(variation.name) for variation in design.variations}
+    return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def values_of(points: Points, place: int) -> dict[str, float]:
