@@ -153,8 +153,9 @@ def check_alike(plants: np.ndarray, controllers: np.ndarray) -> None:
                     f"expected {what} that differ in payload, gravity and limits alone, got "
                     f"{robots[0].name!r} and {robot.name!r} of different geometry"
                 )
+    kind = _kind_of_drives(arm)
     for robot in plants.flat:
-        if _kind_of_drives(robot) != _kind_of_drives(arm):
+        if _kind_of_drives(robot) != kind:
             raise ValueError(
                 "expected plants whose drives differ in numbers alone, not in their mode, in which joints "
                 f"are elastic, or in whether motors are coupled, got {arm!r} and {robot!r}"
@@ -177,10 +178,12 @@ def check_alike(plants: np.ndarray, controllers: np.ndarray) -> None:
 
 
 def _kind_of_drives(robot: Robot) -> tuple[object, ...]:
-    """What drives must have in common for one loop: mode, elastic joints, and whether motors are coupled."""
-    numbers = drive_numbers(robot.active_drives, robot.drive_mode, 1.0)
-    coupling = MotorLimits.of(robot.active_drives, robot.tau_max).coupling
-    return robot.drive_mode, numbers.elastic.tobytes(), numbers.shafts.shape, coupling.shape
+    """What drives must have in common for one loop: mode, elastic joints, and which motors turn together."""
+    drives = robot.active_drives
+    if drives is None:
+        return (robot.drive_mode,)
+    elastic = np.isfinite(drives.stiffness) & (robot.drive_mode == "elastic")
+    return robot.drive_mode, elastic.tobytes(), (drives.coupling != 0.0).tobytes(), drives.friction_at
 
 
 def _same_geometry(a: Robot, b: Robot) -> bool:
@@ -233,8 +236,10 @@ def rows_of(
         return rows(stacked.reshape(objects.shape + own), len(own))
 
     bounds = {id(robot): Bounds.of(robot) for robot in plants.flat}
+    mode = plants.flat[0].drive_mode
     drives = {
-        id(robot): drive_numbers(robot.active_drives, robot.drive_mode, time_step) for robot in plants.flat
+        id(own): drive_numbers(own, mode, time_step)
+        for own in {id(robot.active_drives): robot.active_drives for robot in plants.flat}.values()
     }
     motors = {id(robot): MotorLimits.of(robot.active_drives, robot.tau_max) for robot in plants.flat}
     return Batch(
@@ -242,11 +247,11 @@ def rows_of(
         gravity=each(plants, lambda robot: robot.gravity),
         motor_limits=each(plants, lambda robot: motors[id(robot)].limits),
         motor_coupling=each(plants, lambda robot: motors[id(robot)].coupling),
-        drive_inertia=each(plants, lambda robot: drives[id(robot)].inertia),
-        drive_friction=each(plants, lambda robot: drives[id(robot)].friction),
-        springs=each(plants, lambda robot: drives[id(robot)].springs),
-        shafts=each(plants, lambda robot: drives[id(robot)].shafts),
-        elastic=drives[id(plants.flat[0])].elastic.copy(),
+        drive_inertia=each(plants, lambda robot: drives[id(robot.active_drives)].inertia),
+        drive_friction=each(plants, lambda robot: drives[id(robot.active_drives)].friction),
+        springs=each(plants, lambda robot: drives[id(robot.active_drives)].springs),
+        shafts=each(plants, lambda robot: drives[id(robot.active_drives)].shafts),
+        elastic=drives[id(plants.flat[0].active_drives)].elastic.copy(),
         encoder=each(plants, encoder),
         q_min=each(plants, lambda robot: robot.q_min),
         q_max=each(plants, lambda robot: robot.q_max),
