@@ -140,10 +140,8 @@ def _happened(case: WorstCase, of: str) -> str:
         return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
     kept = "holds" if row["holds"] else "does not hold"
     worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
-    return (
-        f"{kept}, {worst}largest joint error {figure(row['joint_error'])} rad, of joint {row['joint_error_joint']} "
-        f"at {row['joint_error_time']:.4g} s"
-    )
+    where = f"of joint {row['joint_error_joint']} at {row['joint_error_time']:.4g} s"
+    return f"{kept}, {worst}largest joint error {figure(row['joint_error'])} rad, {where}"
 
 
 def _in_engine(case: WorstCase) -> str:
