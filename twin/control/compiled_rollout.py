@@ -62,7 +62,7 @@ LAW = _pointer(
     MATRIX,
     _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR, FLOAT, _tuple(DriveModel, MATRIX, MATRIX, MATRIX)),
 )
-POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KNOWN["bias"])
+POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KNOWN["bias"], KNOWN["tool_pose"])
 RUN = types.void(
     *POINTERS, INTEGER, INTEGER,
     _tuple(
@@ -74,7 +74,9 @@ RUN = types.void(
     CUBE,
     VECTOR,
     CUBE,
-    _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, PLACES, MATRIX, COUNT),
+    MATRIX,
+    MATRIX,
+    _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, PLACES, MATRIX, CUBE, MATRIX, COUNT),
 )  # fmt: skip
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -91,7 +93,8 @@ def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None
         ValueError: numba cannot compile the law, or the kernels are not compiled (`uncompiled.py`).
     """
     kernels = [getattr(controller.model, name) for name in FUNCTIONS]
-    kernels += [plant.kernels.forward_dynamics, plant.kernels.mass_matrix, plant.kernels.bias]
+    plant_functions = ("forward_dynamics", "mass_matrix", "bias", "tool_pose")
+    kernels += [getattr(plant.kernels, name) for name in plant_functions]
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return partial(rollout_loop.run, controller.law, *kernels)
     if not all(is_jitted(kernel) for kernel in kernels):

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.arrays import real_array
 from twin.control.closed_loop import check_period, checked_reference, whole_steps
 from twin.control.compiled_rollout import compiled_rollout
 from twin.control.control_law import ControlLaw, is_kept
@@ -36,11 +37,13 @@ from twin.control.rollout_batch import (
     rows_of,
 )
 from twin.control.rollout_failures import Failure, early_ends, of_rollout, worst_violations
+from twin.control.rollout_figures import Figures, figures_of
 from twin.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
 from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
 from twin.drives.sensors import Sensors, sensor_numbers
 from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.errors import DivergenceError
+from twin.kinematics.forward import forward_kinematics
 from twin.robot.evaluation import copied, joint_vectors
 from twin.robot.limits import ROUND_OFF, check_folding
 from twin.robot.robot import Robot
@@ -68,6 +71,7 @@ class Rollouts:
         failures: rollouts that ended early; their arrays are NaN from there on.
         violations: where arms went beyond the range or the speed limit of a joint, at any sample, kept or
             not: the furthest of each rollout and kind.
+        figures: what came of every sample, kept or not.
         tau_joint, q_motor, qd_motor, q_seen, qd_seen: (..., K, n) what the arm got from its drives, where the
             motors were and what the law saw, see `twin.logs.log.Log`; where they are not recorded, the
             arrays that they are equal to.
@@ -81,6 +85,7 @@ class Rollouts:
     saturated: np.ndarray
     failures: tuple[Failure, ...]
     violations: tuple[Violation, ...]
+    figures: Figures
     tau_joint: np.ndarray
     q_motor: np.ndarray
     qd_motor: np.ndarray
@@ -100,6 +105,10 @@ def run_rollouts(
     integrator: str = "semi_implicit_euler",
     every: int = 1,
     keep_failures: bool = False,
+    T_flange_tool: ArrayLike | None = None,
+    noise_seeds: Sequence[int] | None = None,
+    threads: int | None = None,
+    warn: bool = True,
 ) -> Rollouts:
     """Run laws on analytic plants along a reference, every combination that broadcasting makes of them.
 
@@ -118,6 +127,11 @@ def run_rollouts(
             where drives are ideal.
         every: so many samples one is kept, the first included: sweeps fill the memory.
         keep_failures: return rollouts that ended early like the others, and report them in `failures`.
+        T_flange_tool: (4, 4) the tool of `Rollouts.figures.tool_error`; by default nobody asks for it.
+        noise_seeds: of the sensors' noise, one a rollout, each as `run_closed_loop` takes it; by default all
+            is drawn from the sensors' own seed.
+        threads: so many; by default those of `twin/threads.py`.
+        warn: of springs that are too fast for the steps; a sweep does it once, of its nominal arm.
 
     Raises:
         DivergenceError: a rollout ran away, a closed loop of its robot folded, or its law demanded a torque
@@ -146,8 +160,8 @@ def run_rollouts(
     settings = _settings(
         t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], sensors
     )
-    for robot in plants.flat:
-        warn_of_unresolved_springs(robot, settings.dt)
+    if warn:
+        any(warn_of_unresolved_springs(robot, settings.dt) for robot in plants.flat)  # of the first alone
     names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
     if start is not None:
         names = dict(zip(names, start, strict=True))
@@ -179,6 +193,15 @@ def run_rollouts(
     run = compiled_rollout(arm, law)
     path, times = copied(np.stack(wanted, axis=1)), copied(t)
 
+    flange_tool = np.eye(4) if T_flange_tool is None else copied(real_array(T_flange_tool, "T_flange_tool"))
+    tool_path = np.zeros((0, 3))
+    if T_flange_tool is not None:
+        tool_path = copied(forward_kinematics(arm, wanted[0], flange_tool)[:, :3, 3])
+
+    def draw(r: int) -> np.ndarray:
+        own = senses if noise_seeds is None else replace(senses, seed=noise_seeds[r])
+        return own.draws(r if noise_seeds is None else 0, len(t), arm.n)
+
     block = 1 + STEPS_AT_ONCE // (settings.steps * len(t))
     blocks = range(0, len(batch.q), block)
     waiting = iter(blocks)
@@ -190,14 +213,15 @@ def run_rollouts(
                 last = min(first + block, len(batch.q))
                 draws = np.zeros((0, 0, 0))
                 if senses.noise > 0:
-                    draws = np.array([senses.draws(r, len(t), arm.n) for r in range(first, last)])
-                run(first, last, batch, passive, settings, path, times, draws, record)
+                    draws = np.array([draw(r) for r in range(first, last)])
+                run(first, last, batch, passive, settings, path, times, draws, tool_path, flange_tool, record)
 
     # A thread of its own costs a millisecond, and lets Ctrl-C end what is long, or may be endless.
     short = len(batch.q) * settings.steps * len(t) <= STEPS_AT_ONCE
-    threads = 0 if short and is_kept(law.law) else min(thread_count(), len(blocks))
+    most = thread_count() if threads is None else threads
+    here = short and is_kept(law.law)
     try:
-        in_threads(work, threads) if threads else work()
+        work() if here else in_threads(work, min(most, len(blocks)))
     except BaseException:
         record.stop[0] = 1
         raise
@@ -217,6 +241,7 @@ def run_rollouts(
         saturated=record.saturated.reshape(*shape, arm.n),
         failures=failures,
         violations=tuple(worst_violations(record, shape, arms, t)),
+        figures=figures_of(record, shape, t, tool=T_flange_tool is not None),
         **{name: log[..., row, :] for name, row in known.items()},
     )
     if failures and not keep_failures:
@@ -253,8 +278,10 @@ def _empty_record(rollouts: int, kept: int, signals: tuple[int, int]) -> Record:
         samples=samples,
         trouble=trouble,
         last=np.empty((rollouts, *signals)),
-        worst=np.tile([ROUND_OFF, 1.0 + ROUND_OFF], (rollouts, 1)),
+        worst=np.zeros((rollouts, 2)),
         where=np.full((rollouts, 2, 2), -1, dtype=np.int64),
         value=np.zeros((rollouts, 2)),
+        summed=np.zeros((rollouts, 4, signals[1])),
+        tool=np.zeros((rollouts, 2)),
         stop=np.zeros(1, dtype=np.int64),
     )

@@ -103,9 +103,13 @@ class Record(NamedTuple):
     samples (R,): number of samples that were reached.
     trouble (R,): what ended the rollout early, or 0.
     last (R, rows, n): the signals when it ended.
-    worst (R, 2): how far a joint was beyond its range, in [rad], and the largest speed over its limit.
-    where (R, 2, 2): the joint and the sample of these; the joint is -1 where none was beyond.
+    worst (R, 2): how far a joint was beyond its range, in [rad], 0 where none was, and the largest speed over
+        its limit.
+    where (R, 2, 2): the joint and the sample of these; the joint is -1 where they are 0.
     value (R, 2): the position, in [rad], and the speed, in [rad/s], there.
+    summed (R, 4, n): of each joint the largest error, in [rad], its sample, and the sums of the squares of
+        errors and torques.
+    tool (R, 2): the largest distance of the tool from where it should be, in [m], and its sample.
     stop (1,): not 0 when the caller wants no more; the rollout under way is left as it is.
     """
 
@@ -117,6 +121,8 @@ class Record(NamedTuple):
     worst: np.ndarray
     where: np.ndarray
     value: np.ndarray
+    summed: np.ndarray
+    tool: np.ndarray
     stop: np.ndarray
 
 
@@ -147,8 +153,9 @@ def check_alike(plants: np.ndarray, controllers: np.ndarray) -> None:
                     f"expected {what} that differ in payload, gravity and limits alone, got "
                     f"{robots[0].name!r} and {robot.name!r} of different geometry"
                 )
+    kind = _kind_of_drives(arm)
     for robot in plants.flat:
-        if _kind_of_drives(robot) != _kind_of_drives(arm):
+        if _kind_of_drives(robot) != kind:
             raise ValueError(
                 "expected plants whose drives differ in numbers alone, not in their mode, in which joints "
                 f"are elastic, or in whether motors are coupled, got {arm!r} and {robot!r}"
@@ -171,10 +178,12 @@ def check_alike(plants: np.ndarray, controllers: np.ndarray) -> None:
 
 
 def _kind_of_drives(robot: Robot) -> tuple[object, ...]:
-    """What drives must have in common for one loop: mode, elastic joints, and whether motors are coupled."""
-    numbers = drive_numbers(robot.active_drives, robot.drive_mode, 1.0)
-    coupling = MotorLimits.of(robot.active_drives, robot.tau_max).coupling
-    return robot.drive_mode, numbers.elastic.tobytes(), numbers.shafts.shape, coupling.shape
+    """What drives must have in common for one loop: mode, elastic joints, and which motors turn together."""
+    drives = robot.active_drives
+    if drives is None:
+        return (robot.drive_mode,)
+    elastic = np.isfinite(drives.stiffness) & (robot.drive_mode == "elastic")
+    return robot.drive_mode, elastic.tobytes(), (drives.coupling != 0.0).tobytes(), drives.friction_at
 
 
 def _same_geometry(a: Robot, b: Robot) -> bool:
@@ -227,8 +236,10 @@ def rows_of(
         return rows(stacked.reshape(objects.shape + own), len(own))
 
     bounds = {id(robot): Bounds.of(robot) for robot in plants.flat}
+    mode = plants.flat[0].drive_mode
     drives = {
-        id(robot): drive_numbers(robot.active_drives, robot.drive_mode, time_step) for robot in plants.flat
+        id(own): drive_numbers(own, mode, time_step)
+        for own in {id(robot.active_drives): robot.active_drives for robot in plants.flat}.values()
     }
     motors = {id(robot): MotorLimits.of(robot.active_drives, robot.tau_max) for robot in plants.flat}
     return Batch(
@@ -236,11 +247,11 @@ def rows_of(
         gravity=each(plants, lambda robot: robot.gravity),
         motor_limits=each(plants, lambda robot: motors[id(robot)].limits),
         motor_coupling=each(plants, lambda robot: motors[id(robot)].coupling),
-        drive_inertia=each(plants, lambda robot: drives[id(robot)].inertia),
-        drive_friction=each(plants, lambda robot: drives[id(robot)].friction),
-        springs=each(plants, lambda robot: drives[id(robot)].springs),
-        shafts=each(plants, lambda robot: drives[id(robot)].shafts),
-        elastic=drives[id(plants.flat[0])].elastic.copy(),
+        drive_inertia=each(plants, lambda robot: drives[id(robot.active_drives)].inertia),
+        drive_friction=each(plants, lambda robot: drives[id(robot.active_drives)].friction),
+        springs=each(plants, lambda robot: drives[id(robot.active_drives)].springs),
+        shafts=each(plants, lambda robot: drives[id(robot.active_drives)].shafts),
+        elastic=drives[id(plants.flat[0].active_drives)].elastic.copy(),
         encoder=each(plants, encoder),
         q_min=each(plants, lambda robot: robot.q_min),
         q_max=each(plants, lambda robot: robot.q_max),

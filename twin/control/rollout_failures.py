@@ -12,7 +12,7 @@ from twin.control.rollout_batch import Record
 from twin.control.rollout_loop import FOLDED, NOT_A_TORQUE, WRONG_SHAPE
 from twin.control.signals import PLAIN_ROWS, joint_without_torque
 from twin.errors import LimitError
-from twin.robot.limits import check_folding
+from twin.robot.limits import ROUND_OFF, check_folding
 from twin.robot.robot import Robot
 from twin.robot.violations import Violation, violation
 
@@ -35,7 +35,7 @@ def worst_violations(
     record: Record, shape: tuple[int, ...], plants: np.ndarray, t: np.ndarray
 ) -> Iterator[Violation]:
     """Report where the arms were furthest beyond their limits."""
-    for r, kind in np.argwhere(record.where[..., 0] >= 0).tolist():
+    for r, kind in np.argwhere(record.worst > [ROUND_OFF, 1.0 + ROUND_OFF]).tolist():
         index = tuple(int(i) for i in np.unravel_index(r, shape))
         joint, sample = record.where[r, kind].tolist()
         quantity, value = ("position", "speed")[kind], float(record.value[r, kind])

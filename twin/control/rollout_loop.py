@@ -39,6 +39,9 @@ SEMI_IMPLICIT_EULER, RK4 = 0, 1
 POSITION, SPEED = 0, 1
 """The limits that a rollout is held against; see `Record.worst`."""
 
+LARGEST_ERROR, ITS_SAMPLE, SQUARED_ERRORS, SQUARED_TORQUES = range(4)
+"""The rows of what is summed up of a joint; see `Record.summed`."""
+
 
 @compiled
 def has_diverged(mass_matrix, q, qd, inertias, watched, runaway, energy):
@@ -111,13 +114,14 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
 @compiled
 def run(
     law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-    forward_dynamics, plant_mass_matrix, plant_bias, first, last, batch, passive, settings, path, t, draws,
-    record,
+    forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose, first, last, batch, passive, settings,
+    path, t, draws, tool_path, T_flange_tool, record,
 ):  # fmt: skip
     """Run the rollouts `first` to `last`, that one excluded, along the path (N, 3, n) at the times `t`.
 
     What happens at a sample is what `twin.control.closed_loop.run_closed_loop` does.  `draws` are the numbers
-    (last - first, N, n) behind the sensors' noise; empty where there is none.
+    (last - first, N, n) behind the sensors' noise; empty where there is none.  `tool_path` (N, 3) is where
+    the tool should be; empty where nobody asks where it was.
     """
     n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
@@ -132,6 +136,7 @@ def run(
     view = signals[Q_SEEN : QD_SEEN + 1] if sensed else motors
     q_motor, qd_motor = motors[0], motors[1]
     M, h, got, no_draw = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros(n)
+    T_base_tool, tooled = np.empty((4, 4)), len(tool_path) > 0
     next_qd, next_qd_motor = np.empty(n), np.empty(n)
     reference = Reference(wanted[0], wanted[1], wanted[2])
     for r in range(first, last):
@@ -140,7 +145,9 @@ def run(
         together = coupling.shape[1] > 0
         q_min, q_max, per_speed = batch.q_min[r], batch.q_max[r], batch.per_speed[r]
         watched, energy, parameters = batch.watched[r], batch.energy[r], batch.parameters[r]
-        saturated, worst = record.saturated[r], record.worst[r]
+        saturated, worst, summed, tool = (
+            record.saturated[r], record.worst[r], record.summed[r], record.tool[r],
+        )  # fmt: skip
         where, value, memory = record.where[r], record.value[r], np.zeros((settings.memory, n))
         model = Model(
             inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
@@ -192,6 +199,20 @@ def run(
                 finite = finite and abs(tau[i]) < np.inf
                 if tau[i] != signals[DEMAND, i]:
                     saturated[i] += 1
+                error = abs(path[k, 0, i] - q[i])
+                if error > summed[LARGEST_ERROR, i]:
+                    summed[LARGEST_ERROR, i], summed[ITS_SAMPLE, i] = error, k
+                summed[SQUARED_ERRORS, i] += error * error
+                summed[SQUARED_TORQUES, i] += tau[i] * tau[i]
+            if tooled:
+                plant_tool_pose(q, T_flange_tool, T_base_tool)
+                x, y, z = (
+                    T_base_tool[0, 3] - tool_path[k, 0], T_base_tool[1, 3] - tool_path[k, 1],
+                    T_base_tool[2, 3] - tool_path[k, 2],
+                )  # fmt: skip
+                distance = np.sqrt(x * x + y * y + z * z)
+                if distance > tool[0]:
+                    tool[0], tool[1] = distance, k
             keep = k == kept * every
             if keep:
                 record_sample(signals, log[r], kept)

@@ -52,13 +52,14 @@ def frequency_in_steps(frequency: float, time_step: float) -> float:
     return float(np.arctan(np.pi * frequency * time_step) / (np.pi * time_step))
 
 
-def warn_of_unresolved_springs(robot: Robot, time_step: float) -> None:
+def warn_of_unresolved_springs(robot: Robot, time_step: float) -> bool:
     """Warn, in one sentence, where steps are too long for the vibrations of elastic joints at `q = 0`.
 
-    The simulation stays stable then, but such a joint vibrates slower than it should.
+    The simulation stays stable then, but such a joint vibrates slower than it should.  Returns whether it
+    warned.
     """
     if robot.drive_mode != "elastic":
-        return
+        return False
     frequencies = spring_frequencies(robot, np.zeros(robot.n)).tolist()
     names = zip(robot.joint_names, frequencies, strict=True)
     fast = {joint: f for joint, f in names if f * time_step > MOST_TURNS}
@@ -73,3 +74,4 @@ def warn_of_unresolved_springs(robot: Robot, time_step: float) -> None:
             DriveWarning,
             stacklevel=3,
         )
+    return bool(fast)

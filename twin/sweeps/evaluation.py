@@ -1,0 +1,201 @@
+"""What becomes of trials: a row of figures and a verdict each, by rollouts or in the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw
+from twin.control.rollout import Rollouts, run_rollouts
+from twin.control.rollout_loop import FOLDED, NOT_A_TORQUE, RAN_AWAY
+from twin.engine.simulation import Simulation
+from twin.errors import DivergenceError
+from twin.kinematics.forward import forward_kinematics
+from twin.logs.log import Log
+from twin.robot.limits import ROUND_OFF
+from twin.sweeps.outcomes import OUTCOME, TROUBLES
+from twin.sweeps.trial import Trial
+
+ERRORS = ("joint_error", "rms_error", "tool_error")
+"""Figures that a trial which ended early has no end to."""
+
+
+def outcomes(trials: Sequence[Trial], threads: int | None = None) -> np.ndarray:
+    """Run trials in compiled code; those that are alike but for their numbers at once.
+
+    Args:
+        trials: R of them.
+        threads: so many; by default those of `twin/threads.py`. The figures are the same to the bit.
+
+    Returns:
+        (R,) of `OUTCOME`.
+
+    Raises:
+        ValueError: a controller is no `twin.ControlLaw`.
+    """
+    table = np.zeros(len(trials), dtype=OUTCOME)
+    groups: dict[object, list[int]] = {}
+    for number, trial in enumerate(trials):
+        groups.setdefault(_alike(trial), []).append(number)
+    for members in groups.values():
+        table[members] = _rolled_out([trials[number] for number in members], threads)
+    return table
+
+
+def engine_outcomes(trials: Sequence[Trial]) -> np.ndarray:
+    """Run trials in PyBullet, one after the other.
+
+    Args:
+        trials: R of them; their controllers may be any.
+
+    Returns:
+        (R,) of `OUTCOME`.
+    """
+    table = np.zeros(len(trials), dtype=OUTCOME)
+    for number, trial in enumerate(trials):
+        table[number] = _in_engine(trial)
+    return table
+
+
+def verdict(table: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:
+    """The same outcomes, those that do not hold which go beyond a limit.
+
+    Args:
+        table: (R,) with the fields of `OUTCOME`.
+        limits: of figures by their names; a figure that is NaN keeps none.
+    """
+    judged = table.copy()
+    for name, limit in limits.items():
+        judged["holds"] &= judged[name] <= limit
+    return judged
+
+
+def _alike(trial: Trial) -> object:
+    """What trials of one call must share; their robots' numbers, gains and noise may differ."""
+    law = trial.controller
+    if not isinstance(law, ControlLaw):
+        raise ValueError(
+            f"rollouts compile a twin.ControlLaw, got a controller of type {type(law).__name__}: the engine "
+            "alone can run it"
+        )
+    sensors = trial.sensors and replace(trial.sensors, seed=0)
+    tool = None if trial.T_flange_tool is None else trial.T_flange_tool.tobytes()
+    kind = trial.plant.drive_mode, law.law, law.parameters.shape, law.robot.drive_mode
+    return id(trial.reference), sensors, trial.time_step, trial.steps_per_period, tool, kind
+
+
+def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
+    """The outcomes of trials that are alike."""
+    first = trials[0]
+    laws = [trial.controller for trial in trials]
+    rollouts = run_rollouts(
+        [trial.plant for trial in trials],
+        laws,
+        first.reference,
+        sensors=first.sensors,
+        time_step=first.time_step,
+        steps_per_period=first.steps_per_period,
+        every=len(first.reference.t),
+        keep_failures=True,
+        T_flange_tool=first.T_flange_tool,
+        noise_seeds=[0 if trial.sensors is None else trial.sensors.seed for trial in trials],
+        threads=threads,
+        warn=False,
+    )
+    return _table(rollouts, trials)
+
+
+def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
+    """The outcomes that rollouts summed up."""
+    figures, t = rollouts.figures, trials[0].reference.t
+    each = np.arange(len(trials))
+    joint = np.argmax(figures.joint_error, axis=1)
+    limits = np.array([trial.plant.drive_torque_max for trial in trials])
+    table = np.zeros(len(trials), dtype=OUTCOME)
+    table["trouble"] = figures.trouble
+    table["duration"] = t[np.maximum(figures.samples - 1, 0)] - t[0]
+    table["joint_error"] = figures.joint_error[each, joint]
+    table["joint_error_joint"] = joint + 1
+    table["joint_error_time"] = figures.joint_error_time[each, joint]
+    table["rms_error"] = np.sqrt(np.mean(figures.rms_error**2, axis=1))
+    table["tool_error"], table["tool_error_time"] = figures.tool_error, figures.tool_error_time
+    table["rms_torque"] = np.sqrt(np.mean((figures.rms_torque / limits) ** 2, axis=1))
+    table["beyond_range"], table["speed_ratio"] = figures.beyond_range, figures.speed_ratio
+    table["saturated"] = rollouts.saturated.sum(axis=1)
+    return _judged(table, trials)
+
+
+def _in_engine(trial: Trial) -> np.void:
+    """The outcome of one trial in PyBullet."""
+    trouble = 0
+    with Simulation(trial.plant, time_step=trial.time_step) as simulation:
+        try:
+            log = run_closed_loop(
+                simulation,
+                trial.controller,
+                trial.reference,
+                steps_per_period=trial.steps_per_period,
+                sensors=trial.sensors,
+            )
+        except DivergenceError as error:
+            log, trouble = error.log, _trouble(error)
+    table = np.zeros(1, dtype=OUTCOME)
+    row = table[0]
+    row["trouble"] = trouble
+    if log is not None and len(log.t):
+        _fill(row, log, trial)
+    return _judged(table, [trial])[0]
+
+
+def _fill(row: np.void, log: Log, trial: Trial) -> None:
+    """The figures of a log."""
+    robot, error = trial.plant, np.abs(log.q_ref - log.q)
+    sample, joint = np.unravel_index(np.argmax(error), error.shape)
+    row["duration"] = log.t[-1] - log.t[0]
+    row["joint_error"], row["joint_error_joint"] = error[sample, joint], joint + 1
+    row["joint_error_time"] = log.t[sample]
+    row["rms_error"] = np.sqrt(np.mean(error**2))
+    row["tool_error"] = row["tool_error_time"] = np.nan
+    if trial.T_flange_tool is not None:
+        is_at, should_be = (forward_kinematics(robot, q, trial.T_flange_tool) for q in (log.q, log.q_ref))
+        distance = np.linalg.norm((is_at - should_be)[:, :3, 3], axis=1)
+        row["tool_error"], row["tool_error_time"] = np.max(distance), log.t[np.argmax(distance)]
+    row["rms_torque"] = np.sqrt(np.mean((log.tau / robot.drive_torque_max) ** 2))
+    excess = np.maximum(log.q - robot.q_max, robot.q_min - log.q)
+    row["beyond_range"] = max(0.0, float(np.max(excess)))
+    row["speed_ratio"] = np.max(np.abs(log.qd) / robot.qd_max)
+    row["saturated"] = np.count_nonzero(log.saturated)
+
+
+def _trouble(error: DivergenceError) -> int:
+    """What ended a run of the engine early."""
+    if error.__cause__ is not None:  # a limit of a passive joint, or a loop that came open
+        return FOLDED
+    finite = not len(error.log.tau) or np.all(np.isfinite(error.log.tau[-1]))
+    return RAN_AWAY if finite else NOT_A_TORQUE
+
+
+def _judged(table: np.ndarray, trials: list[Trial]) -> np.ndarray:
+    """Give verdicts, and errors without end to what ended early."""
+    early = table["trouble"] > 0
+    for name in ERRORS:
+        table[name][early & ~np.isnan(table[name])] = np.inf
+    free = np.array([trial.leaves_limits for trial in trials])
+    within = (table["beyond_range"] <= ROUND_OFF) & (table["speed_ratio"] <= 1.0 + ROUND_OFF)
+    allowed = np.array([trial.error_limit for trial in trials])
+    table["holds"] = ~early & (within | free) & (table["saturated"] == 0) & (table["joint_error"] <= allowed)
+    return table
+
+
+def unmade() -> np.void:
+    """The row of a point of which no trial can be made."""
+    table = np.zeros(1, dtype=OUTCOME)
+    table["trouble"] = TROUBLES.index("cannot be made")
+    for name in (*ERRORS, "rms_torque", "beyond_range", "speed_ratio", "joint_error_time", "tool_error_time"):
+        table[name] = np.nan
+    for name in ERRORS:
+        table[name] = np.inf
+    return table[0]
