@@ -143,9 +143,11 @@ def excitation_use(
 
 def _usual_start(robot: Robot) -> Floats:
     """0 for joints whose range has it in its middle 0.8, the middle for others."""
-    has_range = np.isfinite(robot.q_max - robot.q_min)
-    middle, half = (robot.q_max + robot.q_min) / 2, (robot.q_max - robot.q_min) / 2
-    return np.where(has_range & ~(np.abs(middle) < NEAR_END * half), middle, 0.0)
+    half = np.array([HALF_RANGE[kind] for kind in robot.joint_kinds])
+    low = np.where(np.isfinite(robot.q_min), robot.q_min, np.minimum(-half, robot.q_max - 2 * half))
+    high = np.where(np.isfinite(robot.q_max), robot.q_max, np.maximum(half, low + 2 * half))
+    middle = (low + high) / 2
+    return np.where(np.abs(middle) < NEAR_END * (high - low) / 2, 0.0, middle)
 
 
 def _from_middle(angles: Floats, low: Floats, high: Floats) -> float:

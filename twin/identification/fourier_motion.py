@@ -94,7 +94,9 @@ class FourierMotion:
         ):
             moving = ~(np.abs(at_start) <= AT_REST * K**2 * most)
             if moving.any():
-                raise ValueError(f"joint {int(np.argmax(moving)) + 1} begins with a {what} other than 0")
+                raise ValueError(
+                    f"joint {int(np.argmax(moving)) + 1} does not begin at rest, but with some {what}"
+                )
 
     @property
     def duration(self) -> float:
