@@ -89,6 +89,15 @@ def test_what_is_found_keeps_the_limits_and_tells_the_parameters(irb1400):
     assert heard == [0.5, 1.0]
 
 
+def test_slow_motions_end_where_ranges_and_loops_do(irb1400):
+    for seed in range(4):
+        slow = optimal_excitation(irb1400, period=30.0, draws=1, iterations=0, seed=seed)
+        assert within(irb1400, slow)
+        use = excitation_use(irb1400, *samples(slow, 300))
+        assert use.speed < 0.9 * SPEED_SHARE
+        assert max(use.range, use.folding) > 0.85
+
+
 def test_the_search_makes_the_deviations_of_parameters_smaller_and_is_the_same_again(irb140):
     robot = irb140.with_drives("rigid")
     base = base_parameters(robot)

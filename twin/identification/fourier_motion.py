@@ -106,7 +106,7 @@ class FourierMotion:
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd), each (..., n), at the times t (...), in [rad], [rad/s], [rad/s^2]."""
         t = real_array(t, "t")
-        basis = fourier_basis(np.clip(t, 0.0, self.duration).ravel(), self.period, self.a.shape[1])
+        basis = fourier_basis(t.ravel(), self.period, self.a.shape[1])
         coefficients = np.hstack([self.a, self.b]).T
         q, qd, qdd = (part @ coefficients for part in basis)
         at_rest = ((t <= 0.0) | (t >= self.duration)).ravel()
