@@ -1,4 +1,4 @@
-"""A motion that tells the dynamic parameters of the arm, recorded as an identification needs it.
+"""A motion that tells the dynamic parameters of the arm, recorded for identification.
 
 What it shows: all joints move at once, each by a finite Fourier series, from rest to rest. The series are
 chosen so that the torques tell the base parameters of arm and drives as well as they can within the ranges,
