@@ -48,7 +48,7 @@ def dynamics_regressor(
             simulation it is that after the step, `qd + dt qdd`.
 
     Returns:
-        (..., n, p): ten columns a link of the tree, and four a drive that acts.
+        Y (..., n, p), ten columns a link of the tree and four a drive that acts.
 
     Raises:
         RobotError: the masses of its links are not known.
