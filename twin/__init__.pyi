@@ -67,6 +67,36 @@ from .dynamics.regressor import (
 from .engine.simulation import (
     Simulation as Simulation,
 )
+from .identification.identify import (
+    Identification as Identification,
+)
+from .identification.identify import (
+    identify as identify,
+)
+from .identification.measurements import (
+    Filtering as Filtering,
+)
+from .identification.measurements import (
+    Measurements as Measurements,
+)
+from .identification.measurements import (
+    filtered_measurements as filtered_measurements,
+)
+from .identification.measurements import (
+    measurements_of_log as measurements_of_log,
+)
+from .identification.torque_recording import (
+    TableForm as TableForm,
+)
+from .identification.torque_recording import (
+    TorqueRecording as TorqueRecording,
+)
+from .identification.torque_recording import (
+    read_torque_recording as read_torque_recording,
+)
+from .identification.torque_recording import (
+    torque_recording as torque_recording,
+)
 from .kinematics.differential import (
     analytic_jacobian as analytic_jacobian,
 )
