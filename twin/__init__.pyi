@@ -85,18 +85,6 @@ from .identification.measurements import (
 from .identification.measurements import (
     measurements_of_log as measurements_of_log,
 )
-from .identification.torque_recording import (
-    TableForm as TableForm,
-)
-from .identification.torque_recording import (
-    TorqueRecording as TorqueRecording,
-)
-from .identification.torque_recording import (
-    read_torque_recording as read_torque_recording,
-)
-from .identification.torque_recording import (
-    torque_recording as torque_recording,
-)
 from .kinematics.differential import (
     analytic_jacobian as analytic_jacobian,
 )
@@ -207,6 +195,18 @@ from .recordings.recording import (
 )
 from .recordings.recording import (
     write_recording as write_recording,
+)
+from .recordings.torque_recording import (
+    TableForm as TableForm,
+)
+from .recordings.torque_recording import (
+    TorqueRecording as TorqueRecording,
+)
+from .recordings.torque_recording import (
+    read_torque_recording as read_torque_recording,
+)
+from .recordings.torque_recording import (
+    torque_recording as torque_recording,
 )
 from .robot.dh_frames import (
     dh_poses as dh_poses,

@@ -23,6 +23,10 @@ from twin.errors import IdentificationError
 
 ORDER = 4
 
+NOISE_BANDWIDTH = np.pi / 8 / np.sin(np.pi / 8) * 7 / 8
+"""Of white noise the filter leaves as much as one of this width over its cut-off does that cuts off sharply:
+the integral of `(1 + x^8)^-2`, for it is applied twice."""
+
 POSITION_FACTOR = 5.0
 """The cut-off of the positions over that of the torques: what passes the second hardly feels the first."""
 
@@ -68,7 +72,7 @@ class LowPass:
     """The filter.
 
     Attributes:
-        cutoff: at which a signal keeps a half, once forward and once backward, in [Hz].
+        cutoff: at which half of a signal is left, after forward and backward, in [Hz].
         period: between two samples, in [s].
     """
 
@@ -128,9 +132,10 @@ class LowPass:
 
 def differences(q: Floats, period: float) -> tuple[Floats, Floats]:
     """Speeds and accelerations (N, n) by central differences; those at both ends are their neighbours'."""
+    forward = np.diff(q, axis=0) / period
     qd, qdd = np.empty_like(q), np.empty_like(q)
-    qd[1:-1] = (q[2:] - q[:-2]) / (2.0 * period)
-    qdd[1:-1] = (q[2:] - 2.0 * q[1:-1] + q[:-2]) / period**2
+    qd[1:-1] = (forward[1:] + forward[:-1]) / 2.0
+    qdd[1:-1] = (forward[1:] - forward[:-1]) / period
     for rates in (qd, qdd):
         rates[0], rates[-1] = rates[1], rates[-2]
     return qd, qdd

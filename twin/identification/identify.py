@@ -13,8 +13,10 @@ from twin.errors import IdentificationError
 from twin.identification.least_squares import (
     Fit,
     JointResiduals,
+    Triangles,
     fitted,
     joint_residuals,
+    solved,
     triangles,
 )
 from twin.identification.measurements import (
@@ -26,8 +28,8 @@ from twin.identification.measurements import (
 )
 from twin.identification.plausibility import require_motion, require_rank, require_units
 from twin.identification.torque_model import TorqueModel, identifiable
-from twin.identification.torque_recording import TorqueRecording
 from twin.logs.log import Log
+from twin.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
 
 Source: TypeAlias = Log | TorqueRecording | Measurements
@@ -167,7 +169,7 @@ def identify(
             f"{count} equations are too few for {r} parameters: expected {FEWEST * r} or more; record for "
             "longer, or keep more rows (a higher cut-off)"
         )
-    ordinary, fit = fitted(reduced, weighted=False), fitted(reduced)
+    ordinary, fit = solved(reduced, np.ones(robot.n)), fitted(reduced)
     require_rank(model, fit, whole)
     return _identification(model, fit, ordinary, reduced, tuple(whole), tuple(kept_out))
 
@@ -176,7 +178,7 @@ def _identification(
     model: TorqueModel,
     fit: Fit,
     ordinary: Fit,
-    reduced,
+    reduced: Triangles,
     measured: tuple[Measurements, ...],
     kept_out: tuple[Measurements, ...],
 ) -> Identification:

@@ -137,13 +137,8 @@ def solved(reduced: Triangles, weights: Floats) -> Fit:
     The covariance is that of independent equations whose deviations are one over the weights, times what the
     residuals say that it is more; where rows are told several times, so many times more.
     """
-    width = reduced.R.shape[-1]
-    stacked = (reduced.R * weights[:, None, None]).reshape(-1, width)
-    R = np.linalg.qr(stacked, mode="r")
-    columns, torque = R[:, :-1], R[:, -1]
-    scale = np.linalg.norm(columns, axis=0)
-    scale[scale == 0] = 1.0
-    U, values, directions = np.linalg.svd(columns / scale, full_matrices=False)
+    columns, torque, scale = _weighted(reduced, weights)
+    U, values, directions = np.linalg.svd(columns, full_matrices=False)
     told = values > SINGULAR * values[0]
     inverse = np.where(told, 1.0 / np.where(told, values, 1.0), 0.0)
     beta = (directions.T @ (inverse * (U.T @ torque))) / scale
@@ -157,23 +152,30 @@ def solved(reduced: Triangles, weights: Floats) -> Fit:
     return Fit(beta, covariance, rank, values, directions, condition, weights)
 
 
-def fitted(reduced: Triangles, weighted: bool = True) -> Fit:
-    """The base parameters, each joint weighted by the deviation of its own residuals.
+def _weighted(reduced: Triangles, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of all joints together: the triangle of the scaled columns, that of the torque, and the scale (r,)."""
+    width = reduced.R.shape[-1]
+    R = np.linalg.qr((reduced.R * weights[:, None, None]).reshape(-1, width), mode="r")
+    scale = np.linalg.norm(R[:, :-1], axis=0)
+    scale[scale == 0] = 1.0
+    return R[:, :-1] / scale, R[:, -1], scale
 
-    Args:
-        reduced: the equations.
-        weighted: False: all joints alike, ordinary least squares.
-    """
+
+def fitted(reduced: Triangles) -> Fit:
+    """The base parameters, each joint weighted by the deviation of its own residuals."""
     fit = solved(reduced, np.ones(len(reduced.counts)))
-    for _ in range(ROUNDS if weighted else 0):
-        left = reduced.residual_norms(fit.beta)
+    if fit.rank < len(fit.beta):
+        return fit
+    beta, weights = fit.beta, fit.weights
+    for _ in range(ROUNDS):
+        left = reduced.residual_norms(beta)
         floor = 1e-15 * reduced.torque_norms + np.finfo(float).tiny  # where there is no noise
-        weights = np.sqrt(np.maximum(reduced.counts, 1)) / np.maximum(left, floor)
-        settled = np.all(np.abs(weights - fit.weights) <= SETTLED * weights)
-        fit = solved(reduced, weights)
-        if settled:
+        before, weights = weights, np.sqrt(np.maximum(reduced.counts, 1)) / np.maximum(left, floor)
+        if np.all(np.abs(weights - before) <= SETTLED * weights):
             break
-    return fit
+        columns, torque, scale = _weighted(reduced, weights)
+        beta = np.linalg.solve(columns[:-1], torque[:-1]) / scale
+    return solved(reduced, weights)
 
 
 def joint_residuals(reduced: Triangles, beta: Floats) -> JointResiduals:

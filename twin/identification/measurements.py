@@ -19,10 +19,16 @@ from numpy.typing import NDArray
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError
-from twin.identification.filtering import POSITION_FACTOR, LowPass, chosen_cutoff, differences
+from twin.identification.filtering import (
+    NOISE_BANDWIDTH,
+    POSITION_FACTOR,
+    LowPass,
+    chosen_cutoff,
+    differences,
+)
 from twin.identification.torque_model import TorqueModel
-from twin.identification.torque_recording import TorqueRecording, torque_recording
 from twin.logs.log import Log
+from twin.recordings.torque_recording import TorqueRecording, torque_recording
 from twin.robot.robot import Robot
 
 FAR_FROM_REST = 7.0
@@ -77,7 +83,9 @@ class Measurements:
     @property
     def oversampling(self) -> float:
         """How many rows say what one would, for a filter leaves neighbours alike; 1 of rows that are told."""
-        return 1.0 if self.low_pass is None else max(1.0, self.row_rate / (2.0 * self.low_pass.cutoff))
+        if self.low_pass is None:
+            return 1.0
+        return max(1.0, self.row_rate / (2.0 * NOISE_BANDWIDTH * self.low_pass.cutoff))
 
 
 @dataclass(frozen=True)
@@ -104,8 +112,10 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
         filtering: of positions that sensors saw.
     """
     seen = log.q_seen is not log.q_motor
-    if seen or log.steps_per_period > 1 or log.drives == "elastic":
-        return filtered_measurements(torque_recording(log.t, log.q_seen, log.tau, name), filtering)
+    as_engine = log.steps_per_period == 1 and log.drives != "elastic"
+    if seen or not as_engine:
+        recording = torque_recording(log.t, log.q_seen, log.tau, name)
+        return filtered_measurements(recording, filtering, as_engine)
     if len(log.t) < 2:
         raise IdentificationError(f"{name}: expected at least 2 samples, got {len(log.t)}")
     after = log.qd[1:]
@@ -139,8 +149,17 @@ def _far_from_rest(robot: Robot, before: Floats, after: Floats) -> tuple[NDArray
     return ~((~slides) @ rubs), near[drops]
 
 
-def filtered_measurements(recording: TorqueRecording, filtering: Filtering | None = None) -> Measurements:
+def filtered_measurements(
+    recording: TorqueRecording, filtering: Filtering | None = None, engine_steps: bool = False
+) -> Measurements:
     """Measurements from recorded positions and torques.
+
+    Args:
+        recording: of the joints.
+        filtering: how it is filtered.
+        engine_steps: whether the positions are those of the engine, whose recursion then tells speeds: of
+            the step before a sample, and for friction of the step after it. By default speeds are central
+            differences.
 
     Raises:
         IdentificationError: a cut-off that cannot be.
@@ -153,6 +172,9 @@ def filtered_measurements(recording: TorqueRecording, filtering: Filtering | Non
     of_positions = filtering.position_cutoff or min(POSITION_FACTOR * cutoff, 0.45 / dt)
     q = LowPass(of_positions, dt).filtered(recording.q)
     qd, qdd = differences(q, dt)
+    rubbing = qd
+    if engine_steps:
+        qd, rubbing = qd - 0.5 * dt * qdd, qd + 0.5 * dt * qdd
     rate = 2.0 * cutoff if filtering.row_rate is None else filtering.row_rate
     if not 0 < rate <= 1.0 / dt:
         raise IdentificationError(f"expected a rate of rows above 0 and up to {1 / dt:g} Hz, got {rate:g}")
@@ -171,7 +193,7 @@ def filtered_measurements(recording: TorqueRecording, filtering: Filtering | Non
         f"{edge:g} s left out at both ends"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
-    return Measurements(name, t, q, qd, qdd, qd, recording.tau, used, low_pass, 1 / (step * dt), how)
+    return Measurements(name, t, q, qd, qdd, rubbing, recording.tau, used, low_pass, 1 / (step * dt), how)
 
 
 class Equations(NamedTuple):

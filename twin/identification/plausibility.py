@@ -50,7 +50,7 @@ def require_motion(robot: Robot, measured: Sequence[Measurements]) -> None:
         still = ", ".join(str(joint + 1) for joint in np.flatnonzero(~(moved >= STANDS_STILL)))
         raise IdentificationError(
             f"joint {still} stands still: it moves over {np.min(moved):.2g} rad, which tells nothing of its "
-            f"inertia and friction; expected every joint to turn by {STANDS_STILL:g} rad or more, back and forth"
+            f"inertia and friction; expected it to turn by {STANDS_STILL:g} rad or more, back and forth"
         )
 
 

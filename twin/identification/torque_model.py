@@ -102,8 +102,11 @@ def other_side(drives: Drives) -> Drives:
 def identifiable(robot: Robot) -> Robot:
     """A robot with drives that can be identified: its own, or where its file has none, shafts of ratio 1.
 
-    Their rotors and friction are told at the joint.
+    Rotors and friction of those are told at the joint.  A robot whose masses are not known has none: what is
+    identified is all that is known of them then.
     """
+    if not robot.has_inertia:
+        robot = replace(robot, has_inertia=True)  # its tree has zeros
     if robot.drives is not None:
         return robot if robot.active_drives is not None else robot.with_drives("rigid")
     return robot.with_drives("rigid", Drives(np.ones(robot.n), np.zeros(robot.n)))
