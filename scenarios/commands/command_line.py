@@ -17,6 +17,7 @@ from scenarios.commands import (
     export_command,
     formulas_command,
     gui_command,
+    identify_command,
     list_command,
     new_command,
     plot_command,
@@ -47,6 +48,7 @@ COMMANDS = {
     "published": published_command,
     "formulas": formulas_command,
     "check-model": check_model_command,
+    "identify": identify_command,
     "new": new_command,
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
@@ -70,6 +72,7 @@ EXAMPLES = """examples:
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
+  irb-twin identify measured.csv --robot irb140
   irb-twin new controller sliding_mode
 """
 
