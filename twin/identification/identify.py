@@ -74,6 +74,7 @@ class Identification:
         validation: of recordings that were kept out, None where there were none.
         how: how each recording was used, a sentence each.
         measured: the recordings; `kept_out` those of the validation.
+        reduced: the equations of the recordings.
     """
 
     model: TorqueModel
@@ -87,6 +88,7 @@ class Identification:
     how: tuple[str, ...]
     measured: tuple[Measurements, ...]
     kept_out: tuple[Measurements, ...]
+    reduced: Triangles
 
     @property
     def deviations(self) -> Floats:
@@ -186,7 +188,7 @@ def _identification(
     return Identification(
         model, fit.beta, fit.covariance, fit.condition, fit.rank, joint_residuals(reduced, fit.beta),
         joint_residuals(reduced, ordinary.beta), validation,
-        tuple(f"{one.name}: {one.how}" for one in measured), measured, kept_out,
+        tuple(f"{one.name}: {one.how}" for one in measured), measured, kept_out, reduced,
     )  # fmt: skip
 
 
