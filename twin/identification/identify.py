@@ -157,8 +157,8 @@ def identify(
         raise ValueError("expected a recording to identify from, got none")
     robot = identifiable(robot)
     model = TorqueModel(robot, both_sides)
-    whole = [_measured(source, robot, filtering).between(start, end) for source in sources]
-    kept_out = [_measured(source, robot, filtering).between(start, end) for source in validate]
+    whole = [measured_source(source, robot, filtering).between(start, end) for source in sources]
+    kept_out = [measured_source(source, robot, filtering).between(start, end) for source in validate]
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
@@ -192,7 +192,7 @@ def _identification(
     )  # fmt: skip
 
 
-def _measured(source: Source, robot: Robot, filtering: Filtering | None) -> Measurements:
+def measured_source(source: Source, robot: Robot, filtering: Filtering | None) -> Measurements:
     """The measurements of any source, of as many joints as the robot has."""
     if isinstance(source, Log):
         measured = measurements_of_log(source, filtering=filtering)

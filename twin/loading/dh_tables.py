@@ -102,7 +102,7 @@ def dh_robot(
     for kind in moves:
         if kind not in KINDS:
             raise ValueError(f"expected joints of the kinds {' or '.join(KINDS)}, got {kind!r}")
-    tails = [_tail(*row) for row in zip(*columns[1:], strict=True)]
+    tails = [link_tail(*row) for row in zip(*columns[1:], strict=True)]
     none = frozen(np.zeros(0))
     tree = _tree(names, moves, columns[0], tails, _parameters(name, bodies, tails, unphysical))
     if bodies is not None:
@@ -215,7 +215,7 @@ def _turn(theta: float) -> np.ndarray:
     return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=np.float64)
 
 
-def _tail(d: float, a: float, alpha: float) -> np.ndarray:
+def link_tail(d: float, a: float, alpha: float) -> np.ndarray:
     """`Tz(d) Tx(a) Rx(alpha)` (4, 4): from the moved joint to the DH frame behind it."""
     c, s = _cosine_sine(alpha)
     return np.array([[1, 0, 0, a], [0, c, -s, 0], [0, s, c, d], [0, 0, 0, 1]], dtype=np.float64)

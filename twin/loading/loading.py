@@ -105,7 +105,7 @@ def _home(name: str) -> Path:
     return Path(str(resources.files("urdf"))) / name / file
 
 
-def _is_table(path: Path) -> bool:
+def is_table(path: Path) -> bool:
     """Whether a TOML file is that of a robot known by its DH table alone."""
     return path.name.endswith("dh.toml")
 
@@ -116,7 +116,7 @@ def robot_facts(path: Path) -> dict[str, Any]:
     from urdf.schema import FactsError
 
     try:
-        return (dh_facts if _is_table(path) else facts).read(path)
+        return (dh_facts if is_table(path) else facts).read(path)
     except FactsError as error:
         raise RobotError(str(error)) from error
 
@@ -155,7 +155,7 @@ def _from_urdf(path: Path) -> Robot:
 
 def _from_toml(path: Path) -> Robot:
     facts = robot_facts(path)
-    if _is_table(path):
+    if is_table(path):
         from twin.loading.dh_tables import robot_of_table
 
         return replace(robot_of_table(path, facts), drives=_drives(path, facts))

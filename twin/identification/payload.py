@@ -1,0 +1,234 @@
+"""What the flange carries, from recordings with it, and without it or with a model that is known.
+
+A payload adds its ten parameters, `m`, `m c` and the inertia about the flange's origin, in the flange's frame,
+to the link that has the flange. In base parameters, `beta = K pi`, that is `beta_loaded = beta_bare + B phi`,
+where B are the columns of K of that link, moved to the flange. So the triangles to which recordings were
+reduced tell the payload, and no regressor of its own is needed:
+
+- with a run without it, the arm's base parameters and the ten of the payload are fitted to both together:
+  the arm's model counts for its geometry alone;
+- without one, the arm's model is believed, its friction included.
+
+Each joint is weighted by the deviation of its own residuals.  Masses and centres are told with the deviations
+of least squares.
+
+Source: C. Atkeson, C. An, J. Hollerbach, "Estimation of inertial parameters of manipulator loads and links",
+Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.errors import IdentificationError
+from twin.identification.identify import Source, measured_source
+from twin.identification.least_squares import (
+    ROUNDS,
+    SETTLED,
+    SINGULAR,
+    JointResiduals,
+    Triangles,
+    joint_residuals,
+    triangles,
+)
+from twin.identification.measurements import Filtering
+from twin.identification.plausibility import require_units
+from twin.identification.torque_model import TorqueModel, identifiable
+from twin.multibody.tree import body_of_parameters, transformed_parameters
+from twin.robot.robot import Payload, Robot
+
+NAMES = ("mass", "x", "y", "z", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
+"""What a payload is told by: as in the texts of `--payload`."""
+
+UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadEstimate:
+    """What the flange was found to carry.
+
+    Attributes:
+        robot: the arm without it.
+        values: (10,) mass, centre of mass in the flange's frame, and inertia about that centre, as `NAMES`.
+        covariance: (10, 10) of them.
+        residuals: of the runs with the payload, with it in the model.
+        without: of the same runs, without it in the model.
+        bare: whether runs without the payload told the arm's parameters.
+    """
+
+    robot: Robot
+    values: Floats
+    covariance: Floats
+    residuals: JointResiduals
+    without: JointResiduals
+    bare: bool
+
+    @property
+    def deviations(self) -> Floats:
+        """Standard deviations (10,) of the values."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def possible(self) -> bool:
+        """Whether a body can have this mass and this inertia."""
+        mass, com, inertia = self._body
+        S = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+        return bool(mass > 0 and np.linalg.eigvalsh(S)[0] >= 0)
+
+    @property
+    def payload(self) -> Payload:
+        """The payload; a point at the centre where noise left an inertia that no body can have.
+        """
+        mass, com, inertia = self._body
+        return Payload(mass, com, inertia) if self.possible else Payload(mass, com)
+
+    @property
+    def text(self) -> str:
+        """The payload as `--payload` and `--model-payload` take it."""
+        return ",".join(f"{x:.10g}" for x in (self.values if self.possible else self.values[:4]))
+
+    @property
+    def _body(self) -> tuple[float, Floats, Floats]:
+        mass, com, (xx, yy, zz, xy, xz, yz) = float(self.values[0]), self.values[1:4], self.values[4:]
+        return mass, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def identify_payload(
+    robot: Robot,
+    *loaded: Source,
+    bare: Sequence[Source] = (),
+    filtering: Filtering | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> PayloadEstimate:
+    """Find what hangs from the flange.
+
+    Args:
+        robot: the arm; what it carries is taken off.
+        loaded: recordings with the payload.
+        bare: recordings without it, of the same arm, whatever the motion; none: the robot's parameters and
+            friction are believed.
+        filtering: of what was measured.
+        start: what was recorded before it is left out, in [s].
+        end: what was recorded after it, in [s].
+        progress: called with the fraction done, now and then.
+
+    Raises:
+        IdentificationError: the recordings do not tell the payload, with the reason.
+        RobotError: the masses of the robot's links are not known.
+    """
+    if not loaded:
+        raise ValueError("expected a recording with the payload, got none")
+    if not bare:
+        robot.require_inertia()
+    model = TorqueModel(identifiable(robot.with_payload(None)))
+    runs = [[measured_source(one, model.robot, filtering).between(start, end) for one in group]
+            for group in (loaded, bare)]  # fmt: skip
+    for group in runs:
+        if group and not bare:
+            require_units(model, group)
+    known = model.base.K @ model.parameters.values
+    B = model.base.K @ flange_columns(model)
+    with_it = triangles(model, runs[0], progress)
+    if not bare:
+        fit = _fitted([with_it], [B], [known])
+        beta, without = known, joint_residuals(with_it, known)
+    else:
+        without_it = triangles(model, runs[1])
+        r = len(B)
+        blocks = [np.hstack([B, np.eye(r)]), np.hstack([np.zeros_like(B), np.eye(r)])]
+        fit = _fitted([with_it, without_it], blocks, [np.zeros(r)] * 2)
+        beta = fit[0][10:]
+        without = joint_residuals(with_it, beta)
+    phi, covariance = fit[0][:10], fit[1][:10, :10]
+    if not phi[0] > 0:
+        raise IdentificationError(
+            f"found a mass of {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} kg: nothing "
+            "that these recordings could tell hangs from the flange"
+        )
+    values, J = _told(phi)
+    return PayloadEstimate(
+        model.robot, values, J @ covariance @ J.T, joint_residuals(with_it, beta + B @ phi), without, bool(bare)
+    )
+
+
+def flange_columns(model: TorqueModel) -> Floats:
+    """The change (p, 10) of all parameters with the ten of a body at the flange, in the flange's frame."""
+    tree = model.robot.tree
+    columns = np.zeros((len(model.parameters.values), 10))
+    first = 10 * tree.flange_joint
+    for k, unit in enumerate(np.eye(10)):
+        columns[first : first + 10, k] = transformed_parameters(unit, tree.T_joint_flange)
+    return columns
+
+
+def _fitted(
+    reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats]
+) -> tuple[Floats, Floats]:
+    """Unknowns x (m,) and their covariance, where the base parameters of each group are `known + block x`."""
+    counts = np.sum([one.counts for one in reduced], axis=0)
+    floor = 1e-15 * np.linalg.norm([one.torque_norms for one in reduced], axis=0) + np.finfo(float).tiny
+    weights = np.ones(len(counts))
+    for _ in range(ROUNDS):
+        x, covariance = _solved(reduced, blocks, known, weights)
+        left = np.linalg.norm(
+            [
+                one.residual_norms(fixed + block @ x)
+                for one, block, fixed in zip(reduced, blocks, known, strict=True)
+            ],
+            axis=0,
+        )
+        before, weights = weights, np.sqrt(np.maximum(counts, 1)) / np.maximum(left, floor)
+        if np.all(np.abs(weights - before) <= SETTLED * weights):
+            break
+    return _solved(reduced, blocks, known, weights)
+
+
+def _solved(
+    reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats], weights: Floats
+) -> tuple[Floats, Floats]:
+    """The same under weights (n,) of the joints, one over the deviation of each."""
+    rows = []
+    for one, block, fixed in zip(reduced, blocks, known, strict=True):
+        R = one.R * weights[:, None, None] / np.sqrt(one.oversampling)
+        columns = R[:, :, :-1]
+        right = R[:, :, -1] - columns @ fixed
+        width = block.shape[1] + 1
+        rows.append(np.concatenate([columns @ block, right[..., None]], axis=-1).reshape(-1, width))
+    whole = np.concatenate(rows)
+    scale = np.linalg.norm(whole[:, :-1], axis=0)
+    scale[scale == 0] = 1.0
+    U, values, directions = np.linalg.svd(whole[:, :-1] / scale, full_matrices=False)
+    if not values[-1] > SINGULAR * values[0]:
+        open_ones = np.abs(directions[-1])
+        names = [NAMES[k] for k in np.flatnonzero(open_ones[:10] > 0.1 * open_ones.max())]
+        told = f"the payload's {', '.join(names)}" if names else "the arm's own parameters"
+        raise IdentificationError(
+            f"the recordings leave open {told}: expected runs in which the last joints turn, all of them, and "
+            "in which the flange is tilted several ways"
+        )
+    back = directions.T / values / scale[:, None]
+    return back @ (U.T @ whole[:, -1]), back @ back.T
+
+
+def _told(phi: Floats) -> tuple[Floats, Floats]:
+    """Values as `NAMES` (10,) of parameters about the flange's origin, and their derivatives (10, 10)."""
+    mass, com, I = body_of_parameters(phi)  # noqa: E741
+    h = phi[1:4]
+    J = np.zeros((10, 10))
+    J[0, 0] = 1.0
+    J[1:4, 0], J[1:4, 1:4] = -com / mass, np.eye(3) / mass
+    for row, (i, j) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)), start=4):
+        J[row, row] = 1.0
+        # of -(h.h 1 - h h^T)_ij / m
+        same = float(i == j)
+        J[row, 0] = (same * h @ h - h[i] * h[j]) / mass**2
+        J[row, 1:4] -= 2.0 * same * h / mass
+        J[row, 1 + i] += h[j] / mass
+        J[row, 1 + j] += h[i] / mass
+    return np.array([mass, *com, I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]), J

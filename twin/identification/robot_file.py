@@ -1,0 +1,233 @@
+"""An identified robot as a file: a `robot.toml` with its URDF beside it, or a `dh.toml`.
+
+The file is that of the robot that was given, with the links, rotors and friction that were found, and says
+where they are from.  Everything else stays: geometry, limits, poses, closed loops.  Directions that no torque
+depends on are as near to the given robot's as possible bodies are; comments name them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.atomic_file import drafted
+from twin.errors import IdentificationError
+from twin.identification.physical import PhysicalSolution
+from twin.loading.dh_tables import link_tail
+from twin.loading.loading import is_table, robot_facts
+from twin.multibody import recursions
+from twin.multibody.tree import body_of_parameters, transformed_parameters
+from twin.robot.robot import Robot
+
+
+
+def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str = "") -> tuple[Path, ...]:
+    """Write the identified robot, so that `twin.load` takes it.
+
+    Args:
+        solution: what was found.
+        path: of a file that ends in `.toml`; of a robot that is known by its DH table, in `dh.toml`.  The
+            robot is called after it, and its URDF is written beside it under that name.
+        origin: what it was found with, for the file's `source`: a command, a date.
+
+    Returns:
+        The files that were written: both, or an error and none.
+
+    Raises:
+        IdentificationError: the robot's own file is none that could say this.
+        OSError: a file cannot be written.
+    """
+    from urdf.facts import parsed
+    from urdf.urdf_text import urdf
+
+    path, given = Path(path), solution.found.model.robot
+    _require_place(given, path)
+    facts = robot_facts(given.file) if given.file else {}
+    facts["name"] = _name(given, path)
+    facts["title"] = f"{facts['title']}, identified"
+    facts["source"] = f"{_source(solution, origin)} Else as {given.name}: {facts['source']}"
+    robot = solution.robot
+    bodies = robot.tree.inertias if robot.bare is None else robot.bare.inertias
+    if given.file is not None and is_table(given.file):
+        _set_table_links(facts, robot, bodies)
+    else:
+        _set_links(facts, robot, bodies)
+    _set_drives(facts, robot)
+    text = file_text(facts, _comment(solution))
+    if is_table(path):
+        with drafted(path) as draft:
+            draft.write_text(text, encoding="utf-8")
+        return (path,)
+    beside = path.with_name(f"{facts['name']}.urdf")
+    with np.errstate(all="ignore"):
+        shape = urdf(parsed(path, text, parse_float=Decimal), path.name)
+    with drafted(beside) as urdf_draft, drafted(path) as draft:
+        urdf_draft.write_text(shape, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
+    return path, beside
+
+
+def _require_place(robot: Robot, path: Path) -> None:
+    """Raise `IdentificationError` where the robot cannot be told in this file."""
+    if robot.file is None or robot.file.suffix != ".toml":
+        raise IdentificationError(
+            f"robot {robot.name!r} comes from no robot.toml or dh.toml, and a URDF alone cannot say what drives "
+            "an arm has: write a robot.toml beside it first"
+        )
+    expected = "dh.toml" if is_table(robot.file) else ".toml"
+    if not path.name.endswith(expected) or (is_table(path) and not is_table(robot.file)):
+        raise IdentificationError(
+            f"{path}: expected a file whose name ends in {expected}"
+            f"{', for the robot is known by its DH table' if is_table(robot.file) else ', but not in dh.toml'}"
+        )
+    ours = [robot.file] + ([] if robot.urdf is None else [robot.urdf])
+    for file in (path, path.with_name(f"{_name(robot, path)}.urdf")):
+        if any(file.absolute().resolve() == own.absolute().resolve() for own in ours):
+            raise IdentificationError(f"{file} is a file of the robot that was given: expected another name")
+
+
+def _name(robot: Robot, path: Path) -> str:
+    """What the new robot is called: as its file, or if that tells nothing, after the one that was given."""
+    stem = path.stem.removesuffix("dh").rstrip("_.-")
+    word = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in stem)
+    return word if word not in ("", "robot") and word[0].isalpha() else f"{robot.name}_identified"
+
+
+def _source(solution: PhysicalSolution, origin: str) -> str:
+    """Where the numbers are from, and how good they are."""
+    found = solution.found
+    left = ", ".join(f"{x:.3g}" for x in solution.residuals.percent)
+    files = "; ".join(found.how)
+    return (
+        f"Links, rotors and friction identified from {files}.{f' {origin}.' if origin else ''} Residuals of the "
+        f"joints: {left} % of their torques; condition {found.condition:.3g}, "
+        f"{found.residuals.count} equations. Possible links nearest to the free solution."
+    )
+
+
+def _comment(solution: PhysicalSolution) -> list[str]:
+    """What recordings told and what they left open, line by line."""
+    found = solution.found
+    base, parameters = found.model.base, found.model.parameters
+    lines = [f"Identified after {found.model.robot.name}: base parameters, what recordings tell alone.", ""]
+    values = (base.K @ solution.pi).tolist()
+    for one, value in zip(found.values, values, strict=True):
+        lines.append(f"{one.stands_for} = {value:.6g} +- {one.deviation:.2g} {one.unit}")
+    untold = [parameters.symbols[k] for k in base.untold]
+    sums = np.sum(base.K != 0, axis=1) > 1
+    shared = [parameters.symbols[k] for k in np.flatnonzero(np.any(base.K[sums] != 0, axis=0))]
+    kept = f"as {found.model.robot.name} has them, or as near to that as possible links are"
+    lines += ["", f"Left open, {kept}: {', '.join(untold) or 'none'}."]
+    lines += [f"Told only in the sums above, shared out {kept}: {', '.join(shared) or 'none'}."]
+    offsets = [
+        f"{name} {x:.3g}" for name, x in zip(parameters.symbols, solution.pi, strict=True) if name[:2] == "F0"
+    ]
+    if offsets:
+        lines.append(f"Not in the file, for a robot's drives have none: offsets, in N m: {', '.join(offsets)}.")
+    return lines
+
+
+def _set_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
+    """Put bodies (k, 10) into the tables `[link.*]` of a robot.toml, whose base keeps its own."""
+    from urdf.solids import bulk, masses
+    from urdf.urdf_text import link_name
+
+    tree = robot.tree
+    bulks = {link: bulk(values) for link, values in facts["link"].items()}
+    before = masses(facts, bulks)
+    zero = recursions.placements(tree, robot.embedding_offset.tolist(), math)
+    frames = recursions.world_frames(tree, zero)
+    for link, values in facts["link"].items():
+        if link_name(link) in tree.links:
+            joint = tree.links.index(link_name(link))
+            mass, com, tensor = body_of_parameters(bodies[joint])
+            R = np.array(frames.R[joint])
+            com, tensor = np.array(frames.o[joint]) + R @ com, R @ tensor @ R.T
+        else:
+            mass, com = float(before[link]), np.array([float(x) for x in bulks[link].com])
+            tensor = mass * np.array([[float(x) for x in row] for row in bulks[link].inertia])
+        for key in ("solid", "volume_mm3", "mass_printed", "mass_1000"):
+            values.pop(key, None)
+        facts["link"][link] = _body(mass, com, tensor) | values | _body(mass, com, tensor)
+    facts.pop("mass", None)
+    facts["links"]["source"] = "identified, see above; the base and all shapes as before: " + facts["links"]["source"]
+
+
+def _set_table_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
+    """Put bodies (n, 10) into the tables `[link.<i>]` of a dh.toml, in DH frames."""
+    assert robot.dh is not None
+    facts["link"] = {}
+    for i, row in enumerate(bodies):
+        tail = link_tail(robot.dh.d[i], robot.dh.a[i], robot.dh.alpha[i])
+        facts["link"][str(i + 1)] = _body(*body_of_parameters(transformed_parameters(row, np.linalg.inv(tail))))
+    facts.pop("unphysical", None)
+    facts["links"] = {"source": "identified, see above"}
+
+
+def _body(mass: float, com: Floats, tensor: Floats) -> dict[str, Any]:
+    """Mass, centre and tensor about it as the tables of links have them."""
+    six = [tensor[0, 0], tensor[1, 1], tensor[2, 2], tensor[0, 1], tensor[0, 2], tensor[1, 2]]
+    return {"mass": float(mass), "com": com.tolist(), "inertia": [float(x) for x in six]}
+
+
+def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
+    """Put rotors and friction into the table `[drives]`."""
+    drives = robot.active_drives
+    if drives is None:
+        return
+    table = facts.setdefault("drives", {"ratio": drives.ratio.tolist(), "source": {"ratio": "unknown, so 1"}})
+    found = {"rotor_inertia": drives.rotor_inertia, "coulomb": drives.coulomb, "viscous": drives.viscous}
+    if "static" in table:
+        found["static"] = drives.static
+    for key, values in found.items():
+        table[key] = values.tolist()
+        table["source"][key] = "identified, see above" + (
+            "; as much above Coulomb friction as before" if key == "static" else ""
+        )
+
+
+def file_text(facts: dict[str, Any], comment: list[str]) -> str:
+    """A file of facts as text, with a comment at its top."""
+    lines = [f"# {line}".rstrip() for line in comment] + [""]
+    top = {key: value for key, value in facts.items() if not isinstance(value, dict)}
+    lines += [f"{key} = {_value(value)}" for key, value in top.items()]
+    for name, table in facts.items():
+        if isinstance(table, dict):
+            lines += _table(name, table)
+    return "\n".join(lines) + "\n"
+
+
+def _table(name: str, table: dict[str, Any]) -> Iterator[str]:
+    """The lines of a table and of those within it."""
+    values = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    if values or not table:
+        yield ""
+        yield f"[{name}]"
+    for key, value in values.items():
+        if not (key == "effort" and math.inf in value):  # no limit, which is told by leaving it out
+            yield f"{key} = {_value(value)}"
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _table(f"{name}.{key}", value)
+
+
+def _value(value: Any) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        wide = any(isinstance(item, (dict, list)) for item in value)
+        inside = [_value(item) for item in value]
+        return "[\n" + "".join(f"    {item},\n" for item in inside) + "]" if wide else f"[{', '.join(inside)}]"
+    return repr(value)
