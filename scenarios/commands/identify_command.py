@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ EXAMPLES = """examples:
   irb-twin identify measured.csv --robot irb140 --angle-unit deg --json found.json --picture fit.png
   irb-twin identify positions.csv.gz --torques torques.csv.gz --robot my_arm/dh.toml --motor-side both
       --columns "q*=Joint_*, tau*=Joint_*" --sample-time 0.0002 --split 4.6
+  irb-twin identify run.npz --out identified.toml
+  irb-twin identify loaded.npz --without bare.npz --payload
 """
 
 
@@ -62,12 +65,34 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     part.add_argument(
         "--validate", nargs="+", type=Path, default=[], metavar="FILE", help="test with these recordings"
     )
+    _add_found(parser.add_argument_group("what is found"))
     files = parser.add_argument_group("files")
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write everything that was found")
     files.add_argument(
         "--picture", type=Path, metavar="FILE.png",
         help="draw measured, predicted and residual torques; also FILE.pdf or FILE.svg",
     )  # fmt: skip
+    files.add_argument(
+        "--out", type=Path, metavar="FILE.toml",
+        help="write the robot with possible links, rotors and friction as found, and its URDF beside it",
+    )  # fmt: skip
+
+
+def _add_found(group: Any) -> None:
+    group.add_argument(
+        "--physical", action="store_true", help="also the nearest parameters that bodies can have"
+    )
+    group.add_argument(
+        "--payload", action="store_true", help="what the flange carries, in place of the arm's parameters"
+    )
+    group.add_argument(
+        "--without",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="with --payload: recordings without it (default: the robot's own parameters are believed)",
+    )
 
 
 def _add_table(group: Any) -> None:
@@ -114,12 +139,22 @@ def identify(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     if given.picture:
         writable(given.picture, FORMATS, "--picture")
 
+    if given.out:
+        writable(given.out, ".toml", "--out")
+    _require_together(given)
+
     import twin
     from scenarios.console.progress import shown
     from scenarios.reports.identification_report import Report
     from twin.identification.measurements import Filtering
+    from twin.identification.physical import physical_solution
+    from twin.identification.robot_file import require_place, write_robot_file
 
     robot = _robot(given)
+    if given.payload:
+        return _identify_payload(given, robot)
+    if given.out:
+        require_place(robot, given.out)
     sources = [_source(path, robot, given) for path in given.recordings]
     kept_out = [_source(path, robot, given) for path in given.validate]
     with shown(1) as begin:
@@ -134,12 +169,55 @@ def identify(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
             split=given.split,
             progress=begin("identifying"),
         )
-    report = Report(found)
+    solution = physical_solution(found) if given.physical or given.out else None
+    report = Report(found, solution)
     files = Files()
     files.write(given.json, report.write_json)
     files.write(given.picture, report.draw)
+    if given.out and solution is not None:
+        origin = f"By irb-twin identify, {date.today().isoformat()}"
+        files.write_several(lambda: write_robot_file(solution, given.out, origin))
     page = console()
     page.print(*report.tables(), sep="\n", highlight=False)
+    return 0 if files.name(page) else 1
+
+
+def _require_together(given: argparse.Namespace) -> None:
+    """Raise `WrongUse` for options that do not go together."""
+    if given.without and not given.payload:
+        raise WrongUse("--without tells of the arm without its payload: expected --payload with it")
+    if given.out and given.both_sides:
+        raise WrongUse(
+            "--out: a robot's file has friction on one side of each gear: identify it without --both-sides"
+        )
+    for option in ("physical", "out", "both_sides", "split", "validate", "picture"):
+        if given.payload and getattr(given, option) not in (False, None, []):
+            raise WrongUse(f"--{option.replace('_', '-')} is about the arm's parameters, not with --payload")
+
+
+def _identify_payload(given: argparse.Namespace, robot: Robot) -> int:
+    """What the flange carries."""
+    from scenarios.console.progress import shown
+    from scenarios.reports.payload_report import PayloadReport
+    from twin.identification.measurements import Filtering
+    from twin.identification.payload import identify_payload
+
+    with shown(1) as begin:
+        found = identify_payload(
+            robot,
+            *(_source(path, robot, given) for path in given.recordings),
+            bare=[_source(path, robot, given) for path in given.without],
+            filtering=Filtering(given.cutoff, given.position_cutoff, given.row_rate),
+            start=given.start,
+            end=given.end,
+            progress=begin("identifying"),
+        )
+    report = PayloadReport(found)
+    files = Files()
+    files.write(given.json, report.write_json)
+    page = console()
+    page.print(*report.parts(), sep="\n", highlight=False)
+    page.print(f"--payload {found.text}", highlight=False, soft_wrap=True)
     return 0 if files.name(page) else 1
 
 

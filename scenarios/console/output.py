@@ -82,6 +82,13 @@ class Files:
         else:
             self._written.append(path)
 
+    def write_several(self, write: Callable[[], Sequence[Path]]) -> None:
+        """Write files that belong together, by what names them."""
+        try:
+            self._written += write()
+        except OSError as error:
+            self._faults.append(f"cannot write {error.filename}: {told(error)}")
+
     @property
     def complete(self) -> bool:
         """Whether all was written so far."""

@@ -14,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from twin.identification.identify import Identification
+from twin.multibody.tree import body_of_parameters
 from twin.views.curves import COLOURS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from twin.identification.least_squares import JointResiduals
+    from twin.identification.physical import PhysicalSolution
 
 MOST_POINTS = 4000
 """Of a curve in the picture."""
@@ -30,10 +32,12 @@ class Report:
 
     Args:
         found: what `twin.identify` returned.
+        physical: the nearest parameters that bodies can have, if they were asked for.
     """
 
-    def __init__(self, found: Identification) -> None:
+    def __init__(self, found: Identification, physical: PhysicalSolution | None = None) -> None:
         self.found = found
+        self.physical = physical
 
     def tables(self) -> Iterator[RenderableType]:
         """What rich renders for the terminal."""
@@ -41,6 +45,10 @@ class Report:
         yield Text(f"\n{found.model.robot.name}: {found.rank} base parameters", style="bold")
         yield parameter_table(found)
         yield residual_table(found)
+        if self.physical is not None:
+            yield Text("\nnearest possible links and drives", style="bold")
+            yield link_table(self.physical)
+            yield growth_table(self.physical)
         for sentence in found.how:
             yield Text(sentence)
         yield Text(
@@ -72,6 +80,7 @@ class Report:
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
             "validation": None if found.validation is None else _residuals(found.validation),
+            "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
         }
 
@@ -119,7 +128,7 @@ def parameter_table(found: Identification) -> Table:
     table.add_column("unit")
     table.add_column("stands for")
     for one in found.values:
-        value, deviation = _with_deviation(one.value, one.deviation)
+        value, deviation = with_deviation(one.value, one.deviation)
         stands_for = one.stands_for if one.stands_for != one.symbol else ""
         table.add_row(
             Text(one.symbol), value, deviation, f"{one.before:.4g}", one.unit, Text(stands_for, style="dim")
@@ -144,7 +153,55 @@ def residual_table(found: Identification) -> Table:
     return table
 
 
-def _with_deviation(value: float, deviation: float) -> tuple[str, str]:
+def link_table(physical: PhysicalSolution) -> Table:
+    """The links of the physical solution, a row each."""
+    robot, given = physical.robot, physical.found.model.robot
+    table = _table("link")
+    for heading in ("mass", "before", "centre", "principal moments"):
+        table.add_column(heading, justify="right")
+    for link, row, before in zip(robot.tree.links, robot.inertias, given.tree.inertias, strict=True):
+        mass, com, tensor = body_of_parameters(row)
+        moments = np.linalg.eigvalsh(tensor)
+        table.add_row(
+            Text(link),
+            f"{mass:.4g} kg",
+            f"{before[0]:.4g} kg",
+            " ".join(f"{x:.3f}" for x in com) + " m",
+            " ".join(f"{x:.3g}" for x in moments) + " kg m^2",
+        )
+    return table
+
+
+def growth_table(physical: PhysicalSolution) -> Table:
+    """What the torques of possible links leave, beside what the free fit leaves, a row a joint."""
+    table = _table("joint")
+    for heading in ("residual, rms", "%", "over the free fit's"):
+        table.add_column(heading, justify="right")
+    for joint, name in enumerate(physical.found.model.robot.joint_names):
+        table.add_row(
+            Text(name),
+            f"{physical.residuals.rms[joint]:.3g}",
+            f"{physical.residuals.percent[joint]:.3g}",
+            f"{physical.growth[joint]:.4f}",
+        )
+    return table
+
+
+def _physical(physical: PhysicalSolution) -> dict[str, Any]:
+    """The physical solution, for JSON."""
+    parameters = physical.found.model.parameters
+    return {
+        "parameters": [
+            {"name": name, "value": _number(value), "unit": unit}
+            for name, value, unit in zip(
+                parameters.names, physical.pi.tolist(), parameters.units, strict=True
+            )
+        ],
+        "residuals": _residuals(physical.residuals),
+    }
+
+
+def with_deviation(value: float, deviation: float) -> tuple[str, str]:
     """A value to the digits that its deviation leaves, two of them uncertain."""
     if not (math.isfinite(deviation) and deviation > 0):
         return f"{value:.6g}", f"{deviation:.2g}"

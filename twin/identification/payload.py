@@ -1,9 +1,9 @@
 """What the flange carries, from recordings with it, and without it or with a model that is known.
 
-A payload adds its ten parameters, `m`, `m c` and the inertia about the flange's origin, in the flange's frame,
-to the link that has the flange. In base parameters, `beta = K pi`, that is `beta_loaded = beta_bare + B phi`,
-where B are the columns of K of that link, moved to the flange. So the triangles to which recordings were
-reduced tell the payload, and no regressor of its own is needed:
+A payload adds its ten parameters, `m`, `m c` and the inertia about the flange's origin, to the link that has
+the flange.  In base parameters, `beta = K pi`, that is `beta_loaded = beta_bare + B phi`, where B are the
+columns of K of that link, moved to the flange.  So the triangles to which recordings were reduced tell the
+payload, and no regressor of its own is needed:
 
 - with a run without it, the arm's base parameters and the ten of the payload are fitted to both together:
   the arm's model counts for its geometry alone;
@@ -75,14 +75,13 @@ class PayloadEstimate:
     @property
     def possible(self) -> bool:
         """Whether a body can have this mass and this inertia."""
-        mass, com, inertia = self._body
+        mass, _, inertia = self._body
         S = 0.5 * np.trace(inertia) * np.eye(3) - inertia
         return bool(mass > 0 and np.linalg.eigvalsh(S)[0] >= 0)
 
     @property
     def payload(self) -> Payload:
-        """The payload; a point at the centre where noise left an inertia that no body can have.
-        """
+        """The payload; a point at the centre where noise left an inertia that no body can have."""
         mass, com, inertia = self._body
         return Payload(mass, com, inertia) if self.possible else Payload(mass, com)
 
@@ -148,12 +147,17 @@ def identify_payload(
     phi, covariance = fit[0][:10], fit[1][:10, :10]
     if not phi[0] > 0:
         raise IdentificationError(
-            f"found a mass of {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} kg: nothing "
-            "that these recordings could tell hangs from the flange"
+            f"found a mass of {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} kg: "
+            "nothing that these recordings could tell hangs from the flange"
         )
     values, J = _told(phi)
     return PayloadEstimate(
-        model.robot, values, J @ covariance @ J.T, joint_residuals(with_it, beta + B @ phi), without, bool(bare)
+        model.robot,
+        values,
+        J @ covariance @ J.T,
+        joint_residuals(with_it, beta + B @ phi),
+        without,
+        bool(bare),
     )
 
 
@@ -175,7 +179,7 @@ def _fitted(
     floor = 1e-15 * np.linalg.norm([one.torque_norms for one in reduced], axis=0) + np.finfo(float).tiny
     weights = np.ones(len(counts))
     for _ in range(ROUNDS):
-        x, covariance = _solved(reduced, blocks, known, weights)
+        x, _ = _solved(reduced, blocks, known, weights)
         left = np.linalg.norm(
             [
                 one.residual_norms(fixed + block @ x)
@@ -209,8 +213,8 @@ def _solved(
         names = [NAMES[k] for k in np.flatnonzero(open_ones[:10] > 0.1 * open_ones.max())]
         told = f"the payload's {', '.join(names)}" if names else "the arm's own parameters"
         raise IdentificationError(
-            f"the recordings leave open {told}: expected runs in which the last joints turn, all of them, and "
-            "in which the flange is tilted several ways"
+            f"the recordings leave open {told}: expected runs in which the last joints turn, all of them, "
+            "and in which the flange is tilted several ways"
         )
     back = directions.T / values / scale[:, None]
     return back @ (U.T @ whole[:, -1]), back @ back.T

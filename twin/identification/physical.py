@@ -9,13 +9,14 @@ mass has.  A link is possible where its pseudo-inertia is positive definite,
 which is linear in its ten parameters; rotors and friction have to be above 0.  Of such parameters those are
 taken that minimise
 
-    (beta - beta_free)^T C^-1 (beta - beta_free) / 2  +  sum of D(P, P0),    D = tr(P0^-1 P) - log det(P0^-1 P) - 4,
+    (beta - beta_free)^T C^-1 (beta - beta_free) / 2 + sum of D(P, P0),
+    D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4,
 
-with the base parameters beta, the covariance C of the free fit, and the log-det divergence D from the links P0
-of the robot that was given; of numbers above 0 it is `x / x0 - log(x / x0) - 1`.  The first part is what the
-residuals rise by, in units of their noise.  The second keeps P from the edge of what is possible, and directions
-that no torque depends on as near to P0 as the others let them; it weighs as much as if P0 were known to a
-factor of e or so, which is little beside any parameter that recordings tell.  Both parts are convex: there is
+with the base parameters beta, the covariance C of the free fit, and the log-det divergence D from the links
+P0 of the robot that was given; of numbers above 0 it is `x / x0 - log(x / x0) - 1`.  The first part is what
+the residuals rise by, in units of their noise.  The second keeps P from the edge of what is possible, and
+directions that no torque depends on as near to P0 as the others let them; it weighs as much as if P0 were
+known to a factor of e or so, which is little beside what recordings tell.  Both parts are convex: there is
 one minimum, whatever the start, and Newton's method finds it.
 
 Sources: P. Wensing, S. Kim, J.-J. Slotine, IEEE Robotics and Automation Letters 3 (2018), on P; T. Lee,
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,7 +48,7 @@ TYPICAL_SIZE = 0.1
 """In [m]: the radius of gyration of a link of which nothing is known, and of 1 kg."""
 
 THINNEST = 1e-6
-"""What a given link that is a point, a rod, or impossible gets in every direction, relative to its largest."""
+"""What a given link that is a point, a rod, or impossible gets in every direction, over its largest."""
 
 TYPICAL_INERTIA, TYPICAL_FRICTION = 0.01, 1.0
 """At the joint, of a rotor in [kg m^2], of friction in [N m] and [N m s/rad], where the robot tells none."""
@@ -109,7 +111,9 @@ class PhysicalSolution:
     def robot(self) -> Robot:
         """The robot with these parameters, but for offsets and what drives have on their other side."""
         robot = self.found.model.robot
-        of_links, of_drives = np.split(self.pi[: 10 * robot.tree.n + len(DRIVE) * robot.n], [10 * robot.tree.n])
+        of_links, of_drives = np.split(
+            self.pi[: 10 * robot.tree.n + len(DRIVE) * robot.n], [10 * robot.tree.n]
+        )
         of_drives = of_drives.reshape(-1, len(DRIVE)) * (1.0, 1.0, 1.0, 0.0)
         return with_dynamic_parameters(robot, np.concatenate([of_links, of_drives.ravel()]))
 
@@ -126,7 +130,7 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     norms = np.maximum(reduced.residual_norms(found.beta), FINEST * reduced.torque_norms)
     weights = np.sqrt(np.maximum(reduced.counts, 1) / reduced.oversampling) / np.maximum(norms, 1e-300)
     width = reduced.R.shape[-1]
-    R = np.linalg.qr((reduced.R * weights[:, None, None]).reshape(-1, width), mode="r")[: width - 1]
+    R: Any = np.linalg.qr((reduced.R * weights[:, None, None]).reshape(-1, width), mode="r")[: width - 1]
     carried = np.zeros((robot.tree.n, 10))
     if robot.bare is not None:
         carried = robot.tree.inertias - robot.bare.inertias
@@ -199,7 +203,8 @@ def _minimum(
         amounts: numbers of the parameters that are above 0.
         others: numbers of those that are free, and about 0: offsets of drives.
         R: (r, r + 1) of the equations, weighted, torques in the last column.
-        columns, K: of the base parameters.
+        columns: (r,) of the base parameters.
+        K: (r, p) of these.
     """
     r, p = len(columns), len(pi)
     rest = np.setdiff1d(np.arange(p), columns)
@@ -210,7 +215,7 @@ def _minimum(
     target = R[:, r] - R[:, :r] @ (K @ pi)  # of u
     known = pi.copy()
     bodies = slice(0, carried.size)
-    inverse_known = np.linalg.inv(pseudo_inertias(known[bodies].reshape(-1, 10) - carried))
+    inverse_known: Any = np.linalg.inv(pseudo_inertias(known[bodies].reshape(-1, 10) - carried))
     u, weight = np.zeros(r), max(1.0, float(target @ target))
     while True:
         for _ in range(STEPS):

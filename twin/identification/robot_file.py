@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from twin.multibody import recursions
 from twin.multibody.tree import body_of_parameters, transformed_parameters
 from twin.robot.robot import Robot
 
+WIDTH = 116
+"""Of comments."""
 
 
 def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str = "") -> tuple[Path, ...]:
@@ -48,7 +51,7 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     from urdf.urdf_text import urdf
 
     path, given = Path(path), solution.found.model.robot
-    _require_place(given, path)
+    require_place(given, path)
     facts = robot_facts(given.file) if given.file else {}
     facts["name"] = _name(given, path)
     facts["title"] = f"{facts['title']}, identified"
@@ -74,19 +77,17 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     return path, beside
 
 
-def _require_place(robot: Robot, path: Path) -> None:
-    """Raise `IdentificationError` where the robot cannot be told in this file."""
+def require_place(robot: Robot, path: Path) -> None:
+    """Raise `IdentificationError` where the robot, once it is identified, cannot be told in this file."""
     if robot.file is None or robot.file.suffix != ".toml":
         raise IdentificationError(
-            f"robot {robot.name!r} comes from no robot.toml or dh.toml, and a URDF alone cannot say what drives "
-            "an arm has: write a robot.toml beside it first"
+            f"robot {robot.name!r} comes from no robot.toml or dh.toml, and a URDF alone cannot say what "
+            "drives an arm has: write a robot.toml beside it first"
         )
     expected = "dh.toml" if is_table(robot.file) else ".toml"
+    why = ", for the robot is known by its DH table" if is_table(robot.file) else ", but not in dh.toml"
     if not path.name.endswith(expected) or (is_table(path) and not is_table(robot.file)):
-        raise IdentificationError(
-            f"{path}: expected a file whose name ends in {expected}"
-            f"{', for the robot is known by its DH table' if is_table(robot.file) else ', but not in dh.toml'}"
-        )
+        raise IdentificationError(f"{path}: expected a file whose name ends in {expected}{why}")
     ours = [robot.file] + ([] if robot.urdf is None else [robot.urdf])
     for file in (path, path.with_name(f"{_name(robot, path)}.urdf")):
         if any(file.absolute().resolve() == own.absolute().resolve() for own in ours):
@@ -106,8 +107,8 @@ def _source(solution: PhysicalSolution, origin: str) -> str:
     left = ", ".join(f"{x:.3g}" for x in solution.residuals.percent)
     files = "; ".join(found.how)
     return (
-        f"Links, rotors and friction identified from {files}.{f' {origin}.' if origin else ''} Residuals of the "
-        f"joints: {left} % of their torques; condition {found.condition:.3g}, "
+        f"Links, rotors and friction identified from {files}.{f' {origin}.' if origin else ''} Residuals of "
+        f"the joints: {left} % of their torques; condition {found.condition:.3g}, "
         f"{found.residuals.count} equations. Possible links nearest to the free solution."
     )
 
@@ -130,7 +131,9 @@ def _comment(solution: PhysicalSolution) -> list[str]:
         f"{name} {x:.3g}" for name, x in zip(parameters.symbols, solution.pi, strict=True) if name[:2] == "F0"
     ]
     if offsets:
-        lines.append(f"Not in the file, for a robot's drives have none: offsets, in N m: {', '.join(offsets)}.")
+        lines.append(
+            f"Not in the file, for a robot's drives have none: offsets, in N m: {', '.join(offsets)}."
+        )
     return lines
 
 
@@ -157,7 +160,9 @@ def _set_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
             values.pop(key, None)
         facts["link"][link] = _body(mass, com, tensor) | values | _body(mass, com, tensor)
     facts.pop("mass", None)
-    facts["links"]["source"] = "identified, see above; the base and all shapes as before: " + facts["links"]["source"]
+    facts["links"]["source"] = (
+        "identified, see above; the base and all shapes as before: " + facts["links"]["source"]
+    )
 
 
 def _set_table_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
@@ -166,7 +171,9 @@ def _set_table_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> Non
     facts["link"] = {}
     for i, row in enumerate(bodies):
         tail = link_tail(robot.dh.d[i], robot.dh.a[i], robot.dh.alpha[i])
-        facts["link"][str(i + 1)] = _body(*body_of_parameters(transformed_parameters(row, np.linalg.inv(tail))))
+        facts["link"][str(i + 1)] = _body(
+            *body_of_parameters(transformed_parameters(row, np.linalg.inv(tail)))
+        )
     facts.pop("unphysical", None)
     facts["links"] = {"source": "identified, see above"}
 
@@ -195,7 +202,8 @@ def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
 
 def file_text(facts: dict[str, Any], comment: list[str]) -> str:
     """A file of facts as text, with a comment at its top."""
-    lines = [f"# {line}".rstrip() for line in comment] + [""]
+    wrapped = [part for line in comment for part in (wrap(line, WIDTH) or [""])]
+    lines = [f"# {line}".rstrip() for line in wrapped] + [""]
     top = {key: value for key, value in facts.items() if not isinstance(value, dict)}
     lines += [f"{key} = {_value(value)}" for key, value in top.items()]
     for name, table in facts.items():
@@ -229,5 +237,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         wide = any(isinstance(item, (dict, list)) for item in value)
         inside = [_value(item) for item in value]
-        return "[\n" + "".join(f"    {item},\n" for item in inside) + "]" if wide else f"[{', '.join(inside)}]"
+        return (
+            "[\n" + "".join(f"    {item},\n" for item in inside) + "]" if wide else f"[{', '.join(inside)}]"
+        )
     return repr(value)
