@@ -12,6 +12,7 @@ import pytest
 
 from scenarios.commands.command_line import main
 from tests.shared_data import shared_folder
+from twin.identification.physical import pseudo_inertias
 
 pytestmark = pytest.mark.shared
 
@@ -86,7 +87,7 @@ def identified(robot_file, *options):
 
 @pytest.fixture(scope="module")
 def found(robot_file):
-    return identified(robot_file, *RECIPE, "--both-sides")
+    return identified(robot_file, *RECIPE, "--both-sides", "--physical")
 
 
 def test_sixty_one_base_parameters_explain_the_torques_as_published(found, capsys):
@@ -111,6 +112,17 @@ def test_inertia_at_joint_6_beside_that_of_its_motor_is_none(found):
     assert abs(inertia["value"]) < 2 * inertia["deviation"]
     (rotor,) = [one for one in found["parameters"] if one["symbol"] == "J6"]
     assert rotor["value"] == pytest.approx(1.0e-5, abs=2 * rotor["deviation"])
+
+
+def test_possible_links_explain_the_torques_nearly_as_well(found):
+    physical = found["physical"]
+    growth = np.array(physical["residuals"]["rms"]) / found["residuals"]["rms"]
+    assert np.all(growth <= 1.1)
+    values = np.array([one["value"] for one in physical["parameters"]])
+    assert np.all(np.linalg.eigvalsh(pseudo_inertias(values[:60].reshape(6, 10))) > 0)
+    friction = [one for one in physical["parameters"] if one["name"].split()[-1] in ("viscous", "Coulomb")]
+    assert len(friction) == 12
+    assert all(one["value"] > 0 for one in friction)
 
 
 def test_what_was_kept_out_is_predicted(robot_file):

@@ -44,6 +44,9 @@ from twin.robot.robot import Payload, Robot
 NAMES = ("mass", "x", "y", "z", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 """What a payload is told by: as in the texts of `--payload`."""
 
+LIGHTEST = 1e-6
+"""In [kg]: less is nothing, and so is what is below three deviations."""
+
 UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
 
 
@@ -145,7 +148,7 @@ def identify_payload(
         beta = fit[0][10:]
         without = joint_residuals(with_it, beta)
     phi, covariance = fit[0][:10], fit[1][:10, :10]
-    if not phi[0] > 0:
+    if not phi[0] > max(LIGHTEST, 3.0 * np.sqrt(covariance[0, 0])):
         raise IdentificationError(
             f"found a mass of {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} kg: "
             "nothing that these recordings could tell hangs from the flange"

@@ -44,8 +44,8 @@ from twin.robot.robot import Robot
 FINEST = 1e-8
 """Residuals that are less than this part of a joint's torque count as so much: noise that is none."""
 
-TYPICAL_SIZE = 0.1
-"""In [m]: the radius of gyration of a link of which nothing is known, and of 1 kg."""
+TYPICAL_SIZE, TYPICAL_MASS = 0.1, 1.0
+"""In [m] and [kg]: the spread and the mass of a link of which nothing is known."""
 
 THINNEST = 1e-6
 """What a given link that is a point, a rod, or impossible gets in every direction, over its largest."""
@@ -128,7 +128,9 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     base, known, robot = model.base, model.parameters.values, model.robot
     links = 10 * robot.tree.n
     norms = np.maximum(reduced.residual_norms(found.beta), FINEST * reduced.torque_norms)
-    weights = np.sqrt(np.maximum(reduced.counts, 1) / reduced.oversampling) / np.maximum(norms, 1e-300)
+    count = float(np.sum(reduced.counts))
+    noise = norms / np.sqrt(np.maximum(reduced.counts, 1) * (1.0 - found.rank / count))
+    weights = 1.0 / np.maximum(noise * np.sqrt(reduced.oversampling), np.finfo(float).tiny)
     width = reduced.R.shape[-1]
     R: Any = np.linalg.qr((reduced.R * weights[:, None, None]).reshape(-1, width), mode="r")[: width - 1]
     carried = np.zeros((robot.tree.n, 10))
@@ -149,10 +151,9 @@ def possible_bodies(inertias: Floats) -> Floats:
     scale = np.diag([1.0 / TYPICAL_SIZE] * 3 + [1.0])
     for row, P in zip(possible, pseudo_inertias(inertias), strict=True):
         values, axes = np.linalg.eigh(scale @ P @ scale)
-        if not values[-1] > 0:
-            values, axes = np.ones(4), np.eye(4)
-        if values[0] < THINNEST * values[-1]:
-            values = np.maximum(values, THINNEST * values[-1])
+        least = THINNEST * values[-1] if values[-1] > 0 else TYPICAL_MASS
+        if values[0] < least:
+            values = np.maximum(values, least)
             back = np.linalg.inv(scale)
             row[:] = _parameters(back @ (axes * values) @ axes.T @ back)
     return possible

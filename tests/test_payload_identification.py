@@ -1,0 +1,114 @@
+"""What the flange carries: from runs of the engine, with and without noise, and what knowing it is worth."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios import excitation, payload_mismatch
+from scenarios.commands.command_line import main
+from twin.errors import IdentificationError
+from twin.identification.payload import identify_payload
+
+CARRIED = "6,0.02,-0.03,0.08,0.02,0.025,0.015,0.001,-0.002,0.0015"
+TRUE = np.array([float(x) for x in CARRIED.split(",")])
+RUN = {"robot": "irb140", "time_step": 0.004, "periods": 2}
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """10 s of excitation with 6 kg."""
+    return excitation.run(excitation.Config(payload=CARRIED, **RUN))
+
+
+@pytest.fixture(scope="module")
+def bare():
+    return excitation.run(excitation.Config(**RUN))
+
+
+@pytest.fixture(scope="module")
+def files(loaded, bare, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("payload")
+    names = [folder / "loaded.npz", folder / "bare.npz"]
+    for name, log in zip(names, (noisy(loaded, 1), noisy(bare, 2)), strict=True):
+        log.save(name)
+    return names
+
+
+def noisy(log, seed):
+    """With 2 % of noise on the torques."""
+    rms = np.sqrt(np.mean(log.tau**2, axis=0))
+    return replace(log, tau=log.tau + 0.02 * rms * np.random.default_rng(seed).normal(size=log.tau.shape))
+
+
+@pytest.fixture(scope="module")
+def exact(loaded):
+    return identify_payload(loaded.robot, loaded)
+
+
+def test_without_noise_it_is_found_by_the_known_model(exact):
+    np.testing.assert_allclose(exact.values, TRUE, rtol=0, atol=1e-8)
+    assert np.max(exact.residuals.percent) < 1e-8 < 20 < np.min(exact.without.percent)
+    assert exact.robot.payload is None
+
+
+def test_without_noise_it_is_found_by_a_run_without_it_whatever_the_model(loaded, bare):
+    robot = loaded.robot.with_payload(None)
+    wrong = replace(robot, tree=replace(robot.tree, inertias=2.0 * robot.tree.inertias))
+    found = identify_payload(wrong, loaded, bare=[bare])
+    np.testing.assert_allclose(found.values, TRUE, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_under_noise_it_is_within_three_deviations_and_these_are_small(loaded, bare, known):
+    found = identify_payload(loaded.robot, noisy(loaded, 1), bare=[] if known else [noisy(bare, 2)])
+    assert np.all(np.abs(found.values - TRUE) < 3 * found.deviations)
+    assert found.deviations[0] < 0.003 * 6
+    assert np.max(found.deviations[1:4]) < 2e-4
+    assert np.linalg.norm((found.values - TRUE) / found.deviations) > 1  # they are not too large, either
+
+
+def test_knowing_it_tracks(exact):
+    settings = {"payload": CARRIED, "payload_known": True, "time_step": 0.002}
+    log = payload_mismatch.run(payload_mismatch.Config(model_payload=exact.text, **settings))
+    assert np.max(np.abs(log.q - log.q_ref)) < 1e-6
+    unknown = payload_mismatch.run(payload_mismatch.Config(model_payload="0", **settings))
+    assert np.max(np.abs(unknown.q - unknown.q_ref)) > 0.01
+
+
+def test_the_command_tells_it(files, capsys, tmp_path):
+    found = tmp_path / "found.json"
+    names = [str(name) for name in files]
+    assert main(["identify", names[0], "--without", names[1], "--payload", "--json", str(found)]) == 0
+    told = json.loads(found.read_text(encoding="utf-8"))
+    out = capsys.readouterr().out
+    assert f"--payload {told['payload']}" in out
+    assert "against runs without it" in out
+    assert told["values"]["mass"] == pytest.approx(6, abs=3 * told["deviations"]["mass"])
+    config = payload_mismatch.Config(payload=told["payload"])
+    assert config.carried.mass == pytest.approx(told["values"]["mass"])
+
+
+def test_an_empty_flange_and_too_little_motion_are_told(bare, loaded):
+    with pytest.raises(IdentificationError, match="nothing that these recordings could tell"):
+        identify_payload(bare.robot.with_payload(twin.Payload(1.0)), noisy(bare, 4), bare=[noisy(bare, 3)])
+    still = replace(loaded, **{name: getattr(loaded, name) * [1, 0, 0, 0, 0, 0] for name in ("qd",)},
+                    q=np.tile(loaded.q[:1], (len(loaded.q), 1)))  # fmt: skip
+    with pytest.raises(IdentificationError, match=r"leave open the payload's .*expected runs in which"):
+        identify_payload(loaded.robot, still)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--without", "bare.npz"], "--without tells of the arm without its payload"),
+        (["--payload", "--out", "arm.toml"], "--out is about the arm's parameters, not with --payload"),
+        (["--payload", "--both-sides"], "--both-sides is about the arm's parameters"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(files, capsys, words, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["identify", str(files[0]), *words]) == 2
+    assert sentence in capsys.readouterr().err
