@@ -212,14 +212,16 @@ def test_what_cannot_be_told_apart_is_named_with_a_motion_that_would(linear):
     q[:, 2], qd[:, 2], qdd[:, 2] = 0.5 * t, 0.5, 0.0
     with pytest.raises(
         IdentificationError,
-        match="tells 55 of 58 base parameters: J3, Fv3, Fc3, F03 cannot .*; let joint 3 turn back",
+        match=r"tells 55 of 58 base parameters: J3, Fv3, Fc3, F03 cannot .*; let joint 3 turn back",
     ):
         twin.identify(linear, measured(q, qd, qdd, t))
-    s = [0.3 * f(2 * t)[:, None] * np.ones(6) * w for f, w in ((np.sin, 1), (np.cos, 2), (np.sin, -4))]
+    alike = [0.3 * f(2 * t)[:, None] * np.ones(6) * w for f, w in ((np.sin, 1), (np.cos, 2), (np.sin, -4))]
     with pytest.raises(
-        IdentificationError, match=r"tells \d+ of 58 base parameters: .* and \d+ more cannot be"
+        IdentificationError, match="Iyy3, Iyy2, J3 cannot be told apart; let all joints turn at"
     ):
-        twin.identify(linear, measured(*s, t))
+        twin.identify(linear, measured(*alike, t))
+    with pytest.raises(IdentificationError, match=r"and \d+ more cannot .*; let joint 1, 2, 3, 4, 5, 6 turn"):
+        twin.identify(linear, measured(q, 0 * q, 0 * q, t))
 
 
 def test_an_arm_of_which_only_the_geometry_is_known(linear, motion):

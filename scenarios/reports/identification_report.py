@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from twin.identification.least_squares import JointResiduals
     from twin.identification.physical import PhysicalSolution
 
+MOST_DIGITS = 5
+"""Behind the point, before a power of ten is told."""
+
 MOST_POINTS = 4000
 """Of a curve in the picture."""
 
@@ -205,8 +208,11 @@ def with_deviation(value: float, deviation: float) -> tuple[str, str]:
     """A value to the digits that its deviation leaves, two of them uncertain."""
     if not (math.isfinite(deviation) and deviation > 0):
         return f"{value:.6g}", f"{deviation:.2g}"
-    digits = min(max(1 - math.floor(math.log10(deviation)), 0), 12)
-    return f"{value:.{digits}f}", f"{deviation:.{digits}f}" if digits < 12 else f"{deviation:.2g}"
+    digits = max(1 - math.floor(math.log10(deviation)), 0)
+    if digits <= MOST_DIGITS:
+        return f"{value:.{digits}f}", f"{deviation:.{digits}f}"
+    size = math.floor(math.log10(max(abs(value), deviation)))
+    return f"{value:.{min(max(digits + size, 0), 15)}e}", f"{deviation:.1e}"
 
 
 def _table(first: str) -> Table:

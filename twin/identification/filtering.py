@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,8 @@ class LowPass:
         """The filter as `scipy.signal.sosfiltfilt` takes it."""
         from scipy.signal import butter
 
-        return butter(ORDER, self.cutoff, fs=1.0 / self.period, output="sos")
+        sections: Any = butter(ORDER, self.cutoff, fs=1.0 / self.period, output="sos")
+        return sections
 
     def filtered(self, values: Floats) -> Floats:
         """Signals (N, ...), filtered along the first axis."""
@@ -107,7 +109,7 @@ class LowPass:
         half = int(np.ceil(12.0 / (self.cutoff * self.period)))
         impulse = np.zeros(2 * half + 1)
         impulse[half] = 1.0
-        response = sosfiltfilt(self.sections, impulse, padtype=None)
+        response = sosfiltfilt(self.sections, impulse, padlen=0)
         reach = int(np.max(np.abs(np.flatnonzero(np.abs(response) > NEGLIGIBLE * response[half]) - half)))
         return response[half - reach : half + reach + 1]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,7 @@ def triangles(
 
 def _triangle(rows: Floats, width: int) -> Floats:
     """The triangular factor of rows, with rows of 0 where there are few."""
-    R = np.linalg.qr(rows, mode="r")
+    R: Any = np.linalg.qr(rows, mode="r")
     return R if len(R) == width else np.concatenate([R, np.zeros((width - len(R), width))])
 
 
@@ -155,7 +155,7 @@ def solved(reduced: Triangles, weights: Floats) -> Fit:
 def _weighted(reduced: Triangles, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """Of all joints together: the triangle of the scaled columns, that of the torque, and the scale (r,)."""
     width = reduced.R.shape[-1]
-    R = np.linalg.qr((reduced.R * weights[:, None, None]).reshape(-1, width), mode="r")
+    R = _triangle((reduced.R * weights[:, None, None]).reshape(-1, width), width)
     scale = np.linalg.norm(R[:, :-1], axis=0)
     scale[scale == 0] = 1.0
     return R[:, :-1] / scale, R[:, -1], scale
