@@ -46,6 +46,7 @@ ORDER = (
     "scenarios.reports.page",
     "scenarios.sweeping",
     "scenarios.console",
+    "scenarios.commands.on_logs",
     "scenarios.commands",
     "scenarios.templates",
 )
