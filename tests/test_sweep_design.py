@@ -1,0 +1,252 @@
+"""How quantities vary, and where the trials of a sweep lie."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from twin.errors import VariationError
+from twin.sweeps.design import MOST_POINTS, Design
+from twin.sweeps.variation import MOST_GRID_POINTS, parse_variation
+
+U = np.linspace(0.001, 0.999, 97)
+NOMINAL = -4.0
+
+
+@pytest.mark.parametrize(
+    ("text", "distribution"),
+    [
+        ("0:6", stats.uniform(0.0, 6.0)),
+        (" -2 : 1e-1 ", stats.uniform(-2.0, 2.1)),
+        ("+-50%", stats.uniform(-6.0, 4.0)),
+        ("±50%", stats.uniform(-6.0, 4.0)),
+        ("+-0.5", stats.uniform(-4.5, 1.0)),
+        ("3~0.5", stats.norm(3.0, 0.5)),
+        ("-3~0.5", stats.norm(-3.0, 0.5)),
+        ("~10%", stats.norm(-4.0, 0.4)),
+        ("~0.1", stats.norm(-4.0, 0.1)),
+        ("0.1:1000:log", stats.loguniform(0.1, 1000.0)),
+    ],
+)
+def test_a_distribution_has_the_quantiles_of_its_kind(text, distribution):
+    variation = parse_variation("payload", text)
+    assert variation.is_random
+    np.testing.assert_allclose(variation.values(U, NOMINAL), distribution.ppf(U), rtol=1e-13, atol=1e-15)
+    ends = variation.values([0.0, 1e-300, 0.5, 1.0 - 1e-16, 1.0], NOMINAL)
+    assert np.all(np.isfinite(ends))
+    assert np.all(np.diff(ends) >= 0.0)
+    low, high = distribution.support()
+    assert np.all((ends >= low - 1e-15) & (ends <= high + 1e-15))
+    with pytest.raises(ValueError, match="which is a distribution"):
+        variation.grid()
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("5:40:8", [5, 10, 15, 20, 25, 30, 35, 40]),
+        ("0:1:2", [0, 1]),
+        ("3, 1,2e0", [3, 1, 2]),
+        ("-7", [-7]),
+    ],
+)
+def test_a_grid_has_the_points_told_in_their_order(text, points):
+    variation = parse_variation("bandwidth", text)
+    assert not variation.is_random
+    assert variation.grid().tolist() == points
+    with pytest.raises(ValueError, match="which is a grid"):
+        variation.values(U, NOMINAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("6:0", "the range runs backwards; write '0:6'"),
+        ("40:5:8", "the range runs backwards; write '5:40'"),
+        ("6:6", "the range is empty; the text '6' fixes the value"),
+        ("-1e308:1e308", "the range is too wide"),
+        ("0:1:0", "the number of points has to be whole and at least 2, not 0"),
+        ("0:1:-3", "the number of points has to be whole and at least 2, not -3"),
+        ("0:1:2.5", "the number of points has to be whole and at least 2, not 2.5"),
+        (
+            "0:1:1000000",
+            f"a grid has at most {MOST_GRID_POINTS} points; without a third number it is a range",
+        ),
+        (",".join(map(str, range(10_001))), f"a grid has at most {MOST_GRID_POINTS} points, not 10001"),
+        ("1,2,1.0", "the grid has the value 1 twice"),
+        ("1:1.0000000000000002:5", "the grid has the value 1 twice"),
+        ("0:1:log", "a logarithmic range has to stay above 0"),
+        ("-2:-1:log", "a logarithmic range has to stay above 0"),
+        ("nan:1", "nan is not a finite number"),
+        ("0:inf", "inf is not a finite number"),
+        ("0:1:1e999", "1e999 is not a finite number"),
+        ("1,-inf", "-inf is not a finite number"),
+        ("+-nan%", "nan is not a finite number"),
+        ("+-0%", "the distance has to be above 0"),
+        ("+--0.5", "the distance has to be above 0"),
+        ("~-10%", "the deviation has to be above 0"),
+        ("3~0", "the deviation has to be above 0"),
+    ],
+)
+def test_a_variation_that_cannot_be_is_told_in_one_sentence(text, sentence):
+    with pytest.raises(VariationError) as caught:
+        parse_variation("payload", text)
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    assert str(caught.value) == f"cannot vary payload by {shown!r}: {sentence}"
+
+
+@pytest.mark.parametrize("text", ["", "much", "1:2:3:4", "1~2~3", "~", "3~10%", ":", "1,,2", "50%:80%", "+-"])
+def test_a_text_of_no_form_is_told_the_forms(text):
+    with pytest.raises(VariationError) as caught:
+        parse_variation("payload", text)
+    message = str(caught.value)
+    assert message.startswith(f"cannot vary payload by {text!r}: expected a form such as ")
+    for example in re.findall("'([^']*)'", message.partition("such as")[2]):
+        assert parse_variation("payload", example).text == example
+    assert len(re.findall("'[^']*'", message)) == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "nominal", "sentence"),
+    [
+        (
+            "+-50%",
+            0.0,
+            "its nominal value is 0, of which any share is 0; without the % it is in its own unit",
+        ),
+        ("~10%", 0.0, "its nominal value is 0"),
+        ("+-0.5", np.nan, "its nominal value is nan; say from where to where, as in 'noise=0:1'"),
+        ("~10%", np.inf, "its nominal value is inf"),
+        ("+-1e308", 1e308, "values become too large"),
+        ("1e308~1e308", 0.0, "values become too large"),
+    ],
+)
+def test_a_nominal_value_that_does_not_go_with_the_variation(text, nominal, sentence):
+    with pytest.raises(VariationError, match=re.escape(f"cannot vary noise by {text}: {sentence}")):
+        parse_variation("noise", text).values(U, nominal)
+
+
+def test_absolute_variations_do_not_look_at_the_nominal_value():
+    for text in ("0:6", "3~0.5", "1:10:log"):
+        assert np.all(np.isfinite(parse_variation("noise", text).values(U, np.nan)))
+    assert parse_variation("noise", "+-0.5").values(0.5, 0.0) == 0.0
+
+
+def varied(*texts):
+    """Variations of quantities called a, b, c, ..."""
+    return [parse_variation(name, text) for name, text in zip("abcdef", texts, strict=False)]
+
+
+def test_every_draw_is_repeated_at_every_point_of_the_grid():
+    design = Design(varied("10:20:2", "0:1", "3,1,2", "~10%"), samples=20, kind="random", seed=3)
+    points = design.points({"d": 5.0})
+    assert points.names == ("a", "b", "c", "d")
+    assert (design.draws, design.grid_points) == (20, 6)
+    assert points.values.shape == (120, 4)
+    assert points.values.dtype == np.float64
+    by_draw = points.values.reshape(20, 6, 4)
+    for draw in by_draw:
+        assert draw[:, [0, 2]].tolist() == [[10, 3], [10, 1], [10, 2], [20, 3], [20, 1], [20, 2]]
+    assert np.all(by_draw[:, :, [1, 3]] == by_draw[:, :1, [1, 3]])
+    assert len(np.unique(by_draw[:, 0, 1])) == len(np.unique(by_draw[:, 0, 3])) == 20
+    assert points.draw.tolist() == np.repeat(range(20), 6).tolist()
+    assert np.all(points.replicate == 0)
+
+
+def test_replicates_go_with_their_draws():
+    points = Design(varied("0:1", "1,2,3"), samples=40, kind="latin", replicates=4).points({})
+    assert points.replicate.tolist() == np.repeat(range(4), 30).tolist()
+    assert points.draw.tolist() == np.repeat(range(40), 3).tolist()
+
+
+@pytest.mark.parametrize("kind", ["latin", "sobol", "random"])
+def test_without_anything_random_there_is_one_draw(kind):
+    design = Design(varied("1:3:3", "7"), samples=1000, kind=kind)
+    assert not design.is_random
+    assert design.draws == 1
+    points = design.points({})
+    assert points.values.tolist() == [[1, 7], [2, 7], [3, 7]]
+    assert not points.draw.any()
+    assert not points.replicate.any()
+
+
+def test_nothing_at_all_varies():
+    """Two laws are compared by a sweep of one point."""
+    points = Design([]).points({})
+    assert points.values.shape == (1, 0)
+    assert points.draw.tolist() == points.replicate.tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", ["latin", "sobol"])
+def test_a_stratified_design_hits_each_stratum_once_in_each_replicate(kind):
+    design = Design(varied("0:1", "0:1", "0:1"), samples=640, kind=kind, seed=11)
+    points = design.points({})
+    replicates = [points.values[points.replicate == k] for k in range(10)]
+    for values in replicates:
+        assert len(values) == 64
+        strata = np.floor(values * 64).astype(int)
+        assert np.all(np.sort(strata, axis=0) == np.arange(64)[:, np.newaxis])
+    assert len({values.tobytes() for values in replicates}) == 10
+    if kind == "sobol":  # in the first two quantities at a time: 8 by 8 fields, once each
+        for values in replicates:
+            fields = np.floor(values[:, :2] * 8).astype(int)
+            assert len({tuple(field) for field in fields}) == 64
+    assert abs(np.corrcoef(points.values, rowvar=False)[np.triu_indices(3, 1)]).max() < 0.1
+
+
+def test_random_draws_are_not_stratified():
+    values = Design(varied("0:1"), samples=640, kind="random").points({}).values
+    assert len(np.unique(np.floor(values * 640))) < 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "samples", "replicates", "draws"),
+    [
+        ("latin", 1000, 10, 100),
+        ("latin", 1001, 10, 101),
+        ("latin", 10, 10, 1),
+        ("latin", 9, 9, 1),
+        ("latin", 1, 1, 1),
+        ("sobol", 2000, 16, 128),
+        ("sobol", 640, 10, 64),
+        ("sobol", 639, 20, 32),
+        ("sobol", 9, 9, 1),
+        ("random", 77, 1, 77),
+    ],
+)
+def test_how_many_draws_are_made_of_the_samples_asked_for(kind, samples, replicates, draws):
+    design = Design(varied("0:1"), samples=samples, kind=kind)
+    points = design.points({})
+    assert design.draws == len(points.values) == replicates * draws >= samples
+    assert np.bincount(points.replicate).tolist() == [draws] * replicates
+
+
+@pytest.mark.parametrize("kind", ["latin", "sobol", "random"])
+def test_a_seed_gives_its_own_bits(kind):
+    def values(seed):
+        return Design(varied("0:1", "~1"), samples=64, kind=kind, seed=seed).points({"b": 2.0}).values
+
+    assert values(5).tobytes() == values(5).tobytes()
+    assert not np.any(values(5) == values(6))
+    # Noise of the first trial comes from a generator of the plain seed.
+    assert not np.isin(values(5)[:, 0], np.random.default_rng(5).random(200)).any()
+
+
+def test_designs_that_cannot_be():
+    with pytest.raises(VariationError, match=r"^a is varied twice; once is enough$"):
+        Design([*varied("0:1"), *varied("1,2")])
+    with pytest.raises(VariationError, match=r"^expected at least 1 sample, got 0$"):
+        Design(varied("0:1"), samples=0)
+    with pytest.raises(
+        VariationError, match=f"10000000 draws at 3 points .* 30000000 trials, at most {MOST_POINTS}"
+    ):
+        Design(varied("0:1", "1,2,3"), samples=MOST_POINTS)
+    with pytest.raises(VariationError, match=r"cannot vary a by .*: its nominal value is nan"):
+        Design(varied("+-10%")).points({"b": 1.0})
+    with pytest.raises(ValueError, match="expected a design of latin, sobol, random, got 'grid'"):
+        Design(varied("0:1"), kind="grid")  # pyright: ignore
+    with pytest.raises(ValueError, match="at least 2 replicates, got 1"):
+        Design(varied("0:1"), replicates=1)
+    with pytest.raises(ValueError, match="a seed of at least 0, got -1"):
+        Design(varied("0:1"), seed=-1)

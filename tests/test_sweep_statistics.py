@@ -1,0 +1,254 @@
+"""What trials say: shares with honest intervals, which inputs matter, the worst."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from twin.sweeps.design import Design
+from twin.sweeps.outcomes import OUTCOME
+from twin.sweeps.statistics import binomial_interval, importances, share_that_holds, worst
+from twin.sweeps.variation import parse_variation
+
+SEEDS = 200
+DRAWS = 500
+
+
+def designs(kind, *texts, samples=DRAWS):
+    """The points of the same design with each of the seeds; fewer of those that take longer to make."""
+    variations = [parse_variation(name, text) for name, text in zip("ab", texts, strict=True)]
+    seeds = range(SEEDS if kind == "random" else SEEDS // 2)
+    return [Design(variations, samples=samples, kind=kind, seed=seed).points({}) for seed in seeds]
+
+
+@pytest.fixture(scope="module", params=["random", "latin", "sobol"])
+def stratified(request):
+    """A kind of design, and its points."""
+    return request.param, designs(request.param, "0:5", "0:1")
+
+
+class Coverage(NamedTuple):
+    """inside: share of seeds whose interval contains the truth; near: so does the middle half of it."""
+
+    inside: float
+    near: float
+    width: float
+    methods: set
+
+
+def coverage(of_seeds, holds, truth):
+    """How often the interval of the share contains the true one."""
+    shares = [share_that_holds(holds(*points.values.T), points.draw, points.replicate) for points in of_seeds]
+    middle, low, high = (np.array([share[k] for share in shares]) for k in range(3))
+    assert np.all((low >= 0.0) & (low <= middle) & (middle <= high) & (high <= 1.0))
+    return Coverage(
+        inside=np.mean((low <= truth) & (truth <= high)),
+        near=np.mean(np.abs(middle - truth) <= (high - low) / 4.0),
+        width=np.mean(high - low),
+        methods={share.method for share in shares},
+    )
+
+
+def binomial_width(share, draws=DRAWS):
+    low, high = binomial_interval(share * draws, draws)
+    return high - low
+
+
+def test_a_known_share_is_inside_the_interval(stratified):
+    """A limit on a quantity that is linear in uniform inputs, one from 0 to 5, the other from 0 to 1."""
+    kind, points = stratified
+
+    half = coverage(points, lambda a, b: 1.0 + 2.0 * a + 0.0 * b <= 6.0, 0.5)
+    few_fail = coverage(points, lambda a, b: a <= 4.7, 0.94)
+    of_two_inputs = coverage(points, lambda a, b: a / 5.0 + b <= 1.6, 0.92)
+    next_to_none_fails = coverage(points, lambda a, b: a <= 4.98, 0.996)
+    all_hold = coverage(points, lambda a, b: a <= 5.0, 1.0)
+
+    for found in (half, few_fail, of_two_inputs, next_to_none_fails, all_hold):
+        assert found.inside >= 0.9
+    assert all_hold.methods == next_to_none_fails.methods == {"binomial"}
+    assert all_hold.width == pytest.approx(binomial_width(1.0), rel=0.03)
+    if kind == "random":
+        assert half.methods == {"binomial"}
+        assert half.width == pytest.approx(binomial_width(0.5), rel=0.01)
+        assert 0.55 <= half.near <= 0.8  # no wider than it has to be: 67 %
+    else:
+        assert half.methods == few_fail.methods == of_two_inputs.methods == {"replicates"}
+        assert half.width < 0.25 * binomial_width(0.5)  # what stratification gains
+        assert of_two_inputs.width < {"latin": 0.9, "sobol": 0.6}[kind] * binomial_width(0.92)
+        assert 0.55 <= of_two_inputs.near <= 0.8
+
+
+@pytest.mark.parametrize("kind", ["random", "latin"])
+def test_trials_of_a_draw_are_not_independent(kind):
+    """At the 20 points of a grid a draw fares much alike: 20 times the rows tell no more."""
+    points = designs(kind, "0:10", "0:1.9:20", samples=100)
+    found = coverage(points, lambda a, b: a + b <= 8.0, 0.705)
+    assert found.inside >= 0.9
+    assert found.methods == {"draws" if kind == "random" else "replicates"}
+    if kind == "random":
+        assert 0.55 <= found.near <= 0.8
+        assert found.width > 3.0 * binomial_width(0.705, 2000)
+
+
+def test_an_interval_of_independent_draws_is_the_exact_one():
+    for hold, draws in ((0, 1), (1, 1), (0, 50), (7, 50), (50, 50), (1999, 2000)):
+        holds = np.arange(draws) < hold
+        share = share_that_holds(holds, np.arange(draws), np.zeros(draws, int))
+        exact = stats.binomtest(hold, draws).proportion_ci()
+        assert (share.low, share.high) == pytest.approx((exact.low, exact.high), abs=4e-12)  # its root
+        assert (share.share, share.draws, share.method) == (hold / draws, draws, "binomial")
+    assert binomial_interval(6, 50)[0] < binomial_interval(6.5, 50)[0] < binomial_interval(7, 50)[0]
+    assert binomial_interval(6, 50)[1] < binomial_interval(6.5, 50)[1] < binomial_interval(7, 50)[1]
+
+
+def test_an_interval_of_replicates_is_students():
+    rng = np.random.default_rng(1)
+    holds, replicate = rng.random(600) < 0.7, np.repeat(np.arange(6), 100)
+    share = share_that_holds(holds, np.arange(600), replicate)
+    of_replicates = holds.reshape(6, 100).mean(axis=1)
+    low, high = stats.t.interval(0.95, 5, loc=of_replicates.mean(), scale=stats.sem(of_replicates))
+    assert (share.low, share.high) == pytest.approx((low, high), rel=1e-12)
+    assert share.method == "replicates"
+    # The order of rows is no matter.
+    mixed = rng.permutation(600)
+    again = share_that_holds(holds[mixed], mixed, replicate[mixed])
+    assert again[:3] == pytest.approx(share[:3], rel=1e-12)
+
+
+def test_an_interval_is_never_of_no_width():
+    """Each replicate has exactly 70 of 100: what a whole number hides is left."""
+    holds, replicate = np.arange(600) % 100 < 70, np.repeat(np.arange(6), 100)
+    share = share_that_holds(holds, np.arange(600), replicate)
+    assert share.share == 0.7
+    half = stats.t.ppf(0.975, 5) * 0.005 / np.sqrt(6)
+    assert (share.low, share.high) == pytest.approx((0.7 - half, 0.7 + half), rel=1e-12)
+    # With a grid, of which each draw holds the same half.
+    share = share_that_holds(np.arange(200) % 2 == 0, np.arange(200) // 2, np.zeros(200, int))
+    assert share == (0.5, *binomial_interval(50, 100), 100, "binomial")
+
+
+def test_a_share_of_nothing_or_of_arrays_that_differ():
+    with pytest.raises(ValueError, match=r"of one shape \(N,\) with N > 0, got \(0,\), \(0,\) and \(0,\)"):
+        share_that_holds([], [], [])
+    with pytest.raises(ValueError, match=r"got \(2,\), \(2,\) and \(3,\)"):
+        share_that_holds([True, False], [0, 1], [0, 0, 0])
+
+
+def made_table(names, values):
+    """A table with these inputs, whose outcomes are nought."""
+    table = np.zeros(len(values), dtype=[(name, "f8") for name in names] + OUTCOME.descr)
+    for name, column in zip(names, np.transpose(values), strict=True):
+        table[name] = column
+    return table
+
+
+NAMES = ("strong", "payload.x", "middle", "chance", "constant")
+
+
+@pytest.fixture
+def table():
+    """A figure that falls with one input, grows weakly with another, and is least amid a third."""
+    values = np.random.default_rng(8).random((2000, 5))
+    values[:, 4] = 3.0
+    table = made_table(NAMES, values)
+    z = values - 0.5
+    table["joint_error"] = np.exp(-4.0 * z[:, 0] + 0.8 * z[:, 1] + 8.0 * z[:, 2] ** 2)
+    table["holds"] = table["joint_error"] < 4.0
+    return table
+
+
+def test_what_matters_comes_first(table):
+    rows = importances(table, NAMES, "joint_error")
+    assert [row.name for row in rows] == ["strong", "middle", "payload.x", "chance"]
+    strong, middle, weak, chance = rows
+    for row in rows:
+        expected = stats.spearmanr(table[row.name], table["joint_error"]).statistic
+        assert row.correlation == pytest.approx(expected, abs=1e-12)
+    assert strong.correlation < -0.8
+    assert 0.1 < weak.correlation < 0.3
+    assert weak.explained == pytest.approx(weak.correlation**2, abs=0.02)
+    assert abs(middle.correlation) < 0.05 < 0.15 < middle.explained  # which a correlation overlooks
+    assert chance.explained < 0.01
+    tenths = np.array_split(table["joint_error"][np.argsort(table["middle"])], 10)
+    assert middle.explained == pytest.approx((stats.kruskal(*tenths).statistic - 9) / 1990, rel=1e-12)
+    by_holds = importances(table, NAMES, "holds")
+    assert by_holds[0].name == "strong"
+    assert by_holds[0].correlation == pytest.approx(
+        stats.spearmanr(table["strong"], table["holds"]).statistic, abs=1e-12
+    )
+    assert by_holds[0].correlation > 0.4
+
+
+def test_what_is_explained_is_sobols_index():
+    """Of a figure whose distribution is uniform, as that of its ranks is."""
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(0, 4, 40_000), rng.random(40_000)
+    table = made_table(("a", "b"), np.column_stack([a, b]))
+    table["rms_error"] = (a + b) / 4.0  # uniform in 0 to 1: a explains 15/16 of its variance, b 1/16
+    explained = {row.name: row.explained for row in importances(table, ("b", "a"), "rms_error")}
+    assert explained["a"] == pytest.approx(15 / 16, abs=0.002)
+    assert explained["b"] == pytest.approx(1 / 16, abs=0.006)
+
+
+def test_chance_explains_nothing_on_average():
+    """Classes' means scatter by chance; that part is taken off, or ten classes would explain 9 % of 100."""
+    rng = np.random.default_rng(4)
+    explained = []
+    for _ in range(100):
+        table = made_table(("a",), rng.random((100, 1)))
+        table["rms_error"] = rng.random(100)
+        explained.append(importances(table, ("a",), "rms_error")[0].explained)
+    assert 0.0 <= np.mean(explained) < 0.03
+    assert np.count_nonzero(np.array(explained) == 0.0) > 40
+
+
+def test_what_is_infinite_or_missing_ranks_last(table):
+    finite = importances(table, NAMES, "joint_error")
+    ill = table["joint_error"] > np.quantile(table["joint_error"], 0.9)
+    table["joint_error"][ill] = np.where(np.arange(ill.sum()) % 2, np.nan, np.inf)
+    rows = importances(table, NAMES, "joint_error")
+    assert [row.name for row in rows] == [row.name for row in finite]
+    assert rows[0].correlation == pytest.approx(finite[0].correlation, abs=0.02)
+
+
+@pytest.mark.parametrize("N", [10, 11, 20, 57])
+def test_inputs_with_ties_and_few_trials(N):
+    """Grids, an input of nearly always one value, and truth values fall into classes, too."""
+    k = np.arange(N)
+    table = made_table(("grid", "rare", "other"), np.column_stack([k % 3, k == N - 1, np.maximum(k, N - 3)]))
+    table["speed_ratio"] = k % 3
+    rows = importances(table, ("rare", "grid", "other"), "speed_ratio")
+    assert {row.name for row in rows} == {"grid", "rare", "other"}
+    assert rows[0].name == "grid"
+    assert rows[0].correlation == pytest.approx(1.0)
+    assert all(0.0 <= row.explained <= 1.0 for row in rows)
+
+
+def test_where_nothing_can_matter():
+    table = made_table(("a",), np.arange(50.0)[:, np.newaxis])
+    assert importances(table, ("a",), "joint_error") == []
+    table["joint_error"] = np.inf
+    assert importances(table, ("a",), "joint_error") == []
+    table["joint_error"] = np.arange(50)
+    assert importances(table[:9], ("a",), "joint_error") == []
+    assert importances(table, (), "joint_error") == []
+    with pytest.raises(ValueError, match="expected a field of the table, got 'b'; it has a, holds, trouble"):
+        importances(table, ("a", "b"), "joint_error")
+    with pytest.raises(ValueError, match="got 'torque'"):
+        importances(table, ("a",), "torque")
+
+
+def test_the_worst_are_those_that_fail_then_the_largest():
+    table = np.zeros(8, dtype=OUTCOME)
+    table["holds"] = [1, 0, 1, 1, 0, 0, 0, 1]
+    table["rms_error"] = [5, 1, 9, 5, np.inf, 1, np.nan, 0]
+    assert worst(table, "rms_error", 8).tolist() == [4, 6, 1, 5, 2, 0, 3, 7]
+    assert worst(table, "rms_error", 3).tolist() == [4, 6, 1]
+    assert worst(table, "rms_error", 100).tolist() == [4, 6, 1, 5, 2, 0, 3, 7]
+    assert worst(table, "rms_error", 0).tolist() == []
+    with pytest.raises(ValueError, match="at least 0, got -1"):
+        worst(table, "rms_error", -1)
+    with pytest.raises(ValueError, match="got 'torque'"):
+        worst(table, "torque", 1)
