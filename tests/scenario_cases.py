@@ -11,6 +11,7 @@ CASES = [(*pair, controller) for pair in SUITED for controller in controllers.NA
 SHORT = {
     "drive_check": {"duration": 0.8, "states": 50},
     "drive_mismatch": {"duration": 0.8},
+    "excitation": {"time_step": 0.005},
     "gravity_hold": {"duration": 0.2},
     "joint_tracking": {"duration": 0.2},
     "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},

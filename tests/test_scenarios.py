@@ -30,7 +30,7 @@ def full_run(name, controller, robot="irb140"):
 
 def shorter(name, robot):
     """Settings that make the longest runs shorter, with all arms but one."""
-    long = ("drive_check", "drive_mismatch", "laboratory", "pose_path")
+    long = ("drive_check", "drive_mismatch", "excitation", "laboratory", "pose_path")
     return SHORT[name] if name in long and robot != "irb140" else {}
 
 

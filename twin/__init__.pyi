@@ -31,6 +31,12 @@ from .dynamics.drive_torques import (
 from .dynamics.drive_torques import (
     reflected_inertia as reflected_inertia,
 )
+from .dynamics.dynamic_parameters import (
+    dynamic_parameters as dynamic_parameters,
+)
+from .dynamics.dynamic_parameters import (
+    with_dynamic_parameters as with_dynamic_parameters,
+)
 from .dynamics.equation_of_motion import (
     coriolis_matrix as coriolis_matrix,
 )
@@ -54,6 +60,9 @@ from .dynamics.flexible_joint_motion import (
 )
 from .dynamics.operational_space import (
     operational_space as operational_space,
+)
+from .dynamics.regressor import (
+    dynamics_regressor as dynamics_regressor,
 )
 from .engine.simulation import (
     Simulation as Simulation,
