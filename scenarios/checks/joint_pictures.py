@@ -121,7 +121,5 @@ def angle_panel(axes: Axes, log: Log, window: slice, found: experiment.Estimates
     model = np.cumsum(found.model_speed[1]) * period
     high_pass = butter(2, HIGH_PASS, "highpass", output="sos")
     angle = log.q_motor[window, 0] / joint.r
-    beside(
-        axes, log.t[window], sosfiltfilt(high_pass, model), sosfiltfilt(high_pass, angle), "angle [rad]"
-    )
+    beside(axes, log.t[window], sosfiltfilt(high_pass, model), sosfiltfilt(high_pass, angle), "angle [rad]")
     axes.set_title("3.6: motor angle, above 2.5 Hz")
