@@ -82,7 +82,7 @@ class Config(base.Config):
 
 VARIANTS = (Config(friction="drives"),)
 
-MOST_DEVIATIONS = 4.0
+MOST = 4.0  # deviations
 ROUND_OFF = 1e-8
 """Relative, of what is estimated without noise. Seen: 1e-12."""
 
@@ -157,7 +157,7 @@ def metrics(log: Log) -> tuple[Metric, ...]:
     away = np.abs(log.q[:, 1:] - log.q[0, 1:])
     return (
         *(
-            Metric(f"{name}: error / its deviation", float(error), "", MOST_DEVIATIONS if judged else None, why)
+            Metric(f"{name}: error / its deviation", float(error), "", MOST if judged else None, why)
             for name, error in zip(experiment.NAMES, errors, strict=True)
         ),
         Metric("largest deviation", percent(np.max(found.deviations / found.values)), "%", None,
@@ -194,7 +194,7 @@ def his_relative() -> NDArray:
     return experiment.PUBLISHED_DEVIATIONS / experiment.PUBLISHED
 
 
-def percent(share: float) -> float:
+def percent(share: float | np.floating) -> float:
     """A share in percent."""
     return 100.0 * float(share)
 

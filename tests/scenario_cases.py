@@ -12,6 +12,7 @@ SHORT = {
     "drive_check": {"duration": 0.8, "states": 50},
     "drive_mismatch": {"duration": 0.8},
     "gravity_hold": {"duration": 0.2},
+    "identify_joint": {"duration": 1.0},
     "joint_tracking": {"duration": 0.2},
     "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},
     "manutec_move": {},

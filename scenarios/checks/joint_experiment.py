@@ -7,7 +7,7 @@ there to another.  The first is to estimate from, the second to validate with.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def plant(robot: Robot, linear: bool) -> Robot:
     if robot.name != ROBOT or drives is None:
         raise RobotError(f"the experiment is published of robot {ROBOT!r} alone, got {robot.name!r}")
     alone = np.arange(robot.n) == 0
-    changes = {
+    changes: dict[str, Any] = {
         "stiffness": np.where(alone, drives.stiffness, np.inf),
         "coulomb": np.where(alone, drives.coulomb, BRAKE),
         "static": np.where(alone, drives.static, BRAKE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 HIGH_PASS = 0.01
 """Of the Nyquist frequency: the cut-off of figure 3.6, 2.5 Hz at 500 Hz."""
 SHOWN = 2.0  # s of the data that are drawn of figures 3.5 and 3.6
-PLAIN, DOTTED = {"lw": 0.9}, {"lw": 1.0, "ls": ":"}
+PLAIN: dict[str, Any] = {"lw": 0.9}
+DOTTED: dict[str, Any] = {"lw": 1.0, "ls": ":"}
 
 
 def picture(logs: Sequence[Log], path: Path) -> None:

@@ -1,10 +1,10 @@
 """The two masses of an elastic joint, its spring and its friction, from torque and speed of its motor.
 
-Norrlöf's experiment: one joint is excited, the others stand still, and the parameters are those with which the
-linear model of `twin.dynamics.flexible_joint` comes nearest to the measured speed.  That is a prediction-error
-method with the noise added to the output (an output-error model, as without a noise model of its own): the
-model sees the torques alone, so that its simulation is its prediction.  White noise then makes the estimate
-the most likely one, and the deviations are those of a linearisation about it,
+Norrlöf's experiment: one joint is excited, the others stand still, and the parameters are those with which
+the linear model of `twin.dynamics.flexible_joint` comes nearest to the measured speed.  That is a prediction-
+error method for an output-error model: noise is added to the output, and has no model of its own, so that
+the model's simulation under the torques is its prediction.  If the noise is white, the estimate is the most
+likely one, whether or not a control law acted, and the deviations are those of a linearisation about it,
 
     cov = s^2 (J^T J)^-1,    s^2 = |e|^2 / (N - number of all that was fitted).
 
@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import Floats, real_array
+from twin.arrays import real_array
 from twin.dynamics.flexible_joint import FlexibleJoint
 from twin.errors import IdentificationError
 from twin.identification.frequency_start import starts
@@ -70,19 +70,19 @@ class JointEstimate:
         correlation: (p, p) of the errors.
         noise: standard deviation of what the model leaves of the motor's speed, in [rad/s].
         speed: (N,) the motor's speed by the model, with the offset that was fitted, in [rad/s].
-        others: sums of squares where searches from other antiresonances were given up, over that of the joint.
+        others: sums of squares, over that of the joint, where searches from other starts were given up.
     """
 
     joint: FlexibleJoint
     names: tuple[str, ...]
-    values: Floats
-    deviations: Floats
-    correlation: Floats
+    values: np.ndarray
+    deviations: np.ndarray
+    correlation: np.ndarray
     noise: float
-    speed: Floats
+    speed: np.ndarray
     others: tuple[float, ...]
 
-    def reported(self) -> tuple[Floats, Floats]:
+    def reported(self) -> tuple[np.ndarray, np.ndarray]:
         """Values and deviations (4,) of `J_m, J_a, f_m, k` as Norrlöf's Table 3.1 has them.
 
         Its J_a and k are r times those of the arm, see `FlexibleJoint.reported`.
@@ -122,6 +122,8 @@ def identify_elastic_joint(
     names = (*PARAMETERS, "d") if damping else PARAMETERS
     sampled = _sampling(period, steps)
     begun = [_search(u, y, sampled, start, names, FIRST_STEPS) for start in starts(u, y, period, r, damping)]
+    if not begun:
+        raise IdentificationError("the speed of the motor does not follow its torque: no joint moves so")
     begun.sort(key=lambda found: found.cost)
     best = _search(u, y, sampled, begun[0].joint, names, MOST_STEPS)
     joint, jacobian, cost = best.joint, best.jacobian, best.cost
@@ -141,8 +143,8 @@ def identify_elastic_joint(
         worst = int(np.argmax(relative))
         raise IdentificationError(
             f"the record does not tell {names[worst]} of the elastic joint: its deviation is "
-            f"{100 * relative[worst]:.3g} % of {values[worst]:.3g}; a torque is needed that excites the joint "
-            "below and above its resonance, and longer or stronger than the noise"
+            f"{100 * relative[worst]:.3g} % of {values[worst]:.3g}; it takes a torque that excites the joint "
+            "below and above its resonance, stronger or for longer"
         )
     return JointEstimate(
         joint=joint,
@@ -158,7 +160,7 @@ def identify_elastic_joint(
 
 def simulated_speed(
     joint: FlexibleJoint, tau: ArrayLike, speed: ArrayLike, period: float, *, steps: int | None = None
-) -> Floats:
+) -> np.ndarray:
     """The motor's speed (N,) by a joint under the torques of a record, in [rad/s], say to validate it.
 
     State at the start and offset are those that come nearest to the record; arguments are those of
@@ -170,17 +172,17 @@ def simulated_speed(
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Where a search ended: the joint, its sum of squares, derivatives (N, p) by logarithms, and speed (N,)."""
+    """Where a search ended: joint, sum of squares, derivatives (N, p) by logarithms, and speed (N,)."""
 
     joint: FlexibleJoint
     cost: float
-    jacobian: Floats
-    speed: Floats
+    jacobian: np.ndarray
+    speed: np.ndarray
 
 
 def _record(
     tau: ArrayLike, speed: ArrayLike, period: float, r: float, steps: int | None
-) -> tuple[Floats, Floats]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Torque (N,), less its mean, and speed (N,), checked."""
     u, y = real_array(tau, "tau"), real_array(speed, "speed")
     if u.ndim != 1 or u.shape != y.shape:
@@ -210,12 +212,12 @@ def _sampling(period: float, steps: int | None) -> _Sampling:
 class _Fit(NamedTuple):
     """A model beside a record: its speed (N,), that without the offset, and a basis (N, 4) of the rest."""
 
-    speed: Floats
-    moving: Floats
-    basis: Floats
+    speed: np.ndarray
+    moving: np.ndarray
+    basis: np.ndarray
 
 
-def _fitted(u: Floats, y: Floats, b: Floats, a: Floats) -> _Fit:
+def _fitted(u: np.ndarray, y: np.ndarray, b: np.ndarray, a: np.ndarray) -> _Fit:
     """The model's speed with the state at the start and the offset that come nearest to the record."""
     from scipy.signal import lfilter
 
@@ -228,14 +230,14 @@ def _fitted(u: Floats, y: Floats, b: Floats, a: Floats) -> _Fit:
     return _Fit(moving + weights[LAGS], moving, basis)
 
 
-def _through(a: Floats, signal: Floats) -> Floats:
+def _through(a: np.ndarray, signal: np.ndarray) -> np.ndarray:
     """A signal (N,) through the poles of a difference equation."""
     from scipy.signal import lfilter
 
-    return lfilter([1.0], a, signal)
+    return np.asarray(lfilter([1.0], a, signal))
 
 
-def _lagged(signal: Floats, lags: range) -> Floats:
+def _lagged(signal: np.ndarray, lags: range) -> np.ndarray:
     """The signal, later by each of the lags: (N, number of lags)."""
     found = np.zeros((len(signal), len(lags)))
     for column, lag in enumerate(lags):
@@ -244,7 +246,12 @@ def _lagged(signal: Floats, lags: range) -> Floats:
 
 
 def _search(
-    u: Floats, y: Floats, sampled: _Sampling, start: FlexibleJoint, names: tuple[str, ...], most_steps: int
+    u: np.ndarray,
+    y: np.ndarray,
+    sampled: _Sampling,
+    start: FlexibleJoint,
+    names: tuple[str, ...],
+    most_steps: int,
 ) -> _Search:
     """The joint with the least sum of squares near a start, by Levenberg and Marquardt's method."""
     from scipy.optimize import least_squares
@@ -252,17 +259,17 @@ def _search(
     first = np.log([getattr(start, name) for name in names])
     room = np.log(FACTOR)
 
-    def joint_of(logarithms: Floats) -> FlexibleJoint:
+    def joint_of(logarithms: np.ndarray) -> FlexibleJoint:
         values = np.exp(np.clip(logarithms, first - room, first + room)).tolist()
         return replace(start, **dict(zip(names, values, strict=True)))
 
-    def coefficients(logarithms: Floats) -> tuple[Floats, Floats]:
+    def coefficients(logarithms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return difference_equation(sampled(joint_of(logarithms)))
 
-    def residual(logarithms: Floats) -> Floats:
+    def residual(logarithms: np.ndarray) -> np.ndarray:
         return _fitted(u, y, *coefficients(logarithms)).speed - y
 
-    def jacobian(logarithms: Floats) -> Floats:
+    def jacobian(logarithms: np.ndarray) -> np.ndarray:
         b, a = coefficients(logarithms)
         fit = _fitted(u, y, b, a)
         of_b, of_a = (_lagged(_through(a, signal), range(1, LAGS + 1)) for signal in (u, fit.moving))
@@ -274,7 +281,8 @@ def _search(
         found = np.column_stack(columns)
         return found - fit.basis @ (fit.basis.T @ found)
 
+    derivatives: Any = jacobian  # scipy's own types know of its names alone
     end = least_squares(
-        residual, first, jacobian, method="lm", xtol=1e-10, ftol=1e-12, gtol=1e-14, max_nfev=most_steps
+        residual, first, derivatives, method="lm", xtol=1e-10, ftol=1e-12, gtol=1e-14, max_nfev=most_steps
     )
     return _Search(joint_of(end.x), 2 * float(end.cost), end.jac, end.fun + y)

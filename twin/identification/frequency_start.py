@@ -4,15 +4,14 @@
 
 The antiresonance wz, at which the motor stands still and the arm swings, the ratio m of the inertias and the
 rate p at which friction brakes both are taken from a grid.  For each of these shapes the gain
-g = 1 / (Jm + r^2 Ja) that comes nearest to the response is found at once, and noise on the speed does not bend
-it, as it bends what is solved from the equation of motion.
+g = 1 / (Jm + r^2 Ja) that comes nearest to the response is found at once, and noise on the speed does not
+bend it, as it bends what is solved from the equation of motion.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from twin.arrays import Floats
 from twin.dynamics.flexible_joint import FlexibleJoint
 
 SEGMENTS = 4
@@ -32,7 +31,9 @@ LIGHTLY = 0.02
 """Damping ratio at which the search for the damping of a spring begins."""
 
 
-def measured_response(tau: Floats, speed: Floats, period: float) -> tuple[Floats, np.ndarray, Floats]:
+def measured_response(
+    tau: np.ndarray, speed: np.ndarray, period: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Frequencies (F,) in [rad/s], response (F,) in [rad/s per N m], and power (F,) of the torque.
 
     By averages over segments, without the frequencies at which the torque is hardly there.
@@ -46,7 +47,7 @@ def measured_response(tau: Floats, speed: Floats, period: float) -> tuple[Floats
     return 2 * np.pi * f[there], both[there] / power[there], power[there]
 
 
-def starts(tau: Floats, speed: Floats, period: float, r: float, damping: bool) -> list[FlexibleJoint]:
+def starts(tau: np.ndarray, speed: np.ndarray, period: float, r: float, damping: bool) -> list[FlexibleJoint]:
     """Joints, at most `MOST`, from which a search may go on, likely ones first.
 
     Args:

@@ -1,9 +1,12 @@
 """Friction over speed, from runs at constant speeds: a point a run and direction.
 
-At constant speed a motor holds the arm's weight and overcomes friction.  The weight is taken off by a model, or
-cancels between both directions over the same way, if friction is the same in both.  The twin's step takes the
-viscous part and the sign at the speed after it and the level at the speed before it
+At constant speed a motor holds the arm's weight and overcomes friction.  The weight is taken off by a model,
+or cancels between both directions over the same way, if friction is the same in both.  The twin's step takes
+the viscous part and the sign at the speed after it and the level at the speed before it
 (`twin/drives/friction.py`): at constant speed that is one speed, and the points lie on the law to round-off.
+
+The law that moves the arm has to hold the speed.  Where friction falls with speed, one that does not know of
+it sticks and slips, and the mean of that is no point of a curve: such runs are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import Floats, real_array
+from twin.arrays import real_array
 from twin.drives.drives import Drives
 from twin.dynamics.drive_torques import drive_inverse_dynamics
 from twin.errors import IdentificationError, RobotError
@@ -25,8 +28,11 @@ from twin.trajectories.joint_trajectories import Trajectory, cruising_trapezoid,
 CONSTANT = 1e-6
 """Of a joint's largest acceleration in the reference: below, its speed counts as constant."""
 
-SETTLING = 0.25
-"""Of a run at constant speed: what is left out at its beginning."""
+SETTLING = 0.2
+"""Of a run at constant speed: left out at both ends, so that the way is the same in both directions."""
+
+STEADY = 0.02
+"""Standard deviation of the speed over its mean: what varies more was not at constant speed."""
 
 LEAST = 5
 """Samples of a run at constant speed, settling included."""
@@ -45,9 +51,9 @@ class FrictionCurve(NamedTuple):
         samples: (m,) how many samples it is the mean of.
     """
 
-    speed: Floats
-    torque: Floats
-    deviation: Floats
+    speed: np.ndarray
+    torque: np.ndarray
+    deviation: np.ndarray
     samples: np.ndarray
 
 
@@ -94,7 +100,7 @@ def friction_curve(log: Log, joint: int, robot: Robot | None = None) -> Friction
         robot: the model, with rotors, payload and gravity; its friction is not used. The log's by default.
 
     Raises:
-        IdentificationError: the joint has no part of constant speed.
+        IdentificationError: the joint has no part of constant speed, or the drives are elastic.
         RobotError: the model has no drives.
     """
     drives, friction, speed = _friction(log, log.robot if robot is None else robot)
@@ -122,7 +128,7 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
             back = int(np.argmin(np.abs(both.speed + speed)))
             if not abs(both.speed[back] + speed) <= SAME * speed:
                 raise IdentificationError(
-                    f"{log.robot.joint_names[joint]} moves at {speed:.4g} rad/s and never back at that speed, "
+                    f"{log.robot.joint_names[joint]} moves at {speed:.4g} rad/s and never back at it, "
                     "so that its weight does not cancel"
                 )
             spread = np.hypot(deviation, both.deviation[back]) / 2
@@ -133,7 +139,7 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
     return FrictionCurve(speed, torque, deviation, count)
 
 
-def _friction(log: Log, model: Robot) -> tuple[Drives, Floats, Floats]:
+def _friction(log: Log, model: Robot) -> tuple[Drives, np.ndarray, np.ndarray]:
     """Drives of the model, friction (N - 1, n) at the joints, and the speeds (N - 1, n) at which it acted."""
     if model.drives is None:
         raise RobotError(f"robot {model.name!r} has no drives, so that the share of its rotors is not known")
@@ -146,12 +152,12 @@ def _friction(log: Log, model: Robot) -> tuple[Drives, Floats, Floats]:
     return model.drives, log.tau[:-1] - needed, after
 
 
-def _next(values: Floats) -> Floats:
+def _next(values: np.ndarray) -> np.ndarray:
     return values[1:]
 
 
-def _curve(log: Log, joint: int, speed: Floats, torque: Floats) -> FrictionCurve:
-    """Means of speed and torque (N - 1,) over the parts in which the reference of a joint does not speed up."""
+def _curve(log: Log, joint: int, speed: np.ndarray, torque: np.ndarray) -> FrictionCurve:
+    """Means of speed and torque (N - 1,) where the reference of a joint has a constant speed that it kept."""
     qd, qdd = log.qd_ref[:-1, joint], np.abs(log.qdd_ref[:-1, joint])
     steady = (qdd <= CONSTANT * np.max(qdd)) & (np.abs(qd) > CONSTANT * np.max(np.abs(qd)))
     edges = np.flatnonzero(np.diff(np.concatenate([[False], steady, [False]]).astype(int)))
@@ -159,14 +165,17 @@ def _curve(log: Log, joint: int, speed: Floats, torque: Floats) -> FrictionCurve
     for first, end in zip(edges[::2], edges[1::2], strict=True):
         if end - first < LEAST:
             continue
-        part = slice(first + int(np.ceil(SETTLING * (end - first))), end)
-        F = torque[part]
+        settling = int(SETTLING * (end - first))
+        part = slice(first + settling, end - settling)
+        F, w = torque[part], speed[part]
+        if not np.std(w) < STEADY * abs(np.mean(w)):
+            continue
         deviation = np.std(F, ddof=1) / np.sqrt(len(F)) if len(F) > 1 else np.nan
-        points.append((np.mean(speed[part]), np.mean(F), deviation, len(F)))
+        points.append((np.mean(w), np.mean(F), deviation, len(F)))
     if not points:
         raise IdentificationError(
-            f"{log.robot.joint_names[joint]} has no part of constant speed in the reference of this log, "
-            f"of at least {LEAST} samples"
+            f"{log.robot.joint_names[joint]} has no part of constant speed in this log: its reference has none "
+            f"of {LEAST} samples, or it did not keep it"
         )
     points.sort()
     found = [np.array(column) for column in zip(*points, strict=True)]

@@ -12,11 +12,12 @@ Source of the law: see `twin/drives/friction.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import Floats, real_array
+from twin.arrays import real_array
 from twin.errors import IdentificationError
 
 TRIED = 60
@@ -31,11 +32,11 @@ class FrictionFit:
     """The law of a drive with standard deviations, in joint units as `twin.Drives` takes them.
 
     Attributes:
-        coulomb, static, stribeck_speed, viscous: see `twin.drives.drives.Drives`, in [N m], [N m], [rad/s] and
-            [N m s/rad]. Without the Stribeck effect `static` is `coulomb`, and `stribeck_speed` 0.
+        coulomb, static, stribeck_speed, viscous: see `twin.drives.drives.Drives`, in [N m], [N m], [rad/s]
+            and [N m s/rad]. Without the Stribeck effect `static` is `coulomb`, and `stribeck_speed` 0.
         offset: torque that does not change with direction, in [N m].
         deviations: (5,) of these five, in their order; 0 of what was not fitted.
-        noise: standard deviation of what the law leaves, in [N m]; of points with given deviations over these.
+        noise: standard deviation of what the law leaves, in [N m]; over the points' own, if they were given.
     """
 
     coulomb: float
@@ -43,10 +44,10 @@ class FrictionFit:
     stribeck_speed: float
     viscous: float
     offset: float
-    deviations: Floats
+    deviations: np.ndarray
     noise: float
 
-    def torque(self, speed: ArrayLike) -> Floats:
+    def torque(self, speed: ArrayLike) -> np.ndarray:
         """Friction (...,) at speeds (...,), in [rad/s], in [N m]; the offset at rest."""
         v = real_array(speed, "speed")
         given = np.array([self.coulomb, self.static - self.coulomb, self.viscous, self.offset])
@@ -86,7 +87,7 @@ def fit_friction(
     free = np.array([True, stribeck, True, offset, stribeck])  # Fc, Fs - Fc, Fv, F0 and vs
     if not len(v) > np.count_nonzero(free):
         raise IdentificationError(
-            f"{len(v)} points do not tell {np.count_nonzero(free)} parameters of friction: more speeds are needed"
+            f"{len(v)} points do not tell {np.count_nonzero(free)} parameters of friction: take more speeds"
         )
     if offset and (np.all(v > 0) or np.all(v < 0)):
         raise IdentificationError("an offset is told from Coulomb friction by runs in both directions alone")
@@ -105,19 +106,21 @@ def fit_friction(
     return FrictionFit(Fc, Fc + excess, vs, Fv, F0, deviations, noise)
 
 
-def _columns(v: Floats, vs: float) -> Floats:
+def _columns(v: np.ndarray, vs: float) -> np.ndarray:
     """What Fc, Fs - Fc, Fv and F0 are multiplied with (m, 4) at speeds (m,)."""
     falling = np.exp(-((v / vs) ** 2)) if vs > 0 else np.zeros_like(v)
     return np.column_stack([np.sign(v), np.sign(v) * falling, v, np.ones_like(v)])
 
 
-def _fit(v: Floats, F: Floats, s: Floats, free: np.ndarray) -> tuple[Floats, Floats, float]:
+def _fit(
+    v: np.ndarray, F: np.ndarray, s: np.ndarray, free: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Parameters (5,), the triangle R of the derivatives of those that are free, and the sum of squares."""
     from scipy.optimize import least_squares, nnls
 
     linear, slowest = free[:4], np.min(np.abs(v))
 
-    def linear_fit(vs: float) -> tuple[Floats, float]:
+    def linear_fit(vs: float) -> tuple[np.ndarray, float]:
         """The linear parameters (4,) for a Stribeck speed, and the norm of what they leave."""
         columns = (_columns(v, vs) / s[:, None])[:, linear]
         scale = np.linalg.norm(columns, axis=0) + (np.linalg.norm(columns, axis=0) == 0)
@@ -136,31 +139,32 @@ def _fit(v: Floats, F: Floats, s: Floats, free: np.ndarray) -> tuple[Floats, Flo
     best = int(np.argmin([left for _, left in starts]))
     whole = np.append(starts[best][0], tried[best])
 
-    def completed(x: Floats) -> Floats:
+    def completed(x: np.ndarray) -> np.ndarray:
         given = whole.copy()
         given[free] = x
         return given
 
-    def residual(x: Floats) -> Floats:
+    def residual(x: np.ndarray) -> np.ndarray:
         given = completed(x)
         return (_columns(v, given[4]) @ given[:4] - F) / s
 
-    def jacobian(x: Floats) -> Floats:
+    def jacobian(x: np.ndarray) -> np.ndarray:
         given = completed(x)
         columns = _columns(v, given[4])
         by_vs = 2 * given[1] * columns[:, 1] * v**2 / given[4] ** 3 if free[4] else np.zeros_like(v)
         return (np.column_stack([columns, by_vs]) / s[:, None])[:, free]
 
+    derivatives: Any = jacobian  # scipy's own types know of its names alone
     low = np.array([0.0, 0.0, 0.0, -np.inf, slowest / SLOWER / 2])[free]
     high = np.array([np.inf, np.inf, np.inf, np.inf, 2 * np.max(np.abs(v))])[free]
     end = least_squares(
-        residual, np.clip(whole[free], low, high), jacobian, bounds=(low, high), x_scale="jac",
+        residual, np.clip(whole[free], low, high), jac=derivatives, bounds=(low, high), x_scale="jac",
         xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200,
     )  # fmt: skip
-    return completed(end.x), np.linalg.qr(jacobian(end.x), mode="r"), 2 * float(end.cost)
+    return completed(end.x), np.asarray(np.linalg.qr(jacobian(end.x), mode="r")), 2 * float(end.cost)
 
 
-def _inverse(triangle: Floats, free: np.ndarray, v: Floats) -> Floats:
+def _inverse(triangle: np.ndarray, free: np.ndarray, v: np.ndarray) -> np.ndarray:
     """R^-1, of which `R^-1 R^-T` is the covariance."""
     scale = np.linalg.norm(triangle, axis=0)
     if not (np.all(scale > 0) and np.linalg.cond(triangle / scale) < 1e12):
@@ -172,7 +176,7 @@ def _inverse(triangle: Floats, free: np.ndarray, v: Floats) -> Floats:
     return np.linalg.inv(triangle)
 
 
-def _no_stribeck(v: Floats) -> IdentificationError:
+def _no_stribeck(v: np.ndarray) -> IdentificationError:
     return IdentificationError(
         "the points do not tell static friction and Stribeck speed: the slowest is at "
         f"{np.min(np.abs(v)):.3g} rad/s; add slower runs, or fit without them (stribeck=False)"

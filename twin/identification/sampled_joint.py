@@ -2,8 +2,8 @@
 
     y[k] = -a1 y[k-1] - a2 y[k-2] - a3 y[k-3] + b1 u[k-1] + b2 u[k-2] + b3 u[k-3]
 
-of `twin.dynamics.flexible_joint.velocity_model`, without approximation: `exact`, by the matrix exponential, as
-a real arm moves; or `in_steps`, by the step of elastic drives in engine and analytic plant
+of `twin.dynamics.flexible_joint.velocity_model`, without approximation: `exact`, by the matrix exponential,
+as a real arm moves; or `in_steps`, by the step of elastic drives in engine and analytic plant
 (`twin/drives/drive_step.py`), which is what such a log obeys to round-off.
 """
 
@@ -14,15 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import expm
 
-from twin.arrays import Floats
 from twin.dynamics.flexible_joint import FlexibleJoint, velocity_model
 
 
 class SampledJoint(NamedTuple):
     """`x[k+1] = A x[k] + B u[k]`, `y = x[0]`, for `x = [qm', qa', r qm - qa]`: A is (3, 3), B (3,)."""
 
-    A: Floats
-    B: Floats
+    A: np.ndarray
+    B: np.ndarray
 
 
 def exact(joint: FlexibleJoint, period: float) -> SampledJoint:
@@ -52,7 +51,7 @@ def in_steps(joint: FlexibleJoint, period: float, steps: int) -> SampledJoint:
     return SampledJoint(whole[:3, :3], whole[:3, 3])
 
 
-def difference_equation(model: SampledJoint) -> tuple[Floats, Floats]:
+def difference_equation(model: SampledJoint) -> tuple[np.ndarray, np.ndarray]:
     """The coefficients `[0, b1, b2, b3]` and `[1, a1, a2, a3]` of a sampled joint."""
     A, B = model
     minors = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0] + A[0, 0] * A[2, 2] - A[0, 2] * A[2, 0]
