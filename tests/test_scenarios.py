@@ -83,7 +83,7 @@ def test_every_sample_is_finite_and_every_joint_moves(robot, name, controller):
     if name == "gravity_hold":
         assert np.all(travel < 0.2)
     elif name == "identify_joint":
-        assert travel[0] > 0.9  # the others are braked
+        assert travel[0] > 0.5  # the others are braked
         assert np.all(travel[1:] == 0)
     elif name == "payload_mismatch":
         assert np.all(travel[[0, 1, 2, 4, 5]] > 0.05)  # axis 4 is not meant to move on this path

@@ -174,8 +174,8 @@ def _curve(log: Log, joint: int, speed: np.ndarray, torque: np.ndarray) -> Frict
         points.append((np.mean(w), np.mean(F), deviation, len(F)))
     if not points:
         raise IdentificationError(
-            f"{log.robot.joint_names[joint]} has no part of constant speed in this log: its reference has none "
-            f"of {LEAST} samples, or it did not keep it"
+            f"{log.robot.joint_names[joint]} has no part of constant speed in this log: its reference has "
+            f"none of {LEAST} samples, or it did not keep it"
         )
     points.sort()
     found = [np.array(column) for column in zip(*points, strict=True)]
