@@ -170,9 +170,10 @@ def metrics(log: Log) -> tuple[Metric, ...]:
                else "what a linear model makes of friction and damping that it does not have"),
         Metric("the same in continuous time", relative(found.continuous, found.truth), "", None,
                "by the model that a real arm wants: what the engine's steps are away from it"),
-        Metric("validation: error / noise", float(np.std(left)) / noise if noise else np.nan_to_num(np.inf),
-               "", 1 + 5 / np.sqrt(2 * count) if judged else None,
-               f"1 + 5 / sqrt(2 N) of {count} samples: the noise, and hardly a share of the parameters"),
+        Metric("validation: error / noise", float(np.std(left)) / (noise or 1.0), "" if noise else "rad/s",
+               1 + 5 / np.sqrt(2 * count) if judged else None,
+               f"1 + 5 / sqrt(2 N) of {count} samples: the noise, and hardly a share of the parameters"
+               if noise else "there is no noise, so that this is the error itself"),
         Metric("validation: fit", percent(1 - np.std(left) / np.std(measured)), "%", None,
                "1 - what the model leaves over what there was, the noise included"),
         Metric("largest motion of the braked joints", float(np.max(away)), "rad", 0.0,

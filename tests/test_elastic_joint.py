@@ -155,7 +155,7 @@ def test_what_cannot_be_estimated_is_told(changed, error, told):
 
 def test_the_scenario_prints_his_table_beside_ours_and_draws_his_figures(tmp_path, capsys):
     picture = tmp_path / "a.png"
-    assert main(["run", "identify_joint", "--picture", str(picture)]) == 0
+    assert main(["run", "identify_joint", "--duration", "1", "--picture", str(picture)]) == 0
     printed = capsys.readouterr().out
     assert "Norrlöf 1999, Table 3.1" in printed
     assert "677" in printed
@@ -166,7 +166,8 @@ def test_friction_that_is_not_linear_is_reported_without_limits():
     """Coulomb friction looks viscous: far above the 0.0024 N m s/rad that are, and the less the faster."""
     seen = []
     for torque in (0.5, 1.5):
-        log = identify_joint.run(identify_joint.Config(friction="drives", torque=torque, speed_noise=1.0))
+        settings = identify_joint.Config(friction="drives", torque=torque, speed_noise=1.0, duration=1.0)
+        log = identify_joint.run(settings)
         metrics = {metric.name: metric for metric in identify_joint.metrics(log)}
         assert metrics["f_m: error / its deviation"].limit is None
         assert all(metric.holds for metric in metrics.values())

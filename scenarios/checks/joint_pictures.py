@@ -79,6 +79,8 @@ def two_curves(axes: Axes, t: NDArray, torque: NDArray, motion: NDArray, label: 
 
 def frequency_panels(pair: Sequence[Axes], log: Log, window: slice, found: experiment.Estimates) -> None:
     """Gain and phase from torque to speed: measured, the model's, and the twin's."""
+    from matplotlib.ticker import NullFormatter
+
     from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, velocity_model
     from twin.identification.frequency_start import measured_response
 
@@ -99,6 +101,8 @@ def frequency_panels(pair: Sequence[Axes], log: Log, window: slice, found: exper
         axes.semilogx(
             dense / 2 / np.pi, of(frequency_response(velocity_model(model), dense)), label="model", **DOTTED
         )
+        axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set(title="frequency response", xlabel="frequency [Hz]", ylabel=label)
         axes.legend(frameon=False)
     pair[0].set_yscale("log")

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.errors import IdentificationError
 
-TRIED = 60
+TRIED = 30
 """Stribeck speeds that are tried."""
 
 SLOWER = 3.0
