@@ -115,6 +115,42 @@ def test_a_search_from_a_wrong_place_ends_in_a_false_minimum_and_ours_does_not()
     assert lost.cost > 2.5 * left
 
 
+@pytest.mark.parametrize("seed", [3, 7, 8])
+def test_several_starts_find_what_the_likeliest_one_does_not(seed):
+    """Hardly any friction, a damped spring, and more noise than signal."""
+    joint = dataclasses.replace(NORRLOF, fm=0.002, d=64.0)
+    torque = multisine(seed)
+    speed = moved(joint, torque) + 18.0 * np.random.default_rng(seed).standard_normal(N)
+    found = identify_elastic_joint(torque, speed, PERIOD, R, damping=True)
+    true = np.array([getattr(joint, name) for name in found.names])
+    assert np.all(np.abs(found.values - true) < 3 * found.deviations)
+
+
+def test_the_deviations_are_those_of_all_that_is_fitted_together():
+    """By differences of the motion in its states, with the start and the offset among the unknowns."""
+    short = 60
+    torque = multisine(6)[:short]
+    true = np.array([*(getattr(NORRLOF, name) for name in ("Jm", "Ja", "fm", "k")), 5.0, 0.1, 1e-3, 2.0])
+
+    def motion(unknown):
+        A, B = exact(FlexibleJoint(unknown[0], unknown[1], unknown[3], R, unknown[2]), PERIOD)
+        x, speed = unknown[4:7], np.empty(short)
+        for k in range(short):
+            speed[k] = x[0] + unknown[7]
+            x = A @ x + B * torque[k]
+        return speed
+
+    measured = motion(true) + 0.01 * np.random.default_rng(0).standard_normal(short)
+    found = identify_elastic_joint(torque, measured, PERIOD, R)
+    at = np.concatenate([found.values, true[4:]])
+    steps = 1e-5 * at * np.eye(8)
+    J = np.array([(motion(at + step) - motion(at - step)) / 2e-5 for step in steps]).T  # by relative changes
+    cov = found.noise**2 * np.linalg.inv(J.T @ J)
+    relative = np.sqrt(np.diag(cov))
+    np.testing.assert_allclose(found.deviations / found.values, relative[:4], rtol=1e-3)
+    np.testing.assert_allclose(found.correlation, (cov / np.outer(relative, relative))[:4, :4], atol=1e-3)
+
+
 def test_validation_is_by_simulation_alone():
     torque, other = multisine(4), multisine(5)
     speed = moved(NORRLOF, other) + 3.0

@@ -118,11 +118,31 @@ def test_the_law_comes_back_from_its_points():
     found = fit_friction(SPEEDS, friction(SPEEDS) - 3.0, np.linspace(1, 2, 40), offset=True)
     np.testing.assert_allclose(values(found), TRUE - [0, 0, 0, 0, 3.0], rtol=1e-9)
     np.testing.assert_allclose(found.torque(SPEEDS), friction(SPEEDS) - 3.0, rtol=1e-10)
-    fast = np.append(SPEEDS[np.abs(SPEEDS) > 0.1], 0.0)
-    plain = fit_friction(fast, friction(fast), stribeck=False)
+    fast = SPEEDS[np.abs(SPEEDS) > 0.1]
+    held = 9.0  # N m at rest, where friction may be anything
+    plain = fit_friction(np.append(fast, 0.0), np.append(friction(fast), held), stribeck=False)
+    assert plain.noise < 1e-10
     np.testing.assert_allclose(values(plain), [24.2, 24.2, 0.0, 11.85, 0.0], rtol=1e-9)
     np.testing.assert_array_equal(plain.deviations[[2, 4]], 0)
     np.testing.assert_allclose(plain.torque(fast), friction(fast), rtol=1e-10)
+
+
+def test_the_deviations_are_those_of_the_law_as_it_is_told():
+    """By differences of the law of the drives, in its own four numbers."""
+    measured = friction(SPEEDS) + 0.1 * np.random.default_rng(0).standard_normal(len(SPEEDS))
+    fit = fit_friction(SPEEDS, measured)
+    names = ("coulomb", "static", "stribeck_speed", "viscous")
+
+    def law(changed):
+        told = {name: getattr(fit, name) * (1 + (name == changed[0]) * changed[1]) for name in names}
+        torque = np.empty((len(SPEEDS), 1))
+        sliding_friction(friction_rows(Drives([1.0], 0.0, **told)), SPEEDS[:, None], torque)
+        return torque[:, 0]
+
+    J = np.array([(law((name, 1e-5)) - law((name, -1e-5))) / 2e-5 for name in names]).T
+    relative = fit.noise * np.sqrt(np.diag(np.linalg.inv(J.T @ J)))
+    np.testing.assert_allclose(fit.deviations[:4] / values(fit)[:4], relative, rtol=1e-6)
+    assert fit.noise == pytest.approx(np.sqrt(np.sum((measured - law(("", 0.0))) ** 2) / 36), rel=1e-9)
 
 
 def test_the_deviations_are_honest_over_100_seeds():
