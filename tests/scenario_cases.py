@@ -13,6 +13,7 @@ SHORT = {
     "drive_mismatch": {"duration": 0.8},
     "excitation": {"time_step": 0.005},
     "gravity_hold": {"duration": 0.2},
+    "identify_joint": {"duration": 1.0},
     "joint_tracking": {"duration": 0.2},
     "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},
     "manutec_move": {},
