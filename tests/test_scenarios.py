@@ -30,11 +30,7 @@ def full_run(name, controller, robot="irb140"):
 
 def shorter(name, robot):
     """Settings that make the longest runs shorter, with all arms but one."""
-<<<<<<< HEAD
-    long = ("drive_check", "drive_mismatch", "excitation", "laboratory", "pose_path")
-=======
-    long = ("drive_check", "drive_mismatch", "identify_joint", "laboratory", "pose_path")
->>>>>>> J
+    long = ("drive_check", "drive_mismatch", "excitation", "identify_joint", "laboratory", "pose_path")
     return SHORT[name] if name in long and robot != "irb140" else {}
 
 
@@ -58,7 +54,7 @@ def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
     assert "What it shows:" in scenario.doc
     assert "What must hold:" in scenario.doc
     for item in dataclasses.fields(scenario.Config):
-        assert item.name in ("progress", "law_settings", "beside") or item.metadata["help"]
+        assert item.name in ("progress", "law_settings", "beside", "changes") or item.metadata["help"]
 
 
 @pytest.mark.parametrize(("robot", "name", "controller"), CASES)
