@@ -253,7 +253,11 @@ def test_an_error_limit_is_what_a_run_claims(irb140):
 @pytest.mark.parametrize(
     ("name", "error", "told"),
     [
-        ("bandwith", UnknownNameError, "scenario 'joint_tracking' has no quantity 'bandwith': the nearest are b"),
+        (
+            "bandwith",
+            UnknownNameError,
+            "scenario 'joint_tracking' has no quantity 'bandwith': the nearest are b",
+        ),
         ("model.mas", UnknownNameError, r"no quantity 'model\.mas': the nearest are model\.mass"),
         ("law.kp", UnknownNameError, r"controller 'pd' has no quantity 'law\.kp': the nearest are law\.Kp"),
         ("payload.w", UnknownNameError, r"the nearest are payload"),
