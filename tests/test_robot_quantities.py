@@ -135,7 +135,7 @@ def test_the_engine_simulates_the_changed_robot(irb140, rng):
         (
             ("drives.stiffness", 1.1),
             VariationError,
-            "does nothing in rigid drives, .* it acts in elastic",
+            "does nothing in rigid drives, .* it acts in elastic one",
         ),
     ],
 )
