@@ -11,8 +11,8 @@ from scenarios.checks import joint_experiment as experiment
 from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, poles, velocity_model
 from twin.dynamics.flexible_joint_motion import simulate_flexible_joint
 from twin.errors import IdentificationError, RobotError
-from twin.identification.elastic_joint import identify_elastic_joint, simulated_speed
-from twin.identification.sampled_joint import difference_equation, exact, in_steps
+from twin.identification.drives.elastic_joint import identify_elastic_joint, simulated_speed
+from twin.identification.drives.sampled_joint import difference_equation, exact, in_steps
 
 R, PERIOD = 13 / 1540, 0.002
 JM, JA, FM, K = experiment.PUBLISHED

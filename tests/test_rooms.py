@@ -30,6 +30,7 @@ ORDER = (
     "twin.views",
     "twin.control",
     "twin.sweeps",
+    "twin.identification.drives",
     "twin.identification",
     "controllers",
     "scenarios.metric",

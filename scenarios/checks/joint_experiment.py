@@ -155,7 +155,7 @@ class Excited:
 
 def estimates(log: Log, linear: bool, duration: float, noise: float, rng: np.random.Generator) -> Estimates:
     """Estimate axis 1 from the first experiment of a run, and simulate both."""
-    from twin.identification.elastic_joint import identify_elastic_joint, simulated_speed
+    from twin.identification.drives.elastic_joint import identify_elastic_joint, simulated_speed
 
     joint, period, steps = two_masses(log.robot), log.time_step * log.steps_per_period, log.steps_per_period
     first, count = starts(duration, period), round(duration / period)

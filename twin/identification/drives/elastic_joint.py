@@ -33,8 +33,8 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.dynamics.flexible_joint import FlexibleJoint
 from twin.errors import IdentificationError
-from twin.identification.frequency_start import starts
-from twin.identification.sampled_joint import SampledJoint, difference_equation, exact, in_steps
+from twin.identification.drives.frequency_start import starts
+from twin.identification.drives.sampled_joint import SampledJoint, difference_equation, exact, in_steps
 
 PARAMETERS = ("Jm", "Ja", "fm", "k")
 """What is estimated, in this order; after it `d`, if asked for."""
