@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -26,7 +25,7 @@ from twin.control.control_law import ControlLaw
 from twin.drives.sensors import Sensors
 from twin.errors import UnknownNameError, VariationError
 from twin.robot.robot import Payload, Robot
-from twin.sweeps.robot_quantities import changed, quantities, quantity
+from twin.sweeps.robot_quantities import changed, quantities, quantity, unknown
 from twin.sweeps.trial import Trial
 from twin.trajectories.sampling import Samples
 
@@ -89,11 +88,7 @@ class RobotExperiment:
         try:
             return quantity(robot, side).nominal
         except UnknownNameError:
-            known = self._known()
-            near = difflib.get_close_matches(name, known, 3, 0.5) or known[:3]
-            raise UnknownNameError(
-                f"there is no quantity {name!r}: the nearest are {', '.join(near)}"
-            ) from None
+            raise unknown(name, f"robot {robot.name!r}", self._known()) from None
 
     def trial(self, values: Mapping[str, float]) -> Trial:
         """See `twin.sweeps.trial.Experiment`."""
