@@ -47,7 +47,6 @@ def test_the_mass_of_a_link_takes_its_inertia_along_as_in_a_file_that_says_so(lo
         assert close(changed(robot, [(name, 4.5)]).tree.inertias, by_hand.tree.inertias)
     both = changed(robot, [("mass.one", 4.5), ("mass", 2.0)]).tree.inertias
     assert close(both, by_hand.tree.inertias * [[1.0], [2.0]])
-    assert both[0, 0] == 4.5
 
 
 @pytest.mark.parametrize("column", COLUMNS)

@@ -211,7 +211,6 @@ def _other_masses(tree: Tree, masses: dict[Part, float]) -> Tree:
     for (_, link), mass in masses.items():
         if link >= 0:
             inertias[link] = tree.inertias[link] * (mass / tree.inertias[link, 0])
-            inertias[link, 0] = mass
     return replace(tree, inertias=frozen(inertias))
 
 
