@@ -124,11 +124,12 @@ def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, poo
 
 def test_a_worker_ends_with_whoever_started_it(tmp_path):
     """Whatever it is doing: here it waits for a scheduler."""
-    code = "from twin.sweeps.workers_here import serve; serve()"
+    code, folder = "from twin.sweeps.workers_here import serve; serve()", tmp_path / "scratch"
+    folder.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as dumb:
         address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
         worker = subprocess.Popen(
-            [sys.executable, "-c", code, address, str(tmp_path)],
+            [sys.executable, "-c", code, address, str(folder)],
             stdin=subprocess.PIPE,
             cwd=Path(__file__).parents[1],
         )
@@ -140,6 +141,7 @@ def test_a_worker_ends_with_whoever_started_it(tmp_path):
             assert worker.poll() is None
             worker.stdin.close()
             assert worker.wait(timeout=5) == 0
+            assert not folder.exists()
 
 
 def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
