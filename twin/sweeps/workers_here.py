@@ -133,7 +133,7 @@ def serve() -> None:
 
 
 def _end_with(inbox: int, folder: str) -> None:
-    """End this process at once when the other end of a pipe is closed; nobody else removes the folder then."""
+    """End this process at once when the other end of a pipe is closed, and nobody else removes its folder."""
     os.read(inbox, 1)
     rmtree(folder, ignore_errors=True)
     os._exit(0)
