@@ -1,7 +1,8 @@
-"""Contract tests: every scenario with every controller, and what the scenarios' own limits can tell apart."""
+"""Contract tests: scenarios with robots and laws, and what the scenarios' own limits can tell apart."""
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -36,6 +37,8 @@ def shorter(name, robot):
 
 def variants():
     for robot, name in SUITED:
+        if (robot, name) == ("irb1600", "laboratory"):  # the longest ones; two other arms run them
+            continue
         for number, config in enumerate(registry.find(name).variants, start=1):
             config = dataclasses.replace(config, robot=robot, **shorter(name, robot))
             yield pytest.param(name, config, id=f"{robot}-{name}-{number}")
@@ -45,6 +48,12 @@ def test_the_scenarios_are_those_with_all_three_parts():
     assert ROBOTS == ("irb140", "irb1400", "irb1600")
     assert tuple(SHORT) == NAMES
     assert [pair for pair in SUITED if pair[1] == "parallelogram"] == [("irb1400", "parallelogram")]
+
+
+def test_every_two_of_robot_scenario_and_law_are_tried_together():
+    every = [(*pair, law) for pair in SUITED for law in controllers.NAMES]
+    for i, j in itertools.combinations(range(3), 2):
+        assert {(case[i], case[j]) for case in CASES} == {(case[i], case[j]) for case in every}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -90,14 +99,13 @@ def test_every_sample_is_finite_and_every_joint_moves(robot, name, controller):
 
 def test_computed_torque_tracks_to_rounding_and_the_laws_without_a_model_do_not():
     """The comparison that the project exists for, as figures."""
-    for robot in ROBOTS:
-        for name in ("joint_tracking", "pose_path"):
-            error = {
-                law: np.abs(joint_error(full_run(name, law, robot)[0])).max() for law in controllers.NAMES
-            }
-            assert error["computed_torque"] < 1e-14
-            for law in ("pd", "pd_gravity", "pid"):
-                assert error[law] > 1e-3
+    for robot, name, law in CASES:
+        if name in ("joint_tracking", "pose_path"):
+            error = np.abs(joint_error(full_run(name, law, robot)[0])).max()
+            if law == "computed_torque":
+                assert error < 1e-14
+            elif law in ("pd", "pd_gravity", "pid"):
+                assert error > 1e-3
 
 
 def test_another_mounting_holds_as_well():
