@@ -21,6 +21,7 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
+from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from twin.identification.fourier_motion import FourierMotion
     from twin.logs.log import Log
     from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Samples
 
 CONDITION = 1000.0
 """Limit of the condition number; beyond it parameters that act alike are not told apart."""
@@ -61,14 +63,24 @@ def suits(robot: Robot) -> bool:
     return robot.has_inertia
 
 
+def reference(robot: Robot, config: Config) -> Samples:
+    """The motion of the settings, sampled."""
+    return following(kept(config, robot) or optimised(config, robot), config)
+
+
+def following(motion: FourierMotion, config: Config) -> Samples:
+    """A motion as often as the settings want it, sampled."""
+    return sampled(config, replace(motion, periods=config.periods))
+
+
 def run(config: Config) -> Log:
     """Find the motion, and follow it."""
-    robot = config.load_robot()
+    robot = config.bare_robot()
     motion = kept(config, robot)
     if motion is None:
         motion = optimised(replace(config, progress=part_of(config, 0.0)), robot)
         config = replace(config, progress=part_of(config, 0.5))
-    return follow(config, sampled(config, replace(motion, periods=config.periods)), robot)
+    return follow(config, *closed_loop(config, lambda _, settings: following(motion, settings)))
 
 
 def kept(config: Config, robot: Robot) -> FourierMotion | None:
@@ -78,7 +90,7 @@ def kept(config: Config, robot: Robot) -> FourierMotion | None:
     motion = kept_excitation(robot)
     if motion is None or (motion.period, motion.a.shape[1]) != (config.duration, config.harmonics):
         return None
-    use = motion_use(robot, *motion(np.arange(0.0, motion.period, EVERY)))
+    use = motion_use(config.loaded(robot), *motion(np.arange(0.0, motion.period, EVERY)))
     return motion if use.condition <= CONDITION and max(use[1:]) <= 1 else None
 
 
@@ -87,7 +99,7 @@ def optimised(config: Config, robot: Robot) -> FourierMotion:
     from twin.identification.excitation import optimal_excitation
 
     return optimal_excitation(
-        robot, period=config.duration, harmonics=config.harmonics, draws=config.draws,
+        config.loaded(robot), period=config.duration, harmonics=config.harmonics, draws=config.draws,
         iterations=config.iterations, seed=config.seed, progress=config.progress,
     )  # fmt: skip
 

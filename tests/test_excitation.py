@@ -159,7 +159,7 @@ def test_what_is_kept_for_an_arm_does_for_it(arm):
     config = scenario.Config(robot=arm.name)
     assert scenario.kept(config, robot) is not None
     assert scenario.kept(replace(config, harmonics=4), robot) is None
-    assert scenario.kept(config, robot.with_payload(twin.Payload(80.0))) is None
+    assert scenario.kept(replace(config, payload="80"), robot) is None
 
 
 def test_a_motion_is_read_as_it_was_written(tmp_path, motion):

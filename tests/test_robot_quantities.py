@@ -132,7 +132,11 @@ def test_the_engine_simulates_the_changed_robot(irb140, rng):
         (("drives.viscous", np.nan), VariationError, "expected drives.viscous to be finite, got nan"),
         (("drives.viscous", -1.0), ValueError, "viscous of axis 1 is -.*, expected at least 0"),
         (("drives.static", 0.1), ValueError, "static of axis 1 is .*, expected at least the Coulomb"),
-        (("drives.stiffness", 1.1), VariationError, "does nothing in rigid drives, .* it acts in elastic one"),
+        (
+            ("drives.stiffness", 1.1),
+            VariationError,
+            "does nothing in rigid drives, .* it acts in elastic one",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_sentence(rigid, change, error, told):

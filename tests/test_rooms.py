@@ -30,6 +30,7 @@ ORDER = (
     "twin.views",
     "twin.control",
     "twin.sweeps",
+    "twin.identification.drives",
     "twin.identification",
     "controllers",
     "scenarios.metric",
@@ -46,6 +47,7 @@ ORDER = (
     "scenarios.reports.page",
     "scenarios.sweeping",
     "scenarios.console",
+    "scenarios.commands.on_logs",
     "scenarios.commands",
     "scenarios.templates",
 )

@@ -88,7 +88,7 @@ def test_a_trial_is_what_the_scenario_runs(name, monkeypatch):
 
 
 def test_a_rollout_of_a_trial_is_the_run_of_its_settings(swing):
-    """To the bit the model's part of the run, to rounding the engine's; the command that repeats it says so."""
+    """To the bit the model's part of the run, to rounding the engine; its command repeats it."""
     values = {
         "mass": 1.07, "mass.joint_3": 20.0, "drives.coulomb": 1.4, "drives.viscous.2": 9.0, "payload": 2.0,
         "payload.z": 0.05, "model_payload": 1.0, "model.mass": 0.95, "model.drives.rotor_inertia": 0.8,
@@ -253,7 +253,11 @@ def test_an_error_limit_is_what_a_run_claims(irb140):
 @pytest.mark.parametrize(
     ("name", "error", "told"),
     [
-        ("bandwith", UnknownNameError, "scenario 'joint_tracking' has no quantity 'bandwith': the nearest are b"),
+        (
+            "bandwith",
+            UnknownNameError,
+            "scenario 'joint_tracking' has no quantity 'bandwith': the nearest are b",
+        ),
         ("model.mas", UnknownNameError, r"no quantity 'model\.mas': the nearest are model\.mass"),
         ("law.kp", UnknownNameError, r"controller 'pd' has no quantity 'law\.kp': the nearest are law\.Kp"),
         ("payload.w", UnknownNameError, r"the nearest are payload"),

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     words = [
         *SHORT, "--controller", "computed_torque", "pd", "--samples", "20", "--worst", "2", "--seed", "3",
-        "--noise", "1e-5",
+        "--noise", "1e-5", "--with", "mass=1.05",
         "--vary", "payload=0:6", "model.mass=+-10%", "--vary", "bandwidth=15,25",
         "--limit", "joint_error=0.1", "--out", f"{folder}/a.csv",
         "--picture", f"{folder}/a.png", "--json", f"{folder}/a.json",
@@ -95,6 +95,7 @@ def test_the_worst_are_the_same_in_pybullet_and_by_their_command(folder):
     words = shlex.split(cases[0]["repeat"])
     assert words[:2] == ["irb-twin", "run"]
     assert words[words.index("--seed") + 1] != "3"
+    assert "mass=1.05" in words
     given([*words[1:], "--json", str(folder / "run.json")])
     (run,) = json.loads((folder / "run.json").read_text())["runs"]
     error = next(metric["value"] for metric in run["metrics"] if metric["name"] == "largest joint error")

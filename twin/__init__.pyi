@@ -67,6 +67,15 @@ from .dynamics.regressor import (
 from .engine.simulation import (
     Simulation as Simulation,
 )
+from .identification.drives.elastic_joint import (
+    identify_elastic_joint as identify_elastic_joint,
+)
+from .identification.drives.friction_curve import (
+    friction_curve as friction_curve,
+)
+from .identification.drives.friction_law import (
+    fit_friction as fit_friction,
+)
 from .identification.identify import (
     Identification as Identification,
 )

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.plot_command import add_window
+from scenarios.commands.on_logs.plot_command import add_window
 from scenarios.console.output import Files, console, writable
 from scenarios.running.options import WrongUse
 
