@@ -1,4 +1,4 @@
-"""An identified robot as a file: it loads, the engine agrees, it says where it is from, whole or not at all."""
+"""An identified robot's file: it loads, the engine agrees, it says where it is from, whole or not at all."""
 
 import subprocess
 import sys
@@ -40,6 +40,7 @@ def same_torques(one, other):
 
 def test_it_loads_and_needs_the_torques_of_the_arm_that_was_recorded(identified, log):
     robot = twin.load(identified)
+    assert robot.urdf is not None
     assert (robot.name, robot.urdf.name) == ("identified", "identified.urdf")
     assert same_torques(log.robot, robot.with_drives("rigid")) < 1e-9
     np.testing.assert_array_equal(robot.q_min, log.robot.q_min)
@@ -62,7 +63,8 @@ def test_its_urdf_is_the_one_that_its_facts_make(identified):
 def test_it_says_where_it_is_from_and_what_was_left_open(identified):
     text = identified.read_text(encoding="utf-8")
     assert "run.npz: the engine's own steps" in text
-    assert "By irb-twin identify, 20" in text
+    assert "By `irb-twin identify " in text
+    assert "`, 20" in text
     assert "% of their torques" in text
     comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
     assert "Left open, as irb140 has them" in comment
@@ -73,6 +75,8 @@ def test_it_says_where_it_is_from_and_what_was_left_open(identified):
 @pytest.mark.parametrize("name", ["irb1400", "manutec_r3"])
 def test_closed_loops_and_tables_are_written_as_well(name, tmp_path):
     robot = twin.load(name)
+    assert robot.drives is not None
+    assert robot.file is not None
     robot = robot.with_drives("rigid", replace(robot.drives, static=robot.drives.coulomb))
     solution = physical_solution(twin.identify(believed(robot), measured(robot, noise=1.0)))
     kind = "dh.toml" if robot.file.name.endswith("dh.toml") else "toml"

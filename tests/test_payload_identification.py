@@ -10,7 +10,8 @@ import twin
 from scenarios import excitation, payload_mismatch
 from scenarios.commands.command_line import main
 from twin.errors import IdentificationError
-from twin.identification.payload import identify_payload
+from twin.identification.payload import identify_payload, payload_values
+from twin.multibody.tree import inertial_parameters
 
 CARRIED = "6,0.02,-0.03,0.08,0.02,0.025,0.015,0.001,-0.002,0.0015"
 TRUE = np.array([float(x) for x in CARRIED.split(",")])
@@ -70,6 +71,17 @@ def test_under_noise_it_is_within_three_deviations_and_these_are_small(loaded, b
     assert np.linalg.norm((found.values - TRUE) / found.deviations) > 1  # they are not too large, either
 
 
+def test_deviations_of_centre_and_inertia_follow_from_those_of_the_moments():
+    """The derivatives, against central differences."""
+    xx, yy, zz, xy, xz, yz = TRUE[4:]
+    phi = inertial_parameters(6.0, TRUE[1:4], np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    values, J = payload_values(phi)
+    np.testing.assert_allclose(values, TRUE, rtol=1e-12)
+    steps = 1e-5 * np.eye(10)
+    columns = [(payload_values(phi + h)[0] - payload_values(phi - h)[0]) / 2e-5 for h in steps]
+    np.testing.assert_allclose(J, np.transpose(columns), rtol=0, atol=1e-10)
+
+
 def test_knowing_it_tracks(exact):
     settings = {"payload": CARRIED, "payload_known": True, "time_step": 0.002}
     log = payload_mismatch.run(payload_mismatch.Config(model_payload=exact.text, **settings))
@@ -88,6 +100,7 @@ def test_the_command_tells_it(files, capsys, tmp_path):
     assert "against runs without it" in out
     assert told["values"]["mass"] == pytest.approx(6, abs=3 * told["deviations"]["mass"])
     config = payload_mismatch.Config(payload=told["payload"])
+    assert config.carried is not None
     assert config.carried.mass == pytest.approx(told["values"]["mass"])
 
 

@@ -21,7 +21,7 @@ def measured(robot, noise=0.0, count=400, seed=1):
     rng = np.random.default_rng(seed)
     q, qd, qdd = rng.uniform(-2, 2, (count, robot.n)), *rng.normal(size=(2, count, robot.n))
     tau = twin.drive_inverse_dynamics(robot, q, qd, qdd) + noise * rng.normal(size=q.shape)
-    t = 0.01 * np.arange(count)
+    t = 0.01 * np.arange(count, dtype=np.float64)
     return Measurements(
         "noise", t, q, qd, qdd, qd, tau, np.ones(q.shape, dtype=bool), None, 100.0, "as it is"
     )
@@ -117,6 +117,8 @@ def test_a_payload_stays_what_it_is_and_the_arm_behind_it_is_possible(true):
         twin.identify(believed(true).with_payload(loaded.payload), measured(loaded, 5.0))
     )
     robot = solution.robot
+    assert robot.bare is not None
+    assert loaded.bare is not None
     assert np.all(np.linalg.eigvalsh(pseudo_inertias(robot.bare.inertias)) > 0)
     np.testing.assert_allclose(robot.tree.inertias[5] - robot.bare.inertias[5],
                                loaded.tree.inertias[5] - loaded.bare.inertias[5], atol=1e-12)  # fmt: skip

@@ -153,7 +153,7 @@ def identify_payload(
             f"found a mass of {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} kg: "
             "nothing that these recordings could tell hangs from the flange"
         )
-    values, J = _told(phi)
+    values, J = payload_values(phi)
     return PayloadEstimate(
         model.robot,
         values,
@@ -223,7 +223,7 @@ def _solved(
     return back @ (U.T @ whole[:, -1]), back @ back.T
 
 
-def _told(phi: Floats) -> tuple[Floats, Floats]:
+def payload_values(phi: Floats) -> tuple[Floats, Floats]:
     """Values as `NAMES` (10,) of parameters about the flange's origin, and their derivatives (10, 10)."""
     mass, com, I = body_of_parameters(phi)  # noqa: E741
     h = phi[1:4]

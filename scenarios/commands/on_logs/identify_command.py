@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,11 +176,18 @@ def identify(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     files.write(given.json, report.write_json)
     files.write(given.picture, report.draw)
     if given.out and solution is not None:
-        origin = f"By irb-twin identify, {date.today().isoformat()}"
-        files.write_several(lambda: write_robot_file(solution, given.out, origin))
+        files.write_several(lambda: write_robot_file(solution, given.out, _origin(given)))
     page = console()
     page.print(*report.tables(), sep="\n", highlight=False)
     return 0 if files.name(page) else 1
+
+
+def _origin(given: argparse.Namespace) -> str:
+    """What is done, and when; filters are told with the recordings."""
+    words = ["irb-twin", "identify", *map(str, given.recordings)]
+    if given.robot is not None:
+        words += ["--robot", str(given.robot)]
+    return f"By `{shlex.join([*words, '--out', str(given.out)])}`, {date.today().isoformat()}"
 
 
 def _require_together(given: argparse.Namespace) -> None:
