@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -200,14 +201,13 @@ def _solved(
     reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats], weights: Floats
 ) -> tuple[Floats, Floats]:
     """The same under weights (n,) of the joints, one over the deviation of each."""
-    rows = []
+    rows, width = [], blocks[0].shape[1] + 1
     for one, block, fixed in zip(reduced, blocks, known, strict=True):
         R = one.R * weights[:, None, None] / np.sqrt(one.oversampling)
         columns = R[:, :, :-1]
         right = R[:, :, -1] - columns @ fixed
-        width = block.shape[1] + 1
         rows.append(np.concatenate([columns @ block, right[..., None]], axis=-1).reshape(-1, width))
-    whole = np.concatenate(rows)
+    whole: Any = np.linalg.qr(np.concatenate(rows), mode="r")[:width]
     scale = np.linalg.norm(whole[:, :-1], axis=0)
     scale[scale == 0] = 1.0
     U, values, directions = np.linalg.svd(whole[:, :-1] / scale, full_matrices=False)
