@@ -142,6 +142,17 @@ def settings(name: str) -> tuple[str, ...]:
     return own_laws.settings(_found(name))
 
 
+def defaults(name: str) -> dict[str, Any]:
+    """The defaults of the settings of a control law; `None` is one that the law derives.
+
+    Raises:
+        UnknownNameError, OwnCodeError: there is no such law, or it does not load.
+    """
+    from controllers import own_laws
+
+    return own_laws.defaults(_found(name))
+
+
 def _found(name: str) -> Any:
     """The class of a law of ours, or what a name of another stands for."""
     from controllers import own_laws

@@ -15,8 +15,8 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,14 @@ def settings(thing: Callable[..., Any]) -> tuple[str, ...]:
     parameters = _parameters(thing)
     first = 2 if _is_plain(thing) else int(_takes_robot(thing))
     return tuple(item.name for item in parameters[first:] if item.kind in NAMED)
+
+
+def defaults(thing: Callable[..., Any]) -> dict[str, Any]:
+    """The defaults of those settings that have one."""
+    parameters = {item.name: item.default for item in _parameters(thing)}
+    return {
+        name: parameters[name] for name in settings(thing) if parameters[name] is not inspect.Parameter.empty
+    }
 
 
 def make(
@@ -233,6 +241,11 @@ def _takes_robot(thing: Callable[..., Any]) -> bool:
 def _parameters(thing: Callable[..., Any]) -> list[inspect.Parameter]:
     """The arguments of a function or of a class."""
     try:
-        return list(inspect.signature(thing).parameters.values())
+        return list(
+            (_signature if isinstance(thing, Hashable) else inspect.signature)(thing).parameters.values()
+        )
     except (TypeError, ValueError):
         raise OwnCodeError(f"cannot tell which arguments {thing!r} has") from None
+
+
+_signature = lru_cache(inspect.signature)  # as much time as the rest of making a law

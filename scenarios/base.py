@@ -7,6 +7,10 @@ A scenario is one Python file, in this package or anywhere else, that holds
   option of the command line,
 - ``run(config) -> Log``: does it, without printing and without touching files,
 - ``metrics(log) -> tuple[Metric, ...]``: pure; what came out, and where each limit comes from,
+- optionally ``reference(robot, config) -> Samples``: what the arm is to follow; and where plant or model are
+  not simply the robot with its payload, ``arms(robot, config) -> Arms``. Both get the nominal robot, carrying
+  nothing, and `run` gets them by `scenarios.checks.closed_loop`. With them a scenario can be swept, and its
+  robot changed: ``--with mass=1.1``,
 - optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller,
 - optionally ``suits(robot) -> bool``: whether it can show anything with a robot; ``validate`` asks,
 - optionally ``LEAVES_LIMITS``: why the arm is made to leave its ranges or speed limits, in a sentence; every
@@ -26,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import controllers
+from scenarios.metric import Metric as Metric
 from twin.drives.drives import MODES, known_mode
 from twin.errors import RobotError, UnknownNameError
 from twin.robot.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
@@ -97,6 +102,9 @@ class Config:
     controller: str = option("computed_torque", "control law", controllers.NAMES)
     law_settings: tuple[tuple[str, Any], ...] = ()
     """Names and values of the control law's own settings, as `("Kp", 100.0)`; on the command line `--set`."""
+    changes: tuple[tuple[str, float], ...] = ()
+    """What is not nominal, names and values of `twin.sweeps.robot_quantities`: of the plant alone, or with
+    `model.` before them of the controller's model alone; on the command line `--with`."""
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
     steps_per_period: int = option(1, "engine steps in a control period, for which a torque is held")
@@ -204,16 +212,27 @@ class Config:
 
         return payload_of(self.model_payload)
 
-    def load_robot(self) -> Robot:
-        """The robot with its drives and its payload, mounted as asked.
+    def bare_robot(self) -> Robot:
+        """The robot with its drives, mounted as asked, carrying nothing.
 
         Raises:
             RobotError: it has no drives that could be what is asked for.
         """
         import twin  # reads files: not at the module's top
 
-        robot = twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
+        return twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
+
+    def loaded(self, robot: Robot) -> Robot:
+        """A robot with what it carries, if that was given."""
         return robot if self.carried is None else robot.with_payload(self.carried)
+
+    def load_robot(self) -> Robot:
+        """The robot with its drives and its payload, mounted as asked.
+
+        Raises:
+            RobotError: it has no drives that could be what is asked for.
+        """
+        return self.loaded(self.bare_robot())
 
     def control_law(self, model: Robot) -> Controller:
         """The controller of the settings.
@@ -231,8 +250,8 @@ class Config:
 
     @property
     def known_law(self) -> bool:
-        """Whether it is known how far the law may stray: ours, its gains derived, what is carried known."""
-        return self.our_law and not self.law_settings and self.model_payload is None
+        """Whether it is known how far the law may stray: ours, its gains derived, the plant known to it."""
+        return self.our_law and not self.law_settings and self.model_payload is None and not self.changes
 
     @property
     def our_law(self) -> bool:
@@ -249,50 +268,28 @@ class Config:
         return robot if self.believed_payload is None else robot.with_payload(self.believed_payload)
 
     def believed(self, robot: Robot) -> Robot:
-        """A robot with the drives and the payload that the controller is to believe in."""
-        return self.believed_load(robot).with_drives(self.believed_drives)
+        """A nominal robot with the drives, the payload and the changes that the controller believes in."""
+        return self.changed_model(self.believed_load(robot).with_drives(self.believed_drives))
 
+    def changed_model(self, robot: Robot) -> Robot:
+        """A robot with the changes that the controller's model alone has."""
+        from twin.sweeps.robot_quantities import changed
 
-@dataclass(frozen=True)
-class Metric:
-    """One figure that a scenario reports, and the limit that it must keep, if there is one.
+        return changed(robot, self.model_changes, "model.")
 
-    Attributes:
-        name: what was measured.
-        value: the figure; a NaN holds nothing.
-        unit: its unit, "" for a pure number.
-        limit: the largest value allowed; None where the figure is only reported.
-        why: where the limit comes from, or how to read the figure.
-        where: joint and time of the figure, as far as it has any; of a limit of the arm that was not kept.
+    def actual(self, robot: Robot) -> Robot:
+        """A nominal robot with the changes that the plant alone has."""
+        from twin.sweeps.robot_quantities import changed
 
-    Raises:
-        TypeError: a text that is none, or a figure that is not one real number.
-    """
-
-    name: str
-    value: float
-    unit: str
-    limit: float | None
-    why: str
-    where: str = ""
-
-    def __post_init__(self) -> None:
-        for part in ("name", "unit", "why", "where"):
-            if not isinstance(getattr(self, part), str):
-                raise TypeError(f"expected {part} of {self.name!r} to be text, got {getattr(self, part)!r}")
-        object.__setattr__(self, "value", _one_number(self.value, f"value of {self.name!r}"))
-        if self.limit is not None:
-            object.__setattr__(self, "limit", _one_number(self.limit, f"limit of {self.name!r}"))
+        return changed(robot, self.plant_changes)
 
     @property
-    def holds(self) -> bool:
-        """Whether the value keeps its limit; a figure without a limit holds if it is a number."""
-        return self.value <= (float("inf") if self.limit is None else self.limit)
+    def plant_changes(self) -> tuple[tuple[str, float], ...]:
+        """Those of the `changes` that the plant alone has."""
+        return tuple(change for change in self.changes if not change[0].startswith("model."))
 
-
-def _one_number(value: Any, what: str) -> float:
-    """A number of Python's or NumPy's as a float; a text, a complex number or several are none."""
-    kind = np.asarray(value)
-    if kind.shape != () or kind.dtype.kind not in "biuf":
-        raise TypeError(f"expected {what} to be one real number, got {value!r}")
-    return float(value)
+    @property
+    def model_changes(self) -> tuple[tuple[str, float], ...]:
+        """Those that the controller's model alone has, without `model.` before their names."""
+        own = ((name.partition("model."), value) for name, value in self.changes)
+        return tuple((name, value) for (before, prefix, name), value in own if prefix and not before)

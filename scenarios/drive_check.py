@@ -23,6 +23,7 @@ import numpy as np
 
 from scenarios import base, joint_tracking
 from scenarios.base import Metric, option, positive
+from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, with_rated_payload
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RobotError
@@ -75,10 +76,19 @@ def run(config: Config) -> Log:
     import twin
 
     known_drives(twin.load(config.robot))
-    robot = with_rated_payload(config.load_robot())
-    load = drive_load(robot, config.seed, config.states)
-    log = follow(config, hurried(robot, config), robot)
-    return with_arrays(log, **load._asdict())
+    loop = closed_loop(config, reference, arms)
+    load = drive_load(config.actual(loop.plant), config.seed, config.states)
+    return with_arrays(follow(config, *loop), **load._asdict())
+
+
+def arms(robot: Robot, config: Config) -> Arms:
+    """The robot with its rated payload, which the controller knows."""
+    return Arms(with_rated_payload(config.loaded(robot)))
+
+
+def reference(robot: Robot, config: Config) -> Samples:
+    """The swings of the loaded robot."""
+    return hurried(arms(robot, config).plant, config)
 
 
 def hurried(robot: Robot, config: Config) -> Samples:
@@ -91,10 +101,10 @@ def hurried(robot: Robot, config: Config) -> Samples:
 
     swings = joint_tracking.Config(duration=config.duration, speed_fraction=config.speed_fraction)
     while swings.speed_fraction > SLOWEST:
-        reference = sampled(config, joint_tracking.trajectory(robot, swings))
-        tau = drive_inverse_dynamics(robot, reference.q, reference.qd, reference.qdd)
+        samples = sampled(config, joint_tracking.trajectory(robot, swings))
+        tau = drive_inverse_dynamics(robot, samples.q, samples.qd, samples.qdd)
         if np.all(np.abs(tau) <= TORQUE_SHARE * robot.drive_torque_max):
-            return reference
+            return samples
         swings = replace(swings, speed_fraction=SLOWER * swings.speed_fraction)
     raise RobotError(
         f"robot {robot.name!r}: its motors need more than {TORQUE_SHARE:.0%} of their torque to move the arm "

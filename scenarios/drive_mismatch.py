@@ -23,6 +23,7 @@ import numpy as np
 import controllers
 from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
+from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.drive_load import known_drives, with_rated_payload
 from scenarios.checks.motion_range import cosines
 from scenarios.checks.tracking import (
@@ -73,9 +74,18 @@ class Config(base.Config):
         if not 0 < self.speed_fraction <= 1:
             raise ValueError(f"expected a speed fraction above 0 and up to 1, got {self.speed_fraction}")
 
+    @property
+    def known_law(self) -> bool:
+        """Whether it is known how far the law may stray: all of the drives have to be known to it."""
+        return super().known_law and self.knows == "all"
+
     def believed(self, robot: Robot) -> Robot:
-        """The robot with as much of its drives as the controller knows."""
-        return with_known(self.believed_load(robot), self.knows)
+        """A nominal robot with as much of its drives as the controller knows, and the model's changes."""
+        return self.knowing(robot, self.knows)
+
+    def knowing(self, robot: Robot, knows: str) -> Robot:
+        """The same for a controller that knows so much."""
+        return with_known(self.changed_model(self.believed_load(robot).with_drives("rigid")), knows)
 
 
 SLOWEST, FASTEST = 0.6, 1.1  # Hz, of the first and of the last joint
@@ -102,28 +112,37 @@ def with_known(robot: Robot, knows: str) -> Robot:
     return robot.with_drives("rigid", less[knows]() if knows in less else drives)
 
 
+def reference(robot: Robot, config: Config) -> Samples:
+    """The cosines, sampled."""
+    return sampled(config, trajectory(robot, config))
+
+
+def arms(robot: Robot, config: Config) -> Arms:
+    """The robot with its rated payload; how much of it the controller knows is in the settings."""
+    return Arms(with_rated_payload(config.loaded(robot)))
+
+
 def run(config: Config) -> Log:
     """Follow the motion in the engine, and with each knowledge in the model."""
     import twin
 
     known_drives(twin.load(config.robot))
-    robot = with_rated_payload(config.load_robot())
-    reference = sampled(config, trajectory(robot, config))
-    log = follow(config, reference, robot)
-    joint_errors, tool_errors = np.transpose([predicted(config, reference, robot, knows) for knows in KNOWS])
+    samples, robot, _ = loop = closed_loop(config, reference, arms)
+    log = follow(config, *loop)
+    joint_errors, tool_errors = np.transpose([predicted(config, samples, robot, knows) for knows in KNOWS])
     return with_arrays(log, knows=np.array(config.knows), joint_errors=joint_errors, tool_errors=tool_errors)
 
 
-def predicted(config: Config, reference: Samples, robot: Robot, knows: str) -> tuple[float, float]:
+def predicted(config: Config, samples: Samples, robot: Robot, knows: str) -> tuple[float, float]:
     """The largest error of a joint, in [rad], and of the tool, in [m]; infinite where the arm runs away."""
     from twin.kinematics.forward import forward_kinematics
 
-    q = modelled(config, reference, robot, with_known(config.believed_load(robot), knows))
+    q = modelled(config, samples, config.actual(robot), config.knowing(robot, knows))
     if q is None:
         return np.inf, np.inf
-    tool, wanted = (forward_kinematics(robot, angles)[:, :3, 3] for angles in (q, reference.q))
+    tool, wanted = (forward_kinematics(robot, angles)[:, :3, 3] for angles in (q, samples.q))
     return (
-        float(np.max(np.abs(q - reference.q))),
+        float(np.max(np.abs(q - samples.q))),
         float(np.max(np.linalg.norm(tool - wanted, axis=1))),
     )
 
@@ -159,10 +178,9 @@ def metrics(log: Log) -> tuple[Metric, ...]:
         )
         for told, value in zip(KNOWS.values(), log.arrays[f"{what}_errors"], strict=True)
     ]
-    knows_all = log.arrays["knows"] == "all"
     return (
         *rows,
-        *error_metrics(log, knows_the_plant=bool(knows_all)),
+        *error_metrics(log),
         *agreement_metrics(log),
         *validity_metrics(log),
     )

@@ -20,6 +20,7 @@ import numpy as np
 from scenarios import base
 from scenarios.base import Metric, named_pose, option, positive
 from scenarios.checks.bounds import ideal_drives
+from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.motion_range import middle_and_half
 from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
 from twin.logs.tracking_error import joint_error
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from twin.logs.log import Log
     from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Samples
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,16 @@ TRANSIENT = 100.0
 `exp(-decay t)`: coupled and repeated poles begin higher than a single one. Seen: up to 6."""
 
 
-def run(config: Config) -> Log:
-    """Hold the pose."""
+def reference(robot: Robot, config: Config) -> Samples:
+    """The pose, again and again."""
     from twin.trajectories.joint_trajectories import hold
 
-    robot = config.load_robot()
-    q = held_pose(robot, config.pose)
-    return follow(config, sampled(config, hold(q, config.duration)), robot)
+    return sampled(config, hold(held_pose(robot, config.pose), config.duration))
+
+
+def run(config: Config) -> Log:
+    """Hold the pose."""
+    return follow(config, *closed_loop(config, reference))
 
 
 def held_pose(robot: Robot, name: str | None) -> NDArray:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
+from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.motion_range import cosines
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
+    from twin.trajectories.sampling import Samples
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,14 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
     return cosines(robot, config.duration, config.speed_fraction, SLOWEST, FASTEST)
 
 
+def reference(robot: Robot, config: Config) -> Samples:
+    """The cosines, sampled."""
+    return sampled(config, trajectory(robot, config))
+
+
 def run(config: Config) -> Log:
     """Follow the cosines."""
-    robot = config.load_robot()
-    return follow(config, sampled(config, trajectory(robot, config)), robot)
+    return follow(config, *closed_loop(config, reference))
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:

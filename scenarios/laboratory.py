@@ -26,13 +26,14 @@ the joint angles follow the continuous law itself.)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 import controllers
 from scenarios import base
 from scenarios.base import Metric, option, positive
+from scenarios.checks.closed_loop import carrying
 from scenarios.checks.tracking import follow, tracking_metrics, with_arrays
 from scenarios.gravity_hold import held_pose
 from twin.errors import RobotError, UnreachableError
@@ -140,7 +141,7 @@ def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
     return straight_line(T[0], T[1], speed=config.speed, acceleration=config.acceleration)
 
 
-def reference(tracked: TrackedPath, config: Config) -> Samples:
+def controlled(tracked: TrackedPath, config: Config) -> Samples:
     """The joint motion for the controller, in the form that the settings ask for."""
     from twin.trajectories.sampling import consistent_from_positions
 
@@ -175,26 +176,51 @@ def tracked_line(robot: Robot, law: FeedbackLaw, config: Config) -> tuple[Straig
         return along(robot.tour[0])
 
 
-def run(config: Config) -> Log:
-    """Follow the line."""
+class Followed(NamedTuple):
+    """The inverse kinematics along the line: its law, the line, the joints, and what the controller gets."""
+
+    law: FeedbackLaw
+    path: StraightLine
+    tracked: TrackedPath
+    samples: Samples
+
+
+def followed(robot: Robot, config: Config) -> Followed:
+    """The inverse kinematics of the settings.
+
+    Raises:
+        RobotError: the robot has not the joints that it takes.
+        UnreachableError, LimitError: there is no room for the line, or it takes too much speed.
+    """
     from twin.trajectories.closed_loop_inverse import FeedbackLaw
-    from twin.trajectories.integration_drift import decayed_error, drift_bound
     from twin.trajectories.limits import check_limits
 
-    robot = config.load_robot()
     if not suits(robot):
         raise RobotError(
             f"robot {robot.name!r} has {robot.n} joints{'' if robot.has_inertia else ' and no masses'}: the "
             f"line with an orientation takes six, or five and a pose {TOOL_DOWN!r}, the dynamics take masses"
         )
-    T, integration = config.period, config.integration
     law = FeedbackLaw(robot, config.gain, T_flange_tool=config.T_flange_tool)
     path, tracked = tracked_line(robot, law, config)
-    wanted = path(tracked.samples.t)
-    samples = reference(tracked, config)
+    samples = controlled(tracked, config)
     check_limits(robot, samples)
+    return Followed(law, path, tracked, samples)
+
+
+def reference(robot: Robot, config: Config) -> Samples:
+    """What the controller gets."""
+    return followed(robot, config).samples
+
+
+def run(config: Config) -> Log:
+    """Follow the line."""
+    from twin.trajectories.integration_drift import decayed_error, drift_bound
+
+    robot = config.bare_robot()
+    law, path, tracked, samples = followed(robot, config)
+    wanted, T, integration = path(tracked.samples.t), config.period, config.integration
     return with_arrays(
-        follow(config, samples, robot),
+        follow(config, samples, *carrying(robot, config)),
         line_error=tracked.error,
         decayed_error=decayed_error(law, tracked.error[0], len(samples.t), T, integration),
         drift_bound=drift_bound(law, tracked.samples, wanted, T, integration),

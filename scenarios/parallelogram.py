@@ -25,6 +25,7 @@ import numpy as np
 from scenarios import base
 from scenarios.base import Metric, named_pose, one_of, option, positive
 from scenarios.checks import bounds
+from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.free_motion import check_free_time, free_metrics, free_motion
 from scenarios.checks.motion_range import finite_speed, middle_and_half
 from scenarios.checks.tracking import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
+    from twin.trajectories.sampling import Samples
 
 MODELS = ("exact", "no_rod", "open_chain")
 
@@ -65,6 +67,11 @@ class Config(base.Config):
         positive(self.duration, "duration", "s")
         if not 0 < self.speed_fraction <= 1:
             raise ValueError(f"expected a speed fraction above 0 and up to 1, got {self.speed_fraction}")
+
+    @property
+    def known_law(self) -> bool:
+        """Whether it is known how far the law may stray: the parallelogram has to be known to it."""
+        return super().known_law and self.model == "exact"
 
 
 VARIANTS = (
@@ -97,22 +104,29 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
     return sequence(still, sines(middle, swing, frequency, config.duration, phase=-np.pi / 2), still)
 
 
-def believed(robot: Robot, model: str) -> Robot:
-    """The robot that the controller believes in."""
+def reference(robot: Robot, config: Config) -> Samples:
+    """The same, sampled."""
+    return sampled(config, trajectory(robot, config))
+
+
+def arms(robot: Robot, config: Config) -> Arms:
+    """The robot, and what the controller believes in."""
     from twin.robot.open_chain import open_chain, without_loop_links
 
-    return {"exact": lambda r: r, "no_rod": without_loop_links, "open_chain": open_chain}[model](robot)
+    if not suits(robot):
+        raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario is about")
+    plant = config.loaded(robot)
+    models = {"no_rod": without_loop_links, "open_chain": open_chain}
+    return Arms(plant, models[config.model](plant) if config.model in models else None)
 
 
 def run(config: Config) -> Log:
     """Let the arm fall, then drive it."""
-    robot = config.load_robot()
-    if not suits(robot):
-        raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario is about")
+    loop = closed_loop(config, reference, arms)
+    robot = config.actual(loop.plant)
     start = named_pose(robot, config.start)
     fall = free_motion(robot, start, np.zeros(robot.n), config.free_time, config.time_step, config.gui)
-    reference = sampled(config, trajectory(robot, config))
-    log = follow(config, reference, robot, model=believed(robot, config.model))
+    log = follow(config, *loop)
     return with_arrays(log, exact=np.array(config.model == "exact"), **fall)
 
 
@@ -129,7 +143,7 @@ def metrics(log: Log) -> tuple[Metric, ...]:
         *free_metrics(log),
     )
     if not log.arrays["exact"]:
-        run = (*error_metrics(log, knows_the_plant=False), *agreement_metrics(log))
+        run = (*error_metrics(log), *agreement_metrics(log))
         return (*fall, *run, *validity_metrics(log))
     error, *others = tracking_metrics(log)
     if bounds.is_exact(log):

@@ -23,6 +23,7 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
+from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.tracking import (
     agreement_metrics,
     error_metrics,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
     from twin.robot.robot import Payload, Rating, Robot
     from twin.trajectories.joint_trajectories import Trajectory
+    from twin.trajectories.sampling import Samples
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Config(base.Config):
             if self.payload is not None:
                 raise ValueError("expected a payload or a payload mass, got both")
         positive(self.payload_distance, "payload distance", "m")
+
+    @property
+    def known_law(self) -> bool:
+        """Whether it is known how far the law may stray: the payload has to be known to it."""
+        return super().known_law and self.payload_known
 
 
 VARIANTS = (Config(payload_known=True),)
@@ -98,12 +105,20 @@ def rating(robot: Robot) -> Rating:
     return robot.rating
 
 
+def reference(robot: Robot, config: Config) -> Samples:
+    """The joint motion, sampled."""
+    return sampled(config, trajectory(robot, config))
+
+
+def arms(robot: Robot, config: Config) -> Arms:
+    """The arm with the payload, and without it."""
+    plant = robot.with_payload(config.carried or rated_payload(robot, config))
+    return Arms(plant, None if config.payload_known else robot)
+
+
 def run(config: Config) -> Log:
     """Carry the payload."""
-    bare = config.load_robot().with_payload(None)
-    loaded = bare.with_payload(config.carried or rated_payload(bare, config))
-    reference = sampled(config, trajectory(bare, config))
-    log = follow(config, reference, loaded, model=loaded if config.payload_known else bare)
+    log = follow(config, *closed_loop(config, reference, arms))
     return with_arrays(log, payload_known=np.array(config.payload_known))
 
 
@@ -119,4 +134,4 @@ def metrics(log: Log) -> tuple[Metric, ...]:
     """The cost of not knowing, and the proof that nothing but the payload caused it."""
     if log.arrays["payload_known"]:
         return tracking_metrics(log)
-    return (*error_metrics(log, knows_the_plant=False), *agreement_metrics(log), *validity_metrics(log))
+    return (*error_metrics(log), *agreement_metrics(log), *validity_metrics(log))

@@ -30,6 +30,7 @@ import numpy as np
 from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
 from scenarios.checks import bounds
+from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RecordingError, RobotError
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
     from twin.trajectories.joint_paths import JointPath
     from twin.trajectories.recorded_motion import RecordedJoints
+    from twin.trajectories.sampling import Samples
     from twin.trajectories.tool_paths import PosePath
 
 TOOL_ROUND_OFF = 2e-15
@@ -126,15 +128,20 @@ def tour(robot: Robot, config: Config) -> PosePath:
     return through_poses(poses, durations=periods * config.period)
 
 
+def reference(robot: Robot, config: Config) -> Samples:
+    """That motion, sampled."""
+    return sampled(config, trajectory(robot, config))
+
+
 def run(config: Config) -> Log:
     """Follow the path; on the tour the engine is asked where the flange is in the published poses."""
-    robot = config.load_robot()
-    path = trajectory(robot, config)
+    loop = closed_loop(config, reference)
+    robot = loop.plant
     stops, elsewhere = {}, []
     if config.csv is None:
         stops = printed_stops(robot, tour(robot, config).times, config.period)
         elsewhere = [name for name in robot.published if name not in stops.values()]
-    log = follow(config, sampled(config, path), robot, stops=tuple(stops))
+    log = follow(config, *loop, stops=tuple(stops))
     return with_arrays(
         log,
         tour=np.array(config.csv is None),

@@ -32,6 +32,7 @@ ORDER = (
     "twin.sweeps",
     "twin.identification",
     "controllers",
+    "scenarios.metric",
     "scenarios.base",
     "scenarios.bench",
     "scenarios.checks",
@@ -48,7 +49,7 @@ ORDER = (
     "scenarios.commands",
     "scenarios.templates",
 )
-"""From the ground up: a room imports from those before it.  One file has a place of its own: what every
+"""From the ground up: a room imports from those before it.  Two files have places of their own: what every
 scenario shares is below what scenarios are made of."""
 
 MOST_FILES = 14

@@ -64,14 +64,19 @@ Seen on the scenarios here: up to 0.94 of the 2."""
 
 
 def is_exact(log: Log) -> bool:
-    """Whether nothing but rounding can come between reference and arm, if the law has the plant's model.
+    """Whether nothing but rounding can come between reference and arm.
 
     Args:
         log: a run that started on its reference.
     """
-    knows_the_drives = log.arrays["model_drives"] == log.drives and log.arrays["known_law"]
     undisturbed = log.steps_per_period == 1 and log.arrays["consistent"] and not log.arrays["sensors"]
-    return bool(log.controller in EXACT[log.drives] and knows_the_drives and undisturbed)
+    exact = makes_exact(log.controller, log.drives, str(log.arrays["model_drives"]))
+    return bool(exact and log.arrays["known_law"] and undisturbed)
+
+
+def makes_exact(controller: str, drives: str, model_drives: str) -> bool:
+    """Whether a law is exact on a model that is the plant, by the drives of the two."""
+    return model_drives == drives and controller in EXACT[drives]
 
 
 def has_bound(log: Log) -> bool:

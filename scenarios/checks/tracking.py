@@ -53,9 +53,9 @@ def follow(
     Args:
         config: controller, bandwidth, periods, drives of its model, sensors, window.
         reference: samples at the control period; the run starts on the first.
-        plant: the robot that the engine simulates, with its drives.
-        model: the robot that the controller believes in, but for its drives, which are what the settings want
-            it to believe in; `None` for the plant itself.
+        plant: the robot that the engine simulates, with its drives, before the changes of the settings.
+        model: the robot that the controller believes in, but for its drives and changes, which are what the
+            settings want it to believe in; `None` for the plant before its changes.
         stops: S samples at which the engine is asked where the tool is.
 
     Returns:
@@ -76,7 +76,7 @@ def follow(
     from twin.engine.simulation import Simulation
     from twin.spatial.rotations import pose_vector
 
-    model = config.believed(plant if model is None else model)
+    model, plant = config.believed(plant if model is None else model), config.actual(plant)
     law = config.control_law(model)
     steps, sensors = config.steps_per_period, config.sensors
     told = gains(law, plant.n) | {"model_drives": np.array(model.drive_mode)}
@@ -160,9 +160,9 @@ def tracking_metrics(log: Log) -> tuple[Metric, ...]:
     return (*error_metrics(log), *bound, *agreement_metrics(log), *validity_metrics(log))
 
 
-def error_metrics(log: Log, knows_the_plant: bool = True) -> tuple[Metric, ...]:
+def error_metrics(log: Log) -> tuple[Metric, ...]:
     """The largest errors, with a limit where nothing but rounding can cause one."""
-    exact = knows_the_plant and bounds.is_exact(log)
+    exact = bounds.is_exact(log)
     return (
         Metric(
             "largest joint error",

@@ -30,6 +30,7 @@ EXAMPLES = """examples:
   irb-twin run {0} --report report.html
   irb-twin run {0} --controller computed_torque pd --film motion.gif
   irb-twin run {0} --drives rigid --model-drives ideal
+  irb-twin run {0} --with mass=1.1 drives.coulomb=1.3 --drives rigid
   irb-twin run {0} --gui
 """
 OTHERS = """  irb-twin run gravity_hold joint_tracking --controller pid
@@ -89,6 +90,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     )
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the tables")
     options.add(parser, configs)
+    options.add_changes(parser)
 
 
 def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:

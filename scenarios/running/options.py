@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import sys
 import typing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,8 +19,8 @@ from twin.errors import UnknownNameError
 from twin.faults import told
 
 TAKEN = (
-    "carry_out", "command", "explain", "film", "help", "json", "log", "parser", "picture", "report",
-    "scenarios", "set", "settings",
+    "carry_out", "changes", "command", "explain", "film", "help", "json", "log", "parser", "picture",
+    "report", "scenarios", "set", "settings",
 )  # fmt: skip
 """Names of the command line's own, which no setting can have."""
 
@@ -160,6 +161,39 @@ def add(
             seen[name] = scenario, kind
 
 
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """Offer `--with`, which changes the plant and the controller's model apart."""
+    parser.add_argument(
+        "--with",
+        dest="changes",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what of the arm is not nominal, and the controller does not know: mass=1.1 (a factor), "
+        "mass.link_3=12 (kg), drives.coulomb=1.3, drives.viscous.2=5, torque_limit=0.9; after model. of the "
+        "controller's model alone: model.mass=0.93",
+    )
+
+
+def changes(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """What `--with` says, as `Config.changes` has it.
+
+    Raises:
+        WrongUse: a word is not a name and a number.
+    """
+    found = []
+    for word in words:
+        name, sign, text = word.partition("=")
+        try:
+            found.append((name, float(text)))
+        except ValueError:
+            sign = ""
+        if not (name and sign):
+            raise WrongUse(f"--with {word}: expected NAME=NUMBER, as mass=1.1 or model.drives.coulomb=0.7")
+    return tuple(found)
+
+
 def _require_same(name: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
     """Raise `WrongUse` where one option would have to be of two types."""
     (where, kind), (here, other) = first, second
@@ -209,15 +243,17 @@ def configs(given: dict[str, Any], config: type[Config], controllers: list[str])
         controllers: names; empty for the scenario's default.
 
     Raises:
-        WrongUse: a setting of a law is malformed, or none of the laws has it.
+        WrongUse: a setting of a law is malformed, or none of the laws has it; so is a change.
     """
     known = fields(config).keys() - {"controller"}
     options = {name: value for name, value in given.items() if name in known}
     laws = list(dict.fromkeys(controllers)) or [config(**options).controller]
     settings = law_settings.chosen(given.get("set", []), given.get("settings"), laws)
     named: list[dict[str, Any]] = [{"controller": law} for law in laws] if controllers else [{}]
+    changed = changes(given.get("changes", ()))
     return [
-        config(**options, **name, law_settings=settings[law]) for law, name in zip(laws, named, strict=True)
+        config(**options, **name, law_settings=settings[law], changes=changed)
+        for law, name in zip(laws, named, strict=True)
     ]
 
 

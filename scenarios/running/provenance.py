@@ -74,9 +74,10 @@ def in_a_line() -> str:
 
 
 def all_settings(run: Run) -> dict[str, object]:
-    """Every setting of a run by name, its defaults and those of its law too, as JSON can have them."""
+    """Every setting of a run by name, its defaults, its law's and its changes too, as JSON can have them."""
     found = {name: getattr(run.config, name) for name in fields(type(run.config))}
     found |= {f"law_settings.{name}": value for name, value in run.config.law_settings}
+    found |= {f"changes.{name}": value for name, value in run.config.changes}
     return {name: _plain(value) for name, value in found.items()}
 
 

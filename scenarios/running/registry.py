@@ -19,8 +19,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenarios.base import Config, Metric
+from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
 from scenarios.running.options import require_types
-from twin.errors import OwnCodeError, TwinError, UnknownNameError
+from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError
 from twin.faults import told
 from twin.own_code import announced, module_named, module_of_file
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 PARTS = ("Config", "run", "metrics")
+OPTIONAL = ("table", "picture", "reference", "arms")
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
 
@@ -57,6 +59,21 @@ class Scenario:
     side_by_side: tuple[str, ...] = ()
     table: Callable[[Log], OwnTable] | None = None
     picture: Callable[[Sequence[Log], Path], None] | None = None
+    reference: MakeReference | None = None
+    arms: MakeArms = carrying
+
+    def require_closed_loop(self) -> MakeReference:
+        """What makes its reference.
+
+        Raises:
+            VariationError: it has nothing that does, so that its robot cannot be changed.
+        """
+        if self.reference is None:
+            raise VariationError(
+                f"scenario {self.name!r} has no reference(robot, config): its robot cannot be changed, and "
+                "it cannot be swept"
+            )
+        return self.reference
 
     @property
     def title(self) -> str:
@@ -179,11 +196,9 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
     ):
         raise TwinError(f"{where!r}: Config must be a frozen dataclass that inherits scenarios.base.Config")
     variants, suits = getattr(module, "VARIANTS", ()), getattr(module, "suits", lambda _: True)
-    table, picture = getattr(module, "table", None), getattr(module, "picture", None)
-    optional = [
-        (name, value) for name, value in (("table", table), ("picture", picture)) if value is not None
-    ]
-    for part, value in (("run", module.run), ("metrics", module.metrics), ("suits", suits), *optional):
+    optional = {part: value for part in OPTIONAL if (value := getattr(module, part, None)) is not None}
+    required = {"run": module.run, "metrics": module.metrics, "suits": suits}
+    for part, value in (required | optional).items():
         if not callable(value):
             raise OwnCodeError(f"{where!r}: {part} must be a function, got {value!r}")
     if not isinstance(variants, (tuple, list)) or not all(isinstance(one, Config) for one in variants):
@@ -206,6 +221,5 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
         file=str(module.__file__),
         leaves_limits=leaves_limits,
         side_by_side=tuple(getattr(module, "SIDE_BY_SIDE", ())),
-        table=table,
-        picture=picture,
+        **optional,
     )

@@ -37,6 +37,8 @@ def repeat_command(run: Run) -> str:
             words += _option(flag(name), _text(value))
     if run.config.law_settings:
         words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
+    if run.config.changes:
+        words += ["--with", *(f"{name}={_text(value)}" for name, value in run.config.changes)]
     return shlex.join(words)
 
 

@@ -86,14 +86,14 @@ def run_name(scenario: str, config: Config) -> str:
 
 
 def changed_settings(config: Config) -> dict[str, object]:
-    """The settings that differ from the scenario's defaults, the controller aside, and the law's own."""
+    """The settings that are no defaults, the controller aside; the law's own, and the changes."""
     return {
         item.name: getattr(config, item.name)
         for item in dataclasses.fields(config)
         if "help" in item.metadata
         and item.name != "controller"
         and getattr(config, item.name) != item.default
-    } | dict(config.law_settings)
+    } | dict((*config.law_settings, *config.changes))
 
 
 def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
@@ -109,6 +109,8 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
     try:
         if scenario.fault is not None:
             raise scenario.fault
+        if config.changes:
+            scenario.require_closed_loop()
         log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
         metrics = _sound_metrics(scenario.metrics(log), scenario)
         metrics = _sound_metrics((*metrics, *arm_metrics(log, scenario.leaves_limits)), scenario)

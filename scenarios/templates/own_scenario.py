@@ -1,6 +1,6 @@
 """The arm nods: axis 5 goes down and up again.
 
-Change `run` to the motion that you want to try, and run it with any controllers:
+Change `reference` to the motion that you want to try, and run it with any controllers:
 
     irb-twin run ./own_scenario.py --controller pd computed_torque --picture own_scenario.png
 """
@@ -11,6 +11,7 @@ import numpy as np
 
 from scenarios import base
 from scenarios.base import option, positive
+from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
 from twin.trajectories.joint_trajectories import quintic, sequence
 
@@ -28,13 +29,17 @@ class Config(base.Config):
         positive(self.duration, "duration", "s")
 
 
-def run(config):
-    """Carry it out; a `twin.Log`."""
-    robot = config.load_robot()
+def reference(robot, config):
+    """What the arm is to follow, of a nominal robot that carries nothing yet; `twin.Samples`."""
     up, down = np.zeros((2, robot.n))
     down[4] = config.angle
     path = sequence(quintic(up, down, config.duration), quintic(down, up, config.duration))
-    return follow(config, sampled(config, path), robot)
+    return sampled(config, path)
+
+
+def run(config):
+    """Carry it out; a `twin.Log`."""
+    return follow(config, *closed_loop(config, reference))
 
 
 def metrics(log):

@@ -94,10 +94,11 @@ class Drives(Portable):
             given["motor_speed_rated"] = self.motor_speed_max
         for name, value in given.items():
             object.__setattr__(self, name, value if name == "friction_at" else _column(name, value, n))
-        self._check()
+        self._check_numbers()
+        self._check_shafts()
 
-    def _check(self) -> None:
-        """Raise `ValueError` unless such drives can be."""
+    def _check_numbers(self) -> None:
+        """Raise `ValueError` where a number is none that a drive can have."""
         top, inf = self.motor_speed_max, np.inf
         for name, valid, wanted in (
             ("ratio", (self.ratio != 0) & (np.abs(self.ratio) < inf), "a finite number other than 0"),
@@ -126,6 +127,9 @@ class Drives(Portable):
                 value = getattr(self, name)[axis]
                 beside = f" of {self.coulomb[axis]:g} N m" if name == "static" else ""
                 raise ValueError(f"drives: {name} of axis {axis + 1} is {value:g}, expected {wanted}{beside}")
+
+    def _check_shafts(self) -> None:
+        """Raise `ValueError` unless the motors, and what rubs, turn independently."""
         if not np.all(np.diagonal(self.coupling) == 1.0):
             raise ValueError("drives: expected coupling with 1 on its diagonal, for the ratios are in ratio")
         if not np.linalg.cond(self.coupling) < 1e8:
@@ -167,6 +171,23 @@ class Drives(Portable):
     def torque_max(self) -> Floats:
         """What each motor gives at standstill, behind its gear (n,), in [N m]."""
         return np.abs(self.ratio) * self.motor_torque_max
+
+    def with_columns(self, **columns: Floats) -> Drives:
+        """The same drives with other numbers, (n,) each; in a fifth of the time that `replace` takes.
+
+        Args:
+            columns: by name, any but `coupling` and `friction_at`, whose checks are what takes time.
+
+        Raises:
+            ValueError: naming the axis, the value, and what is valid.
+        """
+        other = object.__new__(Drives)
+        for item in fields(self):
+            given = columns.get(item.name)
+            value = getattr(self, item.name) if given is None else frozen(given)
+            object.__setattr__(other, item.name, value)
+        other._check_numbers()
+        return other
 
     def without_friction(self) -> Drives:
         """The same drives, if nothing rubbed."""

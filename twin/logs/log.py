@@ -176,8 +176,9 @@ class Log:
     def save(self, path: str | Path) -> None:
         """Write a NumPy archive, by custom `.npz`, whole or not at all.
 
-        Of the robot it keeps where it came from, its gravity, payload and drives. A robot that was altered in
-        another way, say by `dataclasses.replace(robot, tau_max=...)`, comes back as its file has it.
+        Of the robot it keeps where it came from, its masses, torque limits, gravity, payload and drives. A
+        robot that was altered in another way, say by `dataclasses.replace(robot, q_max=...)`, comes back as
+        its file has it.
 
         Raises:
             TwinError: the log is one that `load` would refuse, or its robot one that cannot be kept.

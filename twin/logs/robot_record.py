@@ -1,7 +1,8 @@
 """What a log keeps of a robot, and how it finds the robot again.
 
-That is where the robot came from: its name, or else its file.  One that was made of a DH table in a program
-has neither, so its table, masses and limits are kept.
+That is where the robot came from: its name, or else its file; and what may have been changed since: masses,
+torque limits, gravity, payload and drives.  One that was made of a DH table in a program has neither name nor
+file, so its table and its other limits are kept, too.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
 
 
 def robot_to_record(robot: Robot) -> dict[str, Any]:
-    """What `robot_from_record` needs to know of a robot, by name: mounting, payload and drives included.
+    """What `robot_from_record` needs to know of a robot, by name.
 
     Raises:
         TwinError: the robot comes neither from a file nor from a DH table.
     """
     content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
+    content["tau_max"] = robot.tau_max
+    if robot.has_inertia:
+        content["inertias"] = (robot.tree if robot.bare is None else robot.bare).inertias
     if robot.file is None:
         content |= _table(robot)
     if robot.payload is not None:
@@ -46,7 +50,7 @@ def robot_from_record(content: Mapping[str, Any]) -> Robot:
         KeyError: something is missing.
     """
     name = _texts(content, "robot", 0)
-    robot = _made_again(name, content) if "dh_d" in content else load(name)
+    robot = _with_numbers(_made_again(name, content) if "dh_d" in content else load(name), content)
     robot = _with_drives(robot.with_gravity(content["gravity"]), content)
     if "payload_mass" not in content:
         return robot
@@ -67,11 +71,9 @@ def _table(robot: Robot) -> dict[str, Any]:
     """The DH table of a robot without a file, and what goes with it."""
     if robot.dh is None:
         raise TwinError(f"no log can keep robot {robot.name!r}: it has neither a file nor a DH table")
-    bare = robot.tree if robot.bare is None else robot.bare
     content = {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
     content |= {name: getattr(robot, name) for name in LIMITS}
-    content |= {"dh_kinds": np.array(bare.kinds), "joint_names": np.array(bare.names)}
-    return content | ({"inertias": bare.inertias} if robot.has_inertia else {})
+    return content | {"dh_kinds": np.array(robot.tree.kinds), "joint_names": np.array(robot.tree.names)}
 
 
 def _with_drives(robot: Robot, content: Mapping[str, Any]) -> Robot:
@@ -95,16 +97,26 @@ def _texts(content: Mapping[str, Any], name: str, axes: int) -> Any:
 
 
 def _made_again(name: str, content: Mapping[str, Any]) -> Robot:
-    robot = dh_robot(
+    return dh_robot(
         name,
         DH(*(content[f"dh_{letter}"] for letter in DH._fields)),
         kinds=_texts(content, "dh_kinds", 1),
         joint_names=_texts(content, "joint_names", 1),
         **{name: content[name] for name in LIMITS},
     )
+
+
+def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
+    """The robot with the masses and the torque limits that were kept; in older files its own."""
+    numbers = {"inertias": (robot.tree.n, 10), "tau_max": (robot.n,)}
+    for name, shape in numbers.items():
+        array = content.get(name, np.zeros(shape))
+        if array.shape != shape or array.dtype != np.float64 or np.any(np.isnan(array)):
+            raise TwinError(f"expected {name} of shape {shape}, numbers, got {array.tolist()}")
+    if "tau_max" in content:
+        robot = replace(robot, tau_max=frozen(content["tau_max"]))
     if "inertias" not in content:
         return robot
-    shape, numbers = (robot.n, 10), content["inertias"]
-    if numbers.shape != shape or numbers.dtype != np.float64 or not np.all(np.isfinite(numbers)):
-        raise TwinError(f"expected inertias of shape {shape}, finite numbers, got {numbers.tolist()}")
+    if not np.all(np.isfinite(content["inertias"])):
+        raise TwinError(f"expected finite inertias, got {content['inertias'].tolist()}")
     return replace(robot, tree=replace(robot.tree, inertias=frozen(content["inertias"])), has_inertia=True)

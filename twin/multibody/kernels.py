@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -217,6 +218,13 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
     return "".join(parts)
 
 
+@cache
+def _makers() -> bytes:
+    """The source of what makes the module: kernels that other code made are others."""
+    modules = (sys.modules[__name__], composite_bodies, kernel_source, recursions, trace)
+    return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
+
+
 def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = ()) -> Any:
     """The module of compiled kernels for a robot's geometry, from the cache where it is there.
 
@@ -228,6 +236,5 @@ def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ..
         key.update(np.ascontiguousarray(part).tobytes())
     closed = [(loop.joints, loop.points.tolist()) for loop in loops]
     key.update(repr((tree.kinds, tree.parents, tree.flange_joint, G.shape, closed)).encode())
-    for module in (sys.modules[__name__], composite_bodies, kernel_source, recursions, trace):
-        key.update(Path(str(module.__file__)).read_bytes())
+    key.update(_makers())
     return imported(f"irb_twin_kernels_{key.hexdigest()[:16]}", lambda: source(tree, G, g0, loops))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,6 +53,7 @@ UNIT_TOLERANCE = 1e-3
 """How far the norm of a tool's quaternion may be from 1: what rounding to three decimals does."""
 
 
+@lru_cache  # settings ask for theirs again and again
 def payload_of(text: str) -> Payload:
     """The payload that a text tells.
 

@@ -96,7 +96,7 @@ def _settings(shown: Sequence[Shown]) -> Markup:
     rows = []
     for name in dict.fromkeys(name for one in settings for name in one):
         cells = [
-            tag("b", _said(one[name])) if name.removeprefix("law_settings.") in marked else _said(one[name])
+            tag("b", _said(one[name])) if bare(name) in marked else _said(one[name])
             if name in one else ""
             for one, marked in zip(settings, changed, strict=True)
         ]  # fmt: skip
@@ -105,6 +105,11 @@ def _settings(shown: Sequence[Shown]) -> Markup:
         "p", "Bold: not the scenario's default. The seed is that of everything random.", class_="quiet"
     )
     return joined([note, table(("setting", *(one.label for one in shown)), rows)])
+
+
+def bare(name: str) -> str:
+    """The name of a law's own setting, or of a change, without what tells that it is one."""
+    return name.removeprefix("law_settings.").removeprefix("changes.")
 
 
 def _said(value: Any) -> str:
