@@ -77,7 +77,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_count,
+        type=options.count,
         default=None,
         metavar="N",
         help="processes to share the runs (default: the cores)",
@@ -100,12 +100,6 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     )
     files.add_argument("--grown-fails", action="store_true", help="such a figure makes the exit status 1")
     options.add(parser, {scenario.name: scenario.Config for scenario in scenarios}, BESIDES)
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text!r}")
-    return int(text)
 
 
 def _factor(text: str) -> float:

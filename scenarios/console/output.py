@@ -82,13 +82,18 @@ class Files:
         else:
             self._written.append(path)
 
+    @property
+    def complete(self) -> bool:
+        """Whether all was written so far."""
+        return not self._faults
+
     def name(self, console: Any) -> bool:
         """Name what was written, and what could not be; return whether all was written."""
         for path in self._written:
             console.print(f"wrote {path}", highlight=False, soft_wrap=True)
         for fault in self._faults:
             complain(fault)
-        return not self._faults
+        return self.complete
 
 
 def complain(sentence: str) -> None:

@@ -73,18 +73,52 @@ class Tally:
 
     def left(self) -> str:
         """The time left, if the rest takes as long as what is done: the longest runs begin first."""
-        spent, rest = self._clock() - self._began, len(self._titles) - self._done
-        seconds = round(spent / self._done * rest) if self._done else 0
-        if not self._done or not rest:
-            return ""
-        about = f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-        return f"about {about} left"
+        return left(self._clock() - self._began, self._done, len(self._titles))
 
     def line(self) -> str:
         """`40 of 167 done, 2 do not hold, about 50 s left`."""
         broken = f"{self._failed} do{'es' if self._failed == 1 else ''} not hold" if self._failed else ""
         counted = f"{self._done} of {len(self._titles)} done"
         return ", ".join(text for text in (counted, broken, self.left()) if text)
+
+
+def left(spent: float, done: int, total: int) -> str:
+    """`about 50 s left`, if the rest is done as fast as what was; empty where that cannot be told."""
+    if not done or done >= total:
+        return ""
+    return f"about {duration(spent / done * (total - done))} left"
+
+
+def duration(seconds: float) -> str:
+    """`0.3 s`, `50 s`, `12 min`, `5.2 h`."""
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 1 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def counted(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how many of so many runs are done until the block ends.
+
+    Yields:
+        what takes the number done so far.
+    """
+    began = said = time.monotonic()
+    with _bar() as bar:
+        task = bar.add_task(title, total=total, left="")
+
+        def tell(done: int) -> None:
+            nonlocal said
+            now = time.monotonic()
+            rest = left(now - began, done, total)
+            bar.update(task, completed=done, left=rest)
+            if bar.disable and now - said >= EVERY and done < total:
+                said = now
+                output.complain(
+                    ", ".join(text for text in (f"{title}: {done} of {total} done", rest) if text)
+                )
+
+        yield tell
 
 
 @contextmanager

@@ -59,6 +59,17 @@ class Parser(argparse.ArgumentParser):
         raise WrongUse(message)
 
 
+def count(text: str, least: int = 1) -> int:
+    """A whole number as an option has it.
+
+    Raises:
+        ArgumentTypeError: it is none, or less than `least`.
+    """
+    if not (text.isascii() and text.isdigit() and int(text) >= least):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got {text!r}")
+    return int(text)
+
+
 def fields(config: type[Config]) -> dict[str, dataclasses.Field]:
     """The fields that the command line offers, by name: those made with `base.option`."""
     return {item.name: item for item in dataclasses.fields(config) if "help" in item.metadata}

@@ -1,0 +1,150 @@
+"""A sweep carried out, law by law."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from scenarios.sweeping.findings import Swept
+from scenarios.sweeping.plan import Law, Plan, nominal_values, values_of
+
+if TYPE_CHECKING:
+    from scenarios.running.registry import Scenario
+    from scenarios.sweeping.worst_cases import WorstCase
+
+
+TIMED = 10
+"""Runs of a law, of which it is told how long all will take: a call of compiled code costs as much as one."""
+
+
+class Means(NamedTuple):
+    """How a sweep is carried out.
+
+    Attributes:
+        engine: by PyBullet, and not by compiled rollouts.
+        workers: processes on this machine; `None` for threads of this one, or with `engine` one a core.
+        scheduler: address of a Dask cluster.
+        keep: folder for the chunks that are finished; `None` to keep none.
+        resume: go on with those that are there.
+    """
+
+    engine: bool = False
+    workers: int | None = None
+    scheduler: str | None = None
+    keep: Path | None = None
+    resume: bool = False
+
+
+class Nominal(NamedTuple):
+    """The run of a law in which nothing varies: its row, and the processor's time that it takes, in [s]."""
+
+    row: np.void
+    seconds: float
+
+
+def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
+    """Run a law with nominal values; what cannot be run so ends the sweep here, before it begins.
+
+    Raises:
+        TwinError, ValueError: there is no such loop.
+    """
+    from twin.sweeps import evaluation
+
+    values = nominal_values(law.experiment, plan.design)
+    evaluate = evaluation.engine_outcomes if engine else evaluation.outcomes
+    table = evaluate([law.experiment.trial(values)])  # compiles, too
+    count = 1 if engine else TIMED
+    began = time.process_time()
+    evaluate([law.experiment.trial(values) for _ in range(count)])
+    return Nominal(evaluation.verdict(table, plan.limits)[0], (time.process_time() - began) / count)
+
+
+def carried_out(
+    plan: Plan, nominals: Sequence[Nominal], means: Means, tell: Callable[[int], None]
+) -> list[Swept]:
+    """Run all points of all laws.
+
+    Args:
+        plan: what to run.
+        nominals: of each law.
+        means: how.
+        tell: called with the number of runs that are done.
+
+    Raises:
+        TwinError: chunks of another sweep are kept there; no processes, or none that answer.
+    """
+    from twin.sweeps.running import pool_for, run_points
+
+    swept, before = [], 0
+    with pool_for(means.engine, means.workers, means.scheduler) as pool:
+        for law, nominal in zip(plan.laws, nominals, strict=True):
+            table = run_points(
+                law.experiment,
+                law.points,
+                limits=plan.limits,
+                engine=means.engine,
+                pool=pool,
+                keep=_kept(means, law),
+                resume=means.resume,
+                progress=lambda done, _, before=before: tell(before + done),
+            )
+            before += len(table)
+            swept.append(_swept(plan, law, table, nominal))
+    return swept
+
+
+def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
+    return Swept(
+        label=law.label,
+        config=law.experiment.settings,
+        names=plan.names,
+        grid=plan.grid,
+        table=table,
+        nominal=nominal.row,
+        limits=plan.limits,
+        leaves_limits=bool(plan.scenario.leaves_limits),
+        figure=plan.figure,
+    )
+
+
+def forget(plan: Plan, means: Means) -> None:
+    """Remove the chunks that were kept, once the tables are written."""
+    from twin.sweeps.chunks import remove_kept
+
+    if means.keep is not None:
+        for law in plan.laws:
+            remove_kept(_kept(means, law) or means.keep)
+        with suppress(OSError):  # there is something else in it
+            means.keep.rmdir()
+
+
+def _kept(means: Means, law: Law) -> Path | None:
+    """The folder of a law's chunks."""
+    return means.keep and means.keep / re.sub(r"[^\w.+-]+", "_", law.label)
+
+
+def worst_of(scenario: Scenario, law: Law, swept: Swept, count: int) -> list[WorstCase]:
+    """The worst runs of a law, again in PyBullet; those of which there is no such arm are passed over.
+
+    Args:
+        scenario: of the sweep.
+        law: its points tell the values.
+        swept: its runs.
+        count: how many.
+    """
+    from scenarios.sweeping.worst_cases import worst_case
+    from twin.sweeps.outcomes import TROUBLES
+    from twin.sweeps.statistics import worst
+
+    made = np.flatnonzero(swept.table["trouble"] != TROUBLES.index("cannot be made"))
+    places = made[worst(swept.table[made], swept.figure, min(count, len(made)))] if len(made) else []
+    return [
+        worst_case(scenario, law.experiment.config(values_of(law.points, int(k))), int(k), swept.table[k])
+        for k in places
+    ]

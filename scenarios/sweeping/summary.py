@@ -1,0 +1,140 @@
+"""What a sweep has to say, as tables for the terminal, the laws side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.reports.verdicts import verdict
+from scenarios.sweeping.findings import Findings, Swept
+from scenarios.sweeping.words import percent, quantity, title
+from scenarios.sweeping.worst_cases import WorstCase
+from twin.short_texts import figure, shortened
+from twin.sweeps.outcomes import TROUBLES
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from scenarios.sweeping.plan import Plan
+
+NAMES, FIGURES = 24, 28
+"""Characters of the first column, and of the figures of a law."""
+
+
+def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[RenderableType]:
+    """Tables of a sweep.
+
+    Args:
+        plan: what was run.
+        laws: what was found of each, under the same draws.
+        width: of the page, in characters; laws that do not fit beside the others go below them.
+    """
+    yield Text.assemble("\n", (plan.scenario.name, "bold"), f": {plan.scenario.title}")
+    words = [laws[0].swept.config.robot, plan.told(), f"{plan.design.kind} design, seed {plan.design.seed}"]
+    yield Text(", ".join(words), "dim")
+    varied = (f"{one.name}={one.text}" for one in plan.variations)
+    yield Text(f"varied: {' '.join(varied)}\n", "dim")
+    heads = shortened([law.swept.label for law in laws], FIGURES - 2)
+    abreast = max(1, (width - NAMES) // FIGURES)
+    for start in range(0, len(laws), abreast):
+        part = slice(start, start + abreast)
+        yield from _tables(laws[part], heads[part])
+
+
+def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[RenderableType]:
+    yield "Runs that hold"
+    yield _shares(laws, heads)
+    if any(law.failed for law in laws):
+        yield "Why runs do not hold, and how many (one may fail in several ways)"
+        yield _by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws], "0")
+    yield "Figures: with nominal values; then median / 95 % of runs are below / worst"
+    yield _spreads(laws, heads)
+    yield (
+        f"What the {title(laws[0].swept.figure)} depends on: the part of its scatter that an input "
+        "explains by itself; its rank correlation, 1 where it grows along, -1 where it falls"
+    )
+    rows = [
+        {row.name: f"{percent(row.explained)}; {row.correlation:+.2f}" for row in law.importance}
+        for law in laws
+    ]
+    yield _by_name(heads, rows, "")
+
+
+def _table(first: str, heads: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(first, overflow="fold")
+    for head in heads:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    return table
+
+
+def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
+    """A row for every name that any law has."""
+    table = _table("", heads)
+    for name in dict.fromkeys(name for column in columns for name in column):
+        table.add_row(Text(name), *(column.get(name, missing) for column in columns))
+    return table
+
+
+def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
+    table = _table("", heads)
+
+    def row(name: str, cell: Callable[[Findings], str | Text]) -> None:
+        table.add_row(name, *(cell(law) for law in laws))
+
+    row("with nominal values", lambda law: verdict(bool(law.swept.nominal["holds"])))
+    row("of all runs", lambda law: percent(law.share.share))
+    row("95 % interval of it", lambda law: f"{percent(law.share.low)} to {percent(law.share.high)}")
+    for place, at in enumerate(laws[0].on_grid):
+        row(f"{at.name} = {figure(at.value)}", lambda law, k=place: percent(law.on_grid[k].share))
+    return table
+
+
+def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
+    table = _table("", heads)
+    for place, spread in enumerate(laws[0].spreads):
+        cells = []
+        for law in laws:
+            own = law.spreads[place]
+            parts = [figure(value) for value in (own.median, own.most, own.worst)]
+            cells.append(f"{figure(own.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}")
+        table.add_row(Text(quantity(spread.figure)), *cells)
+    return table
+
+
+def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[RenderableType]:
+    """The worst runs of a law: values, what happened, what PyBullet says, and the command that repeats it."""
+    for place, case in enumerate(cases, start=1):
+        values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in swept.names)
+        yield Text.assemble((f"{swept.label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
+        yield Text(f"  {_happened(case)}; in PyBullet {_in_engine(case)}", "" if case.agrees else "bold red")
+        yield Text(f"  {case.command}", "cyan")
+
+
+def total(plan: Plan, seconds: float) -> str:
+    """The last line: how many runs, in what time."""
+    return f"\n{plan.runs} runs in {seconds:.1f} s"
+
+
+def _happened(case: WorstCase) -> str:
+    row = case.row
+    if row["trouble"]:
+        return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
+    kept = "holds" if row["holds"] else "does not hold"
+    return (
+        f"{kept}, largest joint error {figure(row['joint_error'])} rad, of joint {row['joint_error_joint']} "
+        f"at {row['joint_error_time']:.4g} s"
+    )
+
+
+def _in_engine(case: WorstCase) -> str:
+    if not case.agrees:
+        found = case.run.error or f"largest joint error {case.engine_error!r} rad"
+        return f"NOT SO: {found}; {figure(case.apart)} rad apart, by rounding at most {figure(case.limit)}"
+    if case.ended_early:
+        return "it ends early, too"
+    return f"{figure(case.apart)} rad apart"

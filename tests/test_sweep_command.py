@@ -1,0 +1,221 @@
+"""`irb-twin sweep` from the command line to its files: small sweeps of a motion of 0.3 s."""
+
+import contextlib
+import csv
+import io
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+from scenarios.commands.command_line import main
+from scenarios.console import progress
+from scenarios.sweeping import worst_cases
+from twin.sweeps import evaluation, table_files
+
+SHORT = ["sweep", "joint_tracking", "--duration", "0.3"]
+FEW = [*SHORT, "--controller", "pd", "--vary", "payload=0:6", "--samples", "12", "--worst", "0"]
+
+
+def given(words):
+    """Status, standard output and standard error of a command."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(words)
+    return status, out.getvalue(), err.getvalue()
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Of a sweep of two laws over two random inputs and a grid, with all files."""
+    folder = tmp_path_factory.mktemp("sweep")
+    words = [
+        *SHORT, "--controller", "computed_torque", "pd", "--samples", "20", "--worst", "2", "--seed", "3",
+        "--vary", "payload=0:6", "model.mass=+-10%", "--vary", "bandwidth=15,25",
+        "--limit", "joint_error=0.1", "--out", f"{folder}/a.csv", "--picture", f"{folder}/a.png", "--json", f"{folder}/a.json",
+    ]  # fmt: skip
+    status, out, err = given(words)
+    assert status == 0, err
+    (folder / "out.txt").write_text(out)
+    (folder / "err.txt").write_text(err)
+    return folder
+
+
+def test_the_table_has_a_row_a_run(folder):
+    rows = rows_of(folder / "a.csv")
+    assert len(rows) == 20 * 2 * 2
+    assert [row["controller"] for row in rows] == ["computed_torque"] * 40 + ["pd"] * 40
+    inputs = [[(row["draw"], row["payload"], row["model.mass"], row["bandwidth"]) for row in part]
+              for part in (rows[:40], rows[40:])]  # fmt: skip
+    assert inputs[0] == inputs[1]  # both laws under the same draws
+    payload = np.array([float(row["payload"]) for row in rows[:40:2]])
+    assert 0 <= payload.min() < 0.6
+    assert 5.4 < payload.max() <= 6
+    assert {row["bandwidth"] for row in rows} == {"15.0", "25.0"}
+    for row in rows:
+        assert (row["holds"] == "1") == (float(row["joint_error_rad"]) <= 0.1)
+    assert not (folder / "a.csv.parts").exists()
+
+
+def test_the_summary_says_what_the_table_says(folder):
+    rows, told = rows_of(folder / "a.csv"), json.loads((folder / "a.json").read_text())
+    for place, law in enumerate(told["laws"]):
+        own = rows[40 * place : 40 * place + 40]
+        held = np.array([row["holds"] == "1" for row in own])
+        assert law["share_that_holds"]["share"] == pytest.approx(held.mean(), abs=1e-15)
+        assert law["share_that_holds"]["low"] <= held.mean() <= law["share_that_holds"]["high"]
+        assert sum(law["failed"].values()) == np.count_nonzero(~held)
+        assert {row["name"] for row in law["importance"]["inputs"]} == {"payload", "model.mass", "bandwidth"}
+        worst = max(float(row["joint_error_rad"]) for row in own)
+        assert law["worst"][0]["outcome"]["joint_error"] == worst
+        assert law["figures"][0]["worst"] == worst
+    assert told["varied"][1] == {"name": "model.mass", "text": "+-10%"}
+    page = (folder / "out.txt").read_text()
+    assert "computed_torque" in page
+    assert told["laws"][1]["worst"][0]["repeat"] in page
+    assert "20 draws x 2 points of the grid x 2 laws = 80 runs, about" in (folder / "err.txt").read_text()
+
+
+def test_the_worst_are_the_same_in_pybullet_and_by_their_command(folder):
+    told = json.loads((folder / "a.json").read_text())
+    cases = [case for law in told["laws"] for case in law["worst"]]
+    assert len(cases) == 4
+    for case in cases:
+        assert case["engine"]["agrees"]
+        assert case["engine"]["apart"] < 1e-13
+    words = shlex.split(cases[0]["repeat"])
+    assert words[:2] == ["irb-twin", "run"]
+    given([*words[1:], "--json", str(folder / "run.json")])
+    (run,) = json.loads((folder / "run.json").read_text())["runs"]
+    error = next(metric["value"] for metric in run["metrics"] if metric["name"] == "largest joint error")
+    assert error == pytest.approx(cases[0]["outcome"]["joint_error"], abs=1e-13)
+
+
+def test_each_law_has_a_picture(folder):
+    pictures = [(folder / f"a-{law}.png").read_bytes() for law in ("computed_torque", "pd")]
+    assert pictures[0] != pictures[1]
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_a_disagreement_is_said_loudly(monkeypatch):
+    """Rollouts that are a little off: PyBullet finds them out."""
+    sound = evaluation.outcomes
+
+    def off(trials, threads=None):
+        table = sound(trials, threads)
+        table["joint_error"] *= 1 + 1e-9
+        return table
+
+    monkeypatch.setattr(evaluation, "outcomes", off)
+    status, out, err = given([*FEW[:-1], "1"])
+    assert status == 1
+    assert "in PyBullet NOT SO: largest joint error" in out
+    assert "irb-twin: PyBullet disagrees with sample" in err
+
+
+def test_a_share_can_be_required():
+    status, _, err = given([*FEW, "--require-share", "0.9"])
+    assert (status, "--require-share wants 0.9, at least 0.7" in err) == (1, True)
+    assert given([*FEW, "--require-share", "0.5"])[0] == 0
+
+
+def test_a_table_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
+    """Finished parts stay beside it; `--resume` goes on with them, and with nothing else."""
+    words = [*FEW, "--out", str(tmp_path / "a.csv")]
+    with monkeypatch.context() as patch:
+        patch.setattr(table_files, "_write_csv", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
+        status, _, err = given(words)
+    assert (status, "cannot write" in err) == (1, True)
+    assert (tmp_path / "a.csv.parts").is_dir()
+    assert given(words)[0] == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "outcomes", _only_nominal(evaluation.outcomes))
+        assert given([*words, "--resume"])[0] == 0
+    assert len(rows_of(tmp_path / "a.csv")) == 12
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def _only_nominal(outcomes):
+    def of_nominal(trials, threads=None):
+        assert all(trial.plant.payload is None for trial in trials)
+        return outcomes(trials, threads)
+
+    return of_nominal
+
+
+def test_what_can_vary_is_listed():
+    status, out, _ = given([*SHORT, "--list", "--controller", "pd", "--drives", "rigid"])
+    names = [line.split()[0] for line in out.splitlines()]
+    assert status == 0
+    assert {"payload", "bandwidth", "mass", "model.mass", "drives.coulomb", "law.Kp"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "say what varies"),
+        (["--vary", "payload"], "expected NAME=TEXT"),
+        (["--vary", "paylod=0:6"], "payload"),
+        (["--vary", "payload=6:0"], "backwards"),
+        (["--vary", "payload=2:2"], "empty"),
+        (["--vary", "payload=0:6", "payload=1:2"], "twice"),
+        (["--vary", "controller=1:2"], "controller"),
+        (
+            ["--vary", "payload=0:6", "--limit", "error=1"],
+            "there is no figure 'error': known are joint_error",
+        ),
+        (["--vary", "payload=0:6", "--limit", "joint_error=-1"], "at least 0"),
+        (["--vary", "payload=0:6", "--figure", "error"], "there is no figure 'error'"),
+        (["--vary", "payload=0:6", "--samples", "0"], "whole number of at least 1"),
+        (["--vary", "payload=0:6", "--resume"], "--resume goes on beside the file of --out"),
+        (["--vary", "payload=0:6", "--workers", "2", "--scheduler", "tcp://h:1"], "give one of them"),
+        (["--vary", "payload=0:6", "--out", "a.xlsx"], "ends in .csv or .parquet"),
+        (["--vary", "payload=0:6", "--require-share", "95"], "expected a share from 0 to 1"),
+    ],
+)
+def test_bad_input_is_a_sentence(words, told):
+    status, out, err = given([*SHORT, *words])
+    assert (status, out) == (2, "")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sweep"], "name one scenario"),
+        (["sweep", "joint_tracking", "pose_path"], "name one scenario"),
+        (["sweep", "model_agreement", "--vary", "payload=0:6"], "model_agreement"),
+    ],
+)
+def test_it_takes_one_scenario_that_can_vary(words, told):
+    status, _, err = given(words)
+    assert (status, told in err) == (2, True)
+
+
+def test_progress_counts_runs_and_tells_what_is_left(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 40.0, 80.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.counted("pd", 100) as tell:
+        for done in (10, 40, 100):
+            tell(done)
+    assert capsys.readouterr().err == "irb-twin: pd: 40 of 100 done, about 60 s left\n"
+    assert [progress.duration(s) for s in (0.34, 50, 1200, 9000)] == ["0.3 s", "50 s", "20 min", "2.5 h"]
+
+
+def test_a_worst_run_that_ends_early_does_so_in_pybullet(folder):
+    """Agreement of runs without an end: that they end."""
+    row = np.zeros(1, dtype=evaluation.OUTCOME)[0]
+    run = type("Run", (), {"error": "ran away"})
+    early = worst_cases.WorstCase(0, row, "", run, np.inf, np.nan, np.inf)
+    assert not early.agrees
+    row["trouble"] = 1
+    assert early.agrees
+    run.error = None
+    assert not early.agrees

@@ -1,0 +1,125 @@
+"""Tables of sweeps in files: CSV and Parquet, a row a run. Every bit of a number is kept.
+
+    sample, controller      number of the row among those of its law, from 0; the law
+    draw, replicate         which random draw it is of, and of which independent part of the design
+    payload, model.mass     what varied, in its own unit, under the names that `--vary` takes
+    holds, trouble          1 or 0; what ended the run early, empty where nothing did
+    joint_error_rad, ...    the figures of `twin.sweeps.outcomes.OUTCOME`, with their unit in the name
+
+Numbers in a CSV have the fewest digits that give back the same double; what is infinite is `inf`, what is not
+a number `nan`.  Tables are written some thousand rows at a time: those of a million rows need no more memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twin.atomic_file import drafted
+from twin.logs.table_files import needed
+from twin.sweeps.outcomes import OUTCOME, TROUBLES
+
+SUFFIXES = (".csv", ".parquet")
+UNITS = {
+    "duration": "s",
+    "joint_error": "rad",
+    "joint_error_time": "s",
+    "rms_error": "rad",
+    "tool_error": "m",
+    "tool_error_time": "s",
+    "beyond_range": "rad",
+}
+"""Of figures that have one; the others are ratios, numbers of joints and counts."""
+ROWS = 4096
+"""Made into text at a time."""
+ROWS_IN_PARQUET = 65_536
+"""In a group of rows, as readers take them."""
+
+
+def write_tables(path: str | Path, tables: Mapping[str, np.ndarray]) -> None:
+    """Write the tables of a sweep into one file, whole or not at all: a CSV or a Parquet file, by its name.
+
+    Args:
+        path: ends in one of `SUFFIXES`.
+        tables: by the controller that they are of; all with the same columns.
+
+    Raises:
+        ValueError: the name ends in something else.
+        TwinError: a Parquet file, and pyarrow is not installed.
+        OSError: the file cannot be written.
+    """
+    write = {".csv": _write_csv, ".parquet": _write_parquet}.get(Path(path).suffix.lower())
+    if write is None:
+        raise ValueError(f"expected a file name that ends in {' or '.join(SUFFIXES)}, got {str(path)!r}")
+    with drafted(path) as draft:
+        write(draft, tables)
+
+
+def column_names(table: np.ndarray) -> list[str]:
+    """The names of the columns that a table has in a file."""
+    return list(_columns("", table, slice(0, 0)))
+
+
+def _write_csv(path: Path, tables: Mapping[str, np.ndarray]) -> None:
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(column_names(next(iter(tables.values()))))
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(header.getvalue())
+        for columns in _blocks(tables, ROWS):
+            rows = zip(*(_texts(values) for values in columns.values()), strict=True)
+            file.write("\n".join(map(",".join, rows)) + "\n")
+
+
+def _texts(values: np.ndarray) -> list[str]:
+    """The cells of a column: numbers with all digits, truths as 1 and 0, texts quoted where needed."""
+    if values.dtype.kind == "f":
+        return list(map(repr, values.astype(float).tolist()))
+    if values.dtype.kind in "biu":
+        return list(map(str, values.astype(int).tolist()))
+    quoted = {text: _quoted(text) for text in set(values.tolist())}
+    return [quoted[text] for text in values.tolist()]
+
+
+def _quoted(text: str) -> str:
+    cell = io.StringIO()
+    csv.writer(cell, lineterminator="").writerow([text, ""])  # alone, an empty text would be quoted
+    return cell.getvalue()[:-1]
+
+
+def _write_parquet(path: Path, tables: Mapping[str, np.ndarray]) -> None:
+    arrow, parquet = needed("pyarrow", "Parquet"), needed("pyarrow.parquet", "Parquet")
+    writer: Any = None
+    try:
+        for columns in _blocks(tables, ROWS_IN_PARQUET):
+            block = arrow.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
+            writer = writer or parquet.ParquetWriter(path, block.schema)
+            writer.write_table(block)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _blocks(tables: Mapping[str, np.ndarray], rows: int) -> Iterator[dict[str, np.ndarray]]:
+    """The columns of all tables, so many rows at a time."""
+    for label, table in tables.items():
+        for start in range(0, len(table), rows):
+            yield _columns(label, table, slice(start, start + rows))
+
+
+def _columns(label: str, table: np.ndarray, part: slice) -> dict[str, np.ndarray]:
+    """Some rows of a table, as the columns of a file."""
+    rows = table[part]
+    columns = {
+        "sample": np.arange(len(table))[part],
+        "controller": np.full(len(rows), label, dtype=object),
+    }
+    for name in table.dtype.names or ():
+        unit = UNITS.get(name)
+        columns[f"{name}_{unit}" if unit and name in (OUTCOME.names or ()) else name] = rows[name]
+    columns["trouble"] = np.array(TROUBLES, dtype=object)[rows["trouble"]]
+    return columns
