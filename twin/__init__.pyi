@@ -238,6 +238,12 @@ from .spatial.rotations import (
 from .spatial.rotations import (
     quaternion_rate as quaternion_rate,
 )
+from .sweeps.sweep import (
+    Sweep as Sweep,
+)
+from .sweeps.sweep import (
+    sweep as sweep,
+)
 from .trajectories.joint_paths import (
     joint_path as joint_path,
 )

@@ -52,7 +52,8 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     package = function.__module__.partition(".")[0]
     if package not in PACKAGES:
         return njit(nogil=True, **options)(function)
-    digest = hashlib.sha256(_sources("twin") + _sources(package) + repr(sorted(options.items())).encode())
+    sources = source_digest("twin") + source_digest(package)
+    digest = hashlib.sha256(sources + repr(sorted(options.items())).encode())
     folder = _folder(f"irb_twin_{digest.hexdigest()[:16]}")
     with _ONE_AT_A_TIME:  # where numba keeps machine code is a setting of the whole process
         usual, config.CACHE_DIR = config.CACHE_DIR, str(folder)
@@ -68,7 +69,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 
 @lru_cache
-def _sources(package: str) -> bytes:
+def source_digest(package: str) -> bytes:
     """A digest of all files of a package."""
     digest = hashlib.sha256()
     for file in sorted(Path(str(sys.modules[package].__file__)).parent.rglob("*.py")):

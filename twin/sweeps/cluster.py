@@ -1,0 +1,270 @@
+"""Chunks of a sweep carried out by other processes, here or on other machines, with Dask's `distributed`.
+
+On this machine there is a scheduler in this process, and worker processes, each of which runs one chunk at a
+time.  They are started anew, not forked, and end with this process, however it ends.  One that is killed is
+replaced, and its chunk is done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from functools import lru_cache
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from twin.errors import ClusterError, TwinError
+from twin.faults import told, told_with_kind
+from twin.jit import source_digest
+from twin.threads import in_threads, thread_count
+from twin.sweeps.workers_here import WorkersHere, quiet
+from twin.version import __version__
+
+if TYPE_CHECKING:
+    from twin.sweeps.running import Work
+
+ANSWER_WITHIN = 10.0
+"""A scheduler that does not answer in this time, in [s], is not there; nor are workers."""
+
+GONE_AFTER = 60.0
+"""A cluster that has had no workers for so long, in [s], gets no more."""
+
+CHUNKS_IN_FLIGHT = 2
+"""For each thread of the workers, so that none waits for its next one."""
+
+LOOK_EVERY = 0.5
+"""In [s]: whether the workers are still there."""
+
+
+class Done(NamedTuple):
+    """What comes of a chunk: its outcomes, what was warned of, or a pickled error and where it was raised."""
+
+    rows: np.ndarray | None
+    warnings: tuple[tuple[str, type[Warning]], ...] = ()
+    fault: bytes = b""
+    place: str = ""
+
+
+class Cluster:
+    """Worker processes; they are started when they are first needed, and end with the block.
+
+    Args:
+        workers: so many on this machine; as many as `twin.threads` has threads by default.
+        scheduler: `"tcp://host:port"` of a cluster that exists, instead.
+
+    Raises:
+        ClusterError: the package `distributed` is missing; a scheduler does not answer in `ANSWER_WITHIN`,
+            has no workers, or goes away; workers have another version of this project, or end again and
+            again.
+        ValueError: workers and a scheduler, or fewer than one worker.
+    """
+
+    def __init__(self, *, workers: int | None = None, scheduler: str | None = None) -> None:
+        if workers is not None and scheduler is not None:
+            raise ValueError("expected a number of workers or a scheduler, which has its own, got both")
+        if workers is not None and not workers >= 1:
+            raise ValueError(f"expected at least 1 worker, got {workers}")
+        self._distributed()
+        self._scheduler = scheduler
+        self._workers = workers
+        self._open = ExitStack()
+        self._client: Any = None
+        self._here: WorkersHere | None = None
+        self._seen = np.inf
+
+    @staticmethod
+    def _distributed() -> Any:
+        try:
+            import distributed
+        except ImportError:
+            raise ClusterError(
+                "other processes need the package distributed: pip install 'irb-twin[cluster]'"
+            ) from None
+        return distributed
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        self._client = self._here = None
+
+    def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
+        """See `twin.sweeps.running.Pool.run`."""
+        import cloudpickle  # which distributed depends on; it knows what a script defines, too
+
+        content = cloudpickle.dumps(work)
+        if self._client is None:
+            self._client = self._connected()
+        client = self._client
+        ended: SimpleQueue[Any] = SimpleQueue()
+        waiting, under_way, said = iter(parts), {}, set()
+        try:
+            told_once = client.submit(bytes, content, pure=False)  # workers hand it on to each other
+            while True:
+                room = CHUNKS_IN_FLIGHT * self._threads() - len(under_way)
+                for number, values in islice(waiting, max(room, 0)):
+                    future = client.submit(chunk_done, told_once, values, identity(), pure=False)
+                    under_way[future.key] = number, future
+                    future.add_done_callback(ended.put)
+                if not under_way:
+                    break
+                try:
+                    number, future = under_way.pop(ended.get(timeout=LOOK_EVERY).key)
+                except Empty:
+                    continue
+                rows = _rows(self._result(future), said)
+                yield number, rows
+        finally:
+            with suppress(Exception):
+                client.cancel([future for _, future in under_way.values()], force=True)
+
+    def _threads(self) -> int:
+        """How many chunks the workers can run at once.
+
+        Raises:
+            ClusterError: there are none any more.
+        """
+        if self._here is not None:
+            return self._here.checked()
+        try:
+            threads = sum(self._client.nthreads().values())
+        except (OSError, TimeoutError) as error:
+            raise self._gone(error) from None
+        now = time.monotonic()
+        if threads:
+            self._seen = now
+        elif now > self._seen + GONE_AFTER:
+            raise ClusterError(f"the scheduler {self._scheduler} has had no workers for {GONE_AFTER:g} s")
+        return threads
+
+    def _gone(self, error: BaseException) -> ClusterError:
+        return ClusterError(f"the scheduler {self._scheduler or 'of the workers'} went away: {told(error)}")
+
+    def _result(self, future: Any) -> Done:
+        """What a worker sent."""
+        from concurrent.futures import CancelledError
+
+        while True:
+            try:
+                return future.result(timeout=LOOK_EVERY)
+            except TimeoutError:
+                self._threads()
+            except (CancelledError, OSError) as error:
+                raise self._gone(error) from None
+            except Exception as error:
+                name = type(error).__name__
+                if name == "KilledWorker":
+                    raise ClusterError(
+                        "a chunk of the sweep ended its worker process again and again: for want of memory, "
+                        "or by a fault in compiled code"
+                    ) from None
+                raise ClusterError(
+                    f"a worker could not take a chunk ({told_with_kind(error)}): scheduler and workers need "
+                    f"irb-twin {__version__}, as here, and what the sweep runs"
+                ) from None
+
+    def _connected(self) -> Any:
+        """A client of the scheduler."""
+        distributed = self._distributed()
+        self._open.enter_context(quiet())
+        if self._scheduler is None:
+            cluster = self._open.enter_context(
+                distributed.LocalCluster(
+                    n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=logging.CRITICAL
+                )
+            )
+            address, workers = cluster.scheduler_address, self._workers or thread_count()
+            client = distributed.Client(address, set_as_default=False)
+            self._open.callback(_close, client)
+            self._here = self._open.enter_context(WorkersHere(address, workers))
+            return client
+        _require_answer(self._scheduler)
+        client = distributed.Client(self._scheduler, timeout=ANSWER_WITHIN, set_as_default=False)
+        self._open.callback(_close, client)
+        try:
+            client.wait_for_workers(1, timeout=ANSWER_WITHIN)
+        except TimeoutError:
+            raise ClusterError(
+                f"the scheduler {self._scheduler} has no workers, nor got any within {ANSWER_WITHIN:g} s"
+            ) from None
+        self._seen = time.monotonic()
+        return client
+
+
+def _require_answer(scheduler: str) -> None:
+    """Raise `ClusterError` unless a scheduler answers; a client that waits in vain says more than that."""
+    import asyncio
+
+    import distributed
+
+    async def ask() -> None:
+        async with distributed.rpc(scheduler, timeout=ANSWER_WITHIN) as there:
+            await there.identity()
+
+    try:
+        in_threads(lambda: asyncio.run(asyncio.wait_for(ask(), ANSWER_WITHIN)), 1)
+    except ValueError as error:
+        raise ClusterError(f"expected a scheduler as tcp://host:port, got {scheduler!r}: {error}") from None
+    except (OSError, asyncio.TimeoutError):
+        raise ClusterError(f"the scheduler {scheduler} does not answer within {ANSWER_WITHIN:g} s") from None
+
+
+def _close(client: Any) -> None:
+    """Leave a scheduler, which may be gone."""
+    with suppress(Exception):
+        client.close(timeout=2.0)
+
+
+def _rows(done: Done, said: set[tuple[str, type[Warning]]]) -> np.ndarray:
+    """The outcomes of a chunk; what was warned of is said once, and what was raised there is raised here."""
+    for warning in done.warnings:
+        if warning not in said:
+            said.add(warning)
+            warnings.warn(*warning, stacklevel=2)
+    if done.fault:
+        raise pickle.loads(done.fault) from RuntimeError(f"in a worker process:\n{done.place}")
+    assert done.rows is not None
+    return done.rows
+
+
+def identity() -> tuple[str, str]:
+    """What has to be the same in all processes: version and source of this project."""
+    return __version__, source_digest("twin").hex()[:16]
+
+
+def chunk_done(content: bytes, values: np.ndarray, wanted: tuple[str, str]) -> Done:
+    """Carry out a chunk in a worker; whatever happens, there is an answer."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("default")
+        try:
+            if identity() != wanted:
+                mine, other = (" with sources ".join(one) for one in (wanted, identity()))
+                raise ClusterError(f"the workers have irb-twin {other}, and this process has {mine}")
+            rows = _loaded(content).rows(values)
+        except Exception as error:
+            return Done(None, fault=_portable(error), place=traceback.format_exc())
+    return Done(rows, tuple((str(one.message), one.category) for one in given))
+
+
+@lru_cache(maxsize=1)
+def _loaded(content: bytes) -> Work:
+    """The work, with what it has loaded, for all chunks of a sweep."""
+    return pickle.loads(content)
+
+
+def _portable(error: Exception) -> bytes:
+    """An error as another process can read it; one that cannot travel as a sentence."""
+    with suppress(Exception):
+        content = pickle.dumps(error)
+        pickle.loads(content)
+        return content
+    return pickle.dumps(TwinError(told_with_kind(error)))
