@@ -32,12 +32,12 @@ class Swing:
     folder: str = ""
 
     def nominal(self, name):
-        return {"payload": 1.0, "bandwidth": 20.0}[name]
+        return {"payload": 0.1, "bandwidth": 20.0}[name]
 
     def trial(self, values):
         robot, reference = _parts()
         arm = robot.with_payload(twin.Payload(values["payload"]))
-        return Trial(arm, controllers.make("pd", robot, bandwidth=values["bandwidth"]), reference)
+        return Trial(arm, controllers.make("pd_gravity", robot, bandwidth=values["bandwidth"]), reference)
 
 
 class Deadly(Swing):
@@ -45,17 +45,8 @@ class Deadly(Swing):
 
     def trial(self, values):
         mark = Path(self.folder, "died")
-        if values["payload"] > 5.9 and not mark.exists():
+        if values["payload"] > 0.59 and not mark.exists():
             mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().trial(values)
-
-
-class AlwaysDeadly(Swing):
-    """One trial ends its process, whenever it is made."""
-
-    def trial(self, values):
-        if values["payload"] > 5.9:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().trial(values)
 
@@ -74,12 +65,12 @@ class Faulty(Swing):
     """A trial of which a mistake comes."""
 
     def trial(self, values):
-        if values["payload"] > 5.9:
+        if values["payload"] > 0.59:
             raise ZeroDivisionError("a mistake of mine")
         return super().trial(values)
 
 
-class Warning(Swing):
+class Warned(Swing):
     """Trials that warn, all of the same."""
 
     def trial(self, values):
@@ -89,7 +80,8 @@ class Warning(Swing):
 
 
 def points(count, seed=1):
-    """Points of which some cannot be made, for their payload is negative."""
+    """Points of which some cannot be made, for their payload is negative, and the last one is heavy."""
     random = np.random.default_rng(seed)
-    values = np.column_stack([random.uniform(-0.2, 6.0, count), random.uniform(5.0, 40.0, count)])
+    values = np.column_stack([random.uniform(-0.02, 0.6, count), random.uniform(5.0, 40.0, count)])
+    values[-1, 0] = 0.595
     return Points(NAMES, values, np.arange(count), np.arange(count) % 4)

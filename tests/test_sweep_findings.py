@@ -34,7 +34,7 @@ def made(count, seed=0):
 
 
 def swept(table, grid=(), **limits):
-    return Swept("pd", Config(), NAMES, grid, table, table[0], limits, False, "joint_error")
+    return Swept("pd", Config(), NAMES, grid, (), table, table[0], limits, False, "joint_error")
 
 
 def bits(value):

@@ -156,6 +156,8 @@ def sweep(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     files.write(given.json, partial(write_summary, plan=plan, laws=found, worst=worst))
     page = console()
     page.print(*summary(plan, found, page.width), sep="\n")
+    if any(worst):
+        page.print("The worst runs, done again in PyBullet; with --gui after a command they can be watched")
     for law, cases in zip(found, worst, strict=True):
         page.print(*worst_report(law.swept, cases), sep="\n", highlight=False, soft_wrap=True)
     page.print(total(plan, spent), style="bold", highlight=False)

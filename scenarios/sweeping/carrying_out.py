@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from scenarios.sweeping.findings import Swept
 from scenarios.sweeping.plan import Law, Plan, nominal_values, values_of
+from twin.errors import DriveWarning
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
@@ -54,15 +56,26 @@ def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
     Raises:
         TwinError, ValueError: there is no such loop.
     """
+    from twin.dynamics.spring_vibration import warn_of_unresolved_springs
     from twin.sweeps import evaluation
 
     values = nominal_values(law.experiment, plan.design)
+    warn_of_unresolved_springs((trial := law.experiment.trial(values)).plant, trial.time_step)
     evaluate = evaluation.engine_outcomes if engine else evaluation.outcomes
-    table = evaluate([law.experiment.trial(values)])  # compiles, too
-    count = 1 if engine else TIMED
-    began = time.process_time()
-    evaluate([law.experiment.trial(values) for _ in range(count)])
+    with drives_told():
+        table = evaluate([trial])  # compiles, too
+        count = 1 if engine else TIMED
+        began = time.process_time()
+        evaluate([law.experiment.trial(values) for _ in range(count)])
     return Nominal(evaluation.verdict(table, plan.limits)[0], (time.process_time() - began) / count)
+
+
+@contextmanager
+def drives_told() -> Iterator[None]:
+    """Say nothing of drives in the block: of the nominal ones it was said, and others are much the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriveWarning)
+        yield
 
 
 def carried_out(
@@ -82,7 +95,7 @@ def carried_out(
     from twin.sweeps.running import pool_for, run_points
 
     swept, before = [], 0
-    with pool_for(means.engine, means.workers, means.scheduler) as pool:
+    with drives_told(), pool_for(means.engine, means.workers, means.scheduler) as pool:
         for law, nominal in zip(plan.laws, nominals, strict=True):
             table = run_points(
                 law.experiment,
@@ -105,6 +118,7 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
         config=law.experiment.settings,
         names=plan.names,
         grid=plan.grid,
+        decades=plan.decades,
         table=table,
         nominal=nominal.row,
         limits=plan.limits,
@@ -144,7 +158,8 @@ def worst_of(scenario: Scenario, law: Law, swept: Swept, count: int) -> list[Wor
 
     made = np.flatnonzero(swept.table["trouble"] != TROUBLES.index("cannot be made"))
     places = made[worst(swept.table[made], swept.figure, min(count, len(made)))] if len(made) else []
-    return [
-        worst_case(scenario, law.experiment.config(values_of(law.points, int(k))), int(k), swept.table[k])
-        for k in places
-    ]
+    with drives_told():
+        return [
+            worst_case(scenario, law.experiment.config(values_of(law.points, int(k))), int(k), swept.table[k])
+            for k in places
+        ]

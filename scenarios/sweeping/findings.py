@@ -29,6 +29,7 @@ class Swept:
         config: the settings of the sweep with this law; what varied has its nominal value.
         names: of the inputs, as columns of the table.
         grid: those of them that lie on a grid, at each value of which all draws were run.
+        decades: those of which each decade is as likely as the next.
         table: (N,) a row a run, see `twin.sweeps.running`.
         nominal: the row of the run in which nothing varied.
         limits: what figures may be, besides what every run is judged by.
@@ -40,6 +41,7 @@ class Swept:
     config: Config
     names: tuple[str, ...]
     grid: tuple[str, ...]
+    decades: tuple[str, ...]
     table: np.ndarray
     nominal: np.void
     limits: Mapping[str, float]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twin.short_texts import figure
 from twin.sweeps.robot_quantities import Quantity
+
+from twin.short_texts import figure
 
 MODEL = "model."
 

@@ -40,6 +40,8 @@ COLOURS = "viridis_r"
 """Of errors: the larger the darker."""
 SHARES = "RdYlBu"
 """Of shares: none hold is red, all is blue."""
+ROOM = 0.02
+"""Of an axis, beyond its ends."""
 NAME = 30
 """Characters of an input's name on an axis."""
 
@@ -119,16 +121,18 @@ class _Drawing:
         """The share of runs that hold over one input."""
         axes.set_axis_on()
         values, holds = self._table[name], self._table["holds"]
-        edges = _edges(values, min(BINS, max(len(values) // RUNS_A_CELL, 1)))
+        edges = self._edges(name, min(BINS, max(len(values) // RUNS_A_CELL, 1)))
         count = np.histogram(values, edges)[0]
         held = np.histogram(values[holds], edges)[0]
         with np.errstate(invalid="ignore"):
             share = held / count
-        middles = 0.5 * (edges[:-1] + edges[1:])
+        low, high = edges[:-1], edges[1:]
+        middles = np.sqrt(low * high) if name in self._swept.decades else 0.5 * (low + high)
         each = self._runs_of_a_draw(name)  # which have their circumstances in common: as good as one
         axes.fill_between(middles, *_wilson(held / each, count / each), color="#0072b2", alpha=0.2, lw=0)
         axes.plot(middles, share, "o-", color="#0072b2", ms=3, lw=1.2)
-        axes.set(xlim=_room(edges), ylim=(-0.04, 1.04))
+        self._across(axes, name)
+        axes.set_ylim(-0.04, 1.04)
         axes.yaxis.tick_right()
         axes.set_axisbelow(True)
         axes.grid(True, color="0.9")
@@ -139,14 +143,17 @@ class _Drawing:
         x, y, holds = self._table[across], self._table[up], self._table["holds"]
         if self._many:
             cells = int(np.clip(np.sqrt(len(x) / RUNS_A_CELL), 2, CELLS))
-            edges = _edges(x, cells), _edges(y, cells)
+            edges = self._edges(across, cells), self._edges(up, cells)
             count = np.histogram2d(x, y, edges)[0]
             held = np.histogram2d(x[holds], y[holds], edges)[0]
             share = np.ma.masked_invalid(np.where(count > 0, held / np.maximum(count, 1), np.nan))
             self._map = axes.pcolormesh(*edges, share.T, cmap=SHARES, vmin=0.0, vmax=1.0, rasterized=True)
         else:
             self._runs(axes, x, y)
-        axes.set(xlim=_room(_edges(x, BINS)), ylim=_room(_edges(y, BINS)))
+        self._across(axes, across)
+        if up in self._swept.decades:
+            axes.set_yscale("log")
+        axes.set_ylim(*self._ends(up))
 
     def figure(self, axes: Axes, name: str) -> None:
         """The figure over the only input; what has no end, or is 0, is drawn at the edge."""
@@ -156,10 +163,36 @@ class _Drawing:
         low, high = (sound.min(), sound.max()) if sound.size else self._norm_ends()
         shown = np.where(np.isnan(values), np.inf, values).clip(low / 2, high * 2)
         self._runs(axes, self._table[name], shown)
-        axes.set(yscale="log", xlim=_room(_edges(self._table[name], BINS)), ylim=(low / 3, high * 3))
+        self._across(axes, name)
+        axes.set(yscale="log", ylim=(low / 3, high * 3))
         axes.set_ylabel(quantity(self._swept.figure), fontsize=9)
         axes.set_axisbelow(True)
         axes.grid(True, color="0.9")
+
+    def _across(self, axes: Axes, name: str) -> None:
+        """The horizontal axis of an input."""
+        if name in self._swept.decades:
+            axes.set_xscale("log")
+        axes.set_xlim(*self._ends(name))
+
+    def _edges(self, name: str, cells: int) -> NDArray:
+        """Edges of cells: around each value where there are few, else evenly over the range."""
+        values = np.unique(self._table[name])
+        if name in self._swept.decades:
+            return np.geomspace(values[0], values[-1], cells + 1)
+        if len(values) > BINS:
+            return np.linspace(values[0], values[-1], cells + 1)
+        if len(values) == 1:
+            return values[0] + np.array([-0.5, 0.5])
+        between = 0.5 * (values[1:] + values[:-1])
+        return np.concatenate([[2 * values[0] - between[0]], between, [2 * values[-1] - between[-1]]])
+
+    def _ends(self, name: str) -> tuple[float, float]:
+        """Of an axis: what is at the edge is seen whole."""
+        low, *_, high = self._edges(name, BINS).tolist()
+        if name in self._swept.decades:
+            return low * (low / high) ** ROOM, high * (high / low) ** ROOM
+        return low - ROOM * (high - low), high + ROOM * (high - low)
 
     def _runs_of_a_draw(self, name: str) -> int:
         """In a bin of one input: as many as the grid of the other inputs has points."""
@@ -217,23 +250,6 @@ def _kinds(swept: Swept) -> list[Kind]:
             found.append(Kind(failure.name, rows, *MARKS[min(place, len(MARKS) - 1)]))
         left &= ~rows
     return found
-
-
-def _edges(values: NDArray, cells: int) -> NDArray:
-    """Edges of cells: around each value where there are few, else evenly over the range."""
-    distinct = np.unique(values)
-    if len(distinct) <= BINS:
-        if len(distinct) == 1:
-            return distinct[0] + np.array([-0.5, 0.5])
-        between = 0.5 * (distinct[1:] + distinct[:-1])
-        return np.concatenate([[2 * distinct[0] - between[0]], between, [2 * distinct[-1] - between[-1]]])
-    return np.linspace(distinct[0], distinct[-1], cells + 1)
-
-
-def _room(edges: NDArray) -> tuple[float, float]:
-    """The ends of an axis: what is at the edge is seen whole."""
-    room = 0.02 * (edges[-1] - edges[0])
-    return float(edges[0] - room), float(edges[-1] + room)
 
 
 def _wilson(held: NDArray, count: NDArray) -> tuple[NDArray, NDArray]:

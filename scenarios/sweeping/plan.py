@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from twin.sweeps.running import columns
 
 from scenarios.running.options import WrongUse
 from twin.sweeps.design import Design, Points
 from twin.sweeps.outcomes import FIGURES
-from twin.sweeps.running import columns
 from twin.sweeps.variation import Variation, parse_variation
 
 if TYPE_CHECKING:
@@ -62,8 +62,16 @@ class Plan:
     @property
     def grid(self) -> tuple[str, ...]:
         """Those that lie on a grid."""
+        return self._names_of("grid")
+
+    @property
+    def decades(self) -> tuple[str, ...]:
+        """Those of which each decade is as likely as the next."""
+        return self._names_of("log-uniform")
+
+    def _names_of(self, kind: str) -> tuple[str, ...]:
         named = zip(self.names, self.variations, strict=True)
-        return tuple(name for name, variation in named if not variation.is_random)
+        return tuple(name for name, variation in named if variation.kind == kind)
 
     @property
     def runs(self) -> int:

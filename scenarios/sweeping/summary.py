@@ -37,7 +37,8 @@ def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[Render
     words = [laws[0].swept.config.robot, plan.told(), f"{plan.design.kind} design, seed {plan.design.seed}"]
     yield Text(", ".join(words), "dim")
     varied = (f"{one.name}={one.text}" for one in plan.variations)
-    yield Text(f"varied: {' '.join(varied)}\n", "dim")
+    yield Text(f"varied: {' '.join(varied)}", "dim")
+    yield Text(f"{_what_holds(plan)}\n", "dim")
     heads = shortened([law.swept.label for law in laws], FIGURES - 2)
     abreast = max(1, (width - NAMES) // FIGURES)
     for start in range(0, len(laws), abreast):
@@ -62,6 +63,16 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
         for law in laws
     ]
     yield _by_name(heads, rows, "")
+
+
+def _what_holds(plan: Plan) -> str:
+    """What every run is judged by."""
+    kept = "" if plan.scenario.leaves_limits else "the arm keeps its ranges and speed limits, "
+    limits = "".join(f", {quantity(name)} <= {figure(limit)}" for name, limit in plan.limits.items())
+    return (
+        f"A run holds if {kept}no drive is asked for more than it has{limits}; where a law is exact, if "
+        "nothing but rounding is left of its error"
+    )
 
 
 def _table(first: str, heads: Sequence[str]) -> Table:
@@ -111,7 +122,10 @@ def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[Renderabl
     for place, case in enumerate(cases, start=1):
         values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in swept.names)
         yield Text.assemble((f"{swept.label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
-        yield Text(f"  {_happened(case)}; in PyBullet {_in_engine(case)}", "" if case.agrees else "bold red")
+        yield Text(
+            f"  {_happened(case, swept.figure)}; in PyBullet {_in_engine(case)}",
+            "" if case.agrees else "bold red",
+        )
         yield Text(f"  {case.command}", "cyan")
 
 
@@ -120,13 +134,14 @@ def total(plan: Plan, seconds: float) -> str:
     return f"\n{plan.runs} runs in {seconds:.1f} s"
 
 
-def _happened(case: WorstCase) -> str:
+def _happened(case: WorstCase, of: str) -> str:
     row = case.row
     if row["trouble"]:
         return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
     kept = "holds" if row["holds"] else "does not hold"
+    worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
     return (
-        f"{kept}, largest joint error {figure(row['joint_error'])} rad, of joint {row['joint_error_joint']} "
+        f"{kept}, {worst}largest joint error {figure(row['joint_error'])} rad, of joint {row['joint_error_joint']} "
         f"at {row['joint_error_time']:.4g} s"
     )
 

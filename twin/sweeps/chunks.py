@@ -34,12 +34,13 @@ STEPS_OF_A_CHUNK = 1_000_000
 ENGINE_STEPS_OF_A_CHUNK = 40_000
 """About as long in PyBullet."""
 
-MOST_POINTS, FEWEST_CHUNKS = 500, 32
+MOST_POINTS = 500
+FEWEST_CHUNKS, MOST_CHUNKS = 32, 10_000
 DESCRIPTION = "sweep.json"
 
 
 def chunk_size(count: int, steps: int, *, engine: bool = False) -> int:
-    """How many points make a chunk: some second of work, and some chunks for every core.
+    """How many points make a chunk: about a second of work, some chunks for every core, and not too many.
 
     It depends on the sweep alone, never on who carries it out.
 
@@ -49,7 +50,7 @@ def chunk_size(count: int, steps: int, *, engine: bool = False) -> int:
         engine: whether PyBullet makes them.
     """
     worth = (ENGINE_STEPS_OF_A_CHUNK if engine else STEPS_OF_A_CHUNK) // max(steps, 1)
-    return max(1, min(worth, MOST_POINTS, -(-count // FEWEST_CHUNKS)))
+    return max(1, min(worth, MOST_POINTS, -(-count // FEWEST_CHUNKS)), -(-count // MOST_CHUNKS))
 
 
 def chunks(count: int, size: int) -> list[slice]:

@@ -7,7 +7,6 @@ replaced, and its chunk is done again.
 
 from __future__ import annotations
 
-import logging
 import pickle
 import time
 import traceback
@@ -24,8 +23,8 @@ import numpy as np
 from twin.errors import ClusterError, TwinError
 from twin.faults import told, told_with_kind
 from twin.jit import source_digest
-from twin.threads import in_threads, thread_count
 from twin.sweeps.workers_here import WorkersHere, quiet
+from twin.threads import in_threads, thread_count
 from twin.version import __version__
 
 if TYPE_CHECKING:
@@ -177,11 +176,9 @@ class Cluster:
         distributed = self._distributed()
         self._open.enter_context(quiet())
         if self._scheduler is None:
-            cluster = self._open.enter_context(
-                distributed.LocalCluster(
-                    n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=logging.CRITICAL
-                )
-            )
+            own = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+            scheduler = {"cls": distributed.Scheduler, "options": own}
+            cluster = self._open.enter_context(distributed.SpecCluster(scheduler=scheduler))
             address, workers = cluster.scheduler_address, self._workers or thread_count()
             client = distributed.Client(address, set_as_default=False)
             self._open.callback(_close, client)
