@@ -30,6 +30,7 @@ ORDER = (
     "twin.views",
     "twin.control",
     "twin.sweeps",
+    "twin.tuning",
     "twin.identification",
     "controllers",
     "scenarios.metric",
@@ -46,6 +47,7 @@ ORDER = (
     "scenarios.reports.page",
     "scenarios.sweeping",
     "scenarios.console",
+    "scenarios.tuning",
     "scenarios.commands",
     "scenarios.templates",
 )
