@@ -32,6 +32,7 @@ EXECUTED = (
     "own_robot",
     "robot_toml",
     "continuous_integration",
+    "sweep",
 )
 
 

@@ -173,7 +173,7 @@ def test_what_can_vary_is_listed():
         ),
         (["--vary", "payload=0:6", "--limit", "joint_error=-1"], "at least 0"),
         (["--vary", "payload=0:6", "--figure", "error"], "there is no figure 'error'"),
-        (["--vary", "payload=0:6", "--samples", "0"], "whole number of at least 1"),
+        (["--vary", "payload=0:6", "--samples", "0"], "whole number above 0"),
         (["--vary", "payload=0:6", "--resume"], "--resume goes on beside the file of --out"),
         (["--vary", "payload=0:6", "--workers", "2", "--scheduler", "tcp://h:1"], "give one of them"),
         (["--vary", "payload=0:6", "--out", "a.xlsx"], "ends in .csv or .parquet"),

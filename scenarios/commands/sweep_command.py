@@ -17,10 +17,9 @@ from scenarios.running.options import WrongUse
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
     from scenarios.sweeping.carrying_out import Means
-    from scenarios.sweeping.findings import Findings, Swept
+    from scenarios.sweeping.findings import Swept
     from scenarios.sweeping.plan import Plan
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-    from scenarios.sweeping.worst_cases import WorstCase
 
 ABOUT = """Run a scenario thousands of times, with numbers that vary: payload, friction, masses of the arm or
 of the controller's model, gains, delay. Tell the share of runs that hold, how the others fail, and on what it
@@ -134,7 +133,7 @@ def sweep(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from scenarios.console.progress import counted, duration
     from scenarios.sweeping.carrying_out import carried_out, forget, nominal_run, worst_of
     from scenarios.sweeping.findings import findings
-    from scenarios.sweeping.summary import summary, total, worst_report
+    from scenarios.sweeping.summary import complaints, summary, total, worst_report
     from scenarios.sweeping.summary_file import write_summary
 
     plan, means = _planned(given, scenario), _means(given)
@@ -162,7 +161,7 @@ def sweep(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         page.print(*worst_report(law.swept, cases), sep="\n", highlight=False, soft_wrap=True)
     page.print(total(plan, spent), style="bold", highlight=False)
     complete = files.name(page)
-    broken = [*_disagreements(found, worst), *_too_few(found, given.require_share)]
+    broken = complaints(found, worst, given.require_share)
     for sentence in broken:
         complain(sentence)
     return 0 if complete and not broken else 1
@@ -278,25 +277,6 @@ def _write(given: argparse.Namespace, plan: Plan, swept: Sequence[Swept], files:
         for law, path in zip(swept, paths, strict=True):
             title = f"{plan.scenario.name} on {law.config.robot} under {law.label}"
             files.write(path, partial(draw, law, title=title, scale=scale))
-
-
-def _disagreements(found: Sequence[Findings], worst: Sequence[Sequence[WorstCase]]) -> list[str]:
-    """What PyBullet does otherwise."""
-    return [
-        f"PyBullet disagrees with sample {case.sample} of {law.swept.label}: {case.command}"
-        for law, cases in zip(found, worst, strict=True)
-        for case in cases
-        if not case.agrees
-    ]
-
-
-def _too_few(found: Sequence[Findings], required: float | None) -> list[str]:
-    """The laws under which fewer runs hold than are required."""
-    return [
-        f"{law.swept.label}: --require-share wants {required:g}, at least {law.share.low:.4f} of all hold"
-        for law in found
-        if required is not None and not law.share.low >= required
-    ]
 
 
 def _share(text: str) -> float:

@@ -66,7 +66,7 @@ def count(text: str, least: int = 1) -> int:
         ArgumentTypeError: it is none, or less than `least`.
     """
     if not (text.isascii() and text.isdigit() and int(text) >= least):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number above {least - 1}, got {text!r}")
     return int(text)
 
 

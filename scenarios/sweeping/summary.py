@@ -129,6 +129,30 @@ def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[Renderabl
         yield Text(f"  {case.command}", "cyan")
 
 
+def complaints(
+    laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]], required: float | None
+) -> list[str]:
+    """Why a sweep that was carried out ends with status 1, a sentence each.
+
+    Args:
+        laws: what was found of each.
+        worst: the worst runs of each.
+        required: share that has to hold; `None` where none has to.
+    """
+    unlike = [
+        f"PyBullet disagrees with sample {case.sample} of {law.swept.label}: {case.command}"
+        for law, cases in zip(laws, worst, strict=True)
+        for case in cases
+        if not case.agrees
+    ]
+    too_few = [
+        f"{law.swept.label}: --require-share wants {required:g}, at least {law.share.low:.4f} of all hold"
+        for law in laws
+        if required is not None and not law.share.low >= required
+    ]
+    return unlike + too_few
+
+
 def total(plan: Plan, seconds: float) -> str:
     """The last line: how many runs, in what time."""
     return f"\n{plan.runs} runs in {seconds:.1f} s"
@@ -140,10 +164,8 @@ def _happened(case: WorstCase, of: str) -> str:
         return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
     kept = "holds" if row["holds"] else "does not hold"
     worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
-    return (
-        f"{kept}, {worst}largest joint error {figure(row['joint_error'])} rad, of joint {row['joint_error_joint']} "
-        f"at {row['joint_error_time']:.4g} s"
-    )
+    where = f"of joint {row['joint_error_joint']} at {row['joint_error_time']:.4g} s"
+    return f"{kept}, {worst}largest joint error {figure(row['joint_error'])} rad, {where}"
 
 
 def _in_engine(case: WorstCase) -> str:
