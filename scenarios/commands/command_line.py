@@ -30,6 +30,7 @@ from scenarios.console import output
 from scenarios.running import options, registry
 from scenarios.running.help_page import Unprintable
 from scenarios.running.options import Parser, WrongUse
+from scenarios.tuning import tune_command
 from twin.errors import TwinError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ COMMANDS = {
     "list": list_command,
     "run": run_command,
     "sweep": sweep_command,
+    "tune": tune_command,
     "validate": validate_command,
     "gui": gui_command,
     "plot": plot_command,
@@ -51,8 +53,8 @@ COMMANDS = {
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
 
-OF_SCENARIOS = ("run", "sweep", "validate")
-"""Those that take names of scenarios, and their settings as options."""
+OF_SCENARIOS = {"run": 0, "sweep": 0, "tune": 1, "validate": 0}
+"""Those that take names of scenarios, and their settings as options; so many words come before the names."""
 
 ABOUT = """A digital twin of ABB arms: it runs control laws on a physics engine, shows how well they follow,
 and checks every figure that has a limit.
@@ -107,7 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    names = _leading_names(words[1:]) if words[:1] in ([name] for name in OF_SCENARIOS) else []
+    before = OF_SCENARIOS.get(words[0]) if words else None
+    names = [] if before is None else _leading_names(words[1:])[before:]
     # One of several that does not load is a run that fails; for its help it has to load.
     find = registry.find if {"-h", "--help"}.intersection(words) else registry.find_regardless
     scenarios = registry.told_apart([find(name) for name in registry.different(names)])

@@ -92,7 +92,11 @@ class TunedLaw:
         if not joint:
             return setting, None
         if not (joint.isascii() and joint.isdigit() and 1 <= int(joint) <= len(np.atleast_1d(value))):
-            raise unknown(name.removeprefix(LAW), f"{setting!r}", [f"{setting}.{k + 1}" for k in range(len(np.atleast_1d(value)))])
+            raise unknown(
+                name.removeprefix(LAW),
+                f"{setting!r}",
+                [f"{setting}.{k + 1}" for k in range(len(np.atleast_1d(value)))],
+            )
         return setting, int(joint) - 1
 
 

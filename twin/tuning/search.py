@@ -19,7 +19,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import TwinError, VariationError
 from twin.sweeps.design import Points
-from twin.sweeps.outcomes import FIGURES, TROUBLES
+from twin.sweeps.outcomes import FIGURES
 from twin.sweeps.running import run_points
 
 if TYPE_CHECKING:
@@ -272,9 +272,7 @@ def _loss(tried: Tried, scale: float) -> float:
     return tried.failing + float(np.clip(0.5 + decades / (2.0 * DECADES), 0.0, 1.0))
 
 
-def _first(
-    generator: np.random.Generator, count: int, low: Floats, high: Floats, inside: bool
-) -> Floats:
+def _first(generator: np.random.Generator, count: int, low: Floats, high: Floats, inside: bool) -> Floats:
     """The first generation (count, d): spread evenly, the default gains among them where they may be."""
     from scipy.stats import qmc
 
