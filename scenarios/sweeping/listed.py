@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from twin.sweeps.robot_quantities import Quantity
-
 from twin.short_texts import figure
+from twin.sweeps.robot_quantities import Quantity
 
 MODEL = "model."
 

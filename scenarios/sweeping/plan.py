@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from twin.sweeps.running import columns
 
 from scenarios.running.options import WrongUse
 from twin.sweeps.design import Design, Points
 from twin.sweeps.outcomes import FIGURES
+from twin.sweeps.running import columns
 from twin.sweeps.variation import Variation, parse_variation
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ def _gains(task: Task, tuning: Tuning) -> Table:
     table = _table("searched", "from", "to", DEFAULT, TUNED)
     for gain, default, best in zip(tuning.gains, tuning.default.values, tuning.best.values, strict=True):
         name = gain.name.removeprefix(LAW)
-        vector = isinstance(task.law.numbers[name.partition(".")[0]], np.ndarray)
+        vector = isinstance(task.law.numbers[name], np.ndarray)
         words = [figure(value) for value in (gain.low, gain.high, default, best)]
         table.add_row(Text(name), *(f"{word} times" if vector else word for word in words))
     return table

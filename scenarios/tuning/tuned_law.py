@@ -1,8 +1,8 @@
 """A scenario whose law has fixed gains, which are searched: what the settings file of a law would say.
 
-In a sweep `law.Kp` is a factor on gains that the law derives anew for every draw, where it is told the payload
-of that draw.  Gains in a file are the same whatever comes.  So here a factor is one on the gains that the law
-derives with nominal values, and they stay what they are in all draws.
+In a sweep `law.Kp` is a factor on gains that the law derives anew for every draw, where it is told the
+payload of that draw.  Gains in a file are the same whatever comes.  So here a factor is one on the gains that
+the law derives with nominal values, and they stay what they are in all draws.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ TIMES = 10.0
 class TunedLaw:
     """A scenario as an `Experiment` in which the settings of the law vary as `irb-twin run` takes them.
 
-    The names: `law.Kp`, of a vector a factor on all joints, of a number what it is; `law.Kp.3` a factor on one
-    joint, from 1. All others are those of the scenario.
+    The names: `law.Kp`, of a vector a factor on all joints, of a number what it is.  All others are those of
+    the scenario.
 
     Args:
         scenario: with the law, and what does not vary.
@@ -45,8 +45,7 @@ class TunedLaw:
         """See `twin.sweeps.trial.Experiment`."""
         if not name.startswith(LAW):
             return self.scenario.nominal(name)
-        setting, joint = self._parts(name)
-        value = self.numbers[setting]
+        value = self._number(name)
         return value if isinstance(value, float) else 1.0
 
     def trial(self, values: Mapping[str, float]) -> Trial:
@@ -67,47 +66,28 @@ class TunedLaw:
         Raises:
             UnknownNameError: the law has no such setting.
         """
-        found: dict[str, Any] = {}
+        found = {}
         for name, value in gains.items():
-            setting, joint = self._parts(name)
-            nominal = self.numbers[setting]
-            if isinstance(nominal, float):
-                found[setting] = float(value)
-                continue
-            factors = np.ones(len(nominal))
-            factors[slice(None) if joint is None else joint] = value
-            found[setting] = found.get(setting, nominal) * factors
-        return {
-            name: value if isinstance(value, float) else tuple(value.tolist())
-            for name, value in found.items()
-        }
+            nominal = self._number(name)
+            one = isinstance(nominal, float)
+            found[name.removeprefix(LAW)] = float(value) if one else tuple((value * nominal).tolist())
+        return found
 
-    def _parts(self, name: str) -> tuple[str, int | None]:
-        """The setting and the joint, from 0, that a name stands for."""
-        setting, _, joint = name.removeprefix(LAW).partition(".")
-        value = self.numbers.get(setting)
-        known = [*self.numbers]
-        if value is None or (joint and isinstance(value, float)):
-            raise unknown(name.removeprefix(LAW), f"controller {self.scenario.settings.controller!r}", known)
-        if not joint:
-            return setting, None
-        if not (joint.isascii() and joint.isdigit() and 1 <= int(joint) <= len(np.atleast_1d(value))):
-            raise unknown(
-                name.removeprefix(LAW),
-                f"{setting!r}",
-                [f"{setting}.{k + 1}" for k in range(len(np.atleast_1d(value)))],
-            )
-        return setting, int(joint) - 1
+    def _number(self, name: str) -> float | np.ndarray:
+        """The setting that a name stands for, where nothing varies."""
+        setting = name.removeprefix(LAW)
+        if setting not in self.numbers:
+            raise unknown(setting, f"controller {self.scenario.settings.controller!r}", self.numbers)
+        return self.numbers[setting]
 
 
-def chosen_gains(law: TunedLaw, words: Sequence[str], each_joint: bool = False) -> tuple[Gain, ...]:
+def chosen_gains(law: TunedLaw, words: Sequence[str]) -> tuple[Gain, ...]:
     """What is to be searched.
 
     Args:
         law: whose settings they are.
-        words: `Kp=0.5:20` or `Kp`; none for all settings that are numbers above 0, but for the bandwidth where
-            there are others.
-        each_joint: search vectors joint by joint.
+        words: `Kp=0.5:20` or `Kp`; none for all settings that are numbers above 0, but for the bandwidth
+            where there are others.
 
     Raises:
         UnknownNameError: the law has no such setting.
@@ -124,11 +104,11 @@ def chosen_gains(law: TunedLaw, words: Sequence[str], each_joint: bool = False) 
                 f"none of {', '.join(law.numbers)} is above 0 by default: name what is to be tuned, and its "
                 "range, as --gains NAME=0.1:10"
             )
-    return tuple(gain for word in words for gain in _gains(law, word, each_joint))
+    return tuple(_gain(law, word) for word in words)
 
 
-def _gains(law: TunedLaw, word: str, each_joint: bool) -> list[Gain]:
-    """The gains of one word."""
+def _gain(law: TunedLaw, word: str) -> Gain:
+    """The gain of one word."""
     name, sign, text = word.partition("=")
     name = LAW + name.removeprefix(LAW)
     nominal = law.nominal(name)
@@ -138,10 +118,7 @@ def _gains(law: TunedLaw, word: str, each_joint: bool) -> list[Gain]:
         low, high = nominal / TIMES, nominal * TIMES
     else:
         raise VariationError(f"{name} is {nominal:g} by default: give its range, as {name}=0.1:10")
-    value = law.numbers.get(name.removeprefix(LAW))
-    if each_joint and isinstance(value, np.ndarray):
-        return [Gain(f"{name}.{joint + 1}", low, high) for joint in range(len(value))]
-    return [Gain(name, low, high)]
+    return Gain(name, low, high)
 
 
 def _range(name: str, text: str) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 Every set of gains that is tried is run under the same draws. Of two sets the better one is that under which
 fewer runs fail; under which as many fail, that with the smaller figure. The search is differential evolution
 (Storn and Price 1997), by `scipy.optimize`: it needs no derivative, which the worst of many runs does not
-have, takes a number of failures as it comes, and tries a whole generation of gains at once, so that a call of
+have, takes numbers of failures as they come, and tries a whole generation of gains at once, so that a call of
 compiled code does some thousands of runs. It works with logarithms of the gains: half a gain is as far from
 it as twice the gain.
 """
@@ -142,8 +142,8 @@ def tuned(
         progress: called with the number of runs that are done.
 
     Raises:
-        VariationError: a gain that varies, twice, or with a range that is empty or reaches 0; a figure that is
-            not known, or not computed here; fewer than `FEWEST` evaluations.
+        VariationError: a gain that varies, twice, or with a range that is empty or reaches 0; a figure that
+            is not known, or not computed here; fewer than `FEWEST` evaluations.
         TwinError, ValueError: of the experiment.
     """
     from scipy.optimize import differential_evolution
@@ -180,7 +180,7 @@ def tuned(
             polish=False,
             tol=0.0,
             atol=np.log10(1.0 + SETTLED) / (2.0 * DECADES),
-            seed=generator,
+            seed=generator,  # pyright: ignore
         )
     except RuntimeError as error:  # scipy takes what the experiment says for a fault of its own
         if isinstance(error.__cause__, (TwinError, ValueError)):
@@ -206,7 +206,8 @@ class _Judge:
     ) -> None:
         self._experiment, self._points, self._limits = experiment, points, limits
         self._names = tuple(gain.name for gain in gains)
-        self._minimise, self._of = minimise, of
+        self._minimise = minimise
+        self._of: Of = of
         self._engine, self._pool, self._progress = engine, pool, progress
         self.evaluations = 0
 
@@ -294,8 +295,8 @@ def _check(points: Points, gains: tuple[Gain, ...], minimise: str, evaluations: 
             raise VariationError(f"{gain.name} is searched twice; once is enough")
         if not 0.0 < gain.low < gain.high < np.inf:
             raise VariationError(
-                f"cannot search {gain.name} from {gain.low:g} to {gain.high:g}: expected a range above 0 that "
-                "is not empty"
+                f"cannot search {gain.name} from {gain.low:g} to {gain.high:g}: expected a range above 0 "
+                "that is not empty"
             )
     if minimise not in FIGURES:
         raise VariationError(f"cannot minimise {minimise!r}: known are {', '.join(FIGURES)}")
