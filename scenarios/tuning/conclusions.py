@@ -36,15 +36,15 @@ def conclusions(task: Task, tuning: Tuning, on_draws: Compared, on_fresh: Compar
     for gain, end in tuning.at_ends:
         name = gain.name.removeprefix(LAW)
         yield (
-            f"{name} ends at an end of its range, {end:g}: beyond it may be better, as --gains "
-            f"{name}={gain.low if end != gain.low else gain.low / 10:g}:"
-            f"{gain.high if end != gain.high else gain.high * 10:g} would show, or nothing of what varies "
-            "speaks against it."
+            f"{name} ends at an end of its range, {end:g}: more may be gained beyond it (--gains "
+            f"{name}={gain.low / (10 if end == gain.low else 1):g}:"
+            f"{gain.high * (10 if end == gain.high else 1):g}), or the scenario has nothing that speaks "
+            "against such gains, as noise or a delay does."
         )
     if not tuning.settled:
         yield (
-            f"The search had not settled after {tuning.evaluations} sets of gains: more --evaluations may find "
-            "better ones."
+            f"The search had not settled after {tuning.evaluations} sets of gains: more --evaluations may "
+            "find better ones."
         )
 
 
@@ -66,9 +66,9 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
     elif not helps(default, tuned):
         if helps(on_draws.default, on_draws.tuned):
             yield (
-                f"Tuning does not help: under the draws that they were tuned on tuned gains are better, {where} "
-                f"they are not ({_fail(tuned)} instead of {_fail(default)}, {what} {values}); more --samples "
-                "tell more of what may come."
+                "Tuning does not help: tuned gains are better under the draws that they were tuned on, but not "
+                f"{where} ({_fail(tuned)} instead of {_fail(default)}, {what} {values}); more --samples tell "
+                "more of what may come."
             )
         else:
             yield (
@@ -93,8 +93,8 @@ def _failing(tuning: Tuning, on_draws: Compared, on_fresh: Compared | None) -> I
         yield f"No gains that were tried hold for any of the {runs} runs that they were tuned on."
     elif failing:
         yield (
-            f"No gains that were tried hold for all of the {runs} runs that they were tuned on: the tuned ones "
-            f"fail in {failing}."
+            f"No gains that were tried hold for all of the {runs} runs that they were tuned on: the tuned "
+            f"ones fail in {failing}."
         )
     if on_fresh is None:
         return

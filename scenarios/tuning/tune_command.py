@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from scenarios.tuning.comparison import Task
     from scenarios.tuning.tuned_law import TunedLaw
 
-ABOUT = """Find gains of a control law with which a scenario holds under all random draws of what varies, and of
-those the gains with the least worst error or torque. Gains under which fewer runs fail are better; of those
+ABOUT = """Find gains of a control law with which a scenario holds under all random draws of what varies, and
+of those the gains with the least worst error or torque. Gains under which fewer runs fail are better; of those
 under which as many fail, the figure decides. Then run default gains and tuned ones under the same draws, and
 under fresh ones, and say what it was worth; the worst fresh runs are done again in PyBullet.
 
 Gains are searched from a tenth of their default to ten times, of a vector by one factor for all joints, by
-differential evolution: an even first generation, later ones bred of the best. --vary is as in `irb-twin sweep`.
+differential evolution: an even first generation, later ones bred of the best. Tuned gains are the same in all
+draws; a law derives its default ones anew where it is told what varies, as of payload without --model-payload.
 
-Exit status: 0 the search was carried out, whether it helped or not; 1 a file could not be written, or PyBullet
-does otherwise than a worst run says; 2 wrong use. Ctrl-C ends it at once, and nothing is written."""
+Exit status: 0 the search was carried out, whether it helped or not; 1 a file could not be written, or
+PyBullet does otherwise than a worst run says; 2 wrong use. Ctrl-C ends it at once; nothing is written then."""
 EXAMPLES = """examples:
   irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
   irb-twin tune pd joint_tracking --drives rigid --delay 3 --vary payload=0:6 drives.coulomb=+-50%
@@ -88,12 +89,9 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     search = parser.add_argument_group("the search")
     search.add_argument(
         "--gains", nargs="+", action="extend", default=[], metavar="NAME[=RANGE]",
-        help="what is searched, and from where to where: Kp=0.5:20, of a vector a factor on its default, of a "
-        "number what it is (default: all gains, a tenth of the default to ten times)",
+        help="what is searched, and from where to where: Kp=0.5:20, of a vector a factor on its default, of "
+        "a number what it is (default: all gains, a tenth of the default to ten times)",
     )  # fmt: skip
-    search.add_argument(
-        "--each-joint", action="store_true", help="a factor for each joint, which takes six times the runs"
-    )
     search.add_argument(
         "--evaluations", type=partial(options.count, least=5), metavar="N",
         help="sets of gains to try (default 120 for each gain that is searched)",
@@ -129,7 +127,7 @@ def tune(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from twin.sweeps.running import pool_for
     from twin.tuning.search import EVALUATIONS, tuned
 
-    gains = chosen_gains(task.law, given.gains, given.each_joint)
+    gains = chosen_gains(task.law, given.gains)
     points, design = task.points, task.fresh_design
     fresh = None if design is None else task.fresh_points(design)
     sets = given.evaluations or EVALUATIONS * len(gains)

@@ -69,8 +69,8 @@ class TunedLaw:
         found = {}
         for name, value in gains.items():
             nominal = self._number(name)
-            one = isinstance(nominal, float)
-            found[name.removeprefix(LAW)] = float(value) if one else tuple((value * nominal).tolist())
+            told = float(value) if isinstance(nominal, float) else tuple((value * nominal).tolist())
+            found[name.removeprefix(LAW)] = told
         return found
 
     def _number(self, name: str) -> float | np.ndarray:
