@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from scenarios.sweeping.worst_cases import WorstCase
     from scenarios.tuning.tuned_law import TunedLaw
     from twin.sweeps.design import Design, Points
-    from twin.tuning.search import Of, Tuning
+    from twin.tuning.gains import Tuning
+    from twin.tuning.search import Of
 
 DEFAULT, TUNED = "default gains", "tuned gains"
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from scenarios.sweeping.words import percent, quantity, title
 from scenarios.tuning.tuned_law import LAW
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from scenarios.tuning.comparison import Compared, Side, Task
-    from twin.tuning.search import Tuning
+    from twin.tuning.gains import Tuning
 
 WORTH = 0.01
 """Relative improvement of the figure below which tuning does not help."""
@@ -32,6 +34,8 @@ def conclusions(task: Task, tuning: Tuning, on_draws: Compared, on_fresh: Compar
     judged = on_fresh or on_draws
     where = "on fresh draws" if on_fresh else "here, where nothing is random"
     yield from _gain(task, judged, where, on_draws)
+    if not helps(judged.default, judged.tuned):
+        yield from _instead(task, tuning)
     yield from _failing(tuning, on_draws, on_fresh)
     for gain, end in tuning.at_ends:
         name = gain.name.removeprefix(LAW)
@@ -66,9 +70,9 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
     elif not helps(default, tuned):
         if helps(on_draws.default, on_draws.tuned):
             yield (
-                "Tuning does not help: tuned gains are better under the draws that they were tuned on, but not "
-                f"{where} ({_fail(tuned)} instead of {_fail(default)}, {what} {values}); more --samples tell "
-                "more of what may come."
+                "Tuning does not help: tuned gains are better under the draws that they were tuned on, "
+                f"{where} they are not ({_fail(tuned)} instead of {_fail(default)}, {what} {values}); more "
+                "--samples tell more of what may come."
             )
         else:
             yield (
@@ -83,6 +87,18 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
     else:
         part = f", {tuned.figure / default.figure:.2g} of it" if 0 < default.figure < float("inf") else ""
         yield f"Tuning helps: {where} the {what} is {values}{part}."
+
+
+def _instead(task: Task, tuning: Tuning) -> Iterator[str]:
+    """What else could be searched."""
+    derived = "bandwidth" in task.law.numbers and any(
+        isinstance(value, np.ndarray) for value in task.law.numbers.values()
+    )
+    if derived and all(gain.name != f"{LAW}bandwidth" for gain in tuning.gains):
+        yield (
+            "Tuned gains are the same in all draws, while the law derives its default ones anew from what it "
+            "is told in each: --gains bandwidth goes on with that."
+        )
 
 
 def _failing(tuning: Tuning, on_draws: Compared, on_fresh: Compared | None) -> Iterator[str]:

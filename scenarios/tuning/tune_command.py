@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from scenarios.tuning.comparison import Task
     from scenarios.tuning.tuned_law import TunedLaw
 
-ABOUT = """Find gains of a control law with which a scenario holds under all random draws of what varies, and
-of those the gains with the least worst error or torque. Gains under which fewer runs fail are better; of those
-under which as many fail, the figure decides. Then run default gains and tuned ones under the same draws, and
-under fresh ones, and say what it was worth; the worst fresh runs are done again in PyBullet.
+ABOUT = """Find gains of a control law with which a scenario holds under all random draws of what varies,
+and of those the gains with the least worst error or torque. Gains under which fewer runs fail are better; of
+those under which as many fail, the figure decides. Then run default gains and tuned ones under the same
+draws, and under fresh ones, and say what it was worth; the worst fresh runs are done again in PyBullet.
 
 Gains are searched from a tenth of their default to ten times, of a vector by one factor for all joints, by
 differential evolution: an even first generation, later ones bred of the best. Tuned gains are the same in all
-draws; a law derives its default ones anew where it is told what varies, as of payload without --model-payload.
+draws; a law derives its default ones anew where it is told what varies, as of payload unless there is
+--model-payload.
 
 Exit status: 0 the search was carried out, whether it helped or not; 1 a file could not be written, or
-PyBullet does otherwise than a worst run says; 2 wrong use. Ctrl-C ends it at once; nothing is written then."""
+PyBullet does otherwise than a worst run says; 2 wrong use. Ctrl-C ends it at once, and nothing is written."""
 EXAMPLES = """examples:
   irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
   irb-twin tune pd joint_tracking --drives rigid --delay 3 --vary payload=0:6 drives.coulomb=+-50%
@@ -118,7 +119,7 @@ def tune(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
             writable(path, suffix, option)
 
     from scenarios.console.progress import counted
-    from scenarios.sweeping.summary import worst_report
+    from scenarios.sweeping.summary import complaints, worst_report
     from scenarios.tuning import files as written
     from scenarios.tuning.comparison import compared
     from scenarios.tuning.conclusions import conclusions
@@ -173,12 +174,7 @@ def tune(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     page.print(
         f"With the tuned gains: {written.command(task, tuning, file)}", highlight=False, soft_wrap=True
     )
-    broken = [
-        f"PyBullet disagrees with sample {case.sample} of {side.found.swept.label}: {case.command}"
-        for side in sides
-        for case in side.worst
-        if not case.agrees
-    ]
+    broken = complaints([side.found for side in sides], [side.worst for side in sides], None)
     for sentence in broken:
         complain(sentence)
     return 0 if complete and not broken else 1

@@ -20,7 +20,7 @@ from twin.errors import VariationError
 from twin.sweeps.robot_quantities import unknown
 from twin.sweeps.trial import Trial
 from twin.sweeps.variation import parse_variation
-from twin.tuning.search import Gain
+from twin.tuning.gains import Gain
 
 LAW = "law."
 TIMES = 10.0
@@ -66,11 +66,13 @@ class TunedLaw:
         Raises:
             UnknownNameError: the law has no such setting.
         """
-        found = {}
+        found: dict[str, Any] = {}
         for name, value in gains.items():
             nominal = self._number(name)
-            told = float(value) if isinstance(nominal, float) else tuple((value * nominal).tolist())
-            found[name.removeprefix(LAW)] = told
+            if isinstance(nominal, np.ndarray):
+                found[name.removeprefix(LAW)] = tuple((value * nominal).tolist())
+            else:
+                found[name.removeprefix(LAW)] = float(value)
         return found
 
     def _number(self, name: str) -> float | np.ndarray:
