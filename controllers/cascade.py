@@ -56,10 +56,11 @@ def cascade(
     u = reference.qd + kp * (reference.q - state.q) - state.qd
     advanced = memory[0] + u * model.period
     demand = Kv * (u + advanced / Ti) + given
-    winding_up = (np.abs(demand) > model.tau_max) & (demand * u > 0)
-    integral = np.where(winding_up, memory[0], advanced)
-    memory[0] = integral
-    return Kv * (u + integral / Ti) + given
+    for i in range(len(demand)):
+        winding_up = abs(demand[i]) > model.tau_max[i] and demand[i] * u[i] > 0
+        if not winding_up:
+            memory[0, i] = advanced[i]
+    return Kv * (u + memory[0] / Ti) + given
 
 
 class Cascade(ControlLaw):

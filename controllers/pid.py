@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from controllers.gains import PIDGains, pid_gains, with_chosen
 from twin.control.control_law import ControlLaw, kept_law
 
@@ -35,10 +33,11 @@ def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray
     feedback = Kp * error + Kd * (reference.qd - state.qd)
     advanced = memory[0] + error * model.period
     demand = feedback + Ki * advanced
-    winding_up = (np.abs(demand) > model.tau_max) & (demand * error > 0)
-    integral = np.where(winding_up, memory[0], advanced)
-    memory[0] = integral
-    return feedback + Ki * integral
+    for i in range(len(demand)):
+        winding_up = abs(demand[i]) > model.tau_max[i] and demand[i] * error[i] > 0
+        if not winding_up:
+            memory[0, i] = advanced[i]
+    return feedback + Ki * memory[0]
 
 
 class PID(ControlLaw):

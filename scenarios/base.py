@@ -9,8 +9,8 @@ A scenario is one Python file, in this package or anywhere else, that holds
 - ``metrics(log) -> tuple[Metric, ...]``: pure; what came out, and where each limit comes from,
 - optionally ``reference(robot, config) -> Samples``: what the arm is to follow; and where plant or model are
   not simply the robot with its payload, ``arms(robot, config) -> Arms``. Both get the nominal robot, carrying
-  nothing, and `run` gets them by `scenarios.checks.closed_loop`. With them a scenario can be swept, and its
-  robot changed: ``--with mass=1.1``,
+  nothing; `run` puts them together by `scenarios.checks.closed_loop`. With them a scenario can be swept, and
+  its robot changed: ``--with mass=1.1``,
 - optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller,
 - optionally ``suits(robot) -> bool``: whether it can show anything with a robot; ``validate`` asks,
 - optionally ``LEAVES_LIMITS``: why the arm is made to leave its ranges or speed limits, in a sentence; every

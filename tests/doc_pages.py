@@ -5,8 +5,9 @@ What is done, and what is not:
 - a fenced block after a line that ends with "Save this as `name`:" is written to that file;
 - any other block of ```` ```python ```` is run, all of a page in one namespace;
 - an indented block, or one of ```` ```console ````, whose first word is `irb-twin` or `python` is run by
-  bash; from the second one of a page on, commands `irb-twin` that bash would pass on as they stand are given
-  to the program in this process, which has imported what every new one would import again for two seconds;
+  bash; commands `irb-twin` that bash would pass on as they stand, but for the first of each kind (`run`,
+  `plot` ...), are given to the program in this process, which has imported what every new one would import
+  again for two seconds, and which shares no runs between processes, as many of which would do so, too;
 - `<!-- not run: why -->` before a block leaves it out, `<!-- exit status 1 -->` says how a command ends.
 """
 
@@ -21,13 +22,19 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from scenarios.commands.command_line import main
+from twin.threads import VARIABLE
 
 HOUSE = Path(__file__).parents[1]
 PAGES = [
     HOUSE / "README.md",
     *sorted(path for path in HOUSE.glob("docs/**/*.md") if "_build" not in path.parts),
 ]
+
+_started: set[str] = set()
+"""Commands that have been given in a process of their own."""
 
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")
 AS_IT_STANDS = re.compile(r"irb-twin [^|&;<>$`*?(){}\[\]#~!\\]+")
@@ -70,6 +77,11 @@ class Block:
         return not all(AS_IT_STANDS.fullmatch(line) for line in self.text.splitlines())
 
     @property
+    def kinds(self):
+        """The commands of `irb-twin` in it."""
+        return {line.split()[1] for line in self.text.splitlines() if line.startswith("irb-twin ")}
+
+    @property
     def status(self):
         """The exit status that a command must end with."""
         found = STATUS.match(self.before)
@@ -102,7 +114,7 @@ def blocks(text):
 
 def follow(page, folder):
     """Do what a page tells its reader, in a folder that is the current one; the number of things done."""
-    namespace, done, given = {"__name__": page.stem}, 0, 0
+    namespace, done = {"__name__": page.stem}, 0
     for block in blocks(page.read_text(encoding="utf-8")):
         place = f"{page.relative_to(HOUSE)}, line {block.line}"
         if block.is_left_out:
@@ -115,11 +127,11 @@ def follow(page, folder):
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
             exec(code, namespace)
         elif block.is_command:
-            if block.needs_bash or not given:
+            if block.needs_bash or not block.kinds <= _started:
                 give(block.text, block.status, folder, place)
+                _started.update(block.kinds)
             else:
                 give_here(block.text, block.status, place)
-            given += 1
         else:
             continue
         done += 1
@@ -143,7 +155,9 @@ def give_here(commands, status, place):
             contextlib.redirect_stdout(said),
             contextlib.redirect_stderr(said),
             warnings.catch_warnings(),
+            pytest.MonkeyPatch.context() as patch,
         ):
+            patch.setenv(VARIABLE, "1")
             warnings.simplefilter("default")  # as in a process of its own
             try:
                 ended = main(shlex.split(line)[1:])

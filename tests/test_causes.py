@@ -34,6 +34,7 @@ def test_of_a_run_that_holds_there_is_nothing_to_say():
             failing("my check", noise=1e-4),
             "the settings: pd believes in another robot than there is, or meas",
         ),
+        (failing("my check", changes=(("mass", 1.1),)), "the settings: pd believes in another"),
         (failing("my check", drives="rigid", model_drives="ideal"), "the settings: pd believes in another"),
         (Run("swing", Config(), None, (), 0.1, "no", refused=True), "the setting or the robot"),
         (Run("swing", Config(), None, (), 0.1, "mine.py, line 3: no"), "the code that is named there"),

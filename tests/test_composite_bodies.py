@@ -45,5 +45,5 @@ def test_nothing_is_filled_in_between_two_branches():
 def test_accelerations_are_not_numbers_where_the_mass_matrix_is_not_positive(arm):
     """Negative masses, which no robot has that was loaded: a wrong number must not come of them."""
     q, out = np.full(6, 0.3), np.zeros(6)
-    arm.kernels.forward_dynamics(q, q, q, -arm.inertias, arm.gravity, out)
+    arm.kernels.forward_dynamics(q, q, q, -arm.inertias, arm.single_sample.gravity, out)
     assert np.all(np.isnan(out))

@@ -9,7 +9,7 @@ import time
 import platformdirs
 import pytest
 
-from twin import jit, kept_files
+from twin import atomic_file, jit, kept_files
 from twin.jit import compiled, imported
 from twin.spatial.rotations import rigidity_error
 
@@ -23,7 +23,7 @@ def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
     package = tmp_path / "twin"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    for module in (jit, kept_files):
+    for module in (jit, kept_files, atomic_file):
         shutil.copy(module.__file__, package)
     (package / "middle.py").write_text(MIDDLE)
     (package / "outer.py").write_text(OUTER)

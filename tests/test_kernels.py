@@ -72,11 +72,12 @@ def test_source_is_the_same_every_time():
 def test_a_batch_in_lanes_has_the_bits_of_its_samples(arm, title, count, rng):
     """Also for the last ones, which do not fill the lanes, and far from where an angle is usual."""
     vectors = rng.uniform(-2, 2, (3, count, 6)) * rng.choice([1e-3, 1, 1e7], (count, 1))
+    shared = arm.single_sample.inertias, arm.single_sample.gravity  # writable: the machine code that all use
     out = np.full((count, 6), np.nan)
-    getattr(arm.kernels, f"{title}_batch")(*vectors, arm.inertias, arm.gravity, out)
+    getattr(arm.kernels, f"{title}_batch")(*vectors, *shared, out)
     one = np.empty(6)
     for k in range(count):
-        getattr(arm.kernels, title)(*vectors[:, k], arm.inertias, arm.gravity, one)
+        getattr(arm.kernels, title)(*vectors[:, k], *shared, one)
         assert one.tobytes() == out[k].tobytes()
 
 

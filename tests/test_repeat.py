@@ -105,8 +105,9 @@ def test_settings_of_a_law_come_back_with_all_their_digits(tmp_path):
     assert (config.controller, config.law_settings) == (f"{law}:Law", values)
 
 
-def test_a_tool_and_a_payload_come_back():
+def test_a_tool_a_payload_and_changes_come_back():
     settings = {"tool": "0,0,0.1,1,0,0,0", "payload": "2,0,0,0.1", "model_payload": "0"}
+    settings["changes"] = (("mass", 0.1 + 0.2), ("model.mass.link_2", 1e-9), ("drives.ratio.1", -70.0))
     scenario = registry.find("joint_tracking")
     assert parsed_back(repeat_command(run_of(scenario, **settings)))[1] == scenario.Config(**settings)
 

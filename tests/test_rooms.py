@@ -31,6 +31,7 @@ ORDER = (
     "twin.control",
     "twin.sweeps",
     "twin.tuning",
+    "twin.identification.drives",
     "twin.identification",
     "controllers",
     "scenarios.metric",
@@ -46,8 +47,9 @@ ORDER = (
     "scenarios.reports",
     "scenarios.reports.page",
     "scenarios.sweeping",
-    "scenarios.console",
     "scenarios.tuning",
+    "scenarios.console",
+    "scenarios.commands.on_logs",
     "scenarios.commands",
     "scenarios.templates",
 )

@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     words = [
         *SHORT, "--controller", "computed_torque", "pd", "--samples", "20", "--worst", "2", "--seed", "3",
+        "--noise", "1e-5", "--with", "mass=1.05",
         "--vary", "payload=0:6", "model.mass=+-10%", "--vary", "bandwidth=15,25",
         "--limit", "joint_error=0.1", "--out", f"{folder}/a.csv",
         "--picture", f"{folder}/a.png", "--json", f"{folder}/a.json",
@@ -60,6 +61,7 @@ def test_the_table_has_a_row_a_run(folder):
     assert 5.4 < payload.max() <= 6
     assert {row["bandwidth"] for row in rows} == {"15.0", "25.0"}
     for row in rows:
+        assert float(row["seed"]) == 3 + int(row["draw"])  # every draw has noise of its own
         assert (row["holds"] == "1") == (float(row["joint_error_rad"]) <= 0.1)
     assert not (folder / "a.csv.parts").exists()
 
@@ -92,6 +94,8 @@ def test_the_worst_are_the_same_in_pybullet_and_by_their_command(folder):
         assert case["engine"]["apart"] < 1e-13
     words = shlex.split(cases[0]["repeat"])
     assert words[:2] == ["irb-twin", "run"]
+    assert words[words.index("--seed") + 1] != "3"
+    assert "mass=1.05" in words
     given([*words[1:], "--json", str(folder / "run.json")])
     (run,) = json.loads((folder / "run.json").read_text())["runs"]
     error = next(metric["value"] for metric in run["metrics"] if metric["name"] == "largest joint error")

@@ -9,7 +9,7 @@ from scenarios.commands.command_line import main
     ("words", "told"),
     [
         (["walk"], "walk"),
-        (["run"], "known are drive_check, drive_mismatch, gravity_hold, joint_tracking"),
+        (["run"], "known are drive_check, drive_mismatch, excitation, gravity_hold, identify_joint"),
         (["run", "--controller", "pd", "pose_path"], "before any option"),
         (["run", "pose_pth"], "unknown scenario 'pose_pth': known are drive_check"),
         (["run", "nowhere/mine.py"], "no scenario file 'nowhere/mine.py'"),

@@ -31,6 +31,12 @@ from .dynamics.drive_torques import (
 from .dynamics.drive_torques import (
     reflected_inertia as reflected_inertia,
 )
+from .dynamics.dynamic_parameters import (
+    dynamic_parameters as dynamic_parameters,
+)
+from .dynamics.dynamic_parameters import (
+    with_dynamic_parameters as with_dynamic_parameters,
+)
 from .dynamics.equation_of_motion import (
     coriolis_matrix as coriolis_matrix,
 )
@@ -55,8 +61,20 @@ from .dynamics.flexible_joint_motion import (
 from .dynamics.operational_space import (
     operational_space as operational_space,
 )
+from .dynamics.regressor import (
+    dynamics_regressor as dynamics_regressor,
+)
 from .engine.simulation import (
     Simulation as Simulation,
+)
+from .identification.drives.elastic_joint import (
+    identify_elastic_joint as identify_elastic_joint,
+)
+from .identification.drives.friction_curve import (
+    friction_curve as friction_curve,
+)
+from .identification.drives.friction_law import (
+    fit_friction as fit_friction,
 )
 from .kinematics.differential import (
     analytic_jacobian as analytic_jacobian,

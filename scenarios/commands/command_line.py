@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenarios.commands import (
     check_model_command,
-    export_command,
     formulas_command,
     gui_command,
     list_command,
     new_command,
-    plot_command,
     published_command,
-    replay_command,
     run_command,
     sweep_command,
     validate_command,
 )
+from scenarios.commands.on_logs import export_command, plot_command, replay_command
 from scenarios.console import output
 from scenarios.running import options, registry
 from scenarios.running.help_page import Unprintable

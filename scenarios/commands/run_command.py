@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.base import Config
-from scenarios.commands.replay_command import film_writable, write_film
+from scenarios.commands.on_logs.replay_command import film_writable, write_film
 from scenarios.console.output import Files, apart, complain, console, writable
 from scenarios.running import options, registry
 from scenarios.running.options import WrongUse

@@ -121,6 +121,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     )  # fmt: skip
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the summary")
     options.add(parser, {scenario.name: scenario.Config for scenario in scenarios}, BESIDES)
+    options.add_changes(parser)
 
 
 def sweep(given: argparse.Namespace, scenarios: list[Scenario]) -> int:

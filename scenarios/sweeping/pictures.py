@@ -8,6 +8,7 @@ the kind of failure where it does not; of many the share that holds is, cell by 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,7 +95,7 @@ def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None
     made.savefig(path, dpi=110, format="png")
 
 
-def scale_of(laws: list[Swept]) -> tuple[float, float]:
+def scale_of(laws: Sequence[Swept]) -> tuple[float, float]:
     """Figures at the two ends of the colours, for all these laws: nearly all runs that hold are between."""
     values = [law.table[law.figure][law.table["holds"]].astype(float) for law in laws]
     found = np.concatenate(values)

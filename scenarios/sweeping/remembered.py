@@ -63,6 +63,8 @@ def _watched_class(kind: type[Config]) -> type[Config]:
                 return kind  # so that copies are not watched: making one reads all that it keeps
             for one in names if name == "__dict__" else names & {name}:
                 read[one] = getattr(config, one)
-            return read[name] if name in names else super().__getattribute__(name)
+            if name in names:
+                return read[name]
+            return config.__dict__ if name == "__dict__" else super().__getattribute__(name)
 
     return Watched

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class WorstCase(NamedTuple):
     """
 
     sample: int
-    row: np.void
+    row: Any
     command: str
     run: Run
     engine_error: float
@@ -51,7 +51,7 @@ class WorstCase(NamedTuple):
         return self.run.error is not None
 
 
-def worst_case(scenario: Scenario, config: Config, sample: int, row: np.void) -> WorstCase:
+def worst_case(scenario: Scenario, config: Config, sample: int, row: Any) -> WorstCase:
     """Do a run of a sweep again.
 
     Args:

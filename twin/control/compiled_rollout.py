@@ -107,8 +107,9 @@ def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None
 def _ready(law: Law, *kernels: Any) -> tuple[Any, ...]:
     """The law and the kernels, compiled for their signatures, as is the loop."""
     for kernel, pointer in zip(kernels, POINTERS[1:], strict=True):
+        # Without the result, as of a call: with it numba makes the same machine code once more.
         if pointer.signature.args not in kernel.overloads:
-            kernel.compile(pointer.signature)
+            kernel.compile(pointer.signature.args)
     if RUN.args not in rollout_loop.run.overloads:
         rollout_loop.run.compile(RUN)
         rollout_loop.run.disable_compile()  # numba converts to pointers only where it must not compile

@@ -44,6 +44,13 @@ LARGEST_ERROR, ITS_SAMPLE, SQUARED_ERRORS, SQUARED_TORQUES = range(4)
 
 
 @compiled
+def copy(source, target):
+    """Fill `target` (n,) with `source` (n,); numba compiles `target[:] = source` for some seconds."""
+    for i in range(len(target)):
+        target[i] = source[i]
+
+
+@compiled
 def has_diverged(mass_matrix, q, qd, inertias, watched, runaway, energy):
     """Whether a state is not finite or has run away, see `divergence.Bounds`; `mass_matrix` is the kernel."""
     n = len(q)
@@ -159,12 +166,14 @@ def run(
         sensors = SensorNumbers(settings.noise, settings.speed_gain, settings.period, batch.encoder[r])
         past = np.zeros((settings.past, 2, n))
         signals[:] = 0.0
-        q[:], qd[:] = batch.q[r], batch.qd[r]
+        copy(batch.q[r], q)
+        copy(batch.qd[r], qd)
         if driven:
             plant_bias(q, qd, inertias, gravity, h)
-            q_motor[:], qd_motor[:] = q, qd
+            copy(q, q_motor)
+            copy(qd, qd_motor)
             rest_motors(DriveNumbers(dt, inertia, friction, springs, elastic, shafts), h, motors)
-            signals[TAU_JOINT] = h
+            copy(h, signals[TAU_JOINT])
         trouble, samples, kept = 0, 0, 0
         for k in range(N):
             if stop[0] != 0:
@@ -177,7 +186,8 @@ def run(
             hold_against_limits(q, qd, q_min, q_max, per_speed, k, worst, where, value)
             if sensed:
                 if not driven:
-                    q_motor[:], qd_motor[:] = q, qd
+                    copy(q, q_motor)
+                    copy(qd, qd_motor)
                 draw = draws[r - first, k] if sensors.noise > 0.0 else no_draw
                 observe(sensors, k, motors, draw, past, view)
             for i in range(n):  # a law sees copies: one that writes to them must not move the robot
@@ -247,4 +257,5 @@ def run(
             if trouble != 0:
                 break
         record.samples[r], record.trouble[r] = samples, trouble
-        record.last[r] = signals
+        for row in range(rows):
+            copy(signals[row], record.last[r, row])

@@ -57,8 +57,8 @@ def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, tolera
             poses, arm, theta0, inverse_S, limits, free, near, folding, tolerance, found, free_axes
         ):
             for pose in range(end - start):
-                flags = 0
-                for column in range(8 * pose, 8 * pose + 8):
+                flags = free_axes[8 * pose]
+                for column in range(8 * pose + 1, 8 * pose + 8):
                     flags |= free_axes[column]
                 if flags != 0:
                     own = free[pose if len(free) > 1 else 0], near[pose if len(near) > 1 else 0]
@@ -123,7 +123,8 @@ def _try_free_angles(one, arm, theta0, inverse_S, limits, own, folding, toleranc
     """
     T, q, flags = one
     free, near = np.empty((1, 6)), np.empty((1, 6))
-    near[0] = own[1]
+    for joint in range(6):  # one by one: numba compiles the assignment of a row for some seconds
+        near[0, joint] = own[1][joint]
     found, ignored = np.empty((1, 8, 6)), np.empty(8, dtype=np.int64)
     in_plane = math.atan2(T[0, 1, 2], T[0, 0, 2])
     tries = 2 * FREE_STEPS - 1
@@ -132,7 +133,8 @@ def _try_free_angles(one, arm, theta0, inverse_S, limits, own, folding, toleranc
         if not flags & flag:
             continue
         for k in range(tries + 2 if axis == 0 else tries):
-            free[0] = own[0]
+            for joint in range(6):
+                free[0, joint] = own[0][joint]
             if k < tries:
                 steps = (k // 2 + 1) * (1.0 if k % 2 == 0 else -1.0)
                 free[0, axis] += steps * math.pi / FREE_STEPS
@@ -141,4 +143,5 @@ def _try_free_angles(one, arm, theta0, inverse_S, limits, own, folding, toleranc
             _solve_block(T, arm, theta0, inverse_S, limits, free, near, folding, tolerance, found, ignored)
             for row in range(8):
                 if np.isnan(q[row, 0]) and not np.isnan(found[0, row, 0]):
-                    q[row] = found[0, row]
+                    for joint in range(6):
+                        q[row, joint] = found[0, row, joint]

@@ -85,7 +85,8 @@ def choose_nearest(q, q_near, nearest):
                 distance += difference * difference
             if distance < least:
                 least = distance
-                nearest[sample] = q[sample, row]
+                for joint in range(q.shape[2]):
+                    nearest[sample, joint] = q[sample, row, joint]
 
 
 @compiled

@@ -112,7 +112,8 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
     for name, shape in numbers.items():
         array = content.get(name, np.zeros(shape))
         if array.shape != shape or array.dtype != np.float64 or np.any(np.isnan(array)):
-            raise TwinError(f"expected {name} of shape {shape}, numbers, got {array.tolist()}")
+            told = f"{array.dtype} of shape {array.shape}"
+            raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {told}")
     if "tau_max" in content:
         robot = replace(robot, tau_max=frozen(content["tau_max"]))
     if "inertias" not in content:

@@ -88,7 +88,7 @@ def description(
     return {
         "what it runs": hashlib.sha256(content).hexdigest(),
         "quantities": list(names),
-        "points": [len(values), hashlib.sha256(values.tobytes()).hexdigest()],
+        "points": [len(values), hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()],
         "points of a chunk": size,
         "PyBullet or not": engine,
         "own code": own.hexdigest(),
@@ -126,7 +126,7 @@ class KeptChunks:
                 raise TwinError(f"{self.folder} holds chunks of a sweep: resume it, or remove the folder")
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        if any(self.folder.iterdir()):
+        if any(not path.name.startswith(".") for path in self.folder.iterdir()):  # killed while it began
             raise TwinError(f"{self.folder} holds something else than a sweep; choose another folder")
         with drafted(self.folder / DESCRIPTION) as draft:
             draft.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")

@@ -92,6 +92,7 @@ def quantities(robot: Robot) -> tuple[Quantity, ...]:
         found += [
             Quantity(f"mass.{link}", mass, "kg", f"mass of {link}, with which its inertia goes")
             for link, mass in zip(robot.tree.links, _bare(robot).inertias[:, 0].tolist(), strict=True)
+            if mass > 0
         ]
     units = ("N m" if kind == "revolute" else "N" for kind in robot.joint_kinds)
     found.append(Quantity("torque_limit", 1.0, "", "factor on what each drive can give at standstill"))
@@ -177,10 +178,11 @@ def _part(robot: Robot, name: str, prefix: str = "") -> Part:
     family, dot, rest = name.partition(".")
     if family == "mass" and not robot.has_inertia:
         raise VariationError(f"{prefix}{name} cannot vary: robot {robot.name!r} has no masses")
-    if family == "mass" and rest in robot.tree.links:
-        return Part("mass", robot.tree.links.index(rest))
-    if family == "mass" and rest in robot.tree.names:
-        return Part("mass", robot.tree.names.index(rest))
+    if family == "mass" and rest in (*robot.tree.links, *robot.tree.names):
+        link = (*robot.tree.links, *robot.tree.names).index(rest) % robot.tree.n
+        if not _bare(robot).inertias[link, 0] > 0:
+            raise VariationError(f"{prefix}{name} cannot vary: {robot.tree.links[link]} has no mass")
+        return Part("mass", link)
     if family == "drives":
         family, dot, rest = rest.partition(".")
         column = COLUMNS.get(family)
@@ -208,14 +210,7 @@ def _other_masses(tree: Tree, masses: dict[Part, float]) -> Tree:
     inertias = masses.get(Part("mass", -1), 1.0) * tree.inertias
     for (_, link), mass in masses.items():
         if link >= 0:
-            nominal = tree.inertias[link]
-            if not nominal[0] > 0:
-                raise VariationError(
-                    f"the mass of {tree.links[link]} cannot vary: it has none, hence no inertia that could "
-                    "go along"
-                )
-            inertias[link] = nominal * (mass / nominal[0])
-            inertias[link, 0] = mass
+            inertias[link] = tree.inertias[link] * (mass / tree.inertias[link, 0])
     return replace(tree, inertias=frozen(inertias))
 
 

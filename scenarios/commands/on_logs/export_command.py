@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.plot_command import add_logs, add_window
+from scenarios.commands.on_logs.plot_command import add_logs, add_window
 from scenarios.console.output import Files, apart, console, writable
 from scenarios.running.options import WrongUse
 

@@ -1,0 +1,1 @@
+"""Commands on logs and recordings: look at them, replay them, take something from them."""

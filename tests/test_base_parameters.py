@@ -1,0 +1,132 @@
+"""Base parameters: how many, what they stand for, and that nothing is lost in them."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import twin
+from twin.errors import IdentificationError
+from twin.identification.base_parameters import base_parameters
+from twin.robot.uncompiled import uncompiled
+
+COUNTS = {"irb140": (36, 60, 58, 84), "irb1400": (39, 80, 60, 104), "irb1600": (36, 60, 58, 84)}
+
+
+@cache
+def told(robot):
+    """Random motions tell the same every time."""
+    return base_parameters(robot)
+
+
+@pytest.fixture(scope="module")
+def driven(arm):
+    return arm.with_drives("rigid", replace(arm.drives, static=arm.drives.coulomb))
+
+
+def torque(arm, inertias, q, qd, qdd):
+    """Inverse dynamics of the arm with other inertias, by its kernel."""
+    out = np.empty_like(q)
+    arm.kernels.inverse_dynamics_batch(q, qd, qdd, inertias.reshape(-1, 10), arm.gravity.copy(), out)
+    return out
+
+
+def test_their_number_is_the_rank_of_other_samples_and_of_other_code(arm, driven):
+    """Twice: singular values, of the arm for columns that inverse dynamics gives for one parameter each."""
+    rng = np.random.default_rng(3)
+    q, qd, qdd = rng.uniform(-2, 2, (3, 60, 6))
+    Y = np.stack([torque(arm, one, q, qd, qdd).ravel() for one in np.eye(10 * arm.tree.n)], axis=-1)
+    Y_driven = twin.dynamics_regressor(driven, q, qd, qdd).reshape(-1, len(told(driven).K.T))
+    for rows, base in ((Y, told(arm)), (Y_driven, told(driven))):
+        norms = np.linalg.norm(rows, axis=0)
+        live = norms > 1e-12 * np.max(norms)
+        values = np.linalg.svd(rows[:, live] / norms[live], compute_uv=False)
+        assert np.sum(values > 1e-8 * values[0]) == np.sum(values > 1e-13 * values[0]) == len(base.K)
+    assert (*told(arm).K.shape, *told(driven).K.shape) == COUNTS[arm.name]
+
+
+def test_the_span_of_the_regressor_is_kept(driven):
+    base = told(driven)
+    q, qd, qdd = np.random.default_rng(8).uniform(-3, 3, (3, 80, 6))
+    Y = twin.dynamics_regressor(driven, q, qd, qdd)
+    lost = np.max(np.abs(Y[..., base.columns] @ base.K - Y), axis=(0, 1))
+    scale = np.max(np.abs(Y), axis=(0, 1))
+    assert np.all(lost <= 1e-10 * np.maximum(scale, 1e-4))
+    assert np.max(lost) <= 1e-13 * np.max(scale)
+    np.testing.assert_array_equal(base.K[:, base.columns], np.eye(len(base.K)))
+
+
+def test_what_they_do_not_tell_changes_no_torque_and_what_they_tell_does(driven, rng):
+    """The kernels' inverse dynamics, of arms whose parameters differ by what base parameters leave open."""
+    K, pi = told(driven).K, twin.dynamic_parameters(driven).values
+    directions = np.linalg.svd(K)[2]
+    open_ones, tells = directions[len(K) :], directions[0]
+    q, qd, qdd = rng.uniform(-2, 2, (3, 20, 6))
+    tau = twin.drive_inverse_dynamics(driven, q, qd, qdd)
+    N, links = driven.drives.motor_matrix, 10 * driven.tree.n
+
+    def changed(direction):
+        A = N.T @ ((pi + direction)[links::4, None] * N)
+        rubbing = twin.friction_torque(driven, qd)
+        return torque(driven, (pi + direction)[:links], q, qd, qdd) + qdd @ A + rubbing
+
+    scale = np.max(np.abs(tau))
+    for direction in open_ones:
+        assert np.max(np.abs(changed(direction) - tau)) <= 1e-12 * scale
+    assert np.max(np.abs(changed(tells) - tau)) > 1e-3 * scale
+
+
+def test_rotors_of_the_first_axes_are_never_alone(driven):
+    base, names = told(driven), twin.dynamic_parameters(driven).names
+    for axis in range(1, 7):
+        column = names.index(f"drive {axis} rotor inertia")
+        rows = np.flatnonzero(base.K[:, column])
+        assert rows.size
+        alone = all(np.count_nonzero(base.K[row]) == 1 for row in rows)
+        assert alone == (axis > (3 if driven.loops else 2))
+        N = driven.drives.motor_matrix
+        coupled = 1.0 if alone else N[axis - 1, axis - 1] ** 2
+        assert base.K[rows[0], column] == pytest.approx(coupled, rel=1e-12)
+
+
+def test_they_read_as_sums(irb140, irb1400):
+    of_irb140 = dict(zip(told(irb140).symbols, told(irb140).sums, strict=True))
+    assert of_irb140["mx2"] == "mx2"
+    assert of_irb140["mz2"] == "mz2 + 0.36 m3 + 0.36 m4 + 0.36 m5 + 0.36 m6"
+    assert of_irb140["Iyy4"] == "Iyy4 - Izz4 - Izz5 - Izz6"
+    assert of_irb140["Iyz2"] == "Iyz2 - 0.36 my3"
+    of_irb1400 = dict(zip(told(irb1400).symbols, told(irb1400).sums, strict=True))
+    assert of_irb1400["Ixx2"] == ("Ixx2 - Izz2 + 0.36 m3 + 0.36 m4 + 0.36 m5 + 0.36 m6 + Ixx_rod - Izz_rod")
+    symbols = twin.dynamic_parameters(irb140).symbols
+    assert [symbols[k] for k in told(irb140).untold] == (
+        ["m1", "mx1", "my1", "mz1", "Ixx1", "Iyy1", "Ixy1", "Ixz1", "Iyz1", "my2"]
+    )
+
+
+def test_coefficients_have_lost_what_rounding_added(irb140):
+    coefficients = told(irb140).K[np.abs(told(irb140).K) > 0]
+    assert set(np.abs(coefficients).tolist()) == {1.0, 0.36, 0.38, 0.0049, 0.1296, 0.1444, 0.1493}
+
+
+def test_a_planar_arm_has_those_of_the_textbooks():
+    """Spong & Vidyasagar's planar elbow: three a link where gravity acts in its plane, two less where not."""
+    arm = uncompiled(twin.load("two_link"))
+    assert told(arm).sums == ("Izz1 + m2", "mx2", "my2", "Izz2")
+    assert told(uncompiled(arm.mounted("wall"))).sums == (
+        ("mx1 + m2", "my1", "Izz1 + m2", "mx2", "my2", "Izz2")
+    )
+
+
+def test_a_motion_tells_what_moves_in_it(irb140, rng):
+    """At rest these are first moments, which gravity pulls at."""
+    q = rng.uniform(-1, 1, (100, 6))
+    Y = twin.dynamics_regressor(irb140, q, 0 * q, 0 * q)
+    base = base_parameters(irb140, Y)
+    assert base.symbols == tuple(symbol for symbol in told(irb140).symbols if symbol.startswith("m"))
+    triangle = np.linalg.qr(Y.reshape(-1, 60), mode="r")
+    np.testing.assert_array_equal(base_parameters(irb140, triangle).columns, base.columns)
+    with pytest.raises(IdentificationError, match="depend on no dynamic parameter"):
+        base_parameters(irb140, np.zeros((3, 6, 60)))
+    with pytest.raises(ValueError, match=r"expected a finite Y of shape \(\.\.\., 60\)"):
+        base_parameters(irb140, np.zeros((3, 6, 61)))

@@ -1,0 +1,151 @@
+"""`twin.sweep`: names change what they say and nothing else, and a row is the run that it tells of."""
+
+import functools
+import pickle
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from twin.errors import UnknownNameError, VariationError
+from twin.sweeps import evaluation
+from twin.sweeps.outcomes import OUTCOME
+from twin.sweeps.robot_experiment import RobotExperiment
+
+PD = functools.partial(controllers.make, "pd_gravity")
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return twin.load("irb140").with_payload(twin.Payload(0.5, (0.0, 0.0, 0.1), np.eye(3) * 1e-3))
+
+
+@pytest.fixture(scope="module")
+def reference(robot):
+    return twin.recursion_consistent(twin.quintic(np.zeros(robot.n), np.full(robot.n, 0.05), 0.2), 1e-3)
+
+
+@pytest.fixture(scope="module")
+def sweep(robot, reference):
+    return twin.sweep(
+        robot, PD, reference,
+        {"payload": "0:2", "law.bandwidth": "10,30", "model.mass": "+-20%", "sensors.noise": "1e-5:1e-4:log"},
+        samples=20, seed=3, limits={"joint_error": 0.05, "tool_error": 0.03},
+        sensors=twin.Sensors(seed=7), T_flange_tool=np.eye(4),
+    )  # fmt: skip
+
+
+def same(a, b):
+    """Whether two arms are the same to the bit."""
+    return np.array_equal(a.inertias, b.inertias) and np.array_equal(a.tau_max, b.tau_max)
+
+
+def test_a_row_is_the_run_of_its_inputs(sweep, robot, reference):
+    assert len(sweep.table) == 40
+    assert sweep.inputs == ("payload", "law.bandwidth", "model.mass", "sensors.noise", "sensors.seed")
+    assert sweep.table.dtype.names == ("draw", "replicate", *sweep.inputs, *OUTCOME.names)
+    assert 0 < np.count_nonzero(sweep.holds) < 40
+    for place in (0, 1, 39):
+        row, trial = sweep.table[place], sweep.trial(place)
+        assert evaluation.outcomes([trial])[0]["joint_error"] == row["joint_error"]
+        done = twin.run_rollouts(
+            robot.with_payload(twin.Payload(row["payload"], (0, 0, 0.1), np.eye(3) * 2e-3 * row["payload"])),
+            PD(trial.controller.robot, bandwidth=row["law.bandwidth"]),
+            reference,
+            sensors=twin.Sensors(noise=row["sensors.noise"], seed=int(row["sensors.seed"])),
+        )
+        assert np.max(np.abs(done.q - reference.q)) == pytest.approx(row["joint_error"], rel=1e-12)
+    holds = (sweep.table["joint_error"] <= 0.05) & (sweep.table["tool_error"] <= 0.03)
+    holds &= (sweep.table["saturated"] == 0) & (sweep.table["speed_ratio"] <= 1)
+    assert np.array_equal(sweep.holds, holds)
+
+
+def test_a_draw_is_run_at_every_point_of_the_grid_with_its_own_noise(sweep):
+    pairs = sweep.table.reshape(20, 2)
+    assert np.array_equal(pairs["law.bandwidth"], np.tile([10.0, 30.0], (20, 1)))
+    for name in ("draw", "payload", "model.mass", "sensors.noise", "sensors.seed"):
+        assert np.array_equal(pairs[name][:, 0], pairs[name][:, 1])
+    assert np.array_equal(pairs["sensors.seed"][:, 0], 7.0 + np.arange(20))
+
+
+def test_what_a_sweep_says(sweep):
+    share = sweep.share
+    assert share.share == np.mean(sweep.holds)
+    assert share.low < share.share < share.high
+    assert repr(sweep).startswith("<Sweep of 40 runs over payload, law.bandwidth, model.mass, sensors.noise")
+    worst = sweep.worst(3)
+    assert not np.any(sweep.holds[worst])
+    assert np.array_equal(
+        sweep.table["joint_error"][worst], np.sort(sweep.table["joint_error"][~sweep.holds])[::-1][:3]
+    )
+    assert sweep.importance()[0].name in ("payload", "law.bandwidth")
+    frame = sweep.to_frame()
+    assert list(frame.columns) == list(sweep.table.dtype.names)
+    assert np.array_equal(frame["tool_error"], sweep.table["tool_error"])
+
+
+def test_names_change_their_own_side_alone(robot, reference):
+    experiment = RobotExperiment(robot, PD, reference)
+    nominal = experiment.trial({})
+    assert same(nominal.plant, robot)
+    assert same(nominal.controller.robot, robot)
+    assert nominal.reference is reference
+    for name, value in (("payload", 2.0), ("payload.z", 0.2), ("mass", 1.1), ("torque_limit", 0.9)):
+        trial = experiment.trial({name: value})
+        assert not same(trial.plant, robot)
+        assert trial.controller is nominal.controller
+        trial = experiment.trial({f"model.{name}": value})
+        assert same(trial.plant, robot)
+        assert not same(trial.controller.robot, robot)
+        other = RobotExperiment(robot, PD, reference, model=robot.with_payload(None))
+        assert same(other.trial({name: value}).controller.robot, robot.with_payload(None))
+    trial = experiment.trial({"payload.z": 0.2, "payload": 1.0})
+    assert (trial.plant.payload.mass, *trial.plant.payload.com) == (1.0, 0.0, 0.0, 0.2)
+    assert np.array_equal(trial.plant.payload.inertia, np.eye(3) * 2e-3)
+    trial = experiment.trial({"law.Kp": 0.5, "sensors.delay": 3.0})
+    gains = nominal.controller.gains
+    assert np.array_equal(trial.controller.gains.Kp, 0.5 * gains.Kp)
+    assert np.array_equal(trial.controller.gains.Kd, gains.Kd)
+    assert trial.sensors == twin.Sensors(delay=3)
+    assert same(trial.plant, robot)
+
+
+def test_nominal_values(robot, reference):
+    bare = robot.with_payload(None)
+    law = functools.partial(controllers.make, "pd", bandwidth=12.0)
+    experiment = RobotExperiment(robot, law, reference, model=bare, sensors=twin.Sensors(noise=1e-4))
+    expected = {
+        "payload": 0.5, "payload.z": 0.1, "model.payload": 0.0, "mass": 1.0, "model.mass": 1.0,
+        "law.bandwidth": 12.0, "law.Kp": 1.0, "sensors.noise": 1e-4, "sensors.delay": 0.0,
+        "torque_limit.2": robot.drive_torque_max[1],
+    }  # fmt: skip
+    assert {name: experiment.nominal(name) for name in expected} == expected
+    for name, message in {
+        "paylod": r"no quantity 'paylod': the nearest are payload",
+        "model.mas": r"no quantity 'model.mas': the nearest are model.mass",
+        "law.Ki": r"no setting 'Ki' that is a number or a vector; it has .*law.bandwidth",
+        "sensors.encoder": r"no number 'encoder': they have sensors.noise",
+    }.items():
+        with pytest.raises(UnknownNameError, match=message):
+            experiment.nominal(name)
+
+
+def test_it_travels(robot, reference):
+    experiment = RobotExperiment(robot, PD, reference, sensors=twin.Sensors(noise=1e-5))
+    values = {"payload": 1.0, "law.Kp": 0.7, "model.mass": 1.1, "sensors.seed": 4.0}
+    before = evaluation.outcomes([experiment.trial(values)])
+    content = pickle.dumps(experiment)
+    assert content == pickle.dumps(RobotExperiment(robot, PD, reference, sensors=twin.Sensors(noise=1e-5)))
+    assert evaluation.outcomes([pickle.loads(content).trial(values)]).tobytes() == before.tobytes()
+
+
+def test_wrong_use(robot, reference):
+    with pytest.raises(VariationError, match=r"expected sensors.delay to be whole, got "):
+        twin.sweep(robot, PD, reference, {"sensors.delay": "0.5:0.9"}, samples=20)
+    with pytest.raises(VariationError, match="tool_error where the tool's error is not asked for"):
+        twin.sweep(robot, PD, reference, {"payload": "0:1"}, limits={"tool_error": 0.1})
+    with pytest.raises(UnknownNameError, match="paylod"):
+        twin.sweep(robot, PD, reference, {"paylod": "0:1"})
+    with pytest.raises(ValueError, match=r"a twin\.ControlLaw"):
+        twin.sweep(robot, lambda model: lambda state, wanted: state.q, reference, {"payload": "0:1"})

@@ -1,0 +1,299 @@
+"""Motions that tell a robot's base parameters well: Fourier series, optimised within its limits.
+
+Of a motion the torques are `tau = Y pi`; how well they tell the base parameters is told by the rows of Y in
+it, each over the torque that its drive can give, with the columns of the base parameters: `W`.  The condition
+number of W, its columns scaled to norm 1 for their units differ, says how much noise can grow; the
+determinant of `W^T W`, how small the deviations of all parameters are together.  The determinant is made as
+large as can be: it is smooth where the condition number is not, does not depend on how columns are scaled,
+and rewards large motions, too.  The condition is then told.
+
+Within the limits: of every joint the amplitude is as large as its range or its speed allows, so that only the
+forms of the motions are searched.  Passive joints of closed loops and torques are penalised beyond their
+limits, and at the end all amplitudes are made smaller by one factor until both are kept.
+
+Sources: J. Swevers and others, IEEE Transactions on Robotics and Automation 13 (1997), for the series and the
+determinant; M. Gautier, W. Khalil, Int. J. of Robotics Research 11 (1992), for the condition number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.arrays import Floats
+from twin.dynamics.drive_torques import drive_inverse_dynamics
+from twin.dynamics.dynamic_parameters import dynamic_parameters
+from twin.dynamics.regressor import dynamics_regressor
+from twin.errors import IdentificationError
+from twin.identification.base_parameters import BaseParameters, base_parameters
+from twin.identification.fourier_motion import FourierMotion, at_rest_basis, fourier_basis
+from twin.robot.evaluation import joint_vector
+from twin.robot.robot import Robot
+
+RANGE_SHARE, SPEED_SHARE, TORQUE_SHARE = 0.9, 0.8, 0.75
+"""Of the way from the start to the end of a range, of a speed limit, and of what a drive gives at standstill,
+what a motion takes at most: feedback and a real arm need the rest."""
+
+HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
+SPEED = {"revolute": 1.0, "prismatic": 0.5}
+"""For joints without limits: how far from its start, in [rad] or [m], and how fast, in [rad/s] or [m/s]."""
+
+NEAR_END = 0.8
+"""A motion does not start nearer to the end of a range, as a share of half of it, if nobody wants it to."""
+
+MOST_HARMONICS = 20
+PENALTY = 10.0
+SMOOTH = 0.02
+"""Of the speed limit: where the sign of Coulomb friction is smoothed, for a search that takes differences."""
+STEP = 1e-5
+
+
+class Use(NamedTuple):
+    """What a motion takes of a robot's limits, and what it tells.
+
+    Attributes:
+        condition: of the base parameters' regressor, rows over torque limits, columns of norm 1.
+        range: the largest way from the middle of a range to its end, 1 at the end.
+        folding: the same of passive joints; 0 without any.
+        speed: the largest speed over its limit.
+        torque: the largest torque over what its drive gives at standstill.
+    """
+
+    condition: float
+    range: float
+    folding: float
+    speed: float
+    torque: float
+
+
+def optimal_excitation(
+    robot: Robot,
+    *,
+    period: float = 5.0,
+    harmonics: int = 5,
+    start: ArrayLike | None = None,
+    draws: int = 200,
+    iterations: int = 60,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> FourierMotion:
+    """A motion that tells the base parameters of a robot, within its limits; the same for the same seed.
+
+    Args:
+        robot: the robot, as it is mounted, with the drives that act (`Robot.with_drives`).
+        period: of the slowest harmonic, in [s]; the motion lasts as long.
+        harmonics: how many, 2 at least.
+        start: (n,) where it begins and ends, in [rad]; by default 0, or the middle of a range that has 0 near
+            an end or beyond.
+        draws: random motions, the best of which is improved.
+        iterations: of improving it, some 0.1 s each for six joints.
+        seed: of the random motions.
+        progress: called with the fraction done, now and then.
+
+    Raises:
+        IdentificationError: the start is beyond a limit, or the drives cannot hold the arm there.
+        RobotError: the masses of the robot's links are not known.
+        ValueError: a number that cannot be.
+    """
+    if not 2 <= harmonics <= MOST_HARMONICS:
+        raise ValueError(f"expected 2 to {MOST_HARMONICS} harmonics, got {harmonics}")
+    if not 0 < period < np.inf:
+        raise ValueError(f"expected a period above 0 s, got {period}")
+    if not (draws >= 1 and iterations >= 0):
+        raise ValueError(f"expected draws from 1 and iterations from 0, got {draws} and {iterations}")
+    begin = joint_vector(robot, "start", _usual_start(robot) if start is None else start)
+    search = _Search(robot, begin, period, harmonics)
+    search.require_start()
+    x = search.best_of(np.random.default_rng(seed).normal(size=(draws, search.size)))
+    if iterations:
+        x = search.improved(x, iterations, progress)
+    return search.motion(x)
+
+
+def excitation_use(
+    robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, base: BaseParameters | None = None
+) -> Use:
+    """What a motion takes of the limits, and how well it tells the base parameters.
+
+    Args:
+        robot: the robot, with the drives that act.
+        q: (N, n) joint angles, in [rad].
+        qd: (N, n) joint velocities, in [rad/s].
+        qdd: (N, n) joint accelerations, in [rad/s^2].
+        base: the base parameters, if they are known already.
+    """
+    base = base_parameters(robot) if base is None else base
+    q, qd, qdd = (np.asarray(part, dtype=np.float64) for part in (q, qd, qdd))
+    Y = dynamics_regressor(robot, q, qd, qdd)[..., base.columns] * _row_weights(robot)[:, None]
+    W = Y.reshape(-1, len(base.columns))
+    norms = np.linalg.norm(W, axis=0)
+    values = np.linalg.svd(np.linalg.qr(W / np.where(norms > 0, norms, 1.0), mode="r"), compute_uv=False)
+    tau = drive_inverse_dynamics(robot, q, qd, qdd)
+    return Use(
+        condition=float(values[0] / values[-1]) if values[-1] > 0 else np.inf,
+        range=_from_middle(q, robot.q_min, robot.q_max),
+        folding=_from_middle(robot.passive_angles(q), robot.passive_min, robot.passive_max),
+        speed=float(np.max(np.abs(qd) / robot.qd_max)),
+        torque=float(np.max(np.abs(tau) / robot.drive_torque_max)),
+    )
+
+
+def _usual_start(robot: Robot) -> Floats:
+    """0 for joints whose range has it in its middle 0.8, the middle for others."""
+    half = np.array([HALF_RANGE[kind] for kind in robot.joint_kinds])
+    low = np.where(np.isfinite(robot.q_min), robot.q_min, np.minimum(-half, robot.q_max - 2 * half))
+    high = np.where(np.isfinite(robot.q_max), robot.q_max, np.maximum(half, low + 2 * half))
+    middle = (low + high) / 2
+    return np.where(np.abs(middle) < NEAR_END * (high - low) / 2, 0.0, middle)
+
+
+def _from_middle(angles: Floats, low: Floats, high: Floats) -> float:
+    """How far angles (N, m) are from the middle of ranges (m,), 1 at an end; 0 where there is none."""
+    with np.errstate(invalid="ignore"):
+        ratio = np.abs(2 * angles - (high + low)) / (high - low)
+    return float(np.max(np.where(np.isfinite(high - low), ratio, 0.0), initial=0.0))
+
+
+def _row_weights(robot: Robot) -> Floats:
+    """One over the torque that each drive gives at standstill; 1 where there is no limit."""
+    limit = robot.drive_torque_max
+    return 1.0 / np.where(np.isfinite(limit), limit, 1.0)
+
+
+class _Search:
+    """Motions of one robot by free numbers, (n (2 K - 2),) each, which tell their form and not their size."""
+
+    def __init__(self, robot: Robot, start: Floats, period: float, harmonics: int) -> None:
+        self.robot, self.start, self.period, self.harmonics = robot, start, period, harmonics
+        self.at_rest = at_rest_basis(harmonics)
+        self.size = robot.n * self.at_rest.shape[1]
+        # Samples of what is told: twenty in the fastest harmonic; of limits: a hundred.
+        coarse, fine = (np.arange(m * harmonics) * period / (m * harmonics) for m in (20, 100))
+        self.told, self.limited = (fourier_basis(t, period, harmonics) for t in (coarse, fine))
+        self.base = base_parameters(robot)
+        parameters = dynamic_parameters(robot)
+        self.pi = parameters.values
+        self.coulomb = np.array(
+            [k for k, column in enumerate(self.base.columns) if parameters.names[column].endswith("Coulomb")],
+            dtype=np.intp,
+        )
+        self.weights = _row_weights(robot)
+        kinds = robot.joint_kinds
+        half = np.array([HALF_RANGE[kind] for kind in kinds])
+        low = np.where(np.isfinite(robot.q_min), robot.q_min, start - half)
+        high = np.where(np.isfinite(robot.q_max), robot.q_max, start + half)
+        self.ends = RANGE_SHARE * (low - start), RANGE_SHARE * (high - start)
+        self.limit = np.where(np.isfinite(robot.qd_max), robot.qd_max, [SPEED[kind] for kind in kinds])
+        self.folded_start = robot.passive_angles(start)
+        self.folding = (
+            RANGE_SHARE * (robot.passive_min - self.folded_start),
+            RANGE_SHARE * (robot.passive_max - self.folded_start),
+        )
+
+    def require_start(self) -> None:
+        """Raise `IdentificationError` where no motion from the start keeps the limits."""
+        robot, still = self.robot, np.zeros(self.robot.n)
+        for names, (low, high) in (
+            (robot.joint_names, self.ends),
+            ([robot.tree.names[joint] for joint in robot.passive], self.folding),
+        ):
+            stuck = ~((low < 0) & (high > 0))
+            if stuck.any():
+                raise IdentificationError(
+                    f"the excitation cannot start where {names[int(np.argmax(stuck))]} is at the end of "
+                    "its range or beyond; give another start"
+                )
+        share = np.abs(drive_inverse_dynamics(robot, self.start, still, still)) / robot.drive_torque_max
+        if not np.all(share < TORQUE_SHARE):
+            joint = int(np.argmax(share))
+            raise IdentificationError(
+                f"at the start of the excitation {robot.joint_names[joint]} needs {share[joint]:.0%} of its "
+                f"torque to hold the arm, at most {TORQUE_SHARE:.0%} are left for it; give another start"
+            )
+
+    def coefficients(self, X: Floats) -> Floats:
+        """Of forms (S, size) the coefficients (S, 2 K, n), as large as ranges and speeds of joints allow."""
+        C = self.at_rest @ np.swapaxes(X.reshape(len(X), self.robot.n, -1), 1, 2)
+        use = _share(self.limited.q @ C, *self.ends)
+        use = np.maximum(use, np.max(np.abs(self.limited.qd @ C), axis=1) / (SPEED_SHARE * self.limit))
+        return C / use[:, None, :]
+
+    def beyond(self, C: Floats, tau: Floats) -> tuple[Floats, Floats]:
+        """How far passive joints and torques are beyond their limits, (S, m) and (S, n).
+
+        Args:
+            C: (S, 2 K, n) coefficients.
+            tau: (S, N, n) the torques of their motions.
+        """
+        torque = np.max(np.abs(tau), axis=1) / (TORQUE_SHARE * self.robot.drive_torque_max)
+        passive = self.robot.passive_angles(self.start + self.limited.q @ C) - self.folded_start
+        return np.maximum(_share(passive, *self.folding) - 1, 0), np.maximum(torque - 1, 0)
+
+    def cost(self, X: Floats) -> Floats:
+        """What is minimised, of forms (S, size): the mean logarithm of deviations, and penalties."""
+        C = self.coefficients(X)
+        q, qd, qdd = (part @ C for part in self.told)
+        Y = dynamics_regressor(self.robot, self.start + q, qd, qdd)
+        folding, torque = self.beyond(C, Y @ self.pi)
+        W = Y[..., self.base.columns] * self.weights[:, None]
+        smooth = np.abs(np.tanh(qd / (SMOOTH * self.limit)))
+        W[..., self.coulomb] *= smooth[..., None]
+        W = W.reshape(len(X), -1, len(self.base.columns))
+        norms = np.maximum(np.linalg.norm(W, axis=1), 1e-100)
+        W /= norms[:, None, :]
+        values = np.maximum(np.linalg.eigvalsh(np.swapaxes(W, 1, 2) @ W), 1e-30)
+        told = np.mean(np.log(norms), axis=-1) + 0.5 * np.mean(np.log(values), axis=-1)
+        return PENALTY * (np.sum(folding**2, axis=-1) + np.sum(torque**2, axis=-1)) - told
+
+    def best_of(self, X: Floats) -> Floats:
+        """The form of least cost, of norm 1."""
+        parts = np.array_split(X, -(-len(X) // 50))  # for the memory of their regressors
+        best = X[int(np.argmin(np.concatenate([self.cost(part) for part in parts])))]
+        return best / np.linalg.norm(best)
+
+    def improved(self, x: Floats, iterations: int, progress: Callable[[float], None] | None) -> Floats:
+        """A form of less cost, by its gradient from differences, which are computed together."""
+        from scipy.optimize import minimize
+
+        done = 0
+
+        def cost_and_gradient(x: Floats) -> tuple[float, Floats]:
+            costs = self.cost(x + STEP * np.vstack([np.zeros(self.size), np.eye(self.size)]))
+            return float(costs[0]), (costs[1:] - costs[0]) / STEP
+
+        def count(_: Floats) -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress(done / iterations)
+
+        found = minimize(
+            cost_and_gradient, x, jac=True, method="L-BFGS-B", callback=count, options={"maxiter": iterations}
+        )
+        return found.x
+
+    def motion(self, x: Floats) -> FourierMotion:
+        """The motion of a form, smaller where passive joints or torques ask for it."""
+        C = self.coefficients(x[None])
+
+        def keeps(factor: float) -> bool:
+            q, qd, qdd = (part @ (factor * C) for part in self.limited)
+            tau = drive_inverse_dynamics(self.robot, self.start + q, qd, qdd)
+            return not any(np.any(part > 0) for part in self.beyond(factor * C, tau))
+
+        low, high = 0.0, 1.0
+        if not keeps(high):
+            while high - low > 1e-3:
+                middle = (low + high) / 2
+                low, high = (middle, high) if keeps(middle) else (low, middle)
+            high = low
+        a, b = np.split(high * C[0].T, 2, axis=1)
+        return FourierMotion(self.start, a, b, self.period)
+
+
+def _share(way: Floats, low: Floats, high: Floats) -> Floats:
+    """The largest share (S, m) that ways (S, N, m) from a start take of those to its ends (m,)."""
+    return np.maximum(np.max(way, axis=1) / high, np.min(way, axis=1) / low)
