@@ -21,6 +21,7 @@ from scenarios.commands import (
     published_command,
     run_command,
     sweep_command,
+    tune_command,
     validate_command,
 )
 from scenarios.commands.on_logs import export_command, plot_command, replay_command
@@ -28,7 +29,6 @@ from scenarios.console import output
 from scenarios.running import options, registry
 from scenarios.running.help_page import Unprintable
 from scenarios.running.options import Parser, WrongUse
-from scenarios.tuning import tune_command
 from twin.errors import TwinError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ EXAMPLES = """examples:
   irb-twin run pose_path --controller computed_torque ./my.py:Law --picture error.png
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
   irb-twin sweep joint_tracking --controller pd --vary payload=0:6 --samples 1000
+  irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
   irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin replay run.npz

@@ -1,1 +1,1 @@
-"""`irb-twin tune`: gains of a law found by search, compared with its default ones."""
+"""Gains of a law, found by search in a scenario whose numbers vary, and compared with its default ones."""
