@@ -7,6 +7,7 @@ import pytest
 import twin
 from tests import browser
 from tests.random_trees import interpreted
+from tests.shared_data import shared_folder
 from tests.xwindow import xvfb
 
 os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
@@ -19,7 +20,15 @@ NEEDED = {
 }
 """The programs without any of which tests of that mark are left out, which is said."""
 
-LEFT_OUT = [mark for mark, programs in NEEDED.items() if not any(map(shutil.which, programs))]
+LEFT_OUT = {
+    mark: f"they need {' or '.join(programs)}, which is not installed"
+    for mark, programs in NEEDED.items()
+    if not any(map(shutil.which, programs))
+}
+"""Why tests of a mark are left out."""
+
+if shared_folder() is None:
+    LEFT_OUT["shared"] = "they need measured data in ../shared/data, which is not there"
 
 FIRST = (
     "test_scenarios",
@@ -106,6 +115,5 @@ def place(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    for mark in LEFT_OUT:
-        needed = f"they need {' or '.join(NEEDED[mark])}, which is not installed"
-        terminalreporter.write_line(f"tests marked {mark!r} are left out: {needed}")
+    for mark, why in LEFT_OUT.items():
+        terminalreporter.write_line(f"tests marked {mark!r} are left out: {why}")

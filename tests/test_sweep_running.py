@@ -72,18 +72,21 @@ def test_a_row_is_the_outcome_of_its_point(whole):
 
 
 def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool):
-    told = []
+    told: list[int] = []
     for threads in (2, 3):
         table = run_points(Swing(), POINTS, limits=LIMITS, pool=LocalThreads(threads))
         assert table.tobytes() == whole.tobytes()
     for more in (0, 1, 1):
         for _ in range(more):
             grow(pool)
-        table = run_points(Swing(), POINTS, limits=LIMITS, pool=pool, progress=lambda *one: told.append(one))
+        told.clear()
+        table = run_points(
+            Swing(), POINTS, limits=LIMITS, pool=pool, progress=lambda done, _: told.append(done)
+        )
         assert table.tobytes() == whole.tobytes()
+        assert (told[0], told[-1]) == (0, COUNT)
+        assert np.all(np.diff(told) > 0)
     assert len(threads_of(pool)) == 3
-    assert told[0] == (0, COUNT)
-    assert told.count((COUNT, COUNT)) == 3
     other = Cluster(scheduler=pool._client.scheduler.address)  # one that exists
     with other:
         table = run_points(Swing(), POINTS, limits=LIMITS, pool=other)
@@ -97,18 +100,48 @@ def threads_of(pool):
 
 def grow(pool):
     """One more worker process for a cluster."""
-    before = len(threads_of(pool))
+    count = 1 + len(threads_of(pool))
     pool._open.enter_context(WorkersHere(pool._client.scheduler.address, 1))
+    wait_for_workers(pool, count)
+
+
+def wait_for_workers(pool, count):
+    """Wait until a cluster has so many."""
     began = time.monotonic()
-    while len(threads_of(pool)) == before and time.monotonic() < began + 60:
+    while len(threads_of(pool)) != count and time.monotonic() < began + 60:
         time.sleep(0.05)
-    assert len(threads_of(pool)) == before + 1
+    assert len(threads_of(pool)) == count
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, pool, tmp_path):
+    before = set(threads_of(pool))
     table = run_points(Deadly(str(tmp_path)), POINTS, limits=LIMITS, pool=pool)
     assert (tmp_path / "died").exists()
     assert table.tobytes() == whole.tobytes()
+    wait_for_workers(pool, len(before))
+    assert len(before - set(threads_of(pool))) == 1
+
+
+def test_a_worker_ends_with_whoever_started_it(tmp_path):
+    """Whatever it is doing: here it waits for a scheduler."""
+    code, folder = "from twin.sweeps.workers_here import serve; serve()", tmp_path / "scratch"
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as dumb:
+        address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
+        worker = subprocess.Popen(
+            [sys.executable, "-c", code, address, str(folder)],
+            stdin=subprocess.PIPE,
+            cwd=Path(__file__).parents[1],
+        )
+        assert worker.stdin is not None
+        asking, _ = dumb.accept()
+        with asking:
+            worker.send_signal(signal.SIGINT)  # of a terminal, which its starter gets, too
+            time.sleep(0.1)
+            assert worker.poll() is None
+            worker.stdin.close()
+            assert worker.wait(timeout=5) == 0
+            assert not folder.exists()
 
 
 def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):

@@ -76,6 +76,24 @@ from .identification.drives.friction_curve import (
 from .identification.drives.friction_law import (
     fit_friction as fit_friction,
 )
+from .identification.identify import (
+    Identification as Identification,
+)
+from .identification.identify import (
+    identify as identify,
+)
+from .identification.measurements import (
+    Filtering as Filtering,
+)
+from .identification.measurements import (
+    Measurements as Measurements,
+)
+from .identification.measurements import (
+    filtered_measurements as filtered_measurements,
+)
+from .identification.measurements import (
+    measurements_of_log as measurements_of_log,
+)
 from .kinematics.differential import (
     analytic_jacobian as analytic_jacobian,
 )
@@ -186,6 +204,18 @@ from .recordings.recording import (
 )
 from .recordings.recording import (
     write_recording as write_recording,
+)
+from .recordings.torque_recording import (
+    TableForm as TableForm,
+)
+from .recordings.torque_recording import (
+    TorqueRecording as TorqueRecording,
+)
+from .recordings.torque_recording import (
+    read_torque_recording as read_torque_recording,
+)
+from .recordings.torque_recording import (
+    torque_recording as torque_recording,
 )
 from .robot.dh_frames import (
     dh_poses as dh_poses,

@@ -24,7 +24,7 @@ from scenarios.commands import (
     tune_command,
     validate_command,
 )
-from scenarios.commands.on_logs import export_command, plot_command, replay_command
+from scenarios.commands.on_logs import export_command, identify_command, plot_command, replay_command
 from scenarios.console import output
 from scenarios.running import options, registry
 from scenarios.running.help_page import Unprintable
@@ -47,6 +47,7 @@ COMMANDS = {
     "published": published_command,
     "formulas": formulas_command,
     "check-model": check_model_command,
+    "identify": identify_command,
     "new": new_command,
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
@@ -71,6 +72,7 @@ EXAMPLES = """examples:
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
+  irb-twin identify measured.csv --robot irb140
   irb-twin new controller sliding_mode
 """
 

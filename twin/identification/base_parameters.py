@@ -81,7 +81,7 @@ def base_parameters(robot: Robot, Y: ArrayLike | None = None, seed: int = 0) -> 
     rows = real_array(Y, "Y")
     if rows.ndim < 2 or rows.shape[-1] != len(symbols) or not np.all(np.isfinite(rows)):
         raise ValueError(f"expected a finite Y of shape (..., {len(symbols)}), got {rows.shape}")
-    return _of_rows(rows.reshape(-1, len(symbols)), symbols)
+    return base_of_rows(rows.reshape(-1, len(symbols)), symbols)
 
 
 def _random_regressor(robot: Robot, p: int, seed: int) -> Floats:
@@ -92,8 +92,12 @@ def _random_regressor(robot: Robot, p: int, seed: int) -> Floats:
     return dynamics_regressor(robot, q, *rng.normal(size=(2, count, robot.n)))
 
 
-def _of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
-    """The base parameters that rows (N, p) tell."""
+def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
+    """The base parameters that rows (N, p) of any regressor tell, whose parameters are called `symbols`.
+
+    Raises:
+        IdentificationError: no row depends on any parameter.
+    """
     from scipy.linalg import qr
 
     norms = np.linalg.norm(Y, axis=0)

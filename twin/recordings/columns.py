@@ -61,6 +61,7 @@ def reading(
     length_unit: str = "m",
     angle_unit: str = "rad",
     time_unit: str = "s",
+    torque_unit: str = "Nm",
 ) -> Reading:
     """Return how a header is to be understood.
 
@@ -70,11 +71,18 @@ def reading(
         length_unit: "m" or "mm", of columns that name no unit; so the next two.
         angle_unit: "rad" or "deg".
         time_unit: "s" or "ms".
+        torque_unit: "Nm" or "mNm".
 
     Raises:
         ValueError: an unknown unit, or columns that are not pairs of names.
     """
-    units = {"time": time_unit, "length": length_unit, "angle": angle_unit, "number": "1"}
+    units = {
+        "time": time_unit,
+        "length": length_unit,
+        "angle": angle_unit,
+        "torque": torque_unit,
+        "number": "1",
+    }
     for quantity, unit in units.items():
         require_unit(unit, quantity)
     if isinstance(columns, str):

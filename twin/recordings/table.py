@@ -7,8 +7,10 @@ whichever the numbers have, one in the whole file.
 
 import codecs
 import csv
+import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,9 @@ from twin.errors import RecordingError
 
 LARGEST_FILE = 100_000_000
 """In bytes: a million samples. What is larger is not read, nor is what never ends, as a device."""
+
+GZIP = b"\x1f\x8b"
+"""What a file that gzip packed begins with."""
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 
@@ -46,7 +51,7 @@ def open_table(path: str | Path) -> Table:
     """Return the table in a file.
 
     Args:
-        path: text in UTF-8 (a byte-order mark is allowed) or in UTF-16 with one.
+        path: text in UTF-8 (a byte-order mark is allowed) or in UTF-16 with one, or that packed by gzip.
 
     Raises:
         RecordingError: the file cannot be read, or its header leaves open what separates columns; later,
@@ -67,12 +72,14 @@ def _text(path: str | Path) -> str:
     try:
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
+        if content.startswith(GZIP):
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(LARGEST_FILE + 1)
         wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         text = content.decode("utf-16" if wide else "utf-8-sig")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         reason = (
-            error.strerror
-            if isinstance(error, OSError)
+            getattr(error, "strerror", None) or str(error)
+            if not isinstance(error, ValueError)
             else "it is not text in UTF-8 or UTF-16 (spreadsheets save it as 'CSV UTF-8')"
         )
         raise RecordingError(f"{path}: cannot be read: {reason}") from error

@@ -15,6 +15,7 @@ UNITS: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "time": {"s": 1.0, "ms": 1e3},
         "length": {"m": 1.0, "mm": 1e3},
         "angle": {"rad": 1.0, "deg": 180.0 / np.pi, "°": 180.0 / np.pi},
+        "torque": {"Nm": 1.0, "N m": 1.0, "N": 1.0, "mNm": 1e3, "mN m": 1e3},
         "number": {"1": 1.0},
     }
 )

@@ -23,18 +23,18 @@ OUTCOME = np.dtype(
 )
 """The figures of a trial.
 
-holds: whether it kept every limit.
-trouble: 0, or what ended it early, an index of `TROUBLES`; its errors are infinite then.
-duration: how long it ran, in [s].
-joint_error, joint_error_joint, joint_error_time: the largest `|q_ref - q|` of a joint, in [rad]; which, from
-    1; and when, in [s].
-rms_error: root of the mean over joints and samples of its square, in [rad].
-tool_error, tool_error_time: the largest distance of the tool from where it should be, in [m], and when; NaN
-    where nobody asked.
-rms_torque: root of the mean over joints and samples of the square of torque over its limit at standstill.
-beyond_range: how far a joint was beyond its range, in [rad], 0 where none was.
-speed_ratio: the largest speed over its limit.
-saturated: number of samples and joints at which a drive could not give what was demanded.
+- holds: whether it kept every limit.
+- trouble: 0, or what ended it early, an index of `TROUBLES`; its errors are infinite then.
+- duration: how long it ran, in [s].
+- joint_error, joint_error_joint, joint_error_time: the largest `|q_ref - q|` of a joint, in [rad]; which,
+  from 1; and when, in [s].
+- rms_error: root of the mean over joints and samples of its square, in [rad].
+- tool_error, tool_error_time: the largest distance of the tool from where it should be, in [m], and when; NaN
+  where nobody asked.
+- rms_torque: root of the mean over joints and samples of the square of torque over its limit at standstill.
+- beyond_range: how far a joint was beyond its range, in [rad], 0 where none was.
+- speed_ratio: the largest speed over its limit.
+- saturated: number of samples and joints at which a drive could not give what was demanded.
 """
 
 TROUBLES = ("", "ran away", "torque not finite", "loop folded", "cannot be made")

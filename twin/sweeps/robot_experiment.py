@@ -1,19 +1,16 @@
 """What varies where a robot, a law and a reference are given: what `twin.sweep` runs.
 
-| name | what it is | nominal value |
-|---|---|---|
-| those of `twin.sweeps.robot_quantities` | of the plant | |
-| `payload` | mass that the plant carries at its flange, in kg | what it carries |
-| `payload.x`, `.y`, `.z` | its centre of mass, flange frame, in m | where it is |
-| `model.` before any of these | the same of the controller's model | |
-| `sensors.noise`, `.speed_cutoff`, `.delay`, `.seed` | see `twin.Sensors` | of the sensors |
-| `law.SETTING` | a setting of the law that is a number | its default |
-| `law.SETTING` | a factor on one that is a vector of the axes, as gains are | 1 |
+- the names of `twin.sweeps.robot_quantities`: of the plant;
+- `payload`: the mass that the plant carries at its flange, in kg; its inertia goes along;
+- `payload.x`, `payload.y`, `payload.z`: its centre of mass, flange frame, in m;
+- `model.` before any of these: the same of the controller's model;
+- `sensors.noise`, `sensors.speed_cutoff`, `sensors.delay`, `sensors.seed`: see `twin.Sensors`;
+- `law.SETTING`: a setting of the law that is a number; where it is a vector of the axes, as gains are, a
+  factor on it, 1 where nothing varies.
 """
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -26,7 +23,7 @@ from twin.control.control_law import ControlLaw
 from twin.drives.sensors import Sensors
 from twin.errors import UnknownNameError, VariationError
 from twin.robot.robot import Payload, Robot
-from twin.sweeps.robot_quantities import changed, quantities, quantity
+from twin.sweeps.robot_quantities import changed, quantities, quantity, unknown
 from twin.sweeps.trial import Trial
 from twin.trajectories.sampling import Samples
 
@@ -40,7 +37,7 @@ WHOLE = ("delay", "seed")
 
 @dataclass(frozen=True, eq=False)
 class RobotExperiment:
-    """A robot under a law along a reference; see the table above for what can vary.
+    """A robot under a law along a reference; see above for what can vary.
 
     Attributes:
         robot: the plant, where nothing varies.
@@ -89,11 +86,7 @@ class RobotExperiment:
         try:
             return quantity(robot, side).nominal
         except UnknownNameError:
-            known = self._known()
-            near = difflib.get_close_matches(name, known, 3, 0.5) or known[:3]
-            raise UnknownNameError(
-                f"there is no quantity {name!r}: the nearest are {', '.join(near)}"
-            ) from None
+            raise unknown(name, f"robot {robot.name!r}", self._known()) from None
 
     def trial(self, values: Mapping[str, float]) -> Trial:
         """See `twin.sweeps.trial.Experiment`."""

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 
@@ -117,7 +118,7 @@ def serve() -> None:
     for name in ("SIGINT", "SIGHUP"):  # of the whole terminal; whoever started this one decides
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    Thread(target=_end_with, args=(inbox,), daemon=True).start()
+    Thread(target=_end_with, args=(inbox, folder), daemon=True).start()
 
     async def work() -> None:
         import distributed
@@ -131,9 +132,10 @@ def serve() -> None:
         asyncio.run(work())
 
 
-def _end_with(inbox: int) -> None:
-    """End this process at once when the other end of a pipe is closed."""
+def _end_with(inbox: int, folder: str) -> None:
+    """End this process at once when the other end of a pipe is closed, and nobody else removes its folder."""
     os.read(inbox, 1)
+    rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 

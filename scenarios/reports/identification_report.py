@@ -1,0 +1,176 @@
+"""`irb-twin identify`: what was found, as tables, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from twin.identification.identify import Identification
+from twin.views.curves import COLOURS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from twin.identification.least_squares import JointResiduals
+
+MOST_DIGITS = 5
+"""Behind the point, before a power of ten is told."""
+
+MOST_POINTS = 4000
+"""Of a curve in the picture."""
+
+
+class Report:
+    """What was identified, told.
+
+    Args:
+        found: what `twin.identify` returned.
+    """
+
+    def __init__(self, found: Identification) -> None:
+        self.found = found
+
+    def tables(self) -> Iterator[RenderableType]:
+        """What rich renders for the terminal."""
+        found = self.found
+        yield Text(f"\n{found.model.robot.name}: {found.rank} base parameters", style="bold")
+        yield parameter_table(found)
+        yield residual_table(found)
+        for sentence in found.how:
+            yield Text(sentence)
+        yield Text(
+            f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
+            f"{found.condition:.3g}",
+            style="bold",
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        found = self.found
+        return {
+            "robot": found.model.robot.name,
+            "rank": found.rank,
+            "condition": _number(found.condition),
+            "equations": found.residuals.count,
+            "parameters": [
+                {
+                    "symbol": one.symbol,
+                    "stands_for": one.stands_for,
+                    "value": _number(one.value),
+                    "deviation": _number(one.deviation),
+                    "unit": one.unit,
+                    "before": _number(one.before),
+                }
+                for one in found.values
+            ],
+            "covariance": [[_number(x) for x in row] for row in found.covariance.tolist()],
+            "residuals": _residuals(found.residuals),
+            "residuals_unweighted": _residuals(found.ordinary),
+            "validation": None if found.validation is None else _residuals(found.validation),
+            "recordings": list(found.how),
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `document`."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+    def draw(self, path: Path) -> None:
+        """Draw measured, predicted and residual torques of every joint, a panel each."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        found = self.found
+        drawn = [*found.measured[:1], *found.kept_out[:1]]
+        names = found.model.robot.joint_names
+        figure = Figure(figsize=(6.5 * len(drawn), 1.6 * len(names) + 1.0), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(names), len(drawn), sharex="col", squeeze=False)
+        for column, measured in enumerate(drawn):
+            t, tau, predicted = found.predicted(measured)
+            some = slice(None, None, max(1, len(t) // MOST_POINTS))
+            for joint, name in enumerate(names):
+                axes = panels[joint, column]
+                for curve, label, colour in (
+                    (tau, "measured", "0.6"),
+                    (predicted, "predicted", COLOURS[0]),
+                    (tau - predicted, "residual", COLOURS[1]),
+                ):
+                    wide = 2.2 if label == "measured" else 1.0
+                    axes.plot(t[some], curve[some, joint], color=colour, lw=wide, label=label)
+                axes.set_ylabel(f"{name}  [N m]")
+                axes.grid(True, color="0.88")
+            panels[0, column].set_title("kept out" if column else "fitted")
+            panels[-1, column].set_xlabel("time  [s]")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        figure.savefig(path, dpi=110, format=path.suffix.lower()[1:] or "png")
+
+
+def parameter_table(found: Identification) -> Table:
+    """The base parameters, a row each."""
+    table = _table("parameter")
+    for heading in ("value", "deviation", "before"):
+        table.add_column(heading, justify="right")
+    table.add_column("unit")
+    table.add_column("stands for")
+    for one in found.values:
+        value, deviation = _with_deviation(one.value, one.deviation)
+        stands_for = one.stands_for if one.stands_for != one.symbol else ""
+        table.add_row(
+            Text(one.symbol), value, deviation, f"{one.before:.4g}", one.unit, Text(stands_for, style="dim")
+        )
+    return table
+
+
+def residual_table(found: Identification) -> Table:
+    """What is left of the torques, a row a joint."""
+    table = _table("joint")
+    headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
+    if found.validation is not None:
+        headings += ["kept out, rms", "%"]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for joint, name in enumerate(found.model.robot.joint_names):
+        figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
+        figures += [f"{found.residuals.percent[joint]:.3g}", f"{found.ordinary.percent[joint]:.3g}"]
+        if found.validation is not None:
+            figures += [f"{found.validation.rms[joint]:.3g}", f"{found.validation.percent[joint]:.3g}"]
+        table.add_row(Text(name), *figures)
+    return table
+
+
+def _with_deviation(value: float, deviation: float) -> tuple[str, str]:
+    """A value to the digits that its deviation leaves, two of them uncertain."""
+    if not (math.isfinite(deviation) and deviation > 0):
+        return f"{value:.6g}", f"{deviation:.2g}"
+    digits = max(1 - math.floor(math.log10(deviation)), 0)
+    if digits <= MOST_DIGITS:
+        return f"{value:.{digits}f}", f"{deviation:.{digits}f}"
+    size = math.floor(math.log10(max(abs(value), deviation)))
+    return f"{value:.{min(max(digits + size, 0), 15)}e}", f"{deviation:.1e}"
+
+
+def _table(first: str) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column(first)
+    return table
+
+
+def _residuals(residuals: JointResiduals) -> dict[str, Any]:
+    """Figures of every joint, for JSON."""
+    return {
+        name: [_number(x) for x in np.asarray(getattr(residuals, name)).tolist()]
+        for name in ("rms", "percent", "torque_rms")
+    }
+
+
+def _number(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

@@ -1,0 +1,259 @@
+"""Recorded tables, filters, differences: what comes between a recording and its equations."""
+
+import gzip
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.signal import sosfiltfilt
+
+import twin
+from twin.drives.drives import Drives
+from twin.errors import IdentificationError, RecordingError, RobotError
+from twin.identification.filtering import LowPass, chosen_cutoff, differences
+from twin.identification.measurements import equations
+from twin.identification.torque_model import TorqueModel
+from twin.recordings.columns import reading
+
+COUPLED = np.eye(6)
+COUPLED[5, 4] = 1.0
+DRIVES = Drives([30, -40, 50, 60, -45, 32], 1e-5, COUPLED, coulomb=2.0, viscous=0.5)
+DT = 0.004
+
+
+@pytest.fixture(scope="module")
+def coupled(irb140):
+    return irb140.with_drives("rigid", DRIVES)
+
+
+@pytest.fixture(scope="module")
+def recording():
+    """Of a smooth motion, with torques of no meaning."""
+    rng = np.random.default_rng(5)
+    t = DT * np.arange(500)
+    phases, speeds = rng.uniform(0, 6, (2, 6, 3))
+    q = 0.3 * np.sum(np.sin(speeds * t[:, None, None] + phases), axis=2)
+    return twin.torque_recording(t, q, rng.normal(size=q.shape))
+
+
+def table(path, names, values, separator=","):
+    rows = [separator.join(names), *(separator.join(map(repr, row)) for row in values.tolist())]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+NAMES = [f"{kind}{k}" for kind in ("q", "tau") for k in range(1, 7)]
+
+
+def same(found, recording, tolerance=1e-12):
+    for name in ("t", "q", "tau"):
+        np.testing.assert_allclose(getattr(found, name), getattr(recording, name), rtol=0, atol=tolerance)
+    return True
+
+
+def test_a_table_with_units_in_its_header_or_by_option(tmp_path, coupled, recording):
+    t, q, tau = recording.t, recording.q, recording.tau
+    path = table(tmp_path / "a.csv", ["t", *NAMES], np.column_stack([t, q, tau]))
+    assert same(twin.read_torque_recording(path, coupled), recording)
+    packed = tmp_path / "a.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert same(twin.read_torque_recording(packed, coupled), recording)
+    names = ["t[ms]", *(f"q{k} [deg]" for k in range(1, 7)), *(f"tau{k}_mNm" for k in range(1, 7))]
+    path = table(tmp_path / "b.csv", names, np.column_stack([1e3 * t, np.rad2deg(q), 1e3 * tau]))
+    assert same(twin.read_torque_recording(path, coupled), recording)
+    path = table(tmp_path / "c.csv", ["t", *NAMES], np.column_stack([1e3 * t, np.rad2deg(q), 1e3 * tau]))
+    form = twin.TableForm(reading(time_unit="ms", angle_unit="deg", torque_unit="mNm"))
+    assert same(twin.read_torque_recording(path, coupled, form), recording)
+
+
+def test_two_tables_of_motors_without_a_time_and_with_an_offset(tmp_path, coupled, recording):
+    N, offset = coupled.drives.motor_matrix, np.array([0.1, -1.5, 1.5, 0, 0, 3.0])
+    motors = [f"Joint_{k}" for k in range(1, 7)]
+    positions = table(tmp_path / "q.csv", motors, (recording.q - offset) @ N.T)
+    torques = table(tmp_path / "tau.csv", motors, np.linalg.solve(N.T, recording.tau.T).T)
+    form = twin.TableForm(reading({"q*": "Joint_*", "tau*": "Joint_*"}), torques, "both", DT, offset)
+    assert same(twin.read_torque_recording(positions, coupled, form), recording)
+    one_side = replace(form, motor_side="positions")
+    found = twin.read_torque_recording(positions, coupled, one_side)
+    np.testing.assert_allclose(found.tau @ N, recording.tau, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.q, recording.q, rtol=0, atol=1e-12)
+    other = twin.read_torque_recording(positions, coupled, replace(form, motor_side="torques"))
+    np.testing.assert_allclose(other.tau, recording.tau, rtol=0, atol=1e-12)
+
+
+def test_the_work_of_motors_is_that_of_joints(tmp_path, coupled, recording):
+    """A check of both maps, without either."""
+    q, tau = recording.q, recording.tau
+    path = table(tmp_path / "m.csv", ["t", *NAMES], np.column_stack([recording.t, q, tau]))
+    found = twin.read_torque_recording(path, coupled, twin.TableForm(motor_side="both"))
+    np.testing.assert_allclose(
+        np.sum(np.diff(found.q, axis=0) * found.tau[1:]), np.sum(np.diff(q, axis=0) * tau[1:]), rtol=1e-10
+    )
+
+
+def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
+    values = np.column_stack([recording.t, recording.q, recording.tau])
+
+    def refused(names, rows, said, form=None, robot=coupled, error=RecordingError):
+        path = table(tmp_path / "bad.csv", names, rows)
+        with pytest.raises(error, match=said):
+            twin.read_torque_recording(path, robot, form)
+
+    refused(["t", *NAMES[:-1], "x"], values, r"line 1: no column 'tau6'; expected the header t,q1")
+    refused(["x", *NAMES], values, r"no column 't', the time; name it .* or give the time .*sample_time")
+    broken = values.copy()
+    broken[7, 3] = np.nan
+    refused(["t", *NAMES], broken, r"bad.csv: q3 of sample 8 is nan; expected finite numbers")
+    jump = values.copy()
+    jump[100:, 0] += 0.5
+    refused(["t", *NAMES], jump, r"time jumps from 0.396 s to 0.9 s at sample 101; expected steps of 0.004 s")
+    jump[100:, 0] -= 0.6
+    refused(["t", *NAMES], jump, r"time jumps from 0.396 s to 0.3 s")
+    refused(["t", *NAMES], values[:5], "expected at least 10 samples, got 5")
+    names = ["t", "q1[A]", *NAMES[1:]]
+    refused(names, values, "expected a unit of angle")
+    form = twin.TableForm(motor_side="gear")
+    refused(["t", *NAMES], values, "expected motor_side to be positions, torques", form, error=ValueError)
+    no_gears = replace(irb140, drives=None)
+    form = twin.TableForm(motor_side="both")
+    refused(["t", *NAMES], values, "has no gears by which", form, no_gears, RobotError)
+    other = table(tmp_path / "tau.csv", NAMES[6:], values[:-1, 7:])
+    form = twin.TableForm(torques=other)
+    refused(["t", *NAMES], values, "expected 500 rows, as many as .* has, got 499", form)
+    form = twin.TableForm(reading({"q7": "x"}))
+    refused(["t", *NAMES], values, "expected columns to name some of t, q1 to q6", form, error=ValueError)
+    form = twin.TableForm(reading({"q*": "x"}))
+    refused(["t", *NAMES], values, r"expected a \* for the joint's number", form, error=ValueError)
+    form = twin.TableForm(sample_time=-1.0)
+    refused(["t", *NAMES], values, "expected a sample time above 0 s", form, error=ValueError)
+    form = twin.TableForm(q_offset=[1.0, 2.0])
+    refused(["t", *NAMES], values, r"expected q_offset of shape \(6,\), got \(2,\)", form, error=ValueError)
+
+
+def test_times_that_a_computer_told_a_little_unevenly_are_even(recording):
+    rng = np.random.default_rng(2)
+    told = twin.torque_recording(
+        recording.t + 1e-3 * rng.uniform(-1, 1, recording.t.shape), recording.q, recording.tau
+    )
+    measured = twin.filtered_measurements(told, twin.Filtering(10.0))
+    np.testing.assert_allclose(np.diff(measured.t), measured.t[1] - measured.t[0], rtol=1e-9)
+    assert measured.t[1] - measured.t[0] == pytest.approx(DT, rel=0.01)
+
+
+def test_filtered_rows_are_those_of_the_whole_signal_filtered(rng):
+    low_pass = LowPass(12.0, DT)
+    signal = rng.normal(size=(900, 2, 3))
+    whole = sosfiltfilt(low_pass.sections, signal, axis=0)
+    reach = len(low_pass.response) // 2
+    places = np.arange(400, 500, 7)
+    first = 400 - reach
+    rows = low_pass.rows(places, first, signal[first : 500 + reach])
+    np.testing.assert_allclose(rows, whole[places], rtol=0, atol=1e-9)
+    assert np.sum(low_pass.response) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_equations_are_filtered_on_both_sides_alike_whatever_the_blocks(coupled, recording, monkeypatch):
+    from twin.identification import measurements
+
+    model = TorqueModel(coupled)
+    measured = twin.filtered_measurements(recording, twin.Filtering(30.0, row_rate=60.0))
+
+    def rows():
+        blocks = list(equations(model, measured))
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)], len(blocks)
+
+    (places, whole, used), count = rows()
+    assert count == 1
+    Y = model.regressor(measured.q, measured.qd, measured.qdd, measured.qd_friction)[..., model.base.columns]
+    sections = measured.low_pass.sections
+    middle = (places > 200) & (places < 300)
+    for found, wanted in ((whole[..., :-1], Y), (whole[..., -1], measured.tau)):
+        filtered = sosfiltfilt(sections, wanted, axis=0)[places]
+        np.testing.assert_allclose(
+            found[middle], filtered[middle], rtol=0, atol=1e-8 * np.max(np.abs(wanted))
+        )
+    assert not np.any(used[places * DT <= 1 / 30])
+    monkeypatch.setattr(measurements, "BLOCK", 1)
+    (again, parts, _), count = rows()
+    assert count > 1
+    np.testing.assert_array_equal(again, places)
+    np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-9 * np.max(np.abs(whole)))
+
+
+def test_the_equation_holds_at_the_ends_of_a_recording_too(coupled, recording):
+    """What the filter reaches beyond them is an equation of the recording."""
+    model = TorqueModel(coupled)
+    measured = twin.filtered_measurements(recording, twin.Filtering(10.0))
+    Y = model.regressor(measured.q, measured.qd, measured.qdd, measured.qd_friction)
+    measured = replace(measured, tau=Y @ model.parameters.values, used=np.ones(Y.shape[:2], dtype=bool))
+    beta = model.base.K @ model.parameters.values
+    for _, rows, _ in equations(model, measured):
+        error = np.max(np.abs(rows[..., :-1] @ beta - rows[..., -1]))
+        assert error <= 1e-11 * np.max(np.abs(measured.tau))
+
+
+def test_differences_of_a_parabola_are_its_rates():
+    t = 0.01 * np.arange(30)[:, None]
+    qd, qdd = differences(1.0 + 2.0 * t - 3.0 * t**2, 0.01)
+    np.testing.assert_allclose(qd[1:-1], (2.0 - 6.0 * t)[1:-1], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(qdd, -6.0, rtol=0, atol=1e-9)
+
+
+def test_speeds_of_the_engine_are_told_by_its_recursion(irb140, rng):
+    """Positions of semi-implicit Euler: the speed before a step, and that after it for friction."""
+    dt, qdd = 1e-3, rng.normal(size=(300, 6))
+    qd = dt * np.cumsum(np.concatenate([np.zeros((1, 6)), qdd]), axis=0)
+    q = dt * np.cumsum(qd, axis=0)  # q_k = q_(k-1) + dt qd_k
+    t = dt * np.arange(len(q))
+    recording = twin.torque_recording(t, q, 0 * q)
+    whole = twin.Filtering(10.0, position_cutoff=499.999)  # a filter that lets nearly all pass
+    measured = twin.filtered_measurements(recording, whole, engine_steps=True)
+    inner = slice(50, 250)
+    np.testing.assert_allclose(measured.qd[inner], qd[inner], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(measured.qd_friction[inner], qd[51:251], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(measured.qdd[inner], qdd[inner], rtol=0, atol=1e-2)
+    central = twin.filtered_measurements(recording, whole)
+    np.testing.assert_allclose(central.qd, (measured.qd + measured.qd_friction) / 2, rtol=0, atol=1e-12)
+
+
+def test_a_cutoff_is_three_times_what_the_speeds_have_whatever_the_noise(rng):
+    t = 1e-3 * np.arange(8000)[:, None]
+    q = np.sin(2 * np.pi * np.array([0.5, 1.5]) * t) + 0.2 * np.sin(2 * np.pi * np.array([1.0, 3.0]) * t)
+    for noise in (0.0, 1e-6, 1e-4):
+        assert chosen_cutoff(q + noise * rng.normal(size=q.shape), 1e-3) == pytest.approx(9.0, abs=0.6)
+    with pytest.raises(IdentificationError, match="joint 2 moves no more than its noise: give a cut-off"):
+        chosen_cutoff(q * [1, 0] + 1e-4 * rng.normal(size=q.shape), 1e-3)
+
+
+def test_cutoffs_and_lengths_that_cannot_be(recording):
+    for filtering, said in (
+        (twin.Filtering(125.0), "a cut-off of 125 Hz cannot be, with a sample every 0.004 s"),
+        (twin.Filtering(-1.0), "a cut-off of -1 Hz cannot be"),
+        (twin.Filtering(10.0, row_rate=1000.0), "expected a rate of rows above 0 and up to 250 Hz, got 1000"),
+        (twin.Filtering(0.5), r"1.996 s are too short for a filter of 0.5 Hz, which needs 2 s"),
+    ):
+        with pytest.raises(IdentificationError, match=said):
+            twin.filtered_measurements(recording, filtering)
+    with pytest.raises(IdentificationError, match="nothing was recorded from 5 s to inf s"):
+        twin.filtered_measurements(recording, twin.Filtering(10.0)).between(5.0, None)
+
+
+def test_both_sides_of_coupled_drives(coupled, rng):
+    """The columns of the other side are those of drives that rub there."""
+    q, qd, qdd = rng.normal(size=(3, 50, 6))
+    one, both = TorqueModel(coupled), TorqueModel(coupled, both_sides=True)
+    assert both.parameters.names[84:] == (
+        "drive 6 inertia at the joint", "drive 6 viscous, other side", "drive 6 Coulomb, other side",
+    )  # fmt: skip
+    assert (len(one.base.columns), len(both.base.columns)) == (58, 61)
+    Y = both.regressor(q, qd, qdd, qd)
+    np.testing.assert_array_equal(Y[..., :84], one.regressor(q, qd, qdd, qd))
+    at_joints = coupled.with_drives("rigid", replace(DRIVES, friction_at=("joint",) * 6))
+    other = twin.dynamics_regressor(at_joints, q, qd, qdd)
+    np.testing.assert_array_equal(Y[..., 85:], other[..., 81:83])
+    rest = np.zeros((50, 6, 3))
+    rest[:, 5, 0] = qdd[:, 5]
+    np.testing.assert_array_equal(Y[..., 84], rest[..., 0])
+    assert not TorqueModel(
+        coupled.with_drives("rigid", replace(DRIVES, coupling=np.eye(6))), True
+    ).coupled.size
