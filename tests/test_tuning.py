@@ -107,8 +107,15 @@ def test_what_runs_away_has_no_figure():
 
 
 def test_the_default_stays_where_nothing_is_better(known):
-    best = known(lambda v: table(v["load"] > 0, 1.0 + np.log(v["law.Kp"]) ** 2), evaluations=40)
+    generations = []
+
+    def least_at_1(values):
+        generations.append(values["law.Kp"])
+        return table(values["load"] > 0, 1.0 + np.log(values["law.Kp"]) ** 2)
+
+    best = known(least_at_1, evaluations=40)
     assert best.best == best.default
+    assert 1.0 in generations[1]  # others are bred of it, too
     flat = known(lambda v: table(v["load"] > 0, v["load"]), evaluations=40)
     assert flat.values == {"law.Kp": 1.0}
     hopeless = known(lambda v: table(v["load"] < 0, np.inf), evaluations=40)
@@ -207,6 +214,8 @@ def test_the_file_is_what_run_reads(folder, capsys):
     assert "varied: payload=0:6" in comments[1]
     command = comments[-1].removeprefix("# ")
     assert command in (folder / "out.txt").read_text()
+    assert command.endswith(f" --settings {folder}/g.toml")
+    assert "--set " not in command
     assert main([*shlex.split(command)[1:], "--json", str(folder / "run.json")]) == 0
     (run,) = json.loads((folder / "run.json").read_text())["runs"]
     assert run["config"]["noise"] == 1e-6
