@@ -294,11 +294,12 @@ def side(failing, figure, runs=100):
     return SimpleNamespace(failing=failing, figure=figure, found=found)
 
 
-def said(draws, fresh, settled=True, at_ends=()):
-    """The conclusions of pairs (default, tuned) of failing runs and figure."""
+def said(draws, fresh, settled=True, at_ends=(), fixed=None):
+    """The conclusions of pairs (default, tuned) of failing runs and figure, and of fixed default gains."""
     numbers = {"bandwidth": 20.0, "Kp": np.ones(6)}
     task = SimpleNamespace(of="worst", minimise="joint_error", law=SimpleNamespace(numbers=numbers))
-    tuning = SimpleNamespace(settled=settled, at_ends=at_ends, evaluations=241, gains=(KP,))
+    default = Tried((1.0,), *(fixed or draws[0]))
+    tuning = SimpleNamespace(settled=settled, at_ends=at_ends, evaluations=241, default=default)
     pairs = [SimpleNamespace(default=side(*a), tuned=side(*b)) for a, b in (draws, fresh)]
     return " ".join(conclusions(task, tuning, *pairs))
 
@@ -313,8 +314,11 @@ def test_the_conclusions_are_honest():
     assert "fail in 2 of 100 fresh runs" in more
     none = said([(0, 0.3), (0, 0.3)], [(0, 0.3), (0, 0.299)])
     assert "no gains were found that are better" in none
-    assert "--gains bandwidth goes on with that" in none
+    assert "bandwidth" not in none
+    anew = said([(0, 0.3), (0, 0.4)], [(0, 0.3), (0, 0.4)], fixed=(0, 0.5))
+    assert "--gains bandwidth goes on with that" in anew
     over = said([(0, 0.3), (0, 0.1)], [(0, 0.3), (1, 0.2)])
+    assert "(1 instead of 0 of 100 fail, worst joint error 0.2 instead of 0.3 rad)" in over
     assert "Tuning does not help: tuned gains are better under the draws that they were tuned on" in over
     assert "is rounding: tuning does not help" in said([(0, 3e-14), (0, 1e-14)], [(0, 3e-14), (0, 1e-14)])
     assert "hold for any of the 100" in said([(100, 0.3), (100, 0.1)], [(100, 0.3), (100, 0.1)])

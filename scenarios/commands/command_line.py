@@ -115,7 +115,7 @@ def _dispatch(words: list[str]) -> int:
     # One of several that does not load is a run that fails; for its help it has to load.
     find = registry.find if {"-h", "--help"}.intersection(words) else registry.find_regardless
     scenarios = registry.told_apart([find(name) for name in registry.different(names)])
-    parser = _parser(scenarios)
+    parser = _parser(words[0] if words else "", scenarios)
     if not words:
         parser.print_help()
         return 0
@@ -149,8 +149,11 @@ class _Version(argparse.Action):
         raise SystemExit(0)
 
 
-def _parser(scenarios: list[Scenario]) -> Parser:
-    """The parser of the whole command line; `run` takes the options of these scenarios."""
+def _parser(chosen: str, scenarios: list[Scenario]) -> Parser:
+    """The parser of the whole command line; the chosen command takes the options of these scenarios.
+
+    The others do without, whose own options may have the name of a scenario's setting.
+    """
     parser = Parser(
         prog="irb-twin",
         description=ABOUT,
@@ -158,6 +161,6 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     )
     parser.add_argument("--version", action=_Version, help="show the version, and the commit of a checkout")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for command in COMMANDS.values():
-        command.add_parser(parsers, scenarios)
+    for name, command in COMMANDS.items():
+        command.add_parser(parsers, scenarios if name == chosen else [])
     return parser

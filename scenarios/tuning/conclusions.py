@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from scenarios.sweeping.words import percent, quantity, title
 from scenarios.tuning.tuned_law import LAW
 from twin.short_texts import figure
@@ -35,7 +33,7 @@ def conclusions(task: Task, tuning: Tuning, on_draws: Compared, on_fresh: Compar
     where = "on fresh draws" if on_fresh else "here, where nothing is random"
     yield from _gain(task, judged, where, on_draws)
     if not helps(judged.default, judged.tuned):
-        yield from _instead(task, tuning)
+        yield from _instead(task, tuning, on_draws.default)
     yield from _failing(tuning, on_draws, on_fresh)
     for gain, end in tuning.at_ends:
         name = gain.name.removeprefix(LAW)
@@ -64,6 +62,8 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
     default, tuned = judged.default, judged.tuned
     what = f"{task.of} {title(task.minimise)}"
     unit = quantity(task.minimise).removeprefix(title(task.minimise)).strip(" []")
+    runs = len(tuned.found.swept.table)
+    fail = f"{tuned.failing} instead of {default.failing} of {runs} fail"
     values = f"{figure(tuned.figure)} instead of {figure(default.figure)} {unit}".strip()
     if task.minimise.endswith("error") and default.failing == 0 and default.figure < ROUNDING:
         yield f"With default gains the {what} is rounding: tuning does not help."
@@ -71,13 +71,13 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
         if helps(on_draws.default, on_draws.tuned):
             yield (
                 "Tuning does not help: tuned gains are better under the draws that they were tuned on, "
-                f"{where} they are not ({_fail(tuned)} instead of {_fail(default)}, {what} {values}); more "
+                f"{where} they are not ({fail}, {what} {values}); more "
                 "--samples tell more of what may come."
             )
         else:
             yield (
                 f"Tuning does not help: no gains were found that are better than the default ones ({where} "
-                f"{_fail(tuned)} instead of {_fail(default)}, {what} {values})."
+                f"{fail}, {what} {values})."
             )
     elif tuned.failing < default.failing:
         yield (
@@ -89,12 +89,10 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
         yield f"Tuning helps: {where} the {what} is {values}{part}."
 
 
-def _instead(task: Task, tuning: Tuning) -> Iterator[str]:
-    """What else could be searched."""
-    derived = "bandwidth" in task.law.numbers and any(
-        isinstance(value, np.ndarray) for value in task.law.numbers.values()
-    )
-    if derived and all(gain.name != f"{LAW}bandwidth" for gain in tuning.gains):
+def _instead(task: Task, tuning: Tuning, default: Side) -> Iterator[str]:
+    """What else could be searched, if default gains do otherwise than the same ones would in all draws."""
+    derived = (tuning.default.failing, tuning.default.figure) != (default.failing, default.figure)
+    if derived and "bandwidth" in task.law.numbers:
         yield (
             "Tuned gains are the same in all draws, while the law derives its default ones anew from what it "
             "is told in each: --gains bandwidth goes on with that."
@@ -122,7 +120,3 @@ def _failing(tuning: Tuning, on_draws: Compared, on_fresh: Compared | None) -> I
         )
     if share.share > 0:
         yield f"They hold in at least {percent(share.low)} of all draws, with 95 % confidence."
-
-
-def _fail(side: Side) -> str:
-    return f"{side.failing} of {len(side.found.swept.table)} fail"
