@@ -11,8 +11,8 @@ INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip ins
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
-test: $(VENV)/.test  ## all tests
-	$(BIN)/python -m pytest
+test: $(VENV)/.test  ## all tests, several at once: so BLAS takes one thread
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 docs: $(VENV)/.docs  ## the documentation as web pages, which need no network, into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html

@@ -33,6 +33,7 @@ EXECUTED = (
     "robot_toml",
     "continuous_integration",
     "sweep",
+    "tune",
 )
 
 

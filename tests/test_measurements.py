@@ -251,6 +251,8 @@ def test_both_sides_of_coupled_drives(coupled, rng):
     at_joints = coupled.with_drives("rigid", replace(DRIVES, friction_at=("joint",) * 6))
     other = twin.dynamics_regressor(at_joints, q, qd, qdd)
     np.testing.assert_array_equal(Y[..., 85:], other[..., 81:83])
+    back = TorqueModel(at_joints, both_sides=True).regressor(q, qd, qdd, qd)
+    np.testing.assert_array_equal(back[..., 85:], Y[..., 81:83])  # at the motor: on joints 5 and 6
     rest = np.zeros((50, 6, 3))
     rest[:, 5, 0] = qdd[:, 5]
     np.testing.assert_array_equal(Y[..., 84], rest[..., 0])

@@ -23,7 +23,7 @@ def parsed_back(command):
     words = shlex.split(command)
     assert words[:2] == ["irb-twin", "run"]
     scenario = registry.find(words[2])
-    given = _parser([scenario]).parse_args(words[1:])
+    given = _parser("run", [scenario]).parse_args(words[1:])
     assert given.scenarios == [words[2]]
     (config,) = options.configs(vars(given), scenario.Config, given.controller)
     return scenario, config

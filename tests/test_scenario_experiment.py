@@ -28,6 +28,7 @@ SHORT = {
     "drive_check": {"duration": 0.2, "states": 5},
     "parallelogram": {"duration": 0.2, "free_time": 0.01},
     "laboratory": {"distance": 0.01, "speed": 0.05},
+    "excitation": {"harmonics": 2, "draws": 2, "iterations": 1},
 }
 """The scenarios that can vary."""
 

@@ -21,6 +21,7 @@ from scenarios.commands import (
     published_command,
     run_command,
     sweep_command,
+    tune_command,
     validate_command,
 )
 from scenarios.commands.on_logs import export_command, identify_command, plot_command, replay_command
@@ -37,6 +38,7 @@ COMMANDS = {
     "list": list_command,
     "run": run_command,
     "sweep": sweep_command,
+    "tune": tune_command,
     "validate": validate_command,
     "gui": gui_command,
     "plot": plot_command,
@@ -50,8 +52,8 @@ COMMANDS = {
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
 
-OF_SCENARIOS = ("run", "sweep", "validate")
-"""Those that take names of scenarios, and their settings as options."""
+OF_SCENARIOS = {"run": 0, "sweep": 0, "tune": 1, "validate": 0}
+"""Those that take names of scenarios, and their settings as options; so many words come before the names."""
 
 ABOUT = """A digital twin of ABB arms: it runs control laws on a physics engine, shows how well they follow,
 and checks every figure that has a limit.
@@ -65,6 +67,7 @@ EXAMPLES = """examples:
   irb-twin run pose_path --controller computed_torque ./my.py:Law --picture error.png
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
   irb-twin sweep joint_tracking --controller pd --vary payload=0:6 --samples 1000
+  irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
   irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin replay run.npz
@@ -107,11 +110,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    names = _leading_names(words[1:]) if words[:1] in ([name] for name in OF_SCENARIOS) else []
+    before = OF_SCENARIOS.get(words[0]) if words else None
+    names = [] if before is None else _leading_names(words[1:])[before:]
     # One of several that does not load is a run that fails; for its help it has to load.
     find = registry.find if {"-h", "--help"}.intersection(words) else registry.find_regardless
     scenarios = registry.told_apart([find(name) for name in registry.different(names)])
-    parser = _parser(scenarios)
+    parser = _parser(words[0] if words else "", scenarios)
     if not words:
         parser.print_help()
         return 0
@@ -145,8 +149,11 @@ class _Version(argparse.Action):
         raise SystemExit(0)
 
 
-def _parser(scenarios: list[Scenario]) -> Parser:
-    """The parser of the whole command line; `run` takes the options of these scenarios."""
+def _parser(chosen: str, scenarios: list[Scenario]) -> Parser:
+    """The parser of the whole command line; the chosen command takes the options of these scenarios.
+
+    The others do without, whose own options may have the name of a scenario's setting.
+    """
     parser = Parser(
         prog="irb-twin",
         description=ABOUT,
@@ -154,6 +161,6 @@ def _parser(scenarios: list[Scenario]) -> Parser:
     )
     parser.add_argument("--version", action=_Version, help="show the version, and the commit of a checkout")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for command in COMMANDS.values():
-        command.add_parser(parsers, scenarios)
+    for name, command in COMMANDS.items():
+        command.add_parser(parsers, scenarios if name == chosen else [])
     return parser

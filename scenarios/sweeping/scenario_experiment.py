@@ -120,6 +120,10 @@ class ScenarioExperiment:
             known = (one.name for one in self.quantities())
             raise robot_quantities.unknown(name, f"scenario {self.scenario!r}", known) from None
 
+    def law_numbers(self) -> dict[str, float | np.ndarray]:
+        """The law's own settings that are numbers, or one a joint, with nominal values of all that varies."""
+        return varied_law.numbers(self.settings, self._law(self.settings))
+
     def config(self, values: Mapping[str, float]) -> Config:
         """The settings of one trial, as `irb-twin run` takes them: `repeat_command` repeats it by them.
 
@@ -154,7 +158,10 @@ class ScenarioExperiment:
 
     def trial(self, values: Mapping[str, float]) -> Trial:
         """See `twin.sweeps.trial.Experiment`."""
-        config = self.config(values)
+        return self.trial_of(self.config(values))
+
+    def trial_of(self, config: Config) -> Trial:
+        """The closed loop with these settings."""
         plant, law = config.actual(self._arms(config).plant), self._law(config)
         return Trial(
             plant=plant,

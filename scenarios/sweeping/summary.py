@@ -67,12 +67,10 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
 
 def _what_holds(plan: Plan) -> str:
     """What every run is judged by."""
-    kept = "" if plan.scenario.leaves_limits else "the arm keeps its ranges and speed limits, "
-    limits = "".join(f", {quantity(name)} <= {figure(limit)}" for name, limit in plan.limits.items())
-    return (
-        f"A run holds if {kept}no drive is asked for more than it has{limits}; where a law is exact, if "
-        "nothing but rounding is left of its error"
-    )
+    conditions = [] if plan.scenario.leaves_limits else ["the arm keeps its ranges and speed limits"]
+    conditions += ["no drive is asked for more than it has"]
+    conditions += [f"{quantity(name)} <= {figure(limit)}" for name, limit in plan.limits.items()]
+    return f"A run holds if {', '.join(conditions)} and, where a law is exact, its error is rounding alone"
 
 
 def _table(first: str, heads: Sequence[str]) -> Table:

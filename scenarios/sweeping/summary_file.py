@@ -42,12 +42,13 @@ def write_summary(
         "design": plan.design.kind,
         "seed": plan.design.seed,
         "limits": dict(plan.limits),
-        "laws": [_law(found, cases) for found, cases in zip(laws, worst, strict=True)],
+        "laws": [law_document(found, cases) for found, cases in zip(laws, worst, strict=True)],
     }
-    path.write_text(json.dumps(_plain(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _law(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
+def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
+    """What was found of one law."""
     swept = found.swept
     return {
         "controller": swept.config.controller,
@@ -83,12 +84,12 @@ def _outcome(row: np.void) -> dict[str, Any]:
     return {name: row[name] for name in OUTCOME.names or ()} | {"trouble": TROUBLES[int(row["trouble"])]}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same as JSON can have it."""
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

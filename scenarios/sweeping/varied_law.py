@@ -17,14 +17,19 @@ from twin.sweeps.robot_quantities import Quantity, unknown
 def quantities(config: Config, law: Any) -> list[Quantity]:
     """The settings of a law that can vary, with `law.` before their names."""
     found = []
-    for name in _offered(config.controller):
-        value = _value(config, law, name)
+    for name, value in numbers(config, law).items():
         if isinstance(value, float):
             found.append(Quantity(f"law.{name}", value, "", f"setting of {config.controller}"))
-        elif value is not None:
+        else:
             told = f"factor on a setting of {config.controller}, of all joints"
             found.append(Quantity(f"law.{name}", 1.0, "", told))
     return found
+
+
+def numbers(config: Config, law: Any) -> dict[str, float | np.ndarray]:
+    """The settings of a law that are numbers, or one a joint, by their names."""
+    values = {name: _value(config, law, name) for name in _offered(config.controller)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def nominal(config: Config, law: Any, name: str) -> float:

@@ -1,0 +1,1 @@
+"""Gains found by search: those that hold for all draws of a sweep, and among them the best."""
