@@ -59,8 +59,8 @@ class Config(base.Config):
 
 
 def suits(robot: Robot) -> bool:
-    """Whether the masses of the robot are known, as the torques of the motion have to be."""
-    return robot.has_inertia
+    """Whether the drives of the robot are known, and its masses: what is to be identified."""
+    return robot.drives is not None and robot.has_inertia
 
 
 def reference(robot: Robot, config: Config) -> Samples:

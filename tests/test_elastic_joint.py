@@ -101,7 +101,7 @@ def test_the_model_of_continuous_time_is_its_frequency_response_and_poles():
 
 def test_a_search_from_a_wrong_place_ends_in_a_false_minimum_and_ours_does_not():
     """From half his stiffness, all else right: why the start is looked for, in several places."""
-    from twin.identification import elastic_joint
+    from twin.identification.drives import elastic_joint
 
     torque = multisine(3)
     speed = moved(NORRLOF, torque) + NOISE * np.random.default_rng(3).standard_normal(N)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.commands import plot_command
 from scenarios.commands.command_line import main
+from scenarios.commands.on_logs import plot_command
 from tests.made_logs import N, irb140_log
 from twin.views.panels import TITLES
 

@@ -14,6 +14,7 @@ from numpy.lib.recfunctions import repack_fields
 
 from tests.sweep_experiments import NAMES, Deadly, Faulty, Slow, Swing, Warned, points
 from twin.errors import ClusterError, TwinError, VariationError
+from twin.sweeps import chunks as chunk_files
 from twin.sweeps import cluster, evaluation
 from twin.sweeps.chunks import chunk_size, chunks, remove_kept
 from twin.sweeps.cluster import Cluster
@@ -163,8 +164,9 @@ def test_workers_of_another_version_are_refused(pool, monkeypatch):
         run_points(Swing(), POINTS, pool=pool)
 
 
-def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp_path):
+def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp_path, monkeypatch):
     """The driver is interrupted with workers, killed with threads, and finished here."""
+    monkeypatch.setattr(chunk_files, "own_files", lambda: ())  # other tests loaded files of their own
     keep, made = tmp_path / "kept", tmp_path / "made"
     driver = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path), str(keep)], stdout=subprocess.PIPE,

@@ -160,8 +160,9 @@ def run_rollouts(
     settings = _settings(
         t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], sensors
     )
-    if warn:
-        any(warn_of_unresolved_springs(robot, settings.dt) for robot in plants.flat)  # of the first alone
+    for robot in plants.flat if warn else ():
+        if warn_of_unresolved_springs(robot, settings.dt):  # of the first alone
+            break
     names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
     if start is not None:
         names = dict(zip(names, start, strict=True))
