@@ -2,7 +2,9 @@
 
 import base64
 import json
+import os
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import contextmanager
@@ -26,13 +28,15 @@ def browser(folder):
     from websockets.sync.client import connect
 
     command = [PROGRAM, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         port, path = _soon(lambda: _port_file(folder), "the browser's port")
         with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None) as socket:
             yield lambda url, width=1200, height=900: Page(socket, url, width, height)
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)  # a script may stand before the browser, which draws on
         process.wait(PATIENCE)
 
 
