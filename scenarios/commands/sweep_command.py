@@ -83,7 +83,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help="a run holds if it also keeps this: joint_error, rms_error [rad], tool_error [m], rms_torque, "
         "beyond_range, speed_ratio, saturated",
     )  # fmt: skip
-    judged.add_argument("--tool-error", action="store_true", help="tell the tool's error too, a third slower")
+    judged.add_argument("--tool-error", action="store_true", help="tell the tool's error too, a tenth slower")
     judged.add_argument(
         "--figure", default="joint_error",
         help="what the worst runs are the worst of, and colours mean (default joint_error)",
@@ -98,7 +98,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     )  # fmt: skip
     means = parser.add_argument_group("how it is run")
     means.add_argument(
-        "--engine", action="store_true", help="all in PyBullet, 20 times slower, and not compiled"
+        "--engine", action="store_true", help="all in PyBullet, 30 to 40 times slower, and not compiled"
     )
     means.add_argument(
         "--workers", type=options.count, metavar="N",

@@ -98,7 +98,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help="sets of gains to try (default 120 for each gain that is searched)",
     )  # fmt: skip
     means = parser.add_argument_group("how it is run")
-    means.add_argument("--engine", action="store_true", help="all in PyBullet, 20 times slower")
+    means.add_argument("--engine", action="store_true", help="all in PyBullet, 30 to 40 times slower")
     means.add_argument(
         "--workers", type=options.count, metavar="N", help="processes on this machine (default: threads)"
     )

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import twin
-from tests.bench import closed_loop, dynamics, inverse_kinematics, parallelogram, rollouts, start_up
+from tests.bench import closed_loop, dynamics, inverse_kinematics, parallelogram, rollouts, start_up, sweeps
 from tests.bench.instructions import instructions, repeated, run_again
 from tests.bench.timing import Meter, Row, heading
 from twin.threads import VARIABLE
@@ -46,6 +46,7 @@ def all_rows(meter: Meter) -> Iterator[Row]:
     yield from rollouts.rows(robot, meter)
     yield from rollouts.rows(looped, meter)
     if meter.timed:
+        yield from sweeps.rows(robot, meter)
         yield from start_up.rows(meter.rounds)
 
 

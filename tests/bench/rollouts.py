@@ -56,7 +56,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
             ours_per_call=STEPS, theirs_per_call=STEPS, goal=0.55,
         )  # fmt: skip
     laws, short = _sweep(robot, reference)
-    with _threads(1):
+    with on_threads(1):
         yield meter.compare(
             f"{ROLLOUTS} rollouts, {robot.name}, one core, a step", "mj_step, its own loop in C",
             lambda: run_rollouts(robot, laws, short), in_c,
@@ -71,7 +71,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
 def _with_drives(robot: Robot, laws: list[ControlLaw], reference: Samples, meter: Meter) -> Iterator[Row]:
     """What rotors, friction and springs add to a step, and encoders with delay."""
     steps = ROLLOUTS * len(reference.t)
-    with _threads(1), warnings.catch_warnings():
+    with on_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", DriveWarning)  # the light wrist's springs, unloaded
         for what, mode, sensors, goal in (
             ("rigid drives", "rigid", None, 1.7),
@@ -116,7 +116,7 @@ def _two_cores(robot: Robot, meter: Meter) -> Row:
     laws, reference = _sweep(robot, sample(_path(robot), 1e-3))
 
     def on(threads):
-        with _threads(threads):
+        with on_threads(threads):
             return run_rollouts(robot, laws, reference)
 
     assert on(2).q.tobytes() == on(1).q.tobytes()
@@ -128,7 +128,7 @@ def _two_cores(robot: Robot, meter: Meter) -> Row:
 
 
 @contextmanager
-def _threads(count):
+def on_threads(count):
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(count)
     try:

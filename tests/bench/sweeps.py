@@ -1,0 +1,44 @@
+"""Sweeps: two threads beside one, and what the tool's error costs; the whole command is in `start_up`."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+import controllers
+from tests.bench.rollouts import on_threads
+from tests.bench.timing import Meter, Row
+from twin.robot.robot import Robot
+from twin.sweeps.sweep import sweep
+from twin.trajectories.joint_trajectories import quintic
+from twin.trajectories.sampling import recursion_consistent
+
+SAMPLES = 200
+VARIED = {"payload": "0:6", "model.mass": "+-10%"}
+
+
+def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
+    """Samples of a motion of 4 s under computed torque, arms and laws made anew for each."""
+    move = quintic(np.zeros(robot.n), np.full(robot.n, 0.8), duration=4.0)
+    reference = recursion_consistent(move, 1e-3)
+    law = partial(controllers.make, "computed_torque")
+
+    def swept(threads, tool=None):
+        with on_threads(threads):
+            return sweep(robot, law, reference, VARIED, samples=SAMPLES, T_flange_tool=tool).table
+
+    one = swept(1)
+    assert swept(2).tobytes() == one.tobytes()
+    yield meter.compare(
+        f"sweep of {SAMPLES} runs of 4 s, {robot.name}, two threads, a run", "one thread",
+        lambda: swept(2), lambda: swept(1),
+        ours_per_call=SAMPLES, theirs_per_call=SAMPLES, goal=0.62,
+    )  # fmt: skip
+    tooled = swept(1, np.eye(4))
+    assert np.array_equal(tooled["joint_error"], one["joint_error"])
+    assert not np.isnan(tooled["tool_error"]).any()
+    yield meter.compare(
+        f"sweep of {SAMPLES} runs of 4 s, {robot.name}, with the tool's error, a run", "joint errors alone",
+        lambda: swept(1, np.eye(4)), lambda: swept(1),
+        ours_per_call=SAMPLES, theirs_per_call=SAMPLES, goal=1.35,
+    )  # fmt: skip
