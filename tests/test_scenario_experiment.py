@@ -12,7 +12,6 @@ from scenarios.checks.bounds import ROUND_OFF
 from scenarios.running import registry
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
-from scenarios.sweeping.remembered import Remembered
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 from tests import own_scenarios
 from tests.test_repeat import parsed_back
@@ -155,29 +154,6 @@ def test_a_reference_depends_on_what_it_asks_for():
     hurried = experiment("drive_check")
     one, other = (hurried.trial({"payload": mass}) for mass in (1.0, 30.0))
     assert np.max(np.abs(one.reference.qd)) > 1.2 * np.max(np.abs(other.reference.qd))
-
-
-def test_what_is_remembered_is_what_was_read():
-    made = []
-
-    def make(config):
-        made.append(None)
-        copied = dataclasses.replace(config, seed=1)
-        return copied.duration if config.seed else (type(copied), vars(config)["duration"])
-
-    config = registry.find("joint_tracking").Config()
-    remembered = Remembered(make, 2)
-    kind, duration = remembered(config)
-    assert (kind, duration) == (type(config), config.duration)
-    assert remembered(dataclasses.replace(config)) is remembered(config)
-    assert len(made) == 1
-    assert remembered(dataclasses.replace(config, seed=2, duration=7.0)) == 7.0
-    assert len(made) == 2
-    single = Remembered(lambda config: (config.plant_changes, config.period), 2)
-    first = single(config)
-    assert single(dataclasses.replace(config, seed=2, changes=(("model.mass", 1.1),))) is first
-    assert single(dataclasses.replace(config, changes=(("mass", 1.1),))) is not first
-    assert single(dataclasses.replace(config, time_step=0.01)) is not first
 
 
 def test_it_travels_and_gives_the_same_trial(swing, tmp_path):
