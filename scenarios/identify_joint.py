@@ -30,8 +30,6 @@ from scenarios.checks.joint_pictures import picture
 from scenarios.checks.tracking import sampled, shown, with_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from controllers import Controller
@@ -94,7 +92,6 @@ def suits(robot: Robot) -> bool:
 
 def run(config: Config) -> Log:
     """Make both experiments in one run, and estimate."""
-    from twin.control.closed_loop import run_closed_loop
     from twin.engine.simulation import Simulation
 
     linear = config.friction == "linear"
@@ -102,20 +99,13 @@ def run(config: Config) -> Log:
     samples = sampled(config, experiment.motion(config.duration))
     rng = np.random.default_rng(config.seed)
     torque = excitation(config, samples.t, rng)
-    steps, ratio = config.steps_per_period, 1 / experiment.two_masses(robot).r
+    ratio = 1 / experiment.two_masses(robot).r
 
     def make(chosen: base.Config) -> Controller:
         return experiment.Excited(chosen.control_law(chosen.believed(robot)), torque, config.period, ratio)
 
     with Simulation(robot, time_step=config.time_step, gui=config.gui) as simulation:
-
-        def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
-            return run_closed_loop(
-                simulation, law, samples, steps_per_period=steps,
-                progress=config.progress, at_sample=at_sample,
-            )  # fmt: skip
-
-        log = shown(simulation, config, make, samples, loop)
+        log = shown(simulation, config, make, samples)
     found = experiment.estimates(log, linear, config.duration, config.speed_noise, rng)
     return with_arrays(log, excitation=torque, **found._asdict())
 

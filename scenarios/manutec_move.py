@@ -33,8 +33,6 @@ from scenarios.checks.tracking import sampled, shown, with_arrays
 from twin.errors import RecordingError, RobotError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from controllers import Controller
@@ -102,15 +100,10 @@ def run(config: Config) -> Log:
     samples = sampled(config, sequence(move, hold(robot.poses["end"], manutec_r3.REST)))
     law, steps = control_law(robot, config), config.steps_per_period
     with Simulation(robot, time_step=config.time_step, gui=config.gui) as simulation:
-
-        def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
-            return run_closed_loop(
-                simulation, law, samples, steps_per_period=steps,
-                progress=config.progress, at_sample=at_sample,
-            )  # fmt: skip
-
-        log = shown(simulation, config, partial(control_law, robot), samples, loop)
-    predicted = run_closed_loop(AnalyticPlant(robot, config.time_step), law, samples, steps_per_period=steps)
+        log = shown(simulation, config, partial(control_law, robot), samples)
+    predicted = run_closed_loop(
+        AnalyticPlant(robot, config.time_step), law, samples, steps_per_period=steps, sensors=config.sensors
+    )
     arrays = {"at_instants": deviation(log, manutec_r3.INSTANTS, manutec_r3.ANGLES)}
     if compared is not None:
         t = np.minimum(compared[:, 0], move.duration + manutec_r3.REST)

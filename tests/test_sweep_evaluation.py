@@ -12,13 +12,17 @@ from twin.kinematics.forward import forward_kinematics
 from twin.sweeps.evaluation import engine_outcomes, outcomes, unmade, verdict
 from twin.sweeps.outcomes import OUTCOME, TROUBLES
 from twin.sweeps.trial import Trial
-from twin.trajectories.joint_trajectories import sines
-from twin.trajectories.sampling import recursion_consistent
+from twin.trajectories.joint_trajectories import hold, sines
+from twin.trajectories.sampling import Samples, recursion_consistent
 
 PERIOD = 1e-3
 TOOL = np.eye(4)
 TOOL[:3, 3] = 0.02, 0.03, 0.2
 SENSORS = Sensors(noise=1e-5, speed_cutoff=100.0, delay=1)
+
+
+def nothing(state, reference, parameters, memory, model):
+    return np.zeros(len(state.q))
 
 
 def nothing_then_nan(state, reference, parameters, memory, model):
@@ -49,6 +53,9 @@ def trials(arm, reference):
         law = controllers.make("pd", arm, bandwidth=bandwidth, period=PERIOD)
         made.append(Trial(plant, law, reference, replace(SENSORS, seed=seed), T_flange_tool=TOOL))
     made.append(made[0]._replace(sensors=None, T_flange_tool=None))
+    made.append(made[1]._replace(sensors=None))
+    shorter = Samples(*(part[:-20] for part in reference))
+    made.append(made[3]._replace(reference=shorter))
     failing = ControlLaw(arm, nothing_then_nan, period=PERIOD, name="fails")
     return [*made, Trial(arm, failing, reference)]
 
@@ -58,9 +65,10 @@ def table(trials):
     return outcomes(trials)
 
 
-def test_figures_are_those_of_the_samples(trials, reference, table):
+def test_figures_are_those_of_the_samples(trials, table):
     """Every figure again, from the samples of each rollout alone, as `run_closed_loop` has it to the bit."""
-    for trial, row in zip(trials[:4], table[:4], strict=True):
+    for trial, row in zip(trials[:-1], table[:-1], strict=True):
+        reference = trial.reference
         run = run_rollouts(
             trial.plant, trial.controller, reference, sensors=trial.sensors, keep_failures=True
         )
@@ -131,11 +139,25 @@ def test_verdicts(arm, reference):
     assert rows["holds"].tolist() == [True, False, True, False, False, True, False]
     assert np.isclose(rows["beyond_range"][1], 1e-3, atol=1e-10)
     assert np.isclose(rows["speed_ratio"][3], 1 / 0.99, rtol=1e-9)
+    (beyond,) = run_rollouts(slow, law, reference).violations  # of the other limits none
+    assert (beyond.quantity, beyond.joint) == ("speed", "joint_2")
     assert rows["saturated"][4] > 0
+    given = run_rollouts(weak, law, reference).tau  # which is less than what was demanded
+    share = np.sqrt(np.mean((given / weak.drive_torque_max) ** 2))
+    assert np.isclose(rows["rms_torque"][4], share, rtol=1e-13, atol=0.0)
     assert verdict(rows, {"speed_ratio": rows["speed_ratio"][0] - 1e-6})["holds"].tolist() == [False] * 7
     kept = verdict(rows, {"joint_error": 1e-6})
     assert kept["holds"][0]
     assert not verdict(rows, {"tool_error": 1.0})["holds"].any()  # which nobody asked for
+
+
+def test_a_loop_that_folds_ends_the_trial(irb1400):
+    """An arm that is let go of; the engine notices in the same step."""
+    falls = ControlLaw(irb1400, nothing, period=PERIOD, name="nothing")
+    reference = recursion_consistent(hold(irb1400.poses["zero"], 2.0), PERIOD)
+    (row,), (engine,) = (run([Trial(irb1400, falls, reference)]) for run in (outcomes, engine_outcomes))
+    assert TROUBLES[row["trouble"]] == TROUBLES[engine["trouble"]] == "loop folded"
+    assert 0.1 < row["duration"] == engine["duration"]
 
 
 def test_what_cannot_be_made_does_not_hold():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
-
-Loop: TypeAlias = "Callable[[Controller, Callable[[int], None] | None], Log]"
-"""A closed loop of a law, which calls the function at every sample."""
 
 LOOP_GAP = 1e-12
 """[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
@@ -88,17 +85,11 @@ def follow(
             if k in stops:
                 tool[stops.index(k)] = pose_vector(simulation.tool_pose())
 
-        def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
-            return run_closed_loop(
-                simulation, law, reference, steps_per_period=steps, sensors=sensors,
-                progress=config.progress, at_sample=at_sample,
-            )  # fmt: skip
-
         def make(chosen: Config) -> Controller:
             return chosen.control_law(model)
 
         try:
-            log = shown(simulation, config, make, reference, loop, look if stops else None)
+            log = shown(simulation, config, make, reference, look if stops else None)
         except (DivergenceError, TouchedError) as error:
             if error.log is not None:
                 known = replace(error.log, T_flange_tool=config.T_flange_tool)
@@ -125,23 +116,29 @@ def shown(
     config: Config,
     make: Callable[[Config], Controller],
     reference: Samples,
-    loop: Loop,
     at_sample: Callable[[int], None] | None = None,
 ) -> Log:
-    """Run a closed loop: in the window, where it can be touched, if the settings want one.
+    """Run the closed loop in the engine: in the window, where it can be touched, if the settings want one.
 
     Args:
         simulation: of the plant.
-        config: the settings.
+        config: the settings, of which the periods and the sensors are the loop's.
         make: the control law of settings.
-        reference: what is followed, for the window.
-        loop: runs a law, and calls a function, if it is given one, at every sample.
-        at_sample: this function.
+        reference: what is followed.
+        at_sample: called at every sample.
 
     Raises:
         DivergenceError: the run ran away.
         TouchedError: a person changed the motion at the window.
     """
+    from twin.control.closed_loop import run_closed_loop
+
+    def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
+        return run_closed_loop(
+            simulation, law, reference, steps_per_period=config.steps_per_period, sensors=config.sensors,
+            progress=config.progress, at_sample=at_sample,
+        )  # fmt: skip
+
     if not config.gui:
         return loop(make(config), at_sample)
     from scenarios.bench.watched import Watched

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
+from scenarios.commands import sweep_options
 from scenarios.console.output import Files, apart, complain, console, writable
-from scenarios.running import options, registry
+from scenarios.running import options
 from scenarios.running.options import WrongUse
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ EXAMPLES = """examples:
   irb-twin sweep joint_tracking --drives rigid --vary drives.coulomb=+-50% --out sweep.csv --picture sweep.png
   irb-twin sweep joint_tracking --vary payload=0:6 --scheduler tcp://host:8786 --out sweep.csv
 """
-BESIDES = ("controller", "gui", "close_window")
-"""Settings of every scenario that are no options here, or take several values."""
 SAMPLES, WORST = 1000, 3
 
 
@@ -54,9 +53,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         epilog=EXAMPLES,
     )
     parser.set_defaults(parser=parser, carry_out=sweep)
-    parser.add_argument(
-        "scenarios", nargs="*", metavar="SCENARIO", help="name or .py file of one; before any option"
-    )
+    sweep_options.add_scenario(parser)
     parser.add_argument(
         "--controller", nargs="+", default=[], metavar="NAME",
         help=f"control laws, each under the same draws: {', '.join(controllers.NAMES)}, or one of your own",
@@ -68,21 +65,9 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     points.add_argument(
         "--vary", nargs="+", action="extend", default=[], metavar="NAME=TEXT", help="see above"
     )
-    points.add_argument(
-        "--samples", type=options.count, default=SAMPLES, metavar="N",
-        help=f"random draws, each run at all points of the grid and with all laws (default {SAMPLES})",
-    )  # fmt: skip
-    points.add_argument(
-        "--design", choices=("latin", "sobol", "random"), default="latin",
-        help="how draws are spread: evenly, by Latin hypercubes or Sobol sequences, or independently "
-        "(default latin); --seed draws others",
-    )  # fmt: skip
+    sweep_options.add_draws(points, SAMPLES, "each run at all points of the grid and with all laws")
     judged = parser.add_argument_group("what is judged")
-    judged.add_argument(
-        "--limit", nargs="+", action="extend", default=[], metavar="FIGURE=VALUE",
-        help="a run holds if it also keeps this: joint_error, rms_error [rad], tool_error [m], rms_torque, "
-        "beyond_range, speed_ratio, saturated",
-    )  # fmt: skip
+    sweep_options.add_limits(judged)
     judged.add_argument("--tool-error", action="store_true", help="tell the tool's error too, a tenth slower")
     judged.add_argument(
         "--figure", default="joint_error",
@@ -96,15 +81,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         "--require-share", type=_share, metavar="SHARE",
         help="exit status 1 unless the share that holds, the lower end of its interval, is at least this",
     )  # fmt: skip
-    means = parser.add_argument_group("how it is run")
-    means.add_argument(
-        "--engine", action="store_true", help="all in PyBullet, 30 to 40 times slower, and not compiled"
-    )
-    means.add_argument(
-        "--workers", type=options.count, metavar="N",
-        help="processes on this machine (default: threads; with --engine a process a core)",
-    )  # fmt: skip
-    means.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="processes of a Dask cluster")
+    means = sweep_options.add_means(parser)
     means.add_argument(
         "--resume", action="store_true",
         help="go on with a sweep that was ended in the midst: the same command with the same --out, beside "
@@ -120,13 +97,13 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         help="draw where runs hold and fail, for each pair of inputs; of several laws one each",
     )  # fmt: skip
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure of the summary")
-    options.add(parser, {scenario.name: scenario.Config for scenario in scenarios}, BESIDES)
+    options.add(parser, {scenario.name: scenario.Config for scenario in scenarios}, sweep_options.BESIDES)
     options.add_changes(parser)
 
 
 def sweep(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`sweep`: plan, run, write, do the worst again, and tell."""
-    scenario = _one(scenarios)
+    scenario = sweep_options.one(scenarios, "before any option")
     if given.list:
         return _list(given, scenario)
     _check_files(given)
@@ -168,30 +145,11 @@ def sweep(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     return 0 if complete and not broken else 1
 
 
-def _one(scenarios: Sequence[Scenario]) -> Scenario:
-    """The scenario to sweep."""
-    if len(scenarios) != 1:
-        known = ", ".join(registry.titles())
-        raise WrongUse(f"name one scenario, before any option, got {len(scenarios)}: known are {known}")
-    if scenarios[0].fault is not None:
-        raise scenarios[0].fault
-    return scenarios[0]
-
-
 def _experiments(given: argparse.Namespace, scenario: Scenario) -> list[ScenarioExperiment]:
     """What is run, one a law."""
-    from scenarios.running.repeat import scenario_word
-    from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-
-    laws = given.controller or list(scenario.side_by_side)
-    word = scenario_word(scenario.file, scenario.name)
-    if word.endswith(".py"):  # which is found from the folder of another process, too
-        word = str(Path(word).resolve())
     asked = given.tool_error or any(text.startswith("tool_error") for text in (given.figure, *given.limit))
-    return [
-        ScenarioExperiment(word, config, tool_error=asked, engine=given.engine)
-        for config in options.configs(vars(given), scenario.Config, laws)
-    ]
+    laws = given.controller or list(scenario.side_by_side)
+    return sweep_options.experiments(given, scenario, laws, asked)
 
 
 def _list(given: argparse.Namespace, scenario: Scenario) -> int:
@@ -228,14 +186,10 @@ def _planned(given: argparse.Namespace, scenario: Scenario) -> Plan:
 
 def _means(given: argparse.Namespace) -> Means:
     """How it is to be run."""
-    from scenarios.sweeping.carrying_out import Means
-
-    if given.workers and given.scheduler:
-        raise WrongUse("--workers are processes of this machine, --scheduler has its own: give one of them")
     keep = given.out[0].with_name(f"{given.out[0].name}.parts") if given.out else None
     if given.resume and keep is None:
         raise WrongUse("--resume goes on beside the file of --out: name it")
-    return Means(given.engine, given.workers, given.scheduler, keep, given.resume)
+    return sweep_options.means(given, keep, given.resume)
 
 
 def _about(seconds: float, means: Means, duration: Callable[[float], str]) -> str:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
+from scenarios.commands import sweep_options
 from scenarios.console.output import Files, complain, console, writable
-from scenarios.running import options, registry
+from scenarios.running import options
 from scenarios.running.options import WrongUse
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
-    from scenarios.sweeping.carrying_out import Means
     from scenarios.tuning.comparison import Task
-    from scenarios.tuning.tuned_law import TunedLaw
 
 ABOUT = """Find gains of a control law with which a scenario holds under all random draws of what varies,
 and of those the gains with the least worst error or torque. Gains under which fewer runs fail are better; of
@@ -36,8 +35,6 @@ EXAMPLES = """examples:
   irb-twin tune pid pose_path --vary model.mass=+-10% --gains Kp=0.5:5 Kd --of mean
   irb-twin tune ./my.py:Law joint_tracking --vary payload=0:6 --minimise rms_torque --limit joint_error=0.05
 """
-BESIDES = ("controller", "gui", "close_window")
-"""Settings of every scenario that are no options here."""
 MINIMISED = ("joint_error", "rms_error", "tool_error", "rms_torque")
 SAMPLES, FRESH = 100, 1000
 
@@ -55,22 +52,13 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     parser.add_argument(
         "law", nargs="?", metavar="LAW", help=f"{', '.join(controllers.NAMES)}, or one of your own"
     )
-    parser.add_argument(
-        "scenarios", nargs="*", metavar="SCENARIO", help="name or .py file of one; before any option"
-    )
+    sweep_options.add_scenario(parser)
     varied = parser.add_argument_group("what varies")
     varied.add_argument(
         "--vary", nargs="+", action="extend", default=[], metavar="NAME=TEXT",
         help="as in irb-twin sweep, which lists the names: payload=0:6, drives.coulomb=+-50%%, delay=0,3",
     )  # fmt: skip
-    varied.add_argument(
-        "--samples", type=options.count, default=SAMPLES, metavar="N",
-        help=f"random draws, under each of which every set of gains is run (default {SAMPLES})",
-    )  # fmt: skip
-    varied.add_argument(
-        "--design", choices=("latin", "sobol", "random"), default="latin",
-        help="how draws are spread (default latin); --seed draws others, and searches otherwise",
-    )  # fmt: skip
+    sweep_options.add_draws(varied, SAMPLES, "under each of which every set of gains is run")
     varied.add_argument(
         "--fresh", type=options.count, default=FRESH, metavar="N",
         help=f"draws of the next seed, under which both gains are judged (default {FRESH})",
@@ -83,10 +71,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     wanted.add_argument(
         "--of", choices=("worst", "mean"), default="worst", help="its worst or its mean (default worst)"
     )
-    wanted.add_argument(
-        "--limit", nargs="+", action="extend", default=[], metavar="FIGURE=VALUE",
-        help="a run holds if it also keeps this, as joint_error=0.01",
-    )  # fmt: skip
+    sweep_options.add_limits(wanted)
     search = parser.add_argument_group("the search")
     search.add_argument(
         "--gains", nargs="+", action="extend", default=[], metavar="NAME[=RANGE]",
@@ -97,23 +82,18 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         "--evaluations", type=partial(options.count, least=5), metavar="N",
         help="sets of gains to try (default 120 for each gain that is searched)",
     )  # fmt: skip
-    means = parser.add_argument_group("how it is run")
-    means.add_argument("--engine", action="store_true", help="all in PyBullet, 30 to 40 times slower")
-    means.add_argument(
-        "--workers", type=options.count, metavar="N", help="processes on this machine (default: threads)"
-    )
-    means.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="processes of a Dask cluster")
+    sweep_options.add_means(parser)
     files = parser.add_argument_group("files")
     files.add_argument(
         "--out", type=Path, metavar="FILE.toml", help="write the gains, for irb-twin run --settings"
     )
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
-    options.add(parser, {scenario.name: scenario.Config for scenario in scenarios}, BESIDES)
+    options.add(parser, {scenario.name: scenario.Config for scenario in scenarios}, sweep_options.BESIDES)
 
 
 def tune(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`tune`: search, compare, write, and tell."""
-    task, means = _task(given, scenarios), _means(given)
+    task, means = _task(given, scenarios), sweep_options.means(given)
     for path, suffix, option in ((given.out, ".toml", "--out"), (given.json, ".json", "--json")):
         if path is not None:
             writable(path, suffix, option)
@@ -188,6 +168,7 @@ def _task(given: argparse.Namespace, scenarios: list[Scenario]) -> Task:
     """
     from scenarios.sweeping.plan import limits, variations
     from scenarios.tuning.comparison import Task
+    from scenarios.tuning.tuned_law import TunedLaw
     from twin.sweeps.design import Design
 
     if given.law is None:
@@ -195,41 +176,16 @@ def _task(given: argparse.Namespace, scenarios: list[Scenario]) -> Task:
             f"name a law and a scenario, before any option: laws are {', '.join(controllers.NAMES)}"
         )
     controllers.require_known(given.law)
-    if len(scenarios) != 1:
-        known = ", ".join(registry.titles())
-        raise WrongUse(f"name one scenario after the law, got {len(scenarios)}: known are {known}")
-    scenario = scenarios[0]
-    if scenario.fault is not None:
-        raise scenario.fault
+    scenario = sweep_options.one(scenarios, "after the law")
     limited = limits(given.limit)
     if given.minimise == "rms_torque" and not any(name.endswith("error") for name in limited):
         raise WrongUse(
             "--minimise rms_torque: an arm that hangs down needs least; limit an error, too, as --limit "
             "joint_error=0.01"
         )
-    law = _law(given, scenario, tool_error="tool_error" in (given.minimise, *limited))
+    tool_error = "tool_error" in (given.minimise, *limited)
+    (experiment,) = sweep_options.experiments(given, scenario, [given.law], tool_error)
+    law = TunedLaw(experiment)
     varied = variations(given.vary) if given.vary else ()
     design = Design(varied, given.samples, given.design, law.scenario.settings.seed)
     return Task(scenario, law, design, limited, given.minimise, given.of, given.fresh)
-
-
-def _law(given: argparse.Namespace, scenario: Scenario, *, tool_error: bool) -> TunedLaw:
-    """The law in the scenario."""
-    from scenarios.running.repeat import scenario_word
-    from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-    from scenarios.tuning.tuned_law import TunedLaw
-
-    word = scenario_word(scenario.file, scenario.name)
-    if word.endswith(".py"):  # which is found from the folder of another process, too
-        word = str(Path(word).resolve())
-    (config,) = options.configs(vars(given), scenario.Config, [given.law])
-    return TunedLaw(ScenarioExperiment(word, config, tool_error=tool_error, engine=given.engine))
-
-
-def _means(given: argparse.Namespace) -> Means:
-    """How it is to be run."""
-    from scenarios.sweeping.carrying_out import Means
-
-    if given.workers and given.scheduler:
-        raise WrongUse("--workers are processes of this machine, --scheduler has its own: give one of them")
-    return Means(given.engine, given.workers, given.scheduler)

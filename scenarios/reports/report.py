@@ -91,7 +91,13 @@ def _pages(items: Sequence[Column], abreast: int) -> list[Sequence[Column]]:
     return [items[k : k + abreast] for k in range(0, len(items), abreast)]
 
 
-def _columns(first: str, names: Iterable[str]) -> Table:
+def table_of_laws(first: str, names: Iterable[str]) -> Table:
+    """An empty table with a column a law.
+
+    Args:
+        first: heading of the first column, which says what a row is.
+        names: of the laws.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, overflow="fold")
     for name in names:
@@ -110,7 +116,7 @@ def error_table(columns: Sequence[Column], left: int) -> Table:
         columns: runs with a log.
         left: how many characters the name of a joint may have.
     """
-    table, logs = _columns("", (column.head for column in columns)), _logs(columns)
+    table, logs = table_of_laws("", (column.head for column in columns)), _logs(columns)
 
     def rows(names: Sequence[str], errors: list[NDArray]) -> None:
         for k, name in enumerate(names):
@@ -129,7 +135,7 @@ def torque_table(columns: Sequence[Column], left: int) -> Table:
         columns: runs with a log.
         left: how many characters the name of a joint may have.
     """
-    table, logs = _columns("joint (limit)", (column.head for column in columns)), _logs(columns)
+    table, logs = table_of_laws("joint (limit)", (column.head for column in columns)), _logs(columns)
     for joint, name in enumerate(shortened(logs[0].robot.joint_names, left)):
         cells = []
         for log in logs:
@@ -141,7 +147,7 @@ def torque_table(columns: Sequence[Column], left: int) -> Table:
 
 def own_table(rows: Sequence[Sequence[str]]) -> Table:
     """A scenario's own rows, headings first."""
-    table = _columns(rows[0][0], rows[0][1:])
+    table = table_of_laws(rows[0][0], rows[0][1:])
     for row in rows[1:]:
         table.add_row(*map(Text, row))
     return table
@@ -149,7 +155,7 @@ def own_table(rows: Sequence[Sequence[str]]) -> Table:
 
 def check_table(columns: Sequence[Column]) -> Table:
     """What was claimed: every figure, and under it its limit and whether it holds."""
-    table = _columns("check", (column.head for column in columns))
+    table = table_of_laws("check", (column.head for column in columns))
     runs = [column.run for column in columns]
     for name in check_names(runs):
         table.add_row(

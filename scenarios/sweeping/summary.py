@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from scenarios.reports.report import table_of_laws
 from scenarios.reports.verdicts import verdict
 from scenarios.sweeping.findings import Findings, Swept
 from scenarios.sweeping.words import percent, quantity, title
@@ -73,24 +73,16 @@ def _what_holds(plan: Plan) -> str:
     return f"A run holds if {', '.join(conditions)} and, where a law is exact, its error is rounding alone"
 
 
-def _table(first: str, heads: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for head in heads:
-        table.add_column(Text(head), justify="right", no_wrap=True)
-    return table
-
-
 def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
     """A row for every name that any law has."""
-    table = _table("", heads)
+    table = table_of_laws("", heads)
     for name in dict.fromkeys(name for column in columns for name in column):
         table.add_row(Text(name), *(column.get(name, missing) for column in columns))
     return table
 
 
 def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
-    table = _table("", heads)
+    table = table_of_laws("", heads)
 
     def row(name: str, cell: Callable[[Findings], str | Text]) -> None:
         table.add_row(name, *(cell(law) for law in laws))
@@ -104,7 +96,7 @@ def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
 
 
 def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
-    table = _table("", heads)
+    table = table_of_laws("", heads)
     for place, spread in enumerate(laws[0].spreads):
         cells = []
         for law in laws:
