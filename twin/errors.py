@@ -70,6 +70,10 @@ class IdentificationError(TwinError):
     """Measurements that do not tell what is asked of them."""
 
 
+class EgmError(TwinError):
+    """A message, a setting or a partner on the wire that externally guided motion cannot work with."""
+
+
 class NoDisplayError(TwinError):
     """There is no display to open a window on; `found` says so without what to do about it."""
 

@@ -1,0 +1,14 @@
+"""Externally Guided Motion: the twin as a robot on the wire, a client for it, and a twin beside a real robot.
+
+ABB's robots are guided and watched from outside by protobuf messages over UDP, every 4 ms.  The robot sends
+first; whoever answers guides it.  The rooms, from the ground up: `wire` (what the messages hold), `guidance`
+(what a robot makes of them), `robot_side` (a robot that sends and is guided), `client` (who answers),
+`mirror` (a twin that follows another robot's messages).
+
+Source: ABB, Application manual Externally Guided Motion, 3HAC073318-001 Rev K; what it leaves open is ours,
+and is marked so where it stands.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+"""Who answers a robot, and guides it."""

@@ -1,0 +1,1 @@
+"""What a robot makes of the references that it gets: joint speeds, within its limits."""

@@ -1,0 +1,1 @@
+"""A robot that sends its state and is guided by the answers."""

@@ -1,0 +1,1 @@
+"""What the messages hold, and how it is written in bytes."""
