@@ -117,8 +117,8 @@ def frames_of(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floats) ->
     def told_in(kind: str, setting: str) -> Floats:
         if kind == "joint":
             raise EgmError(
-                f"{setting} joint: frames told by joint angles (EGM_FRAME_JOINT) are not known here; valid are "
-                + ", ".join(FRAMES)
+                f"{setting} joint: frames that joint angles tell (EGM_FRAME_JOINT) are not known here; "
+                f"valid are {', '.join(FRAMES)}"
             )
         if kind not in known:
             raise EgmError(f"{setting} {kind}: no such kind of frame; valid are {', '.join(FRAMES)}")

@@ -1,4 +1,4 @@
-"""The low-pass filter of guided speeds: first order, sampled exactly; the manual tells neither, both are ours."""
+"""The low-pass filter of guided speeds: first order, sampled exactly; the manual tells neither, both ours."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The path comes from a recording, of the tool or of the joints.  Its axes at a time are the manual's: x along
 its tangent, `y = x cross tool z`, `z = x cross y`.  A correction (0, y, z) is the distance from the path in
-these axes, absolute and not from the last one; its x is ignored, as is its age, which the manual says is of
-the sensor's data.  Where the path stands still it keeps its last axes, and before it sets out it has its first.
+these axes, absolute and not from the last one; its x is ignored, and so is its age.  Where the path stands
+still it keeps its last axes, and before it sets out it has its first.
 
 The manual does not tell how a correction is reached; ours is the law of the other guidances.  With the
 commanded tool at p, the path at s_k and its axes A_k, sample k, o = p - s_k is where the tool is and
@@ -31,7 +31,7 @@ from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, GuidanceStop
 from twin.egm.guidance.low_pass import filter_share
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.guidance.tool_steps import ToolSteps, moved_by, way_between
+from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.kinematics.forward import forward_kinematics, jacobian
@@ -89,8 +89,7 @@ class PathGuidance:
         self._motion = recorded_motion(robot, recorded, near=near, T_flange_tool=self.tool.T_flange_tool)
         self.start: Floats = np.array(self._motion(0.0)[0])
         self.duration = self._motion.duration
-        self._T = np.empty((0, 4, 4))  # sampled when a run tells its period
-        self._sample(1e-3)
+        self._sample(1e-3)  # and again if a run has another period
 
     def begin(self, q: Floats, period: float) -> None:
         """Begin at rest in q (n,), the path's first sample; `speed` is then asked for once a period, in [s].
@@ -109,7 +108,7 @@ class PathGuidance:
             self._sample(period)
         self.share = filter_share(self.settings.bandwidth, period)
         self._k, self._correction = 0, np.zeros(3)
-        self._V, self._programmed = np.zeros(6), np.zeros(self.robot.n)
+        self._V, self._programmed, self._asked = np.zeros(6), np.zeros_like(q), np.zeros_like(q)
 
     def take(self, message: SensorMessage, q: Floats) -> None:
         """Take over a correction, its y and z; `age` is accepted and not used."""
@@ -140,7 +139,8 @@ class PathGuidance:
             way[:3] += (axes_next - axes) @ self._correction
         moved_by(T_beside, way, T_next)
         self._k = there
-        return (self._reached(q_beside, T_next, inverse) - q) / self.period
+        self._asked = (self._reached(q_beside, T_next, inverse) - q) / self.period
+        return self._asked
 
     def programmed(self) -> Floats:
         """The part (n,) of the last `speed` that is the path's, beside it where the tool is, in [rad/s]."""
@@ -159,6 +159,7 @@ class PathGuidance:
 
     def follow(self, qd: Floats) -> None:
         """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
+        self._V = share_of(qd - self._programmed, self._asked - self._programmed) * self._V
 
     def _reached(self, q: Floats, T: Floats, inverse: Floats) -> Floats:
         q_next = self.tool.reach(q, T, inverse)
@@ -181,7 +182,7 @@ class PathGuidance:
 def path_axes(v: Floats, tool_z: Floats) -> Floats:
     """The axes (N, 3, 3) of a path, in columns: x its tangent, `y = x cross tool z`, `z = x cross y`.
 
-    Where the path stands still, or runs along the tool's z, the last axes hold; before the first of all, those.
+    Where the path stands still, or runs along the tool's z, the last axes hold; before any, the first.
 
     Args:
         v: (N, 3) velocity of the tool, base axes, in [m/s].
@@ -198,9 +199,10 @@ def path_axes(v: Floats, tool_z: Floats) -> Floats:
     sine = np.linalg.norm(y, axis=1)
     known = (speed > STANDS_STILL) & (sine > ALONG_TOOL)
     if not known.any():
+        does = "moves along its z axis alone" if (speed > STANDS_STILL).any() else "stands still"
         raise EgmError(
-            "a path to be corrected needs a tangent that is not along the tool's z axis: on this one the tool "
-            f"{'moves along its z axis alone' if (speed > STANDS_STILL).any() else 'stands still'}"
+            "a path to be corrected needs a tangent, and one that is not along the tool's z axis: on this "
+            f"one the tool {does}"
         )
     y /= np.where(sine > 0.0, sine, 1.0)[:, None]
     axes = np.stack([x, y, np.cross(x, y)], axis=2)

@@ -1,8 +1,8 @@
 """Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both.
 
 A pose T of a message is told in the sensor's frame, `T_base_wanted = T_base_sensor T`; its speed is resolved
-along the axes of that frame.  Of what it asks for, the axes of the correction frame that are guided are taken;
-along and about the others the tool keeps the value that it had at the start:
+along the axes of that frame.  The guided axes of the correction frame are taken of it; along and about the
+others the tool keeps the value that it had at the start:
 
     p_ref = p_start + A m A^T (p_wanted - p_start)
     R_ref = exp(A m A^T r) R_start          exp(r) R_start = R_wanted
@@ -25,14 +25,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
 from twin.egm.guidance.frames import frames_of
 from twin.egm.guidance.guidance import Fault, GuidanceStop
 from twin.egm.guidance.low_pass import filter_share
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.guidance.tool_steps import ToolSteps, moved_by, way_between
+from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError, RobotError
 from twin.kinematics.inverse import inverse_kinematics
@@ -45,9 +44,6 @@ AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 LEAST_SHARE = 1e-3
 """Of a step, below which the Jacobian alone tells the joint speeds."""
-
-LEAST_SPEED = 1e-9
-"""In [rad/s], of all joints: what was made of less cannot be told from round-off."""
 
 
 def guided_axes(text: str | None) -> Floats:
@@ -138,12 +134,12 @@ class PoseGuidance:
     def follow(self, qd: Floats) -> None:
         """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
         if not np.array_equal(qd, self._asked):
-            share = _share(qd, self._asked)
+            share = share_of(qd, self._asked)
             self.V = share * self.V + self.tool.jacobian(self._q) @ (qd - share * self._asked)
 
     def _share_left(self, q: Floats) -> float:
         """How much was done of what was last asked for, 0 to 1; all of it, if that was nothing."""
-        return _share((q - self._q) / self.period, self._asked)
+        return share_of((q - self._q) / self.period, self._asked)
 
     def _reference(self, T_wanted: Floats) -> Floats:
         """The pose (4, 4) to go to: of what is wanted, the guided axes.
@@ -175,9 +171,3 @@ class PoseGuidance:
 def _both(R: Floats) -> Floats:
     """The matrix (6, 6) that turns position and rotation vector alike."""
     return np.kron(np.eye(2), R)
-
-
-def _share(done: Floats, asked: Floats) -> float:
-    """How much was done of what was asked for, 0 to 1; all of it, if that was nothing."""
-    size = float(asked @ asked)
-    return min(1.0, max(0.0, float(done @ asked) / size)) if size > LEAST_SPEED**2 else 1.0

@@ -33,6 +33,9 @@ ITERATIONS = 12
 ROUND_OFF = 1e-14
 """Of a pose, lengths in lengths of the arm."""
 
+LEAST_SPEED = 1e-9
+"""In [rad/s], of all joints: what was made of less cannot be told from round-off."""
+
 
 class ToolSteps:
     """The tool of one arm, of six joints or more, and how it is moved.
@@ -49,7 +52,8 @@ class ToolSteps:
     def __init__(self, robot: Robot, T_flange_tool: Floats | None = None) -> None:
         if robot.n < 6:
             raise EgmError(
-                f"a tool is guided by six joints or more, robot {robot.name!r} has {robot.n}: guide its joints"
+                f"a tool is guided by six joints or more, robot {robot.name!r} has {robot.n}: "
+                "guide its joints instead"
             )
         self.robot, self.T_flange_tool = robot, copied(tool_pose(T_flange_tool))
         self.length = arm_length(robot, self.T_flange_tool)
@@ -107,6 +111,12 @@ class ToolSteps:
             f"{1.0 / max(value, 1e-9):.3g} times as large, at most {1.0 / LEAST_SINGULAR_VALUE:g} times are "
             "allowed; move joint by joint there, or guide the tool around it",
         )
+
+
+def share_of(done: Floats, asked: Floats) -> float:
+    """How much was done (n,) of the joint speeds that were asked for, 0 to 1; all, if that was nothing."""
+    size = float(asked @ asked)
+    return min(1.0, max(0.0, float(done @ asked) / size)) if size > LEAST_SPEED**2 else 1.0
 
 
 @compiled
