@@ -68,14 +68,13 @@ def decode_sensor(data: bytes, n: int, mode: str) -> SensorMessage:
         raise EgmError(f"{len(data)} bytes that hold no answer to a robot")
     if given and mode not in given:
         raise EgmModeError(f"a message of {given[0]} mode came to a robot that is guided in {mode} mode")
-    numbers = {"seqno": _number(header, "seqno"), "tm": _number(header, "tm")}
+    seqno, tm = _numbers(header)
     if mode == "joint":
-        return SensorMessage(
-            q=joint_values(planned, n, "joint angles"), qd=joint_values(speed, n, "joint speeds"), **numbers
-        )
+        q, qd = joint_values(planned, n, "joint angles"), joint_values(speed, n, "joint speeds")
+        return SensorMessage(seqno, tm, q=q, qd=qd)
     if mode == "pose":
-        return SensorMessage(T=pose(planned.cartesian), twist=twist(speed.cartesians.value), **numbers)
-    return SensorMessage(**numbers)
+        return SensorMessage(seqno, tm, T=pose(planned.cartesian), twist=twist(speed.cartesians.value))
+    return SensorMessage(seqno, tm)
 
 
 def encode_sensor(message: SensorMessage, *, euler: bool = False) -> bytes:
@@ -119,17 +118,21 @@ def _path_correction(message: Any) -> SensorMessage:
         missing = ", ".join(message.FindInitializationErrors())
         raise EgmError(f"a path correction that is not complete: it has no {missing}")
     at = message.pathCorr.pos
+    seqno, tm = _numbers(message.header)
     return SensorMessage(
-        seqno=_number(message.header, "seqno"),
-        tm=_number(message.header, "tm"),
+        seqno,
+        tm,
         path_correction=np.array(finite((at.x, at.y, at.z), "a path correction")) / MM,
         age=message.pathCorr.age / MS,
     )
 
 
-def _number(header: Any, name: str) -> int | None:
-    """A number of a header that may be missing."""
-    return getattr(header, name) if header.HasField(name) else None
+def _numbers(header: Any) -> tuple[int | None, int | None]:
+    """The seqno and the tm of a header, which may be missing."""
+    return (
+        header.seqno if header.HasField("seqno") else None,
+        header.tm if header.HasField("tm") else None,
+    )
 
 
 def _put_header(header: Any, message: SensorMessage, kind: int) -> None:
