@@ -153,7 +153,7 @@ class _Sender:
             elif self.elapsed > motion.duration + self.patience:
                 joint = int(np.argmax(off))
                 self.trouble = (
-                    f"{self.patience:g} s after {name} the robot is not there: joint {joint + 1} is commanded "
+                    f"{self.patience:g} s after {name} the robot is not there: joint {joint + 1} is "
                     f"{np.degrees(off[joint]):.3g} deg away"
                 )
             else:
