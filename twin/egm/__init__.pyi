@@ -10,6 +10,24 @@ from .client.replay import (
 from .guidance.settings import (
     GuidanceSettings as GuidanceSettings,
 )
+from .robot_side.events import (
+    Event as Event,
+)
+from .robot_side.lateness import (
+    Lateness as Lateness,
+)
+from .robot_side.pace import (
+    virtual_time as virtual_time,
+)
+from .robot_side.robot import (
+    EgmResult as EgmResult,
+)
+from .robot_side.robot import (
+    EgmRobot as EgmRobot,
+)
+from .robot_side.session import (
+    EgmState as EgmState,
+)
 from .wire.messages import (
     MotionState as MotionState,
 )
@@ -34,7 +52,12 @@ from .wire.sensor_message import (
 
 __all__ = [
     "EgmClient",
+    "EgmResult",
+    "EgmRobot",
+    "EgmState",
+    "Event",
     "GuidanceSettings",
+    "Lateness",
     "MotionState",
     "Replayed",
     "RobotMessage",
@@ -44,4 +67,5 @@ __all__ = [
     "encode_robot",
     "encode_sensor",
     "replay",
+    "virtual_time",
 ]

@@ -128,6 +128,22 @@ class GuidedArm:
         """Poses (..., 4, 4) `T_base_tool` of joint angles (..., n), in [rad]."""
         return forward_kinematics(self.robot, q, T_flange_tool)
 
+    def push(self) -> Floats:
+        """The wrench (6,) `[f; mu]` on the tool, base axes, in [N, N m]: what a person does at the window."""
+        bench = self.simulation.bench
+        force = None if bench is None else bench.push
+        return np.zeros(6) if force is None else np.concatenate((force, np.zeros(3)))
+
+    def show_tool(self, T_flange_tool: Floats) -> None:
+        """Show the tool (4, 4) in the window, if there is one."""
+        if self.simulation.bench is not None:
+            self.simulation.bench.T_flange_tool = T_flange_tool
+
+    def say(self, sentence: str) -> None:
+        """Write it in the window, if there is one."""
+        if self.simulation.bench is not None and not self.lost:
+            self.simulation.bench.say("egm", sentence)
+
     def log(self, T_flange_tool: Floats, arrays: dict[str, np.ndarray]) -> Log | None:
         """The end of the run, with arrays of its own; `None` before the first sample."""
         return self._log.log(T_flange_tool, arrays)

@@ -44,7 +44,9 @@ class Lateness:
         return (
             f"{self.late} of {self.cycles} messages ({self.share:.2%}) were more than 1 ms late; median "
             f"{1e3 * self.median:.2f} ms, 99 % within {1e3 * self.percentile_99:.2f} ms, the worst "
-            f"{1e3 * self.worst:.2f} ms" + f"; the clock was set anew {self.restarts} times" * (self.restarts > 0)
+            f"{1e3 * self.worst:.2f} ms"
+            + f"; the clock was set anew {self.restarts} times"
+            * (self.restarts > 0)
         )
 
 

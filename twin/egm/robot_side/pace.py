@@ -136,7 +136,7 @@ class Lockstep:
         until = time.monotonic() + limit
         while True:
             stop = stopping()  # looked at first: what was sent before it is here
-            inbox.listen()
+            inbox.listen(1)
             if inbox.has_answer:
                 self._stopping += stop
                 return self._stopping <= inbox.capacity
@@ -153,7 +153,7 @@ class Lockstep:
     def _nobody(self, inbox: Inbox, limit: float) -> str:
         """That no answer came, in a sentence."""
         if inbox.counts.valid:
-            after = f"to message {inbox.cycle} within {limit:g} s of real time"
+            after = f"to message {inbox.cycle - 1} within {limit:g} s of real time"
             return f"no answer {after}, after {inbox.counts.valid} answers: in lockstep a client answers each"
         return f"no client answered within {limit:g} s of real time"
 
