@@ -99,7 +99,7 @@ def replay(client: EgmClient, log: Log, *, approach: float = APPROACH, patience:
     recorded = Recorded(log.t - log.t[0], log.q_ref, log.qd_ref)
     sender = _Sender(client, message, patience)
     sender.wait_until_guided()
-    sender.follow(quintic(message.q_planned, recorded.q[0], qd_max=approach), "the approach")
+    sender.follow(quintic(sender.message.q_planned, recorded.q[0], qd_max=approach), "the approach")
     deviation = sender.follow(recorded, "the log")
     if not sender.trouble:
         client.send_joints(recorded.q[-1])
@@ -153,7 +153,7 @@ class _Sender:
             elif self.elapsed > motion.duration + self.patience:
                 joint = int(np.argmax(off))
                 self.trouble = (
-                    f"{self.patience:g} s after {name} the robot is not there: joint {joint + 1} is commanded "
+                    f"{self.patience:g} s after {name} the robot is not there: joint {joint + 1} is "
                     f"{np.degrees(off[joint]):.3g} deg away"
                 )
             else:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from twin.arrays import Floats, float_array
+from twin.arrays import Floats, real_array
 from twin.egm.wire.orientation import Rows, euler_of, quaternion_of, rows_of_euler, rows_of_quaternion
 from twin.errors import EgmError
 
@@ -161,7 +161,9 @@ def sound(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
     Raises:
         ValueError: it has another shape, or is not finite.
     """
-    array = float_array(values, name, shape)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"expected {name} of shape {shape} and finite, got {array.tolist()}")
+    array = real_array(values, name)
+    if array.shape != shape:
+        raise ValueError(f"expected {name} of shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"expected {name} to be finite, got {array.tolist()}")
     return array
