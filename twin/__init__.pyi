@@ -10,6 +10,9 @@ from .control.control_law import (
 from .control.rollout import (
     run_rollouts as run_rollouts,
 )
+from .control.running_sensors import (
+    RunningSensors as RunningSensors,
+)
 from .drives.drives import (
     Drives as Drives,
 )

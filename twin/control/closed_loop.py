@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from twin.control.control_law import ControlLaw
 from twin.control.divergence import Bounds, divergence_message
 from twin.control.plant import MotorSide, Plant
+from twin.control.running_sensors import RunningSensors
 from twin.control.signals import (
     ALL_ROWS,
     DEMAND,
@@ -54,7 +55,7 @@ def run_closed_loop(
     steps_per_period: int = 1,
     start: tuple[ArrayLike, ArrayLike] | None = None,
     part: bool = False,
-    sensors: Sensors | None = None,
+    sensors: Sensors | RunningSensors | None = None,
     progress: Callable[[float], None] | None = None,
     at_sample: Callable[[int], None] | None = None,
 ) -> Log:
@@ -72,7 +73,8 @@ def run_closed_loop(
         start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
         part: the reference is a part of a longer run: neither plant nor controller is reset before it, and
             the plant runs for a period after the last sample, too, to where the next part begins.
-        sensors: between the motors and the controller; by default it sees them as they are.
+        sensors: between the motors and the controller; by default it sees them as they are. Those of a run
+            in parts are `RunningSensors`, which remember; a run that is no part starts them anew.
         progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
         at_sample: called with the number of every sample when its state was read, say to look at the plant.
 
@@ -89,6 +91,10 @@ def run_closed_loop(
     """
     if part and start is not None:
         raise ValueError("a part of a run begins where the plant is, expected no start")
+    if part and isinstance(sensors, Sensors):
+        raise ValueError("sensors forget between the parts of a run, expected RunningSensors")
+    if not part and isinstance(sensors, RunningSensors):
+        sensors.restart()
     robot = plant.robot
     t, q_ref, qd_ref, qdd_ref = checked_reference(reference, robot.n)
     check_radians(robot, Samples(t, q_ref, qd_ref, qdd_ref))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.control.running_sensors import RunningSensors
 from twin.control.signals import Q_MOTOR, Q_SEEN, QD, QD_MOTOR, TAU_JOINT
-from twin.drives.sensors import Sensors, observe, sensor_numbers
+from twin.drives.sensors import Sensors
 from twin.robot.robot import Robot
 
 
@@ -48,7 +49,8 @@ class MotorSide:
 
     Args:
         plant: whose motors they are.
-        sensors: between them and the controller; `None`: it sees them as they are.
+        sensors: between them and the controller; `None`: it sees them as they are. `RunningSensors` go on
+            from where they are.
         signals: (rows, n), all of `twin.control.signals`.
         samples: of the run.
         period: of the samples, in [s].
@@ -59,7 +61,12 @@ class MotorSide:
     """
 
     def __init__(
-        self, plant: Plant, sensors: Sensors | None, signals: np.ndarray, samples: int, period: float
+        self,
+        plant: Plant,
+        sensors: Sensors | RunningSensors | None,
+        signals: np.ndarray,
+        samples: int,
+        period: float,
     ) -> None:
         robot = plant.robot
         self._driven, self._elastic = robot.active_drives is not None, robot.drive_mode == "elastic"
@@ -71,16 +78,16 @@ class MotorSide:
         self._plant = cast("DrivenPlant", plant)
         self._state, self._motors = signals[: QD + 1], signals[Q_MOTOR : QD_MOTOR + 1]
         self._tau_joint, self.seen = signals[TAU_JOINT], self._motors
-        self._sensors: Any = None
-        if sensors is not None:
-            self.seen, self._sensors = signals[Q_SEEN:], sensor_numbers(sensors, robot.drives, period)
-            self._past, self._draws = sensors.past(samples, robot.n), sensors.draws(0, samples, robot.n)
+        self._sensors = RunningSensors(sensors, robot.n, samples) if isinstance(sensors, Sensors) else sensors
+        if self._sensors is not None:
+            self.seen = signals[Q_SEEN:]
+            self._sensors.begin(samples, robot.drives, period)
 
     def look(self, k: int) -> None:
         """Fill the rows of the motors, and what is seen of them, at sample k; to be called at every one."""
         self._motors[:] = self._plant.motor_state() if self._elastic else self._state
         if self._sensors is not None:
-            observe(self._sensors, k, self._motors, self._draws[k], self._past, self.seen)
+            self._sensors.look(k, self._motors, self.seen)
 
     def feel(self) -> None:
         """Fill the row of the torque that the arm gets, after a step or a reset."""

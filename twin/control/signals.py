@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from twin.drives.motors import limited_torque
-from twin.drives.sensors import Sensors
 from twin.jit import compiled
 from twin.robot.robot import Robot
 
@@ -23,7 +22,7 @@ PLAIN_ROWS, ALL_ROWS = TAU + 1, QD_SEEN + 1
 """How many rows there are with ideal drives and nothing else, and with any other, or with sensors."""
 
 
-def other_rows(robot: Robot, sensors: Sensors | None) -> dict[str, int]:
+def other_rows(robot: Robot, sensors: object | None) -> dict[str, int]:
     """The rows of what differs from the joints' own with these drives and sensors, by the names in a log.
 
     Ideal and rigid motors are where the joints are; without sensors the motors are seen as they are.
