@@ -1,5 +1,17 @@
+from .client.client import (
+    EgmClient as EgmClient,
+)
+from .client.replay import (
+    Replayed as Replayed,
+)
+from .client.replay import (
+    replay as replay,
+)
 from .guidance.settings import (
     GuidanceSettings as GuidanceSettings,
+)
+from .wire.messages import (
+    MotionState as MotionState,
 )
 from .wire.messages import (
     RobotMessage as RobotMessage,
@@ -7,9 +19,29 @@ from .wire.messages import (
 from .wire.messages import (
     SensorMessage as SensorMessage,
 )
+from .wire.robot_message import (
+    decode_robot as decode_robot,
+)
+from .wire.robot_message import (
+    encode_robot as encode_robot,
+)
+from .wire.sensor_message import (
+    decode_sensor as decode_sensor,
+)
+from .wire.sensor_message import (
+    encode_sensor as encode_sensor,
+)
 
 __all__ = [
+    "EgmClient",
     "GuidanceSettings",
+    "MotionState",
+    "Replayed",
     "RobotMessage",
     "SensorMessage",
+    "decode_robot",
+    "decode_sensor",
+    "encode_robot",
+    "encode_sensor",
+    "replay",
 ]

@@ -85,7 +85,7 @@ def numerical_inverse_kinematics(
             f"expected restarts of at least 0 and a tolerance above 0, got {restarts}, {tolerance}"
         )
 
-    length, rng = _length(robot, tool), np.random.default_rng(seed)
+    length, rng = arm_length(robot, tool), np.random.default_rng(seed)
     q, least, unsolved = starts.copy(), np.full(len(T), np.inf), np.arange(len(T))
     for attempt in range(restarts + 1):
         if attempt > 0:
@@ -152,8 +152,8 @@ def _pose_error(robot: Robot, T: Floats, tool: Floats, q: Floats) -> Floats:
     return np.concatenate([T[:, :3, 3] - there[:, :3, 3], turn], axis=1)
 
 
-def _length(robot: Robot, tool: Floats) -> float:
-    """Return the length of the way from joint to joint to the tool, in [m]: the unit of position errors."""
+def arm_length(robot: Robot, tool: Floats) -> float:
+    """Return the length of the way from joint to joint to the tool (4, 4), in [m]: the unit of positions."""
     tree = robot.tree
     ways = [tree.T_parent_joint[joint, :3, 3] for joint in tree.carriers(tree.flange_joint)]
     total = sum(float(np.linalg.norm(way)) for way in (*ways, (tree.T_joint_flange @ tool)[:3, 3]))

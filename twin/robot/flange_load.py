@@ -87,8 +87,22 @@ def tool_of(text: str) -> NDArray:
     values = numbers(text, told, (1, 3, 7))
     x, y, z = (0.0, 0.0, values[0]) if len(values) == 1 else values[:3]
     within_reach((x, y, z), "a tool")
+    return unit_pose((x, y, z, *values[3:]), told)
+
+
+def unit_pose(values: tuple[float, ...], what: str) -> NDArray:
+    """The pose (4, 4) of a place and, if there is one, a quaternion.
+
+    Args:
+        values: (3,) or (7,), in [m], the scalar first; the norm of the quaternion may be as far from 1 as
+            `UNIT_TOLERANCE`.
+        what: they are, with their names, for the message.
+
+    Raises:
+        ValueError: it is farther.
+    """
     quaternion = np.array(values[3:] or (1.0, 0.0, 0.0, 0.0))
     norm = float(np.linalg.norm(quaternion))
     if not abs(norm - 1) <= UNIT_TOLERANCE:
-        raise ValueError(f"expected {told}, got a quaternion of norm {norm:.6g}")
-    return pose_matrix([x, y, z, *(quaternion / norm)])
+        raise ValueError(f"expected {what}, got a quaternion of norm {norm:.6g}")
+    return pose_matrix([*values[:3], *(quaternion / norm)])

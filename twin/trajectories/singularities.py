@@ -3,7 +3,8 @@
 import numpy as np
 
 from twin.arrays import Floats
-from twin.errors import SingularityError
+from twin.errors import RobotError, SingularityError
+from twin.kinematics.arm_family import arm_constants
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples
 
@@ -53,6 +54,24 @@ def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Flo
         np.cos(theta[:, 4]) * theta_dot[:, 4],
     ]
     return np.column_stack(distances), np.column_stack(rates)
+
+
+def nearest_singularity(robot: Robot, q: Floats) -> str:
+    """Return what of the three an arm that is close to a singularity is close to, as a part of a sentence.
+
+    Args:
+        robot: any robot; of those outside the family of `inverse_kinematics` nothing is told.
+        q: (n,) joint angles in [rad].
+    """
+    try:
+        lengths = arm_constants(robot)[0]
+    except RobotError:
+        return ""
+    distances = np.abs(singular_distances(robot, q[None], np.zeros((1, len(q))))[0][0])
+    shares = distances / (abs(lengths[2]) + abs(lengths[4]), 1.0, 1.0)
+    least = int(np.argmin(shares))
+    name, _, what, unit = KINDS[least]
+    return f" of the {name} ({what} is {distances[least]:.3g}{unit})"
 
 
 def check_singularities(robot: Robot, samples: Samples) -> None:

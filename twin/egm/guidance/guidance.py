@@ -37,8 +37,8 @@ class Guidance(Protocol):
     arm's control law was sent, and not the measured ones.
     """
 
-    def begin(self, q: Floats) -> None:
-        """Begin at rest in q; the reference is where the arm is."""
+    def begin(self, q: Floats, period: float) -> None:
+        """Begin at rest in q; the reference is where the arm is.  `period`: between two speeds, in [s]."""
         ...
 
     def take(self, message: SensorMessage, q: Floats) -> None:
@@ -73,5 +73,5 @@ class Guidance(Protocol):
         ...
 
     def follow(self, qd: Floats) -> None:
-        """Be told the speed (n,) that was really commanded, after ramps and limits, in [rad/s]."""
+        """Be told the speed (n,) that the limits left of the last `speed`, in [rad/s]; no ramp is in it."""
         ...

@@ -6,6 +6,7 @@ parameters behind them; a default is the manual's where it prints one.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,3 +74,40 @@ class GuidanceSettings:
         "level_0", "send torqueRef at level 0 alone, as the manual says, or always", TORQUES
     )
     force: bool = argument(False, "send measuredForce, which clients of early versions cannot read")
+
+    @property
+    def cycle(self) -> float:
+        """Time between two messages, in [s]."""
+        default = 48 if self.mode == "path" else CYCLE
+        return 1e-3 * (default if self.sample_rate is None else self.sample_rate)
+
+    @property
+    def gain(self) -> float:
+        """Of the position error, in [1/s]."""
+        return self.position_gain * self.pos_corr_gain
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Of the low-pass filter, in [Hz]; `None` where there is none, as at level 0."""
+        bandwidth = 20.0 if self.lp_filter is None else self.lp_filter
+        return bandwidth if self.level > 0 and bandwidth > 0.0 else None
+
+    @property
+    def speed_limit(self) -> float:
+        """Largest speed of a joint that guidance may ask for, in [rad/s]."""
+        return math.radians(self.max_speed_deviation)
+
+    @property
+    def position_limit(self) -> float:
+        """Largest distance of a joint's reference from the start, in [rad]."""
+        return math.radians(self.max_pos_deviation)
+
+    @property
+    def ramp_in(self) -> float:
+        """From rest to full speed, in [s]."""
+        return self.ramp_time if self.ramp_in_time is None else self.ramp_in_time
+
+    @property
+    def ramp_out(self) -> float:
+        """From the stop to rest, in [s]."""
+        return self.ramp_time if self.ramp_out_time is None else self.ramp_out_time

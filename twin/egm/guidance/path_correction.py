@@ -1,0 +1,210 @@
+"""Path correction (`EGMMoveL`): the robot moves along a path of its own, and is told how far beside it to go.
+
+The path comes from a recording, of the tool or of the joints.  Its axes at a time are the manual's: x along
+its tangent, `y = x cross tool z`, `z = x cross y`.  A correction (0, y, z) is the distance from the path in
+these axes, absolute and not from the last one; its x is ignored, and so is its age.  Where the path stands
+still it keeps its last axes, and before it sets out it has its first.
+
+The manual does not tell how a correction is reached; ours is the law of the other guidances.  With the
+commanded tool at p, the path at s_k and its axes A_k, sample k, o = p - s_k is where the tool is and
+`r_k = A_k (0, y, z)` where it is to be:
+
+    u = k A_k^T (r_k - o),    v+ = v + (1 - exp(-2 pi f dt)) (u - v)
+    o+ = o + dt A_k v+ + (r_{k+1} - r_k)
+
+so that the tool stays at right angles to a path that bends, and runs at its distance without any lag.  Where
+the axes turn by more than `CORNER` in one period the last term is left out, and the tool goes round by the
+law.  Orientation is the path's; what is missing of it is taken away by the same law.
+
+`programmed` is the part that keeps the tool beside the path where it is, so that ramps and limits act on the
+correction alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.egm.guidance.guidance import Fault, GuidanceStop
+from twin.egm.guidance.low_pass import filter_share
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
+from twin.egm.wire.messages import SensorMessage
+from twin.errors import EgmError
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.recordings.reading import read_recording
+from twin.recordings.recording import Recording
+from twin.trajectories.recorded_motion import recorded_motion
+from twin.trajectories.sampling import sample_times
+
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
+
+STANDS_STILL = 1e-4
+"""In [m/s]: of a slower tool the direction is not asked for, ours."""
+
+ALONG_TOOL = 1e-3
+"""Sine of the angle between tangent and tool z: below it the manual's y is none, and the axes stay."""
+
+CORNER = 0.05
+"""In [rad] a period, of the path's axes."""
+
+BESIDE_START = 1e-6
+"""In [rad], how far from its first sample a path may be begun."""
+
+
+class PathGuidance:
+    """Moves along a path, and corrects it.
+
+    Attributes:
+        start: (n,) joint angles of the path's first sample, in [rad], where a run has to begin.
+        duration: of the path, in [s].
+
+    Args:
+        robot: an arm of six joints or more.
+        settings: gain, filter and window.
+        path: a recording, or its file.
+        T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
+        near: (n,) joint angles in [rad]: a recorded tool path begins in the solution next to them.
+
+    Raises:
+        EgmError: the arm has fewer joints, or the tool stands still on the path.
+        RecordingError, LimitError, UnreachableError, BranchError, SingularityError: see `recorded_motion`.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: GuidanceSettings,
+        path: str | Path | Recording,
+        T_flange_tool: Floats | None = None,
+        near: Floats | None = None,
+    ) -> None:
+        self.robot, self.settings = robot, settings
+        self.tool = ToolSteps(robot, T_flange_tool)
+        recorded = read_recording(path, robot) if isinstance(path, (str, Path)) else path
+        self._motion = recorded_motion(robot, recorded, near=near, T_flange_tool=self.tool.T_flange_tool)
+        self.start: Floats = np.array(self._motion(0.0)[0])
+        self.duration = self._motion.duration
+        self._sample(1e-3)  # and again if a run has another period
+
+    def begin(self, q: Floats, period: float) -> None:
+        """Begin at rest in q (n,), the path's first sample; `speed` is then asked for once a period, in [s].
+
+        Raises:
+            EgmError: the arm is elsewhere.
+        """
+        off = np.abs(q - self.start)
+        if not np.max(off) <= BESIDE_START:
+            worst = int(np.argmax(off))
+            raise EgmError(
+                f"a path is begun at its first sample: {self.robot.joint_names[worst]} is at "
+                f"{np.rad2deg(q[worst]):.6g} deg, the path begins at {np.rad2deg(self.start[worst]):.6g} deg"
+            )
+        if period != self.period:
+            self._sample(period)
+        self.share = filter_share(self.settings.bandwidth, period)
+        self._k, self._correction = 0, np.zeros(3)
+        self._V, self._programmed, self._asked = np.zeros(6), np.zeros_like(q), np.zeros_like(q)
+
+    def take(self, message: SensorMessage, q: Floats) -> None:
+        """Take over a correction, its y and z; `age` is accepted and not used."""
+        if message.path_correction is None:
+            raise GuidanceStop(Fault(41826, "mode mismatch", "expected a correction of the path"))
+        self._correction = message.path_correction * (0.0, 1.0, 1.0)
+
+    def speed(self, q: Floats) -> Floats:
+        """Joint speeds (n,) of the next period, in [rad/s]: along the path, and towards the correction."""
+        here, there = self._k, min(self._k + 1, len(self._T) - 1)
+        e, way, T_beside, T_next = np.empty(6), np.empty(6), np.empty((4, 4)), np.empty((4, 4))
+        T, inverse = self.tool.pose(q), self.tool.inverse(q)
+        axes, axes_next = self._axes[here], self._axes[there]
+        way_between(T, self._T[here], e)
+        e[:3] += axes @ self._correction
+        # The filter's memory is in the path's axes.
+        wanted = self.settings.gain * np.concatenate([axes.T @ e[:3], axes.T @ e[3:]])
+        self._V = self._V + self.share * (wanted - self._V)
+        # The robot's own motion, beside the path.
+        way_between(self._T[here], self._T[there], way)
+        moved_by(T, way, T_beside)
+        q_beside = self._reached(q, T_beside, inverse)
+        self._programmed = (q_beside - q) / self.period
+        # The correction on top of it.
+        way[:3], way[3:] = axes @ self._V[:3], axes @ self._V[3:]
+        way *= self.period
+        if np.max(np.abs(axes_next - axes)) <= CORNER:
+            way[:3] += (axes_next - axes) @ self._correction
+        moved_by(T_beside, way, T_next)
+        self._k = there
+        self._asked = (self._reached(q_beside, T_next, inverse) - q) / self.period
+        return self._asked
+
+    def programmed(self) -> Floats:
+        """The part (n,) of the last `speed` that is the path's, beside it where the tool is, in [rad/s]."""
+        return self._programmed
+
+    def ended(self) -> bool:
+        """Whether the path is at its end."""
+        return self._k >= len(self._T) - 1
+
+    def converged(self, q: Floats) -> bool:
+        """Whether at q (n,), in [rad], y and z of the tool are within the window of the correction."""
+        T, axes = self.tool.pose(q), self._axes[self._k]
+        distance = axes.T @ (T[:3, 3] - self._T[self._k][:3, 3])
+        off = np.abs(distance - self._correction)[1:]
+        return bool(np.all(off <= 1e-3 * self.settings.cond_window_mm))
+
+    def follow(self, qd: Floats) -> None:
+        """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
+        self._V = share_of(qd - self._programmed, self._asked - self._programmed) * self._V
+
+    def _reached(self, q: Floats, T: Floats, inverse: Floats) -> Floats:
+        q_next = self.tool.reach(q, T, inverse)
+        if q_next is None:  # a step too large for the iteration: as far as the Jacobian tells
+            way = np.empty(6)
+            way_between(self.tool.pose(q), T, way)
+            return q + inverse @ way
+        return q_next
+
+    def _sample(self, period: float) -> None:
+        """Sample poses and axes of the path."""
+        self.period = period
+        q, qd, _ = self._motion(sample_times(self.duration, period))
+        tool = self.tool.T_flange_tool
+        self._T = forward_kinematics(self.robot, q, tool)
+        v = np.einsum("kij,kj->ki", jacobian(self.robot, q, tool)[:, :3], qd)
+        self._axes = path_axes(v, self._T[:, :3, 2])
+
+
+def path_axes(v: Floats, tool_z: Floats) -> Floats:
+    """The axes (N, 3, 3) of a path, in columns: x its tangent, `y = x cross tool z`, `z = x cross y`.
+
+    Where the path stands still, or runs along the tool's z, the last axes hold; before any, the first.
+
+    Args:
+        v: (N, 3) velocity of the tool, base axes, in [m/s].
+        tool_z: (N, 3) z axis of the tool, base axes.
+
+    Raises:
+        EgmError: there are none on the whole path.
+
+    Source: ABB 3HAC073318-001 Rev K, path correction.
+    """
+    speed = np.linalg.norm(v, axis=1)
+    x = v / np.where(speed > 0.0, speed, 1.0)[:, None]
+    y = np.cross(x, tool_z)
+    sine = np.linalg.norm(y, axis=1)
+    known = (speed > STANDS_STILL) & (sine > ALONG_TOOL)
+    if not known.any():
+        does = "moves along its z axis alone" if (speed > STANDS_STILL).any() else "stands still"
+        raise EgmError(
+            "a path to be corrected needs a tangent, and one that is not along the tool's z axis: on this "
+            f"one the tool {does}"
+        )
+    y /= np.where(sine > 0.0, sine, 1.0)[:, None]
+    axes = np.stack([x, y, np.cross(x, y)], axis=2)
+    last = np.maximum.accumulate(np.where(known, np.arange(len(v)), -1))
+    return np.ascontiguousarray(axes[np.where(last >= 0, last, int(np.argmax(known)))])

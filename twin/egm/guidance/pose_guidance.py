@@ -1,0 +1,173 @@
+"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both.
+
+A pose T of a message is told in the sensor's frame, `T_base_wanted = T_base_sensor T`; its speed is resolved
+along the axes of that frame.  The guided axes of the correction frame are taken of it; along and about the
+others the tool keeps the value that it had at the start:
+
+    p_ref = p_start + A m A^T (p_wanted - p_start)
+    R_ref = exp(A m A^T r) R_start          exp(r) R_start = R_wanted
+
+with A the axes of the correction frame and m 1 for axes that are guided, 0 for others.  With e the way from
+the commanded pose to that one, position and rotation vector of `R_ref R^T`, the law is that of the joints,
+
+    u = k e + V_ref,    V+ = V + (1 - exp(-2 pi f dt)) (u - V),    p+ = p + dt v+,    R+ = exp(dt omega+) R
+
+and the joints are solved for that bring the tool there, so that it holds to round-off wherever no limit or
+ramp acts on the speed, see `twin.egm.guidance.tool_steps`.  Equal gains of all axes make a straight line from
+start to reference, and a turn about a fixed axis.  What a limit leaves of the speed is taken in the same
+direction.
+
+The manual tells neither in what axes a tool's speed is told nor what is close to a singularity; ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.egm.guidance.frames import frames_of
+from twin.egm.guidance.guidance import Fault, GuidanceStop
+from twin.egm.guidance.low_pass import filter_share
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
+from twin.egm.wire.messages import SensorMessage
+from twin.errors import EgmError, RobotError
+from twin.kinematics.inverse import inverse_kinematics
+
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
+
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+"""Of the correction frame."""
+
+LEAST_SHARE = 1e-3
+"""Of a step, below which the Jacobian alone tells the joint speeds."""
+
+
+def guided_axes(text: str | None) -> Floats:
+    """Which axes are guided (6,), 1 or 0, from a text such as `x,z,rz`; all of them from `None`.
+
+    Raises:
+        EgmError: it names another axis, or one twice.
+    """
+    names = list(AXES) if text is None else [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [name for name in names if name not in AXES]
+    if unknown or len(set(names)) < len(names):
+        raise EgmError(f"axes {text}: expected some of {', '.join(AXES)}, each once")
+    return np.array([float(axis in names) for axis in AXES])
+
+
+class PoseGuidance:
+    """Guides the pose of the tool of an arm of six joints or more.
+
+    Args:
+        robot: the arm.
+        settings: gain, filter, windows, frames, and which axes are guided.
+        T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
+
+    Raises:
+        EgmError: the arm has fewer joints, or the settings tell no frames or axes.
+    """
+
+    def __init__(self, robot: Robot, settings: GuidanceSettings, T_flange_tool: Floats | None = None) -> None:
+        self.robot, self.settings = robot, settings
+        self.tool = ToolSteps(robot, T_flange_tool)
+        self.guided = guided_axes(settings.axes)
+        frames_of(robot, settings, np.eye(4))  # what is wrong with them is told before a run begins
+
+    def begin(self, q: Floats, period: float) -> None:
+        """Begin at rest in q (n,), in [rad]; `speed` is then asked for once a period, in [s]."""
+        self.period, self.share = period, filter_share(self.settings.bandwidth, period)
+        self.T_start = self.tool.pose(q)
+        T_base_tool0 = self.T_start @ np.linalg.inv(self.tool.T_flange_tool)
+        self.frames = frames_of(self.robot, self.settings, T_base_tool0)
+        axes = self.frames.T_base_corr[:3, :3]
+        self._to_corr = _both(axes.T)
+        self._taken = _both(axes) @ np.diag(self.guided) @ self._to_corr
+        self.T_ref, self.V_ref, self.V = self.T_start, np.zeros(6), np.zeros(6)
+        self._q, self._asked, self._J = q.copy(), np.zeros_like(q), np.zeros((6, len(q)))
+
+    def take(self, message: SensorMessage, q: Floats) -> None:
+        """Take over the pose and the speed of a message; without a speed it is 0, without a pose the last."""
+        if message.T is None and message.twist is None:
+            raise GuidanceStop(Fault(41826, "mode mismatch", "expected a pose or a speed of the tool"))
+        if message.T is not None:
+            self.T_ref = self._reference(self.frames.T_base_sensor @ message.T)
+        sensor = _both(self.frames.T_base_sensor[:3, :3])
+        self.V_ref = np.zeros(6) if message.twist is None else self._taken @ sensor @ message.twist
+
+    def speed(self, q: Floats) -> Floats:
+        """Joint speeds (n,) of the next period, in [rad/s]."""
+        T, e, T_next = self.tool.pose(q), np.empty(6), np.empty((4, 4))
+        inverse = self.tool.inverse(q)
+        way_between(T, self.T_ref, e)
+        wanted = self.settings.gain * e + self.V_ref
+        self.V = self.V + self.share * (wanted - self.V)
+        # Ramps and limits will leave a share of it, about as much as of the last: that step is solved for.
+        left = self._share_left(q)
+        self._q, self._asked = q.copy(), inverse @ self.V
+        if left > LEAST_SHARE:
+            moved_by(T, left * self.period * self.V, T_next)
+            q_next = self.tool.reach(q, T_next, inverse)
+            if q_next is not None:
+                self._asked = (q_next - q) / (left * self.period)
+        return self._asked
+
+    def programmed(self) -> Floats:
+        """No program moves the robot: (n,) zeros."""
+        return np.zeros(self.robot.n)
+
+    def ended(self) -> bool:
+        """Never: there is no program."""
+        return False
+
+    def converged(self, q: Floats) -> bool:
+        """Whether at q (n,), in [rad], the tool is within the windows of the guided axes of the reference."""
+        e = np.empty(6)
+        way_between(self.tool.pose(q), self.T_ref, e)
+        millimetres, degrees = self.settings.cond_window_mm, self.settings.cond_window
+        window = np.array([1e-3 * millimetres] * 3 + [np.deg2rad(degrees)] * 3)
+        return bool(np.all(np.abs(self.guided * (self._to_corr @ e)) <= window))
+
+    def follow(self, qd: Floats) -> None:
+        """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
+        if not np.array_equal(qd, self._asked):
+            share = share_of(qd, self._asked)
+            self.V = share * self.V + self.tool.jacobian(self._q) @ (qd - share * self._asked)
+
+    def _share_left(self, q: Floats) -> float:
+        """How much was done of what was last asked for, 0 to 1; all of it, if that was nothing."""
+        return share_of((q - self._q) / self.period, self._asked)
+
+    def _reference(self, T_wanted: Floats) -> Floats:
+        """The pose (4, 4) to go to: of what is wanted, the guided axes.
+
+        Raises:
+            GuidanceStop: 50050, no joint angles reach it.
+        """
+        way, T = np.empty(6), np.empty((4, 4))
+        way_between(self.T_start, T_wanted, way)
+        moved_by(self.T_start, self._taken @ way, T)
+        try:
+            T_base_flange = T @ np.linalg.inv(self.tool.T_flange_tool)
+            solutions = inverse_kinematics(self.robot, T_base_flange, limits=False)
+        except RobotError:  # none in closed form: the arm goes as far as it gets
+            return T
+        if np.all(np.any(np.isnan(solutions), axis=1)):
+            x, y, z = 1e3 * T[:3, 3]
+            raise GuidanceStop(
+                Fault(
+                    50050,
+                    "Position outside reach",
+                    f"no joint angles reach the tool pose at x = {x:.1f}, y = {y:.1f}, z = {z:.1f} mm "
+                    "of the base frame",
+                )
+            )
+        return T
+
+
+def _both(R: Floats) -> Floats:
+    """The matrix (6, 6) that turns position and rotation vector alike."""
+    return np.kron(np.eye(2), R)
