@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.egm.mirror.sequence import ahead
+from twin.egm.mirror.order import ahead
 from twin.egm.wire.messages import RobotMessage
 
 NOMINAL = 0.004

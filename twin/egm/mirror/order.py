@@ -47,7 +47,7 @@ def ahead(newer: int, older: int) -> int:
     return (newer - older + NUMBERS // 2) % NUMBERS - NUMBERS // 2
 
 
-class Sequence:
+class StreamOrder:
     """The places of messages in a stream.
 
     Attributes:
