@@ -1,8 +1,11 @@
 """Joint guidance (`EGMRunJoint`): references are joint angles, joint speeds, or both.
 
-The speed that is asked for is `u = k (q_ref - q) + qd_ref`, with q the commanded angles; a low-pass filter of
-the first order, sampled exactly at the period dt, makes it `v+ = v + (1 - exp(-2 pi f dt)) (u - v)`, and at level 0
-there is none.  The manual tells neither order nor discretisation of its filter; they are ours.
+The speed that is wanted is `u = k (q_ref - q) + qd_ref`, with q the commanded angles; the low-pass filter
+makes `v+ = v + (1 - exp(-2 pi f dt)) (u - v)` of it, and at level 0 `v+ = u`.  What the limits of a run leave
+of v+ is the v of the next period, so that the filter does not go on behind a limit.
+
+The manual tells that the filter acts on gain times error plus speed reference, and not its order nor how it
+is sampled: of first order and exact between samples, ours.
 """
 
 from __future__ import annotations
@@ -16,13 +19,22 @@ from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, GuidanceStop
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
+from twin.errors import LimitError
+from twin.robot.limits import check_position
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
+MODE_MISMATCH = 41826
+OUT_OF_RANGE = 50027
+
 
 class JointGuidance:
-    """Guides the joints of a robot.
+    """Guides the joints of a robot; those that are not guided stay where they are.
+
+    Without joint angles in a message those of the last one stay valid, at first those of the start; without
+    speeds they are 0.  Angles farther from the start than `max_pos_deviation` count as that far (ours; the
+    manual tells that it is the largest that is admitted), and the arm has then not converged.
 
     Args:
         robot: its ranges bound the references.
@@ -30,40 +42,69 @@ class JointGuidance:
     """
 
     def __init__(self, robot: Robot, settings: GuidanceSettings) -> None:
-        self.robot, self.settings = robot, settings
+        self.robot, self.settings, self.gain = robot, settings, settings.gain
+        self.guided, self.window = list(settings.joints(robot.n)), settings.window(robot.n)
+        self.nothing = np.zeros(robot.n)
 
     def begin(self, q: Floats, period: float) -> None:
         """Begin at rest in q (n,), in [rad]; `speed` is then asked for once a period, in [s]."""
         bandwidth = self.settings.bandwidth
-        self.share = 1.0 if bandwidth is None else -math.expm1(-2.0 * math.pi * bandwidth * period)
-        self.q_ref, self.qd_ref, self.qd = q.copy(), np.zeros_like(q), np.zeros_like(q)
+        self.share = None if bandwidth is None else -math.expm1(-2.0 * math.pi * bandwidth * period)
+        self.start, self.told, self.q_ref = q.copy(), q.copy(), q.copy()
+        self.qd_ref, self.qd = np.zeros_like(q), np.zeros_like(q)
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over the joint angles and speeds of a message."""
+        """Take over the joint angles and speeds of a message; one that tells nothing changes nothing.
+
+        Raises:
+            GuidanceStop: it tells of the tool or of a path alone; it is of another number of joints, or not
+                finite; a joint would leave its range.
+        """
         if message.q is None and message.qd is None:
-            raise GuidanceStop(Fault(41826, "mode mismatch", "expected joint angles or joint speeds"))
+            if message.T is None and message.twist is None and message.path_correction is None:
+                return
+            sentence = "joint guidance got a message without joints, valid are joint angles or joint speeds"
+            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", sentence))
+        told, qd_ref = self.told.copy(), self.nothing.copy()
         if message.q is not None:
-            self.q_ref = message.q.copy()
-        self.qd_ref = np.zeros_like(q) if message.qd is None else message.qd.copy()
+            told[self.guided] = self._checked(message.q, "joint angles")[self.guided]
+            try:
+                check_position(self.robot, told)
+            except LimitError as error:
+                raise GuidanceStop(Fault(OUT_OF_RANGE, "Joint Out of Range", f"{error}")) from None
+        if message.qd is not None:
+            qd_ref[self.guided] = self._checked(message.qd, "joint speeds")[self.guided]
+        far = self.settings.position_limit
+        self.told, self.qd_ref = told, qd_ref
+        self.q_ref = np.clip(told, self.start - far, self.start + far)
 
     def speed(self, q: Floats) -> Floats:
-        """Joint speeds (n,) of the next period, in [rad/s]."""
-        wanted = self.settings.gain * (self.q_ref - q) + self.qd_ref
-        self.qd = self.qd + self.share * (wanted - self.qd)
+        """Joint speeds (n,) of the next period at the commanded angles q (n,), in [rad/s] and [rad]."""
+        wanted = self.gain * (self.q_ref - q) + self.qd_ref
+        self.qd = wanted if self.share is None else self.qd + self.share * (wanted - self.qd)
         return self.qd
 
     def programmed(self) -> Floats:
         """No program moves the robot: (n,) zeros."""
-        return np.zeros_like(self.qd)
+        return self.nothing
 
     def ended(self) -> bool:
         """Never: there is no program."""
         return False
 
     def converged(self, q: Floats) -> bool:
-        """Whether measured joint angles q (n,), in [rad], are within the window of the reference."""
-        return bool(np.all(np.abs(self.q_ref - q) <= np.deg2rad(0.5)))
+        """Whether measured joint angles q (n,), in [rad], are within the window of what was told last."""
+        return bool((np.abs(self.told - q) <= self.window)[self.guided].all())
 
     def follow(self, qd: Floats) -> None:
         """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
-        self.qd = qd.copy()
+        self.qd = qd
+
+    def _checked(self, values: Floats, what: str) -> Floats:
+        """The values of a message, if they are n finite numbers."""
+        n = self.robot.n
+        if values.shape == (n,) and np.isfinite(values).all():
+            return values
+        got = "others" if values.shape == (n,) else f"{values.size}"
+        sentence = f"joint guidance of {self.robot.name} expects {n} finite {what}, got {got}"
+        raise GuidanceStop(Fault(0, "invalid message", sentence))

@@ -9,6 +9,8 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop
+from twin.egm.guidance.limits import Ranges, top_speed
+from twin.egm.guidance.ramps import WayBack, periods
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.trajectories.sampling import Samples
@@ -16,26 +18,43 @@ from twin.trajectories.sampling import Samples
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
+OUT_OF_RANGE = 50027
+
 
 class Phase(Enum):
     """Where an instruction is."""
 
-    WAITING = "waiting"  # for the first answer, at rest
+    WAITING = "waiting"
+    """For the first answer, at rest."""
     GUIDED = "guided"
-    STOPPING = "stopping"  # on its ramp
-    RETURNING = "returning"  # to where it began
+    STOPPING = "stopping"
+    """On its ramp."""
+    RETURNING = "returning"
+    """To where it began."""
     FINISHED = "finished"
 
 
 class Run:
     """One `EGMRunJoint`, `EGMRunPose` or `EGMMoveL`.
 
+    In every period guidance asks for a speed v, of which p is the robot's own program (0 but on a path), and
+
+        v <- p + (v - p) min(1, max_speed_deviation / max abs(v - p))    all joints by one factor
+        v <- v min(1, 1 / max abs(v / qd_max)), and p with it            all joints by one factor
+        v <- p + r (v - p), the ramp r from 0 to 1 since the first answer
+        v <- what stops in front of the ends of ranges, see `twin.egm.guidance.limits`
+
+    A stop goes from the speed that is there to 0, linearly, within `ramp_out` (the whole time of stopping, as
+    the manual tells), or faster in front of the end of a range; with `ramp_down` the joints then go back.
+
     Attributes:
         phase: where it is.
         fault: why it stopped, `None` where nothing was wrong.
         q, qd: (n,) commanded now, in [rad] and [rad/s].
-        converged: whether the arm was within the convergence window when it was last measured.
-        utilization: what of the joints' largest speeds is asked for, in [%].
+        converged: whether the arm was within the convergence window when it was last measured; not before
+            the first answer.
+        utilization: the greatest share of a joint's largest speed that guidance asks for, in [%]; above 100
+            a part of it is not done.
 
     Args:
         robot: its ranges and speeds bound the motion.
@@ -49,16 +68,23 @@ class Run:
         self, robot: Robot, settings: GuidanceSettings, guidance: Guidance, q: Floats, period: float
     ) -> None:
         self.robot, self.settings, self.guidance, self.period = robot, settings, guidance, period
-        self.phase, self.fault = Phase.WAITING, None
+        self.phase = Phase.WAITING
+        self.fault: Fault | None = None
         self.q = np.array(q, dtype=np.float64)
         self.qd = np.zeros_like(self.q)
         self.converged, self.utilization = False, 0.0
-        self._k, self._inside = 0, 0.0
-        self.fault: Fault | None = None
+        self._start, self._sample = self.q.copy(), 0
+        self._inside = 0.0  # s, how long the arm has been within its window
+        self._k = 0  # periods since the present ramp, or the way back, began
+        self._ramp_in, self._ramp_out = (periods(t, period) for t in (settings.ramp_in, settings.ramp_out))
+        self._qd_stop = self.qd
+        self._way_back: WayBack | None = None
+        far = np.inf if settings.mode == "path" else settings.position_limit
+        self._ranges = Ranges(robot, period, self._start - far, self._start + far)
         guidance.begin(self.q, period)
 
     def take(self, message: SensorMessage) -> None:
-        """Take over what a message says; what it asks for and the robot cannot do is its `fault`, and stops it."""
+        """Take over what a message says; one that asks for what cannot be done is a `fault`, and a stop."""
         if self.phase not in (Phase.WAITING, Phase.GUIDED):
             return
         try:
@@ -77,14 +103,30 @@ class Run:
         """
         self.converged = self.phase is not Phase.WAITING and self.guidance.converged(q)
         self._inside = self._inside + elapsed if self.converged else 0.0
-        if self.phase is Phase.GUIDED and not self.settings.no_wait_cond:
-            if self._inside >= self.settings.cond_time - 1e-9:
-                self.stop()
+        waits = self.settings.mode != "path" and not self.settings.no_wait_cond
+        if (
+            self.phase is Phase.GUIDED
+            and waits
+            and self.converged
+            and self._inside >= self.settings.cond_time - 1e-9  # round-off of a sum
+        ):
+            self.stop()
 
     def stop(self, fault: Fault | None = None) -> None:
-        """Come to rest; a fault, if there is one, is kept."""
-        if self.phase in (Phase.WAITING, Phase.GUIDED):
-            self.fault, self.phase = fault, Phase.STOPPING
+        """Come to rest, and then go back if that is how the instruction ends; after a fault the arm stays.
+
+        Of several faults the first is kept.  A stop without a fault changes nothing where it is stopping or
+        on its way back.
+        """
+        if self.phase is Phase.FINISHED:
+            return
+        if self.fault is None:
+            self.fault = fault
+        if self.phase is Phase.STOPPING or (self.phase is Phase.RETURNING and fault is None):
+            return
+        self.phase, self._k, self._qd_stop = Phase.STOPPING, 0, self.qd
+        if not self.qd.any():
+            self._rest()
 
     def samples(self, count: int) -> Samples:
         """The next so many samples of the motion: each is where it is, with the acceleration to the next.
@@ -93,24 +135,78 @@ class Run:
         arm follows them to round-off; the run is then one period behind the last of them.
         """
         dt = self.period
-        t = np.arange(self._k, self._k + count, dtype=np.float64) * dt
+        t = np.arange(self._sample, self._sample + count, dtype=np.float64) * dt
         q, qd, qdd = np.empty((3, count, len(self.q)))
         for k in range(count):
             q[k], qd[k] = self.q, self.qd
             speed = self._speed()
             qdd[k] = (speed - self.qd) / dt
             self.q, self.qd = self.q + dt * speed, speed
-        self._k += count
+        self._sample += count
         return Samples(t, q, qd, qdd)
 
     def _speed(self) -> Floats:
         """The speed (n,) of the next period, in [rad/s]."""
-        if self.phase is not Phase.GUIDED:
-            if self.phase is Phase.STOPPING:
-                self.phase = Phase.FINISHED
-            return np.zeros_like(self.q)
-        speed = self.guidance.speed(self.q)
-        limit = self.settings.speed_limit
-        speed = speed * min(1.0, limit / max(limit, float(np.max(np.abs(speed)))))
-        self.guidance.follow(speed)
-        return speed
+        if self.phase is Phase.GUIDED and self.guidance.ended():
+            self.stop()
+        if self.phase is Phase.GUIDED:
+            try:
+                return self._guided()
+            except GuidanceStop as stop:
+                self.stop(stop.fault)
+        if self.phase is Phase.STOPPING:
+            return self._stopping()
+        if self.phase is Phase.RETURNING:
+            return self._returning()
+        self.utilization = 0.0
+        return np.zeros_like(self.qd)
+
+    def _guided(self) -> Floats:
+        """The speed that guidance asks for, within all limits."""
+        asked, program = self.guidance.speed(self.q), self.guidance.programmed()
+        deviation = asked - program
+        largest, limit = float(np.abs(deviation).max()), self.settings.speed_limit
+        if largest > limit:
+            deviation = deviation / largest * limit
+        share = float((np.maximum(np.abs(program + deviation), np.abs(program)) / self.robot.qd_max).max())
+        self.utilization = 100.0 * share
+        if share > 1.0:
+            program, deviation = program / share, deviation / share
+        self._k += 1
+        unramped = program + deviation
+        speed = unramped if self._k >= self._ramp_in else program + self._k / self._ramp_in * deviation
+        braked = self._ranges.braked(self.q, speed)
+        held_back = speed - braked
+        if held_back.any() and (end := self._ranges.at_end(self.q, self.qd, speed)):
+            raise GuidanceStop(Fault(OUT_OF_RANGE, "Joint Out of Range", end))
+        self.guidance.follow(unramped - held_back)
+        return braked
+
+    def _stopping(self) -> Floats:
+        """The speed of the stop's ramp, at whose end the arm rests."""
+        self._k += 1
+        if self._k >= self._ramp_out:
+            self._rest()
+            return np.zeros_like(self.qd)
+        return self._ranges.braked(self.q, (1.0 - self._k / self._ramp_out) * self._qd_stop)
+
+    def _returning(self) -> Floats:
+        """The speed to the next point of the way back; 0 once it is at its end."""
+        way = self._way_back
+        if way is None or self._k >= way.count:
+            self.phase = Phase.FINISHED
+            return np.zeros_like(self.qd)
+        self._k += 1
+        return (way(self._k) - self.q) / self.period
+
+    def _rest(self) -> None:
+        """Finish, or go back first."""
+        self.utilization = 0.0
+        if self.settings.stop == "hold" or self.fault is not None or (self.q == self._start).all():
+            self.phase = Phase.FINISHED
+            return
+        speed = np.minimum(self.settings.speed_limit, top_speed(self.robot))
+        self.phase, self._k = Phase.RETURNING, 0
+        self._way_back = WayBack(
+            self.q, self._start, self.settings.ramp_out, speed, self._ranges.deceleration, self.period
+        )

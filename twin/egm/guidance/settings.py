@@ -1,26 +1,53 @@
 """The arguments of the RAPID instructions that guide a robot, in the units that they have there.
 
 `EGMSetupUC`, `EGMActJoint`, `EGMActPose`, `EGMActMove`, `EGMRunJoint`, `EGMRunPose`, and the system
-parameters behind them; a default is the manual's where it prints one.
+parameters behind them; a default is the manual's where it prints one.  The ranges of gain, filter and ramp
+times are the manual's for the system parameters, and hold here for the arguments that replace them too.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import re
+from dataclasses import Field, dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.errors import EgmError, printable
 
 MODES = ("joint", "pose", "path")
 STOPS = ("hold", "ramp_down")
 FRAMES = ("base", "world", "wobj", "tool")
 TORQUES = ("level_0", "always")
+AXES = {"pose": ("x", "y", "z", "rx", "ry", "rz"), "path": ("y", "z")}
+"""What can be guided but joints, which are numbered."""
+
 CYCLE = 4
 """Of the robot's controller, in [ms]."""
+PATH_CYCLE = 24
+"""Of path corrections, in [ms]."""
+LONGEST_CYCLE = 1000
+"""[ms]; the manual prints no bound, ours."""
+BANDWIDTH = 20.0
+"""Default Low Pass Filter Bandwidth, in [Hz]."""
+JOINT = re.compile("[1-9][0-9]?")
+ENOUGH = 1e9
+"""A bound where the manual prints none, in whatever unit."""
 
 
-def argument(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """A field that is an option of the command line, with its help text and, if few, its values."""
-    return field(default=default, metadata={"help": help, "choices": choices})
+def argument(default: Any, help: str, choices: tuple[str, ...] = (), within: tuple[float, ...] = ()) -> Any:
+    """A field that is an option of the command line.
+
+    Args:
+        default: what it is where it is not given.
+        help: its help text.
+        choices: its values, if they are few.
+        within: the least and the greatest of a number.
+    """
+    return field(default=default, metadata={"help": help, "choices": choices, "within": within})
 
 
 @dataclass(frozen=True)
@@ -32,33 +59,51 @@ class GuidanceSettings:
     """
 
     mode: str = argument("joint", "guide joints, the tool's pose, or corrections of a path", MODES)
-    level: int = argument(1, "0: raw, 1: filtered, 2: path corrections")
-    position_gain: float = argument(5.0, "Default Proportional Position Gain, 0 to 20, in 1/s")
-    pos_corr_gain: float = argument(1.0, "PosCorrGain, 0 to 1: the share of it; 0 follows speeds alone")
+    level: int = argument(1, "0: raw, 1: filtered, 2: path corrections", within=(0, 2))
+    position_gain: float = argument(
+        5.0, "Default Proportional Position Gain, 0 to 20, in 1/s", within=(0.0, 20.0)
+    )
+    pos_corr_gain: float = argument(
+        1.0, "PosCorrGain, 0 to 1: the share of it; 0 follows speeds alone", within=(0.0, 1.0)
+    )
     lp_filter: float | None = argument(
-        None, "LpFilter: bandwidth of the low-pass filter of the speed, in Hz (default 20)"
+        None,
+        "LpFilter: bandwidth of the low-pass filter of the speed, to 100 Hz, 0 for none (default 20)",
+        within=(0.0, 100.0),
     )
     sample_rate: int | None = argument(
-        None, "SampleRate: time between two messages, in ms (default 4; path 48)"
+        None, "SampleRate: time between two messages, in ms (default 4; path 48)", within=(4, LONGEST_CYCLE)
     )
-    max_pos_deviation: float = argument(1000.0, "MaxPosDeviation: of a joint from the start, in deg")
-    max_speed_deviation: float = argument(1.0, "MaxSpeedDeviation: speed of a joint, in deg/s")
-    cond_window: float = argument(
-        0.5, "convergence window of every joint, +- deg; in pose mode of the orientation"
+    max_pos_deviation: float = argument(
+        1000.0, "MaxPosDeviation: of a joint from the start, in deg", within=(0.0, ENOUGH)
     )
-    cond_window_mm: float = argument(1.0, "convergence window of the position in pose mode, +- mm")
+    max_speed_deviation: float = argument(
+        1.0, "MaxSpeedDeviation: speed of a joint, in deg/s", within=(1e-6, ENOUGH)
+    )
+    cond_window: str = argument(
+        "0.5",
+        "convergence window, +- deg: one for every joint, or one a joint (0.5,0.5,1,1,1,2); "
+        "in pose mode of the orientation",
+    )
+    cond_window_mm: float = argument(
+        1.0, "convergence window of the position in pose mode, +- mm", within=(0.0, ENOUGH)
+    )
     cond_time: float = argument(
-        1.0, "CondTime: how long the window must hold before the instruction ends, in s"
+        1.0, "CondTime: how long the window must hold before the instruction ends, in s", within=(0.0, ENOUGH)
     )
     no_wait_cond: bool = argument(False, "NoWaitCond: the instruction ends at once, guidance goes on")
     ramp_in_time: float | None = argument(
-        None, "RampInTime: from rest to full speed, in s (default ramp time)"
+        None, "RampInTime: from rest to full speed, in s (default ramp time)", within=(0.005, 10.0)
     )
-    ramp_out_time: float | None = argument(None, "RampOutTime: of the stop, in s (default ramp time)")
-    ramp_time: float = argument(0.5, "Default Ramp Time, 0.005 to 10, in s")
+    ramp_out_time: float | None = argument(
+        None, "RampOutTime: of the stop, in s (default ramp time)", within=(0.005, 10.0)
+    )
+    ramp_time: float = argument(0.5, "Default Ramp Time, 0.005 to 10, in s", within=(0.005, 10.0))
     stop: str = argument("hold", "how the instruction ends: stay, or go back to where it began", STOPS)
     comm_timeout: float = argument(
-        2.0, "CommTimeout: without a message for so long is an error, in s (our default)"
+        2.0,
+        "CommTimeout: without a message for so long is an error, in s (our default)",
+        within=(1e-3, ENOUGH),
     )
     axes: str | None = argument(
         None, "what is guided: 1,3 of the joints; x,z,rz in pose mode (default all of them)"
@@ -75,11 +120,42 @@ class GuidanceSettings:
     )
     force: bool = argument(False, "send measuredForce, which clients of early versions cannot read")
 
+    def __post_init__(self) -> None:
+        if isinstance(self.cond_window, Real) and not isinstance(self.cond_window, bool):
+            object.__setattr__(self, "cond_window", str(self.cond_window))
+        for item in fields(self):
+            _check(item, getattr(self, item.name))
+        step = PATH_CYCLE if self.mode == "path" else CYCLE
+        if self.sample_rate is not None and self.sample_rate % step:
+            raise EgmError(
+                f"sample_rate is {self.sample_rate}: in {self.mode} mode valid are multiples of {step} ms "
+                f"to {LONGEST_CYCLE // step * step} ms"
+            )
+        if self.mode == "path" and self.stop != "hold":
+            raise EgmError(f"stop is {self.stop!r}: a path ends at its end, in path mode valid is 'hold'")
+        windows = _numbers("cond_window", self.cond_window)
+        if self.mode != "joint" and len(windows) != 1:
+            raise EgmError(f"cond_window is {self.cond_window!r}: in {self.mode} mode valid is one number")
+        self._check_axes()
+
+    def _check_axes(self) -> None:
+        """Raise `EgmError` unless axes are joints' numbers, or names of the mode, each once."""
+        if self.axes is None:
+            return
+        names = self.axis_names
+        known = AXES.get(self.mode, ())
+        right = all(name in known for name in names) if known else all(map(JOINT.fullmatch, names))
+        if not right or len(set(names)) != len(names):
+            valid = f"some of {','.join(known)}" if known else "numbers of joints from 1, as 1,3"
+            raise EgmError(
+                f"axes is {printable(self.axes)!r}: in {self.mode} mode valid are {valid}, each once"
+            )
+
     @property
     def cycle(self) -> float:
         """Time between two messages, in [s]."""
-        default = 48 if self.mode == "path" else CYCLE
-        return 1e-3 * (default if self.sample_rate is None else self.sample_rate)
+        default = 2 * PATH_CYCLE if self.mode == "path" else CYCLE
+        return (default if self.sample_rate is None else self.sample_rate) / 1000
 
     @property
     def gain(self) -> float:
@@ -89,7 +165,7 @@ class GuidanceSettings:
     @property
     def bandwidth(self) -> float | None:
         """Of the low-pass filter, in [Hz]; `None` where there is none, as at level 0."""
-        bandwidth = 20.0 if self.lp_filter is None else self.lp_filter
+        bandwidth = BANDWIDTH if self.lp_filter is None else self.lp_filter
         return bandwidth if self.level > 0 and bandwidth > 0.0 else None
 
     @property
@@ -99,7 +175,7 @@ class GuidanceSettings:
 
     @property
     def position_limit(self) -> float:
-        """Largest distance of a joint's reference from the start, in [rad]."""
+        """Largest distance of a joint from the start, in [rad]."""
         return math.radians(self.max_pos_deviation)
 
     @property
@@ -111,3 +187,71 @@ class GuidanceSettings:
     def ramp_out(self) -> float:
         """From the stop to rest, in [s]."""
         return self.ramp_time if self.ramp_out_time is None else self.ramp_out_time
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """What is guided, as it was named; empty for all."""
+        return () if self.axes is None else tuple(name.strip() for name in self.axes.split(","))
+
+    def joints(self, n: int) -> tuple[int, ...]:
+        """The guided joints of a robot of n, counted from 0.
+
+        Raises:
+            EgmError: there is no such joint.
+        """
+        chosen = tuple(int(name) - 1 for name in self.axis_names)
+        if chosen and max(chosen) >= n:
+            raise EgmError(f"axes is {self.axes!r}: the robot has {n} joints, valid are 1 to {n}")
+        return chosen or tuple(range(n))
+
+    def window(self, n: int) -> Floats:
+        """The convergence window (n,) of the joints of a robot of n, in [rad].
+
+        Raises:
+            EgmError: it was told for another number of joints.
+        """
+        degrees = _numbers("cond_window", self.cond_window)
+        if len(degrees) not in (1, n):
+            raise EgmError(
+                f"cond_window is {self.cond_window!r}: valid is one number, or one for each of {n} joints"
+            )
+        return np.deg2rad(np.broadcast_to(np.array(degrees), n))
+
+
+def _check(item: Field[Any], value: Any) -> None:
+    """Raise `EgmError` unless a setting has its type, and a number its range."""
+    what = f"{item.name} is {value!r}" if len(repr(value)) < 60 else f"{item.name} is too long"
+    kind, _, optional = str(item.type).partition(" | ")
+    if optional and value is None:
+        return
+    if kind == "str":
+        choices = item.metadata["choices"]
+        if not isinstance(value, str) or (choices and value not in choices):
+            raise EgmError(f"{what}: valid is {' or '.join(map(repr, choices)) or 'a text'}")
+        return
+    if kind == "bool":
+        if not isinstance(value, (bool, np.bool_)):
+            raise EgmError(f"{what}: valid is True or False")
+        return
+    least, greatest = item.metadata["within"]
+    whole = "a whole number" if kind == "int" else "a number"
+    right = isinstance(value, Integral if kind == "int" else Real) and not isinstance(value, bool)
+    if not (right and least <= value <= greatest):
+        raise EgmError(f"{what}: valid is {whole} from {least:g} to {greatest:g}")
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    """The numbers of a text, at least 0 each.
+
+    Raises:
+        EgmError: it is something else.
+    """
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(0.0 <= number <= ENOUGH for number in numbers):
+        raise EgmError(
+            f"{name} is {printable(text)[:60]!r}: valid is a number of 0 or more, or several as 0.5,1"
+        )
+    return numbers

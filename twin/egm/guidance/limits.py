@@ -1,0 +1,136 @@
+"""Braking in front of the ends of ranges, so late that a joint just comes to rest on the end.
+
+At a distance d from the end a joint may have the speed from which a constant deceleration a stops it within
+d, about `sqrt(2 a d)`; for the recursion `q+ = q + dt v` it is taken exactly, so that no command leaves a
+range.  The manual does not tell how a robot brakes; ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin.arrays import Floats
+
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
+
+BRAKING_TIME = 0.3
+"""In which a joint stops from its largest speed, in [s]."""
+SPEED_WITHOUT_LIMIT = 4.0
+"""Counts for a joint that has no speed limit, in [rad/s]."""
+FAR = 1e9
+"""Counts as the distance of an end that is not there, in [rad]."""
+AT_END = 1e-9
+"""A joint nearer to its end than this, in [rad], and slower than this, in [rad/s], rests on it."""
+PUSHES = 1e-6
+"""A speed beyond the end from this on is asked for, in [rad/s]; less is round-off of what ends on it."""
+
+
+class Ranges:
+    """The ranges of joints, and of the passive joints that they turn (`q3 - q2` of a parallelogram).
+
+    Attributes:
+        deceleration: (n,) of the joints, in [rad/s^2].
+
+    Args:
+        robot: whose ranges.
+        period: dt of the recursion, in [s].
+        low, high: (n,) in [rad]; the robot's own ranges count where they are narrower.
+    """
+
+    def __init__(self, robot: Robot, period: float, low: Floats, high: Floats) -> None:
+        self.robot, self.period = robot, period
+        self.low, self.high = np.maximum(low, robot.q_min), np.minimum(high, robot.q_max)
+        self.deceleration = top_speed(robot) / BRAKING_TIME
+        self.passive = robot.embedding[list(robot.passive)]
+        least = np.where(self.passive == 0.0, np.inf, np.abs(self.passive) * self.deceleration)
+        self.passive_deceleration = np.min(least, axis=1)
+
+    def braked(self, q: Floats, qd: Floats) -> Floats:
+        """Speeds (n,) of the next period of which none runs past the end of a range, in [rad/s].
+
+        Each joint brakes by itself; where a passive joint has to, those joints brake that drive it to its
+        end, all by one factor.
+
+        Args:
+            q: (n,) commanded now, in [rad].
+            qd: (n,) asked for, in [rad/s].
+        """
+        ahead = np.where(qd > 0.0, self.high - q, q - self.low)
+        if not self._far(ahead, qd, self.deceleration):
+            bound = self._bound(ahead, self.deceleration)
+            qd = np.minimum(np.maximum(qd, -bound), bound)
+        if not len(self.passive) or self._far(*self._passive_ahead(q, qd), self.passive_deceleration):
+            return qd
+        for row, bound in self._passive_bounds(q, qd):
+            parts = row * qd
+            beyond = float(parts.sum()) - bound
+            if beyond > 0.0:
+                outward = parts > 0.0
+                qd = np.where(outward, qd * max(0.0, 1.0 - beyond / float(parts[outward].sum())), qd)
+        # Joints that brake for one passive joint may have held back another one: then all brake alike.
+        shares = [bound / rate for row, bound in self._passive_bounds(q, qd) if (rate := row @ qd) > bound]
+        return qd * min(shares, default=1.0)
+
+    def at_end(self, q: Floats, qd: Floats, asked: Floats) -> str | None:
+        """A sentence on a joint that rests on its end while more is asked for; `None` where none does.
+
+        Args:
+            q: (n,) commanded now, in [rad].
+            qd: (n,) speeds now, in [rad/s].
+            asked: (n,) speeds that guidance asks for, in [rad/s].
+        """
+        robot = self.robot
+        names, low, high = list(robot.joint_names), robot.q_min, robot.q_max
+        rates = np.stack([q, qd, asked])
+        if len(self.passive):
+            names += [robot.tree.names[i] for i in robot.passive]
+            low, high = np.append(low, robot.passive_min), np.append(high, robot.passive_max)
+            rates = np.hstack([rates, rates @ self.passive.T])
+            rates[0, robot.n :] = robot.passive_angles(q)
+        angle, now, wanted = rates
+        near = np.where(wanted > 0.0, high - angle, angle - low) <= AT_END
+        resting = near & (np.abs(now) <= AT_END) & (np.abs(wanted) > PUSHES)
+        if not resting.any():
+            return None
+        i = int(np.argmax(resting))
+        return (
+            f"{names[i]} is at the end of its range, {np.rad2deg(angle[i]):.6g} deg, and guided beyond it, "
+            f"valid is {np.rad2deg(low[i]):.6g} to {np.rad2deg(high[i]):.6g} deg"
+        )
+
+    def _far(self, ahead: Floats, rate: Floats, deceleration: Floats) -> bool:
+        """Whether no end is near: a quick answer, which may be no where it could be yes."""
+        speed = np.abs(rate) + deceleration * self.period
+        return bool((speed * speed <= 2.0 * deceleration * ahead).all())
+
+    def _bound(self, ahead: Floats, deceleration: Floats) -> Floats:
+        """The speed from which a joint stops within what is ahead of it, period by period.
+
+        From a speed v between m h and (m + 1) h, braking by h = a dt each period covers
+        dt (v + (v - h) + ... + (v - m h)) = dt (m + 1) (v - m h / 2).
+        """
+        h = deceleration * self.period
+        left = np.minimum(np.maximum(ahead, 0.0), FAR) / self.period
+        m = np.floor(0.5 * (np.sqrt(1.0 + 8.0 * left / h) - 1.0))
+        return left / (m + 1.0) + 0.5 * m * h
+
+    def _passive_ahead(self, q: Floats, qd: Floats) -> tuple[Floats, Floats]:
+        """What is ahead of the passive joints, in [rad], and their speeds, in [rad/s]."""
+        angle, rate = self.robot.passive_angles(q), self.passive @ qd
+        return np.where(rate > 0.0, self.robot.passive_max - angle, angle - self.robot.passive_min), rate
+
+    def _passive_bounds(self, q: Floats, qd: Floats) -> Iterator[tuple[Floats, float]]:
+        """Of each passive joint the row that makes its speed towards its end of qd, and the bound of that."""
+        ahead, rate = self._passive_ahead(q, qd)
+        bounds = self._bound(ahead, self.passive_deceleration)
+        for row, speed, bound in zip(self.passive, rate, bounds, strict=True):
+            yield (row if speed > 0.0 else -row), float(bound)
+
+
+def top_speed(robot: Robot) -> Floats:
+    """The largest speeds (n,) of the joints, in [rad/s], where they have any, else `SPEED_WITHOUT_LIMIT`."""
+    return np.where(np.isfinite(robot.qd_max), robot.qd_max, SPEED_WITHOUT_LIMIT)
