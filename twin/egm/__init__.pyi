@@ -10,6 +10,15 @@ from .client.replay import (
 from .guidance.settings import (
     GuidanceSettings as GuidanceSettings,
 )
+from .mirror.mirror import (
+    Mirror as Mirror,
+)
+from .mirror.recording import (
+    Recording as Recording,
+)
+from .mirror.stream_log import (
+    StreamLog as StreamLog,
+)
 from .wire.messages import (
     MotionState as MotionState,
 )
@@ -35,10 +44,13 @@ from .wire.sensor_message import (
 __all__ = [
     "EgmClient",
     "GuidanceSettings",
+    "Mirror",
     "MotionState",
+    "Recording",
     "Replayed",
     "RobotMessage",
     "SensorMessage",
+    "StreamLog",
     "decode_robot",
     "decode_sensor",
     "encode_robot",

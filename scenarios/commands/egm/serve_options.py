@@ -66,12 +66,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_wire(group: Any) -> None:
     group.add_argument(
-        "--to", nargs="+", default=[], metavar="HOST:PORT", type=_address,
+        "--to", nargs="+", default=[], metavar="HOST:PORT", type=address,
         help="where each robot sends its messages, which is where its client listens; a robot for which "
         f"there is none takes the next port (default {HOST}:{PORT})",
     )  # fmt: skip
     group.add_argument(
-        "--bind", metavar="HOST[:PORT]", type=_own_address,
+        "--bind", metavar="HOST[:PORT]", type=own_address,
         help="own address to send from and be answered at (default this machine's towards the client, "
         "and any free port)",
     )  # fmt: skip
@@ -117,7 +117,7 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def _address(text: str, least: int = 1) -> Address:
+def address(text: str, least: int = 1) -> Address:
     """`127.0.0.1:6510`, `[::1]:6510`.
 
     Raises:
@@ -131,9 +131,9 @@ def _address(text: str, least: int = 1) -> Address:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def _own_address(text: str) -> Address:
+def own_address(text: str) -> Address:
     """The same, in which the port may be missing, or 0 for any."""
-    return _address(text, 0) if ":" in text else Address(text, 0)
+    return address(text, 0) if ":" in text else Address(text, 0)
 
 
 def addresses(given: list[Address], robots: list[str]) -> list[Address]:

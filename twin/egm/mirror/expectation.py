@@ -96,7 +96,8 @@ class Expectation:
 
         Args:
             place: of the sample: that of the one before and 1.
-            q, q_planned: (n,) measured and commanded angles, in [rad].
+            q: (n,) measured angles, in [rad].
+            q_planned: (n,) commanded angles, in [rad].
             tau: (n,) reported torques, in [N m]; `None` where there are none.
         """
         told = np.full((1, 2, len(q)), np.nan)

@@ -11,7 +11,6 @@ client and the answers back.  Messages that came in another way are given to `ta
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import monotonic
 
 import numpy as np
 
@@ -19,18 +18,15 @@ from twin.arrays import Floats
 from twin.egm.mirror.clock import LatenessMeter, StreamClock
 from twin.egm.mirror.expectation import Expectation, Row
 from twin.egm.mirror.history import History
+from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire
 from twin.egm.mirror.order import Counts, StreamOrder
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
-from twin.egm.mirror.relay import TURN, Relay
+from twin.egm.mirror.relay import Relay
 from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.robot_message import decode_robot
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
-
-LISTEN = ("127.0.0.1", 6510)
-WAIT = 10.0
 
 MEASURED_IN = 0.5
 """The period is measured by the first messages, of so long a time, in [s]."""
@@ -56,16 +52,12 @@ class Mirror:
 
     Attributes:
         alarms: all of them so far, `MOST_ALARMS` at most.
-        relay: who listens, within the `with` block.
 
     Args:
         robot: the model, with the drives and the payload that it is to have.
-        listen: host and port that the robot sends to.
-        forward: host and port of the robot's client, if its messages are to be passed on.
-        answered_at: own host and port towards a client on another machine.
+        listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
         alarm: limit of |reported - expected torque| less what friction at rest can be, in [N m], one or one a
             joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
-        wait: how long to wait for the robot, in [s].
         horizon: what is as old, in [s], counts e times less for the payload.
 
     Raises:
@@ -85,12 +77,11 @@ class Mirror:
         horizon: float = HORIZON,
     ) -> None:
         robot.require_inertia()
-        if not (0 < wait < np.inf and 0 < horizon < np.inf):
-            raise EgmError(f"expected wait and horizon above 0 s and finite, got {wait:g} and {horizon:g}")
+        if not 0 < horizon < np.inf:
+            raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
-        self._addresses, self._wait = (listen, forward, answered_at), wait
+        self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
-        self.relay: Relay | None = None
         self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
         self._early: list[tuple[int, RobotMessage]] = []
         self._expectation: Expectation | None = None
@@ -100,7 +91,6 @@ class Mirror:
         self._rows: list[tuple[Row, Floats]] = []
         self._raised: list[Alarm] = []
         self._alarmed = np.zeros(robot.n, dtype=np.bool_)
-        self._stopped = False
 
     @property
     def counts(self) -> Counts:
@@ -246,19 +236,21 @@ class Mirror:
             raise EgmError("the mirror has nothing to log: the stream was shorter than its filters")
         return self._history.log()
 
+    @property
+    def relay(self) -> Relay:
+        """Who listens, within the `with` block."""
+        return self._listener.relay
+
     def __enter__(self) -> Mirror:
-        listen, forward, answered_at = self._addresses
-        self.relay = Relay(listen, self._is_message, forward, answered_at)
-        self.relay.__enter__()
+        self._listener.__enter__()
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self.relay is not None:
-            self.relay.__exit__(*failure)
+        self._listener.__exit__(*failure)
 
     def stop(self) -> None:
         """Have `reports` end, from any thread."""
-        self._stopped = True
+        self._listener.stop()
 
     def reports(self, duration: float | None = None) -> Iterator[Report]:
         """A report for every second of the robot's time, until `stop`.
@@ -268,42 +260,18 @@ class Mirror:
                 silent for as long as it was waited for.
 
         Raises:
-            EgmError: no robot was heard in time, or it has other joints.
+            EgmError: no robot was heard in time, or it has other joints, or sends too slowly.
             ValueError: not within the `with` block.
         """
-        if self.relay is None:
-            raise ValueError("expected `with Mirror(...) as mirror:` around it, which listens")
-        heard = monotonic()
-        while not self._stopped:
-            copy = self.relay.next(TURN)
-            if copy is None:
-                silent = monotonic() - heard
-                if silent > self._wait and not self.counts.messages:
-                    raise EgmError(
-                        f"no robot was heard at {self.relay.at} within {self._wait:g} s: is it guided now, and "
-                        "does it send there?"
-                    )
-                if silent > self._wait and duration is not None:
-                    return
-                continue
-            heard = monotonic()
-            try:
-                message = decode_robot(copy.data)
-            except EgmError:
-                self.counts.malformed += 1
-                continue
-            report = self.take(message, copy.arrival)
+        for message, arrival in self._listener.messages(self._malformed, duration is not None):
+            report = self.take(message, arrival)
             if report is not None:
                 yield report
-                if duration is not None and self._newest >= duration:
-                    return
+            if duration is not None and self._newest >= duration:
+                return
 
-    def _is_message(self, data: bytes) -> bool:
-        try:
-            decode_robot(data)
-        except EgmError:
-            return False
-        return True
+    def _malformed(self) -> None:
+        self.counts.malformed += 1
 
 
 def _between(before: RobotMessage, after: RobotMessage, share: float) -> tuple[Floats, Floats, Floats | None]:

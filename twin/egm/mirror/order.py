@@ -1,4 +1,4 @@
-"""The numbers of a robot's messages: what was lost on the way, came twice, late, or from a robot started anew.
+"""The numbers of a robot's messages: what was lost on the way, came twice or late, or began anew.
 
 A robot counts its messages up by one, modulo 2^32.  So a number tells the message's place in the stream; one
 that is missing is lost until it comes after all.  Rules, which are ours: a number that was there is doubled;

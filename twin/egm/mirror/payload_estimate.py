@@ -124,9 +124,7 @@ class RunningPayload:
             phi = s * np.linalg.solve(A, s * (w @ self._b))
             left = self._squares - 2.0 * self._b @ phi + np.einsum("i,jik,k->j", phi, self._A, phi)
             left = np.maximum(left, 0.0) / np.maximum(self._count, 1e-9)
-            self._scatter = np.where(
-                self._count > 1.0, np.maximum(np.sqrt(left), self._least), self._scatter
-            )
+            self._scatter = np.where(self._count > 1.0, np.maximum(np.sqrt(left), self._least), self._scatter)
         covariance = s[:, None] * np.linalg.inv(A) * s
         deviation = float(np.sqrt(covariance[0, 0]))
         told = deviation < TOLD * self._rated

@@ -113,7 +113,9 @@ class Relay:
             if forward is not None:
                 to, _, _ = resolved(*forward)
                 if to == self.at:
-                    raise EgmError(f"{to} is where the mirror listens itself: name another address to pass on to")
+                    raise EgmError(
+                        f"{to} is where the mirror listens itself: name another address to pass on to"
+                    )
                 self._client = UdpChannel(forward, answered_at)
         except EgmError:
             self._socket.close()

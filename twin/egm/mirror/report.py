@@ -9,8 +9,8 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.mirror.clock import Lateness
-from twin.egm.mirror.payload_estimate import ExplainingPayload
 from twin.egm.mirror.order import Counts
+from twin.egm.mirror.payload_estimate import ExplainingPayload
 from twin.errors import EgmError
 from twin.robot.robot import Robot
 
@@ -81,7 +81,7 @@ def alarm_limits(robot: Robot, alarm: float | Floats | str | None) -> Floats:
         EgmError: it is not that.
     """
     limits: object = alarm
-    wanted = f"expected the limit of the alarm in N m, above 0, or one for each of {robot.n} joints, or a share as 15%"
+    wanted = f"expected the limit of the alarm in N m, above 0, or {robot.n} of them, one a joint, or a share as 15%"
     if alarm is None:
         return np.full(robot.n, np.inf)
     try:

@@ -18,7 +18,6 @@ from twin.arrays import Floats
 from twin.egm.mirror.clock import StreamClock
 from twin.egm.mirror.order import Counts, StreamOrder
 from twin.egm.mirror.smoothing import Smoothing
-from twin.egm.mirror.window import Window
 from twin.egm.wire.messages import RobotMessage
 from twin.errors import EgmError
 from twin.logs.log import Log
@@ -43,6 +42,7 @@ class StreamLog:
 
     Attributes:
         ended: why no more are taken, a sentence; empty as long as they are.
+        torques: whether any were reported.
 
     Args:
         robot: that sends.
@@ -59,12 +59,16 @@ class StreamLog:
         self._order, self._clock = StreamOrder(), StreamClock()
         self._places: list[int] = []
         self._blocks: list[Floats] = []  # of angles, planned angles, torques
-        self._end = 0
+        self.torques = False
 
     @property
     def counts(self) -> Counts:
         """Of all messages so far."""
         return self._order.counts
+
+    def malformed(self) -> None:
+        """Count what was no message."""
+        self.counts.malformed += 1
 
     def take(self, message: RobotMessage) -> None:
         """Keep a message, if it is new and the stream has not ended.
@@ -96,6 +100,7 @@ class StreamLog:
         row[0], row[1] = message.q, message.q_planned
         row[2] = np.nan if message.tau is None else message.tau
         self._places.append(self._order.place)
+        self.torques |= message.tau is not None
         if time >= self._duration:
             self.ended = f"{self._duration:g} s are over"
 
@@ -157,7 +162,9 @@ def rates(q: Floats, period: float) -> tuple[Floats, Floats]:
     reach = len(weights) // 2
     before = 2.0 * q[0] - q[np.minimum(np.arange(reach, 0, -1), len(q) - 1)]
     after = 2.0 * q[-1] - q[np.maximum(np.arange(len(q) - 2, len(q) - 2 - reach, -1), 0)]
-    window = Window(len(q) + 2 * reach, q.shape[1:])
-    window.append(np.concatenate([before, q, after]))
-    motion = window.filtered_last(weights, len(q))
-    return motion[..., 1] / period, motion[..., 2] / period**2
+    padded = np.concatenate([before, q, after])
+    of_one, of_two = (
+        np.stack([np.correlate(column, weights[:, k], "valid") for column in padded.T], axis=1)
+        for k in (1, 2)
+    )
+    return of_one / period, of_two / period**2
