@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from scenarios.commands.egm.session import Job, Served, Session
+from scenarios.commands.egm.serving import Job, Served, Serving
 from scenarios.running.interrupts import told_to_stop
-from twin.faults import told
+from twin.errors import TwinError
+from twin.faults import told, told_with_kind
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -55,7 +56,7 @@ def served(jobs: Sequence[Job], tell: Tell) -> tuple[list[Served], int]:
                     tell(place, word)
     for process in processes:
         process.join()
-    failed = (Served.failed(f"its process ended with status {process.exitcode}") for process in processes)
+    failed = (Served(f"its process ended with status {process.exitcode}") for process in processes)
     return [results.get(place, no) for place, no in enumerate(failed)], interrupt.number
 
 
@@ -83,21 +84,23 @@ def _signals_held() -> Iterator[None]:
 
 def _serve(connection: Connection, job: Job) -> None:
     """What a process does: one robot; it ends when its connection does."""
-    session = Session(job, connection.send)
-    Thread(target=_stop_when_told, args=(connection, session), daemon=True).start()
+    serving = Serving(job, connection.send)
+    Thread(target=_stop_when_told, args=(connection, serving), daemon=True).start()
     try:
-        result = session.serve()
+        result = serving.serve()
+    except (TwinError, ValueError, OSError) as error:
+        result = Served(told(error), refused=True)
     except Exception as error:
-        result = Served.failed(told(error))
+        result = Served(told_with_kind(error))
     try:
         connection.send(result)
     except OSError:  # nobody is there to be told
         pass
 
 
-def _stop_when_told(connection: Connection, session: Session) -> None:
+def _stop_when_told(connection: Connection, serving: Serving) -> None:
     try:
         connection.recv()
     except (EOFError, OSError):
         pass
-    session.stop()
+    serving.stop()
