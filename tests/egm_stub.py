@@ -52,12 +52,14 @@ class StubRobot:
                 self.q = self.q + CYCLE * (GAIN * (target - self.q) + speed)
 
     def answer(self, wire):
-        while not self.left_alone:
+        """What comes; `None` once it is left alone and nothing more waits."""
+        while True:
+            left_alone = self.left_alone
             try:
                 return wire.recv(1025)
             except TimeoutError:
-                pass
-        return None
+                if left_alone:
+                    return None
 
 
 @contextmanager
