@@ -306,6 +306,16 @@ def test_guidance_that_cannot_go_on_stops_with_its_fault(irb140):
     assert (run.fault.number, run.phase, run.qd.any()) == (50026, Phase.FINISHED, False)
 
 
+@pytest.mark.parametrize("speed", [np.inf, np.nan])
+def test_speeds_that_are_not_finite_are_a_fault(irb140, speed):
+    run, guidance = programmed(irb140, 0.0)
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    run.samples(20)
+    guidance.deviation = np.full(6, speed)
+    assert np.isfinite(run.samples(600).q).all()
+    assert (run.phase, run.fault.sentence) == (Phase.FINISHED, "guidance asks for speeds that are not finite")
+
+
 # ---------------------------------------------------------------- stops
 
 
