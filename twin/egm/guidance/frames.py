@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
-from twin.egm.guidance.settings import FRAMES, GuidanceSettings
+from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError
 from twin.robot.flange_load import numbers, unit_pose
 
@@ -104,7 +104,7 @@ def frames_of(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floats) ->
         T_base_tool0: (4, 4) the flange where it begins, in [m].
 
     Raises:
-        EgmError: a text that tells no frame, or a kind of frame that there is not.
+        EgmError: a text that tells no frame.
     """
     T_base_wobj = work_object(settings)
     known = {
@@ -113,22 +113,11 @@ def frames_of(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floats) ->
         "wobj": T_base_wobj,
         "tool": np.asarray(T_base_tool0, dtype=np.float64),
     }
-
-    def told_in(kind: str, setting: str) -> Floats:
-        if kind == "joint":
-            raise EgmError(
-                f"{setting} joint: frames that joint angles tell (EGM_FRAME_JOINT) are not known here; "
-                f"valid are {', '.join(FRAMES)}"
-            )
-        if kind not in known:
-            raise EgmError(f"{setting} {kind}: no such kind of frame; valid are {', '.join(FRAMES)}")
-        return known[kind]
-
     corr, sensor = settings.corr_frame, settings.sensor_frame
     corr_type = settings.corr_frame_type
     sensor_type = corr_type if settings.sensor_frame_type is None else settings.sensor_frame_type
-    T_base_corr = told_in(corr_type, "corr_frame_type") @ frame_of(corr, "corr_frame")
-    T_base_sensor = told_in(sensor_type, "sensor_frame_type") @ (
+    T_base_corr = known[corr_type] @ frame_of(corr, "corr_frame")
+    T_base_sensor = known[sensor_type] @ (
         frame_of(corr, "corr_frame") if sensor is None else frame_of(sensor, "sensor_frame")
     )
     return Frames(T_base_wobj, T_base_corr, T_base_sensor)

@@ -29,8 +29,9 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, GuidanceStop
+from twin.egm.guidance.joint_guidance import MODE_MISMATCH
 from twin.egm.guidance.low_pass import filter_share
-from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.guidance.settings import AXES, GuidanceSettings
 from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
@@ -85,6 +86,8 @@ class PathGuidance:
     ) -> None:
         self.robot, self.settings = robot, settings
         self.tool = ToolSteps(robot, T_flange_tool)
+        chosen = settings.axis_names or AXES["path"]
+        self.guided = np.array([float(axis in chosen) for axis in ("x", "y", "z")])
         recorded = read_recording(path, robot) if isinstance(path, (str, Path)) else path
         self._motion = recorded_motion(robot, recorded, near=near, T_flange_tool=self.tool.T_flange_tool)
         self.start: Floats = np.array(self._motion(0.0)[0])
@@ -111,10 +114,21 @@ class PathGuidance:
         self._V, self._programmed, self._asked = np.zeros(6), np.zeros_like(q), np.zeros_like(q)
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over a correction, its y and z; `age` is accepted and not used."""
-        if message.path_correction is None:
-            raise GuidanceStop(Fault(41826, "mode mismatch", "expected a correction of the path"))
-        self._correction = message.path_correction * (0.0, 1.0, 1.0)
+        """Take over a correction, its y and z; a message that tells nothing changes nothing.
+
+        Raises:
+            GuidanceStop: it tells of joints or of the tool alone; its correction is not 3 finite numbers.
+        """
+        correction = message.path_correction
+        if correction is None:
+            if all(part is None for part in (message.q, message.qd, message.T, message.twist)):
+                return
+            sentence = "path guidance got a message without a correction of the path"
+            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", sentence))
+        if correction.shape != (3,) or not np.isfinite(correction).all():
+            sentence = "path guidance expected a correction of 3 finite lengths"
+            raise GuidanceStop(Fault(0, "invalid message", sentence))
+        self._correction = correction * self.guided
 
     def speed(self, q: Floats) -> Floats:
         """Joint speeds (n,) of the next period, in [rad/s]: along the path, and towards the correction."""

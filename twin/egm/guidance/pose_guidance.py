@@ -2,7 +2,8 @@
 
 A pose T of a message is told in the sensor's frame, `T_base_wanted = T_base_sensor T`; its speed is resolved
 along the axes of that frame.  The guided axes of the correction frame are taken of it; along and about the
-others the tool keeps the value that it had at the start:
+others the tool keeps the value that it had at the start.  Without a pose in a message the last one stays
+valid, at first that of the start; without a speed it is 0:
 
     p_ref = p_start + A m A^T (p_wanted - p_start)
     R_ref = exp(A m A^T r) R_start          exp(r) R_start = R_wanted
@@ -29,34 +30,20 @@ import numpy as np
 from twin.arrays import Floats
 from twin.egm.guidance.frames import frames_of
 from twin.egm.guidance.guidance import Fault, GuidanceStop
+from twin.egm.guidance.joint_guidance import MODE_MISMATCH
 from twin.egm.guidance.low_pass import filter_share
-from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.guidance.settings import AXES, GuidanceSettings
 from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
-from twin.errors import EgmError, RobotError
+from twin.errors import RobotError
 from twin.kinematics.inverse import inverse_kinematics
+from twin.spatial.rotations import rigid_poses
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
-AXES = ("x", "y", "z", "rx", "ry", "rz")
-"""Of the correction frame."""
-
 LEAST_SHARE = 1e-3
 """Of a step, below which the Jacobian alone tells the joint speeds."""
-
-
-def guided_axes(text: str | None) -> Floats:
-    """Which axes are guided (6,), 1 or 0, from a text such as `x,z,rz`; all of them from `None`.
-
-    Raises:
-        EgmError: it names another axis, or one twice.
-    """
-    names = list(AXES) if text is None else [word.strip() for word in text.split(",") if word.strip()]
-    unknown = [name for name in names if name not in AXES]
-    if unknown or len(set(names)) < len(names):
-        raise EgmError(f"axes {text}: expected some of {', '.join(AXES)}, each once")
-    return np.array([float(axis in names) for axis in AXES])
 
 
 class PoseGuidance:
@@ -68,13 +55,15 @@ class PoseGuidance:
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
 
     Raises:
-        EgmError: the arm has fewer joints, or the settings tell no frames or axes.
+        EgmError: the arm has fewer joints, or a text of the settings tells no frame.
     """
 
     def __init__(self, robot: Robot, settings: GuidanceSettings, T_flange_tool: Floats | None = None) -> None:
         self.robot, self.settings = robot, settings
         self.tool = ToolSteps(robot, T_flange_tool)
-        self.guided = guided_axes(settings.axes)
+        chosen = settings.axis_names or AXES["pose"]
+        self.guided = np.array([float(axis in chosen) for axis in AXES["pose"]])
+        self.window = np.array([1e-3 * settings.cond_window_mm] * 3 + [settings.window(1)[0]] * 3)
         frames_of(robot, settings, np.eye(4))  # what is wrong with them is told before a run begins
 
     def begin(self, q: Floats, period: float) -> None:
@@ -87,16 +76,32 @@ class PoseGuidance:
         self._to_corr = _both(axes.T)
         self._taken = _both(axes) @ np.diag(self.guided) @ self._to_corr
         self.T_ref, self.V_ref, self.V = self.T_start, np.zeros(6), np.zeros(6)
-        self._q, self._asked, self._J = q.copy(), np.zeros_like(q), np.zeros((6, len(q)))
+        self._q, self._asked, self._left = q.copy(), np.zeros_like(q), 1.0
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over the pose and the speed of a message; without a speed it is 0, without a pose the last."""
+        """Take over the pose and the speed of a message; one that tells nothing changes nothing.
+
+        Raises:
+            GuidanceStop: it tells of joints or of a path alone; it is no pose, or none that can be reached.
+        """
         if message.T is None and message.twist is None:
-            raise GuidanceStop(Fault(41826, "mode mismatch", "expected a pose or a speed of the tool"))
+            if message.q is None and message.qd is None and message.path_correction is None:
+                return
+            sentence = "pose guidance got a message without the tool, valid are its pose or its speed"
+            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", sentence))
+        T_ref = self.T_ref
         if message.T is not None:
-            self.T_ref = self._reference(self.frames.T_base_sensor @ message.T)
-        sensor = _both(self.frames.T_base_sensor[:3, :3])
-        self.V_ref = np.zeros(6) if message.twist is None else self._taken @ sensor @ message.twist
+            try:
+                T_sensor_tool = rigid_poses(message.T, "the pose of the tool")
+            except ValueError as error:
+                raise GuidanceStop(Fault(0, "invalid message", f"pose guidance {error}")) from None
+            T_ref = self._reference(self.frames.T_base_sensor @ T_sensor_tool)
+        twist = np.zeros(6) if message.twist is None else message.twist
+        if twist.shape != (6,) or not np.isfinite(twist).all():
+            sentence = "pose guidance expected 6 finite speeds of the tool"
+            raise GuidanceStop(Fault(0, "invalid message", sentence))
+        self.T_ref = T_ref
+        self.V_ref = self._taken @ _both(self.frames.T_base_sensor[:3, :3]) @ twist
 
     def speed(self, q: Floats) -> Floats:
         """Joint speeds (n,) of the next period, in [rad/s]."""
@@ -105,8 +110,9 @@ class PoseGuidance:
         way_between(T, self.T_ref, e)
         wanted = self.settings.gain * e + self.V_ref
         self.V = self.V + self.share * (wanted - self.V)
-        # Ramps and limits will leave a share of it, about as much as of the last: that step is solved for.
-        left = self._share_left(q)
+        # Ramps and limits will leave a share of it, as they went on from the last two: that step is solved for.
+        last, self._left = self._left, share_of((q - self._q) / self.period, self._asked)
+        left = min(1.0, 2.0 * self._left - last)
         self._q, self._asked = q.copy(), inverse @ self.V
         if left > LEAST_SHARE:
             moved_by(T, left * self.period * self.V, T_next)
@@ -127,19 +133,13 @@ class PoseGuidance:
         """Whether at q (n,), in [rad], the tool is within the windows of the guided axes of the reference."""
         e = np.empty(6)
         way_between(self.tool.pose(q), self.T_ref, e)
-        millimetres, degrees = self.settings.cond_window_mm, self.settings.cond_window
-        window = np.array([1e-3 * millimetres] * 3 + [np.deg2rad(degrees)] * 3)
-        return bool(np.all(np.abs(self.guided * (self._to_corr @ e)) <= window))
+        return bool(np.all(np.abs(self.guided * (self._to_corr @ e)) <= self.window))
 
     def follow(self, qd: Floats) -> None:
         """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
         if not np.array_equal(qd, self._asked):
             share = share_of(qd, self._asked)
             self.V = share * self.V + self.tool.jacobian(self._q) @ (qd - share * self._asked)
-
-    def _share_left(self, q: Floats) -> float:
-        """How much was done of what was last asked for, 0 to 1; all of it, if that was nothing."""
-        return share_of((q - self._q) / self.period, self._asked)
 
     def _reference(self, T_wanted: Floats) -> Floats:
         """The pose (4, 4) to go to: of what is wanted, the guided axes.
@@ -170,4 +170,6 @@ class PoseGuidance:
 
 def _both(R: Floats) -> Floats:
     """The matrix (6, 6) that turns position and rotation vector alike."""
-    return np.kron(np.eye(2), R)
+    both = np.zeros((6, 6))
+    both[:3, :3] = both[3:, 3:] = R
+    return both

@@ -22,7 +22,7 @@ QUEUE = 10
 """Answers that wait to be taken; those that are held back for a lag are not among them (ours)."""
 
 MOST_DATAGRAMS = 64
-"""That are looked at in a cycle; the rest waits in the operating system, which drops what it has no room for."""
+"""That are looked at in a cycle; the rest waits in the operating system, which drops what is too much."""
 
 
 @dataclass

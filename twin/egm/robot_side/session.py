@@ -18,7 +18,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -34,18 +33,14 @@ from twin.egm.robot_side.guided_arm import GuidedArm
 from twin.egm.robot_side.inbox import Counts, Inbox
 from twin.egm.robot_side.own_motion import OwnMotion
 from twin.egm.robot_side.pace import Pace
+from twin.egm.robot_side.plan import Plan, whole_periods
 from twin.egm.robot_side.stream_record import StreamRecord
+from twin.egm.robot_side.supervision import following_error, silence
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
 from twin.egm.wire.robot_message import encode_robot
+from twin.egm.wire.sensor_message import decode_sensor, encode_sensor
 from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
-
-FOLLOWING_ERROR = np.deg2rad(5.0)
-"""In [rad] of a joint, from where it was commanded to where it is: beyond it motion supervision stops the arm.
-The manual tells no figure; ours."""
-
-COMMUNICATION, SUPERVISION = 41822, 50204
-"""Events of the controller's log."""
 
 
 class EgmState(Enum):
@@ -54,38 +49,6 @@ class EgmState(Enum):
     DISCONNECTED = "EGM_STATE_DISCONNECTED"
     CONNECTED = "EGM_STATE_CONNECTED"
     RUNNING = "EGM_STATE_RUNNING"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How long a robot is on the wire, and what happens meanwhile.
-
-    Attributes:
-        runs: instructions, one after another, however they end; `None`: without end.
-        pause: from the end of one to the next, in [s].
-        wait: for an instruction's first answer at most, in [s]; `None`: as long as it takes.
-        lag: by which answers act later, in [ms], rounded up to whole cycles.
-        duration: after which it ends, in [s]; `None`: not by itself.
-        keep: how much of the end is recorded, in [s].
-    """
-
-    runs: int | None = None
-    pause: float = 1.0
-    wait: float | None = None
-    lag: float = 0.0
-    duration: float | None = None
-    keep: float = 120.0
-
-    def __post_init__(self) -> None:
-        if self.runs is not None and not self.runs >= 1:
-            raise EgmError(f"expected runs of at least 1, got {self.runs}")
-        for name, unit in (("pause", "s"), ("lag", "ms")):
-            if not 0 <= getattr(self, name) <= 1e6:
-                raise EgmError(f"expected a {name} of 0 to 1e6 {unit}, got {getattr(self, name)}")
-        for name in ("wait", "duration", "keep"):
-            value = getattr(self, name)
-            if not (name != "keep" and value is None) and not 0 < value <= 1e6:
-                raise EgmError(f"expected {name} above 0 s, to 1e6 s, got {value}")
 
 
 class Session:
@@ -130,7 +93,7 @@ class Session:
         self._own = OwnMotion(arm.robot, arm.q, arm.period)
         self._until = 0  # the cycle in which the pause is over
         self._waited = 0  # since when the instruction has been waiting
-        self._epoch, self._datagram = 0.0, b""
+        self._t, self._epoch, self._datagram = 0.0, 0.0, b""
         self._looking = threading.Lock()
 
     @property
@@ -162,20 +125,19 @@ class Session:
     def rehearse(self) -> None:
         """Use once what is compiled or loaded at its first use."""
         q, T = self.arm.q, self.arm.poses(self.arm.q, self._tool)
-        encode_robot(self._message())
-        if self._start is not None:
-            q = self._start
-        run = Run(self.arm.robot, self.settings, self._guidance, q, self.arm.period)
-        answers = {
+        answer = {
             "joint": SensorMessage(q=q),
             "pose": SensorMessage(T=T, twist=np.zeros(6)),
             "path": SensorMessage(path_correction=np.zeros(3)),
-        }
-        run.take(answers[self.settings.mode])
+        }[self.settings.mode]
+        decode_sensor(encode_sensor(answer), len(q), self.settings.mode)
+        encode_robot(self._message())
+        run = self._new_run(q if self._start is None else self._start)
+        run.take(answer)
         run.samples(self._samples)
 
     def log(self) -> Log | None:
-        """The end of the motion and of the stream, see `StreamRecord.arrays`; `None` before the first cycle."""
+        """The end of the motion, and of the stream, see `StreamRecord.arrays`; `None` without any."""
         with self._looking:
             return self.arm.log(self._tool, self._record.arrays())
 
@@ -185,11 +147,12 @@ class Session:
             return self._one_cycle()
 
     def _one_cycle(self) -> bool:
+        self._t = self.arm.t
         if self._run is None and not self._begin_or_go_on():
             return False
         if self._run is not None:
             self._run.measured(self.arm.q, self._cycle)
-        t, message = self.arm.t, self._message()
+        message = self._message()
         self._datagram = encode_robot(message)
         self._send()
         self.pace.sent(self.inbox)
@@ -197,7 +160,7 @@ class Session:
         if self._run is not None:
             self._supervise(self._run)
         self._move()
-        self._record.add(t, message, taken)
+        self._record.add(self._t, message, taken)
         if self._run is not None:
             self._follow_up(self._run)
         return self.plan.duration is None or self.inbox.cycle * self._cycle < self.plan.duration - 1e-9
@@ -212,14 +175,16 @@ class Session:
             self._own.go_to(self._start)
         if not self._own.rests:
             return True
-        robot, q = self.arm.robot, self._own.q
-        self._run = Run(robot, self.settings, self._guidance, q, self.arm.period)
+        self._run = self._new_run(self._own.q)
         self._runs += 1
         self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
         self.inbox.restart()
         self.state = EgmState.RUNNING
         self._tell("waiting", f"{self._name} waits for the first answer from {self._partner}")
         return True
+
+    def _new_run(self, q: Floats) -> Run:
+        return Run(self.arm.robot, self.settings, self._guidance, q, self.arm.period)
 
     @property
     def _name(self) -> str:
@@ -236,12 +201,12 @@ class Session:
         told = self.settings.torque == "always" or (self.settings.level == 0 and guided)
         return RobotMessage(
             seqno=self.inbox.cycle,
-            tm=round(1000.0 * arm.t),
+            tm=round(1000.0 * self._t),
             q=arm.q,
             q_planned=planned,
             T=T,
             T_planned=T_planned,
-            time=self._epoch + arm.t,
+            time=self._epoch + self._t,
             state=MotionState.ERROR if self._failed else state,
             converged=run is not None and run.converged,
             utilization=max(arm.utilization, 0.0 if run is None else min(1000.0, run.utilization)),
@@ -277,25 +242,15 @@ class Session:
 
     def _supervise(self, run: Run) -> None:
         """Stop where nobody is heard of any more, or the arm does not follow."""
-        silent = (self.inbox.cycle - 1 - self.inbox.heard) * self._cycle
-        if run.phase is Phase.GUIDED and silent >= self.settings.comm_timeout - 1e-9:
-            within = f"no message from {self._partner} for {silent:g} s"
-            allowed = f"at most {self.settings.comm_timeout:g} s are allowed (CommTimeout)"
-            run.stop(Fault(COMMUNICATION, "ERR_UDPUC_COMM", f"{within}, {allowed}"))
-        waited = (self.inbox.cycle - self._waited) * self._cycle
-        if run.phase is Phase.WAITING and self.plan.wait is not None and waited > self.plan.wait:
+        now = self.inbox.cycle - 1
+        waited, silent = (self._cycle * (now - since) for since in (self._waited, self.inbox.heard))
+        if run.phase is Phase.WAITING and self.plan.wait is not None and waited >= self.plan.wait:
             raise EgmError(f"no client answered from {self._partner} within {self.plan.wait:g} s")
-        error = np.abs(self.arm.q - run.q)
-        if run.fault is None and not np.all(error <= FOLLOWING_ERROR):
-            joint = int(np.argmax(~(error <= FOLLOWING_ERROR)))
-            run.stop(
-                Fault(
-                    SUPERVISION,
-                    "Motion supervision",
-                    f"{self.arm.robot.joint_names[joint]} is {np.rad2deg(error[joint]):.3g} deg from where it "
-                    f"was commanded, at most {np.rad2deg(FOLLOWING_ERROR):g} deg are allowed",
-                )
-            )
+        fault = following_error(self.arm.robot, self.arm.q, run.q)
+        if fault is None and run.phase is Phase.GUIDED:
+            fault = silence(silent, self.settings.comm_timeout, self._partner)
+        if fault is not None and run.fault is None:
+            run.stop(fault)
 
     def _move(self) -> None:
         """To the end of the cycle."""
@@ -331,19 +286,5 @@ class Session:
             self._until = self.inbox.cycle + math.ceil(self.plan.pause / self._cycle - 1e-9)
 
     def _tell(self, kind: str, sentence: str) -> None:
-        self.events.add(self.arm.t, kind, sentence)
+        self.events.add(self._t, kind, sentence)
         self.arm.say(sentence)
-
-
-def whole_periods(cycle: float, period: float) -> int:
-    """How many periods of the control law there are in a cycle, both in [s].
-
-    Raises:
-        EgmError: they are no whole number.
-    """
-    count = round(cycle / period)
-    if count < 1 or abs(count * period - cycle) > 1e-9 * cycle:
-        raise EgmError(
-            f"expected a control period that divides the cycle of {1e3 * cycle:g} ms, got {1e3 * period:g} ms"
-        )
-    return count

@@ -47,10 +47,10 @@ class StreamRecord:
         """Arrays with a row a cycle.
 
         `egm_t` when it began, in [s]; `egm_robot_seqno` of the robot's message; `egm_taken` whether an answer
-        was taken, `egm_seqno` its number (-1: it had none); `egm_reference` and `egm_speed` what it said,
-        NaN where nothing: in joint guidance (n,) in [rad] and [rad/s], in pose guidance (7,) `[x y z a b c d]`
-        in [m] and (6,) `[v; omega]`, of path corrections (3,) in [m] and (0,).  `egm_state`,
-        `egm_converged` and `egm_utilization` are what the robot told.
+        was taken, `egm_seqno` its number (-1: it had none); `egm_reference` and `egm_speed` what it said, NaN
+        where nothing: in joint guidance (n,) in [rad] and [rad/s], in pose guidance (7,) `[x y z a b c d]` in
+        [m] and (6,) `[v; omega]`, of path corrections (3,) in [m] and (0,).  `egm_state`, `egm_converged` and
+        `egm_utilization` are what the robot told.
         """
         names = ("t", "robot_seqno", "taken", "seqno", "reference", "speed")
         names += ("state", "converged", "utilization")

@@ -8,7 +8,7 @@ from twin.arrays import Floats
 from twin.drives.motors import MotorLimits
 
 MOST = 1000.0
-"""In [%]: more is told as this, as where a motor is to push beyond its highest speed, and can give nothing."""
+"""In [%]: more is told as this, say where a motor is to push at its highest speed, and can give nothing."""
 
 
 def torque_utilization(motors: MotorLimits, demand: Floats, qd_motor: Floats) -> float:

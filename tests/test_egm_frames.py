@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+from twin.egm.guidance.frames import base_in_world, frame_of, frames_of, work_object
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.errors import EgmError
+from twin.spatial.rotations import pose_matrix
+
+CORR = (0.1, -0.2, 0.3, 0.5, 0.5, 0.5, 0.5)
+SENSOR = (0.4, 0.0, -0.1, 0.8, 0.0, 0.6, 0.0)
+WOBJ = (0.5, 0.1, 0.2, 0.6, 0.0, 0.0, 0.8)
+TOOL0 = pose_matrix((0.3, 0.4, 0.7, 0.0, 0.6, 0.0, 0.8))
+
+
+def text(values):
+    return ",".join(map(str, values))
+
+
+def frames(robot, **settings):
+    return frames_of(robot, GuidanceSettings(mode="pose", **settings), TOOL0)
+
+
+def same(T, expected):
+    np.testing.assert_allclose(T, expected, rtol=0, atol=1e-15)
+
+
+def test_a_text_tells_a_place_or_a_pose():
+    same(frame_of("1, -2, 3", "wobj"), pose_matrix((1, -2, 3, 1, 0, 0, 0)))
+    same(frame_of(text(CORR), "wobj"), pose_matrix(CORR))
+    same(frame_of(None, "wobj"), np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ("1,2", "corr_frame: expected a frame as x,y,z or as x,y,z,a,b,c,d .* got '1,2'"),
+        ("1,2,nan", "corr_frame: .* got '1,2,nan'"),
+        ("1,2,3,1,1,0,0", "corr_frame: .* got a quaternion of norm 1.41421"),
+        ("500,0,300", "corr_frame: .* at most 20 m away, got 500: are these millimetres?"),
+    ],
+)
+def test_a_text_that_tells_no_frame_is_refused(robot, told, message):
+    with pytest.raises(EgmError, match=message):
+        frames(robot, corr_frame=told)
+
+
+def test_frames_are_told_relative_to_the_base_the_work_object_and_the_flange(robot):
+    told = frames(
+        robot, wobj=text(WOBJ), corr_frame=text(CORR), corr_frame_type="wobj",
+        sensor_frame=text(SENSOR), sensor_frame_type="tool",
+    )  # fmt: skip
+    same(told.T_base_wobj, pose_matrix(WOBJ))
+    same(told.T_base_corr, pose_matrix(WOBJ) @ pose_matrix(CORR))
+    same(told.T_base_sensor, TOOL0 @ pose_matrix(SENSOR))
+    same(frames(robot, corr_frame=text(CORR)).T_base_corr, pose_matrix(CORR))
+
+
+def test_the_sensor_s_frame_is_that_of_correction_where_it_is_not_told(robot):
+    told = frames(robot, corr_frame=text(CORR), corr_frame_type="tool")
+    same(told.T_base_sensor, TOOL0 @ pose_matrix(CORR))
+    same(frames(robot).T_base_sensor, np.eye(4))
+
+
+@pytest.mark.parametrize("where", ["floor", "wall", "inverted"])
+def test_the_world_stands_upright_whatever_the_mounting(robot, where):
+    mounted = robot.mounted(where)
+    T_world_base = base_in_world(mounted.gravity)
+    down = T_world_base[:3, :3] @ mounted.gravity / np.linalg.norm(mounted.gravity)
+    same(down, (0.0, 0.0, -1.0))
+    same(T_world_base[:3, :3] @ T_world_base[:3, :3].T, np.eye(3))
+    assert np.linalg.det(T_world_base) == pytest.approx(1.0, abs=1e-15)
+    told = frames(mounted, corr_frame=text(CORR), corr_frame_type="world")
+    same(T_world_base @ told.T_base_corr, pose_matrix(CORR))
+
+
+def test_mountings_turn_the_base_as_little_as_they_can():
+    same(base_in_world(np.array([0.0, 0.0, -9.81])), np.eye(4))
+    same(base_in_world(np.zeros(3)), np.eye(4))
+    on_wall = base_in_world(np.array([-9.81, 0.0, 0.0]))[:3, :3]
+    same(on_wall @ (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    same(on_wall @ (0.0, 1.0, 0.0), (0.0, 1.0, 0.0))
+    same(base_in_world(np.array([0.0, 0.0, 9.81]))[:3, :3], np.diag([1.0, -1.0, -1.0]))
+
+
+def test_the_work_object_is_told_in_the_base():
+    same(work_object(GuidanceSettings(wobj=text(WOBJ))), pose_matrix(WOBJ))
+    same(work_object(GuidanceSettings()), np.eye(4))
+
+
+def test_frames_of_joint_values_are_refused():
+    with pytest.raises(EgmError, match="corr_frame_type is 'joint': valid is 'base' or 'world'"):
+        GuidanceSettings(mode="pose", corr_frame_type="joint")
