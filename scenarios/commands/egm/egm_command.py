@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.egm import replay_command, serve_command
+from scenarios.commands.egm import mirror_command, record_command, replay_command, serve_command
 from scenarios.running.options import Parser, WrongUse
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
 
-COMMANDS = {"serve": serve_command, "replay": replay_command}
+COMMANDS = {
+    "serve": serve_command,
+    "mirror": mirror_command,
+    "record": record_command,
+    "replay": replay_command,
+}
 """A module each, with its `add_parser(parsers)` and `carry_out(given) -> int`."""
 
 ABOUT = """Externally Guided Motion (EGM): ABB's robots tell where they are in protobuf messages over UDP,

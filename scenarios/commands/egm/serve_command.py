@@ -51,6 +51,8 @@ def carry_out(given: argparse.Namespace) -> int:
     else:
         from scenarios.commands.egm.side_by_side import served
 
+        for job in jobs:
+            job.config.load_robot()  # what cannot be is said before any begins
         results, signal = served(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
     files = _written(given, jobs, results)  # before anything is printed: a reader may hang up
     page = console()

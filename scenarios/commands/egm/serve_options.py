@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from scenarios.running import options
 from scenarios.running.options import WrongUse
 from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot_side.channel import Address
 
 if TYPE_CHECKING:
     from scenarios.base import Config
     from scenarios.commands.egm.serving import Job
-    from twin.egm.robot_side.channel import Address
-
 HOST, PORT = "127.0.0.1", 6510
 LAST_PORT = 65535
 LIMIT = 60.0
@@ -70,12 +69,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_wire(group: Any) -> None:
     group.add_argument(
-        "--to", nargs="+", default=[], metavar="HOST:PORT", type=_address,
+        "--to", nargs="+", default=[], metavar="HOST:PORT", type=address,
         help="where each robot sends its messages, which is where its client listens; a robot for which "
         f"there is none takes the next port (default {HOST}:{PORT})",
     )  # fmt: skip
     group.add_argument(
-        "--bind", metavar="HOST[:PORT]", type=_own_address,
+        "--bind", metavar="HOST[:PORT]", type=own_address,
         help="own address to be answered at, needed where the client is on another machine: 0.0.0.0 listens "
         "on every address of this one (default loopback, which no other machine reaches, and any free port)",
     )  # fmt: skip
@@ -111,7 +110,7 @@ def _add_session(group: Any) -> None:
     )  # fmt: skip
 
 
-def _address(text: str, least: int = 1) -> Address:
+def address(text: str, least: int = 1) -> Address:
     """`127.0.0.1:6510`, `[::1]:6510`.
 
     Raises:
@@ -122,14 +121,12 @@ def _address(text: str, least: int = 1) -> Address:
         raise argparse.ArgumentTypeError(
             f"expected HOST:PORT with a port of {least} to {LAST_PORT}, as {HOST}:{PORT}, got {text!r}"
         )
-    from twin.egm.robot_side.channel import Address
-
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def _own_address(text: str) -> Address:
+def own_address(text: str) -> Address:
     """The same, in which the port may be missing, or 0 for any."""
-    return _address(text if ":" in text else f"{text}:0", least=0)
+    return address(text if ":" in text else f"{text}:0", least=0)
 
 
 def addresses(given: list[Address], robots: list[str]) -> list[Address]:
@@ -140,8 +137,6 @@ def addresses(given: list[Address], robots: list[str]) -> list[Address]:
     """
     if len(given) > len(robots):
         raise WrongUse(f"--to names {len(given)} addresses for {len(robots)} robot{'s' * (len(robots) > 1)}")
-    from twin.egm.robot_side.channel import Address
-
     found = given or [Address(HOST, PORT)]
     host, port = found[-1]
     found = [*found, *(Address(host, port + more) for more in range(1, len(robots) - len(found) + 1))]

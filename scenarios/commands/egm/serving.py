@@ -200,18 +200,18 @@ def start(plant: Robot, job: Job) -> NDArray | None:
 def opening(job: Job, arm: EgmRobot) -> str:
     """The first line: where it sends, and what to do there."""
     settings = job.settings
-    listens = "" if job.bind is None else f", and is answered at {job.bind.host} from other machines, too,"
+    where = f"port {arm.port} of " + ("loopback" if job.bind is None else job.bind.host)
     pace = "in lockstep" if job.limit is not None else f"every {1e3 * settings.cycle:g} ms"
     return (
-        f"{job.label} sends to {arm.to} {pace}, from port {arm.port}{listens} for mode {settings.mode}: "
-        f"let an EGM client listen there; MaxSpeedDeviation is {settings.max_speed_deviation:g} deg/s"
+        f"sends to {arm.to} {pace}, answered at {where}; mode {settings.mode}, MaxSpeedDeviation "
+        f"{settings.max_speed_deviation:g} deg/s: let an EGM client listen on port {arm.to.port}"
     )
 
 
 def settings_of(job: Job) -> dict[str, object]:
     """All that the robot was told, as JSON can have it."""
-    from scenarios.running.provenance import plain
     from scenarios.running.options import fields
+    from scenarios.running.provenance import plain
 
     config = {name: getattr(job.config, name) for name in fields(type(job.config))}
     own = {"to": str(job.to), "start": job.start, "path": job.path and str(job.path)}
