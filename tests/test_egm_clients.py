@@ -1,4 +1,4 @@
-"""Clients of others, unchanged, guide the twin as they guide a robot; each in a process of its own, in lockstep."""
+"""Clients of others, unchanged, guide the twin in lockstep as they guide a robot; a process each."""
 
 import json
 import socket

@@ -83,18 +83,17 @@ def carry_out(given: argparse.Namespace) -> int:
     log = Log.load(given.log)
     page = console()
     with EgmClient(given.port, given.host) as client:
-        where = f"port {given.port} of {given.host}"
-        page.print(f"waiting for a robot that sends to {where}", highlight=False)
-        client.timeout = given.wait
+        page.print(f"waiting for a robot that sends to port {given.port} of {given.host}", highlight=False)
         done = replay(
-            client, log, approach=float(np.radians(given.approach)), patience=given.patience, hold=given.hold
-        )
+            client, log, approach=float(np.radians(given.approach)), patience=given.patience,
+            hold=given.hold, wait=given.wait,
+        )  # fmt: skip
     joint = int(np.argmax(done.deviation))
     page.print(
-        f"{done.messages} answers in {done.duration:.3f} s of the log; at most "
-        f"{np.degrees(done.deviation[joint]):.3g} deg (joint {joint + 1}) between it and what the robot commanded",
-        highlight=False,
-    )
+        f"{done.messages} answers, {done.duration:.3f} s of the log; what the robot commanded was at most "
+        f"{np.degrees(done.deviation[joint]):.3g} deg beside it (joint {joint + 1})",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
     if done.trouble:
         complain(done.trouble)
     return 1 if done.trouble else 0

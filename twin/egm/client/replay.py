@@ -77,7 +77,13 @@ class Recorded:
 
 
 def replay(
-    client: EgmClient, log: Log, *, approach: float = APPROACH, patience: float = 30.0, hold: float = 0.0
+    client: EgmClient,
+    log: Log,
+    *,
+    approach: float = APPROACH,
+    patience: float = 30.0,
+    hold: float = 0.0,
+    wait: float | None = None,
 ) -> Replayed:
     """Send the references of a log to the robot whose messages come to a client.
 
@@ -90,6 +96,7 @@ def replay(
         patience: how long to wait for the robot at the start and at the end of the log, in [s] of its time.
         hold: how long to go on at the end if the robot does not end its instruction, in [s] of its time;
             a robot that is left alone before stops with an error after CommTimeout.
+        wait: for the robot's first message, in [s]; by default as long as the client waits for any.
 
     Raises:
         EgmError: no robot, or one with another number of joints, or a log without numbers.
@@ -102,7 +109,7 @@ def replay(
         )
     if not (np.isfinite(log.q_ref).all() and np.isfinite(log.qd_ref).all()):
         raise EgmError("a log whose references are not finite cannot be sent")
-    message = client.receive()
+    message = client.receive(wait)
     n = log.q_ref.shape[1]
     if len(message.q) != n:
         raise EgmError(f"the log is of a robot with {n} joints, the robot that sends has {len(message.q)}")
