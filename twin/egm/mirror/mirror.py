@@ -88,7 +88,7 @@ class Mirror:
         self._last: tuple[int, RobotMessage] | None = None
         # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
         self._before = self._newest = self._told_at = 0.0
-        self._rows: list[tuple[Row, Floats]] = []
+        self._rows: list[tuple[float, Row]] = []
         self._raised: list[Alarm] = []
         self._alarmed = np.zeros(robot.n, dtype=np.bool_)
 
@@ -197,8 +197,8 @@ class Mirror:
             return
         self._payload.take(row)
         beyond = np.maximum(np.abs(row.residual) - row.friction_open, 0.0)
-        self._rows.append((row, beyond))
         time = self._before + row.place * self.period
+        self._rows.append((time, row))
         self._history.take(time, row, beyond)
         # Where nothing was reported it is NaN, and above nothing.
         above = beyond > np.where(self._alarmed, ALARM_ENDS, 1.0) * self.limits
@@ -212,13 +212,12 @@ class Mirror:
         self._alarmed = above
 
     def _report(self) -> Report:
-        rows = [row for row, _ in self._rows]
-        residuals = np.array([row.residual for row in rows])
-        newest = rows[-1]
+        residuals = np.array([row.residual for _, row in self._rows])
+        time, newest = self._rows[-1]
         reported = newest.reported if np.all(np.isfinite(newest.reported)) else None
         peak = np.take_along_axis(residuals, np.argmax(np.abs(residuals), axis=0)[None], axis=0)[0]
         report = Report(
-            self._before + newest.place * self.period,
+            time,
             newest.q, newest.expected, reported, np.sqrt(np.mean(residuals**2, axis=0)), peak,
             newest.friction_open, self._payload.estimate(), tuple(self._raised), self._lateness.second(),
             copied(self.counts),

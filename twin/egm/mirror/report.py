@@ -81,7 +81,7 @@ def alarm_limits(robot: Robot, alarm: float | Floats | str | None) -> Floats:
         EgmError: it is not that.
     """
     limits: object = alarm
-    wanted = f"expected the limit of the alarm in N m, above 0, or {robot.n} of them, one a joint, or a share as 15%"
+    wanted = f"expected a limit above 0 N m for the alarm, or {robot.n} of them, or a share as 15%"
     if alarm is None:
         return np.full(robot.n, np.inf)
     try:
