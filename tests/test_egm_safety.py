@@ -36,7 +36,7 @@ def test_a_faulty_wire_and_random_bytes(robot):
     noise = 60
     cycles = NOISE // noise + 100
     wire = FaultyWire(restless(robot, cycles), noise)
-    with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 240), pause=0.1) as made:
+    with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 500), pause=0.1) as made:
 
         def calm():
             wire.noise = noise if len(wire.told) < cycles - 100 else 0
