@@ -35,7 +35,7 @@ def poses(robot, q):
 
 
 def recording(robot, way, duration=1.5):
-    """A tool recording (N, 7) of the start's pose moved by way(u) (N, 3), u from 0 to 1 with rests at both ends."""
+    """A tool recording: the start's pose moved by way(u) (N, 3), u from 0 to 1, at rest at both ends."""
     t = np.linspace(0.0, duration, 31)
     u = t / duration
     recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
@@ -64,7 +64,7 @@ def guided(robot, path, correction=None, **settings):
 
 
 def beside(robot, path, q):
-    """The way (N, 3) of the tool from the path in its axes, by the recording's own spline, and its turn (N,)."""
+    """Where the path moves, how far beside it the tool is (K, 3) in its axes, and turned (N,)."""
     motion = through_recording(path)(PERIOD * np.arange(len(q)))
     T = poses(robot, q)
     v = motion.twist[:, :3]
@@ -91,15 +91,16 @@ def same(value, expected, within=1e-12):
 def test_without_a_correction_the_arm_moves_as_recorded(arm):
     path = curved(arm)
     guidance, motion = guided(arm, path), recorded_motion(arm, path, T_flange_tool=TOOL)
-    q = driven(guidance, guidance.start, 1500)
-    same(q, motion(PERIOD * np.arange(1501))[0])
+    q = driven(guidance, guidance.start, 1501)
+    same(q, motion(PERIOD * np.arange(1502))[0])
     assert guidance.ended()
     same(guidance.speed(q[-1]), 0.0, 1e-9)
     same(guidance.programmed(), 0.0, 1e-9)
 
 
-def test_a_correction_of_a_straight_path_is_reached_by_the_stated_law_at_right_angles(arm):
-    path = straight(arm)
+@pytest.mark.parametrize("way", [straight, curved])
+def test_a_correction_is_reached_by_the_stated_law_at_right_angles_to_the_path(arm, way):
+    path = way(arm)
     guidance = guided(arm, path, CORRECTION)
     moving, off, turn = beside(arm, path, driven(guidance, guidance.start, 1499))
     done = 1.0 - decay(20.0, 20.0, 1499)[moving]
@@ -120,17 +121,6 @@ def test_the_path_s_axes_are_the_manual_s():
     same(path_axes(3.0 * x[None], z[None])[0].T, [x, y, np.cross(x, y)])
 
 
-def test_beside_a_curved_path_the_tool_stays_at_right_angles_without_lag(arm):
-    path = curved(arm)
-    guidance = guided(arm, path, CORRECTION)
-    moving, off, turn = beside(arm, path, driven(guidance, guidance.start, 1499))
-    late = moving > 1200
-    assert late.sum() > 100
-    same(off[late], [0.0, 5e-3, -2e-3], 1e-9)
-    same(off[:, 0], 0.0, 1e-9)
-    same(turn, 0.0)
-
-
 def test_limits_act_on_the_correction_and_not_on_the_path(arm):
     path = curved(arm)
     guidance = guided(arm, path, CORRECTION)
@@ -141,8 +131,8 @@ def test_limits_act_on_the_correction_and_not_on_the_path(arm):
     unlimited = beside(arm, path, driven(guided(arm, path, CORRECTION), guidance.start, 1499))[1]
     soon = np.searchsorted(moving, 150)
     assert 0.0 < off[soon, 1] < 0.8 * unlimited[soon, 1]
-    same(off[:, 0], 0.0, 1e-4)
-    same(turn, 0.0, 1e-6)
+    same(off[:, 0], 0.0, 1e-7)  # a share of a step is not the step of a share
+    same(turn, 0.0, 1e-7)
 
 
 def test_guided_axes_alone_are_corrected(robot):
@@ -177,7 +167,7 @@ def test_round_a_corner_the_tool_goes_by_the_law_and_does_not_jump(robot):
     guidance = guided(robot, path, CORRECTION, level=0)
     T = poses(robot, driven(guidance, guidance.start, 2900))
     speed = np.linalg.norm(np.diff(T[:, :3, 3], axis=0), axis=1) / PERIOD
-    assert np.max(speed) < 0.1 + 20.0 * 2.0 * np.hypot(5e-3, 2e-3)
+    assert np.max(speed) < 0.12 + (20.0 * 2.0 + 0.05 / PERIOD) * np.hypot(5e-3, 2e-3)  # a jump: 7 m/s
     off = beside(robot, path, driven(guided(robot, path, CORRECTION, level=0), guidance.start, 2900))[1]
     same(off[-1], [0.0, 5e-3, -2e-3], 1e-9)
 
@@ -185,7 +175,7 @@ def test_round_a_corner_the_tool_goes_by_the_law_and_does_not_jump(robot):
 def test_a_path_comes_from_joints_or_a_tool_and_from_a_file(robot, tmp_path):
     path = straight(robot)
     motion = recorded_motion(robot, path, T_flange_tool=TOOL)
-    t = np.linspace(0.0, motion.duration, 61)
+    t = np.linspace(0.0, motion.duration, 301)
     joints = joint_recording(t, motion(t)[0], robot)
     write_recording(tmp_path / "path.csv", joints)
     ends = []

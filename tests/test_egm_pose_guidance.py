@@ -214,7 +214,8 @@ def test_a_joint_that_comes_to_its_end_stops_the_arm(arm):
     twist[3:] = 2.0 * dh_pose(arm, near_end)[:3, 2]
     run.take(SensorMessage(twist=twist))
     samples = run.samples(1000)
-    assert run.fault is not None and run.fault.number == 50027
+    assert run.fault is not None
+    assert run.fault.number == 50027
     assert np.all(samples.q <= arm.q_max)
     assert samples.q[-1, 5] == pytest.approx(arm.q_max[5], abs=1e-3)
 

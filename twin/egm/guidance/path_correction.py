@@ -5,19 +5,17 @@ its tangent, `y = x cross tool z`, `z = x cross y`.  A correction (0, y, z) is t
 these axes, absolute and not from the last one; its x is ignored, and so is its age.  Where the path stands
 still it keeps its last axes, and before it sets out it has its first.
 
-The manual does not tell how a correction is reached; ours is the law of the other guidances.  With the
-commanded tool at p, the path at s_k and its axes A_k, sample k, o = p - s_k is where the tool is and
-`r_k = A_k (0, y, z)` where it is to be:
+The manual does not tell how a correction is reached; ours is the law of the other guidances, in these axes.
+With the commanded tool at p, the path at s and its axes A, `d = A^T (p - s)` is where the tool is beside it:
 
-    u = k A_k^T (r_k - o),    v+ = v + (1 - exp(-2 pi f dt)) (u - v)
-    o+ = o + dt A_k v+ + (r_{k+1} - r_k)
+    u = k ((0, y, z) - d),    v+ = v + (1 - exp(-2 pi f dt)) (u - v),    d+ = d + dt v+
+    p+ = s+ + A+ d+
 
-so that the tool stays at right angles to a path that bends, and runs at its distance without any lag.  Where
-the axes turn by more than `CORNER` in one period the last term is left out, and the tool goes round by the
-law.  Orientation is the path's; what is missing of it is taken away by the same law.
+so that the tool stays at right angles to a path that bends, without any lag.  Where the axes turn by more
+than `CORNER` in one period, A+ is A for that period, and the tool goes round by the law.  The orientation is
+the path's; what is missing of it is taken away by the same law.
 
-`programmed` is the part that keeps the tool beside the path where it is, so that ramps and limits act on the
-correction alone.
+`programmed` is the motion with d as it is, so that ramps and limits act on the correction alone.
 """
 
 from __future__ import annotations
@@ -110,7 +108,7 @@ class PathGuidance:
         if period != self.period:
             self._sample(period)
         self.share = filter_share(self.settings.bandwidth, period)
-        self._k, self._correction = 0, np.zeros(3)
+        self._k, self._over, self._correction = 0, False, np.zeros(3)
         self._V, self._programmed, self._asked = np.zeros(6), np.zeros_like(q), np.zeros_like(q)
 
     def take(self, message: SensorMessage, q: Floats) -> None:
@@ -133,26 +131,25 @@ class PathGuidance:
     def speed(self, q: Floats) -> Floats:
         """Joint speeds (n,) of the next period, in [rad/s]: along the path, and towards the correction."""
         here, there = self._k, min(self._k + 1, len(self._T) - 1)
-        e, way, T_beside, T_next = np.empty(6), np.empty(6), np.empty((4, 4)), np.empty((4, 4))
         T, inverse = self.tool.pose(q), self.tool.inverse(q)
         axes, axes_next = self._axes[here], self._axes[there]
-        way_between(T, self._T[here], e)
-        e[:3] += axes @ self._correction
-        # The filter's memory is in the path's axes.
-        wanted = self.settings.gain * np.concatenate([axes.T @ e[:3], axes.T @ e[3:]])
+        if np.max(np.abs(axes_next - axes)) > CORNER:
+            axes_next = axes
+        off, way, T_beside, T_next = np.empty(6), np.empty(6), np.empty((4, 4)), np.empty((4, 4))
+        way_between(self._T[here], T, off)
+        d, turned = axes.T @ off[:3], axes.T @ off[3:]
+        wanted = self.settings.gain * np.concatenate([self._correction - d, -turned])
         self._V = self._V + self.share * (wanted - self._V)
         # The robot's own motion, beside the path.
         way_between(self._T[here], self._T[there], way)
+        way[:3] += axes_next @ d - off[:3]
         moved_by(T, way, T_beside)
         q_beside = self._reached(q, T_beside, inverse)
         self._programmed = (q_beside - q) / self.period
         # The correction on top of it.
-        way[:3], way[3:] = axes @ self._V[:3], axes @ self._V[3:]
-        way *= self.period
-        if np.max(np.abs(axes_next - axes)) <= CORNER:
-            way[:3] += (axes_next - axes) @ self._correction
-        moved_by(T_beside, way, T_next)
-        self._k = there
+        step = self.period * np.concatenate([axes_next @ self._V[:3], axes_next @ self._V[3:]])
+        moved_by(T_beside, step, T_next)
+        self._k, self._over = there, here == there
         self._asked = (self._reached(q_beside, T_next, inverse) - q) / self.period
         return self._asked
 
@@ -161,8 +158,8 @@ class PathGuidance:
         return self._programmed
 
     def ended(self) -> bool:
-        """Whether the path is at its end."""
-        return self._k >= len(self._T) - 1
+        """Whether the path is over, and has stood still for a period."""
+        return self._over
 
     def converged(self, q: Floats) -> bool:
         """Whether at q (n,), in [rad], y and z of the tool are within the window of the correction."""

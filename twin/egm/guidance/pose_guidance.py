@@ -110,7 +110,7 @@ class PoseGuidance:
         way_between(T, self.T_ref, e)
         wanted = self.settings.gain * e + self.V_ref
         self.V = self.V + self.share * (wanted - self.V)
-        # Ramps and limits will leave a share of it, as they went on from the last two: that step is solved for.
+        # Ramps and limits leave a share of it, foreseen from the last two: that step is solved for.
         last, self._left = self._left, share_of((q - self._q) / self.period, self._asked)
         left = min(1.0, 2.0 * self._left - last)
         self._q, self._asked = q.copy(), inverse @ self.V
