@@ -22,7 +22,9 @@ def excited(duration=20.0, **settings):
 def messages(log, *, noise=0.0, torque=True, first=7, seed=3, period=CYCLE):
     """What the robot of a log tells of it, a message a cycle, from one number on."""
     step = round(CYCLE / (log.t[1] - log.t[0]))
-    q, q_ref, tau = log.q[::step], log.q_ref[::step], log.tau[::step]
+    q, q_ref = log.q[::step], log.q_ref[::step]
+    cycles = log.tau[:-1].reshape(-1, step, log.robot.n).mean(axis=1)  # the last sample has no step
+    tau = np.concatenate([cycles[:1], cycles])
     q = q + noise * np.random.default_rng(seed).normal(size=q.shape)
     return [
         RobotMessage(

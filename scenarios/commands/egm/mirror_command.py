@@ -73,7 +73,7 @@ def carry_out(given: argparse.Namespace) -> int:
     page, files = console(), Files()
     mirror = Mirror(
         listen_options.model(given), listen=given.listen, forward=given.forward, answered_at=given.bind,
-        alarm=given.alarm, wait=given.wait, horizon=given.horizon,
+        alarm=given.alarm, wait=given.wait, torque_age=given.torque_age, horizon=given.horizon,
     )  # fmt: skip
     with mirror, told_to_stop(mirror.stop) as interrupt:
         page.print(f"listening at {mirror.relay.at}", highlight=False)
