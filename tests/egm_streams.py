@@ -11,6 +11,9 @@ from twin.egm import RobotMessage
 CARRIED = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
 TRUE = np.array([float(x) for x in CARRIED.split(",")])
 CYCLE = 0.004
+AGE = 0.75
+"""Of the torques: means of two steps of 2 ms, and its torque of a step is that of its beginning, where
+the second difference of its positions is: of means over the cycle that went on in between it would be 0.5."""
 
 
 def excited(duration=20.0, **settings):

@@ -9,12 +9,17 @@ import pytest
 
 import twin
 from tests import egm_streams as streams
-from tests.egm_streams import CYCLE, TRUE, messages, model_of, told, without
+from tests.egm_streams import AGE, CYCLE, TRUE, messages, model_of, told, without
 from twin.egm import Mirror, RobotMessage
 from twin.egm.mirror import history
 from twin.egm.mirror.mirror import _between
 from twin.egm.mirror.payload_estimate import RunningPayload
 from twin.errors import EgmError
+
+
+def mirror_of(robot, **settings):
+    """A mirror that knows how old the torques of these streams are."""
+    return Mirror(robot, torque_age=AGE, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +30,7 @@ def log():
 
 @pytest.mark.parametrize("noise", [0.0, 1e-4])
 def test_three_kilograms_that_the_model_does_not_know_are_found(log, noise):
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     reports = told(mirror, messages(log, noise=noise))
     assert len(reports) == 20
     for report in reports:
@@ -54,7 +59,7 @@ def test_plain_differences_lose_a_quarter_of_it(log):
 
 
 def test_a_model_that_knows_the_payload_is_not_off(log):
-    mirror = Mirror(log.robot, alarm=[2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
+    mirror = mirror_of(log.robot, alarm=[2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
     reports = told(mirror, messages(log))
     arrays = mirror.log().arrays
     moves = arrays["friction_open"] == 0.0
@@ -66,7 +71,7 @@ def test_a_model_that_knows_the_payload_is_not_off(log):
 
 
 def test_what_is_told_is_of_the_instant_that_it_names(log):
-    mirror = Mirror(log.robot)
+    mirror = mirror_of(log.robot)
     stream = messages(log)
     for k, message in enumerate(stream[:2000]):
         report = mirror.take(message)
@@ -91,7 +96,7 @@ def test_with_lost_doubled_and_late_messages_it_is_found(log, rng):
     came = without(stream, lost)
     came.insert(500, came[499])
     came[1000], came[1001] = came[1001], came[1000]
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     reports = told(mirror, came)
     counts = mirror.counts
     assert (counts.lost, counts.doubled, counts.out_of_order, counts.restarts) == (len(lost), 1, 1, 0)
@@ -107,7 +112,7 @@ def test_a_cycle_that_is_not_quite_what_it_is_called_is_measured(log, clock):
     stream = messages(log, period=4.032e-3)
     if not clock:
         stream = [replace(message, time=None) for message in stream]
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     told(mirror, stream)
     assert mirror.period == pytest.approx(4.032e-3, rel=1e-6 if clock else 1e-4)
 
@@ -116,7 +121,7 @@ def test_numbers_that_pass_their_end_and_a_clock_of_zeros_go_on(log):
     stream = [replace(message, time=0.0) for message in messages(log, first=2**32 - 700)[:3000]]
     stream = streams.renumbered(stream, 2**32 - 700, 2**32 - 4000)
     stream = [replace(m, seqno=m.seqno % 2**32, tm=m.tm % 2**32) for m in stream]
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     reports = told(mirror, stream)
     assert mirror.counts.messages == 3000
     assert (mirror.counts.lost, mirror.counts.restarts) == (0, 0)
@@ -128,7 +133,7 @@ def test_numbers_that_pass_their_end_and_a_clock_of_zeros_go_on(log):
 def test_a_robot_that_is_started_anew_is_followed(log, tm):
     """Its numbers begin anew, its clock with its controller alone."""
     stream = messages(log)
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     first = told(mirror, stream[:2000])
     second = told(mirror, streams.renumbered(stream[2000:], 0, tm))
     assert mirror.counts.restarts == 1
@@ -141,7 +146,7 @@ def test_a_robot_that_is_started_anew_is_followed(log, tm):
 
 def test_what_is_between_a_long_gap_is_not_made_up(log):
     stream = messages(log)
-    mirror = Mirror(log.robot, alarm=5.0)
+    mirror = mirror_of(log.robot, alarm=5.0)
     reports = told(mirror, without(stream, range(1500, 1600)))
     assert mirror.counts.lost == 100
     assert not mirror.alarms
@@ -151,9 +156,9 @@ def test_what_is_between_a_long_gap_is_not_made_up(log):
 
 
 def test_without_torques_the_expected_ones_are_told(log):
-    mirror = Mirror(model_of(log), alarm=1.0)
+    mirror = mirror_of(model_of(log), alarm=1.0)
     reports = told(mirror, messages(log, torque=False)[:1000])
-    with_torques = told(Mirror(model_of(log)), messages(log)[:1000])
+    with_torques = told(mirror_of(model_of(log)), messages(log)[:1000])
     assert len(reports) == 3
     for report, other in zip(reports, with_torques, strict=True):
         assert report.reported is report.payload is report.residual is None
@@ -173,7 +178,7 @@ def test_friction_at_rest_is_no_alarm_and_tells_no_payload():
     np.testing.assert_allclose(report.residual_rms, 0.99 * robot.drives.static)
     assert np.all(report.friction_open >= robot.drives.static - 1e-9)
     assert not mirror.alarms
-    assert not report.payload.mass_told
+    assert report.payload is None
     push = np.array([0.0, 60.0, 0.0, 0.0, 0.0, 0.0])
     told(pushed := Mirror(robot, alarm=2.0), streams.still(robot, q, gravity + push))
     assert [alarm.joint for alarm in pushed.alarms] == [2]
@@ -196,12 +201,12 @@ def test_a_load_that_is_gone_is_a_mass_below_zero(log):
     """The model believes in 6 kg where there are 3."""
     xyz = TRUE[1:4]
     heavy = log.robot.with_payload(twin.Payload(6.0, xyz))
-    reports = told(Mirror(heavy), messages(log))
+    reports = told(mirror_of(heavy), messages(log))
     assert reports[-1].payload.mass == pytest.approx(-3.0, rel=0.02)
 
 
 def test_an_alarm_is_raised_once_and_ends(log):
-    mirror = Mirror(model_of(log), alarm=30.0)
+    mirror = mirror_of(model_of(log), alarm=30.0)
     reports = told(mirror, messages(log))
     raised = [alarm for report in reports for alarm in report.alarms]
     assert raised == mirror.alarms
@@ -211,6 +216,15 @@ def test_an_alarm_is_raised_once_and_ends(log):
         assert alarm.beyond > alarm.limit == 30.0
         assert abs(alarm.residual) >= alarm.beyond
     assert all(first.t <= second.t for first, second in pairwise(raised))
+
+
+@pytest.mark.parametrize("age", [0.0, 1.0])
+def test_the_age_of_torques_counts(log, age):
+    """A cycle more or less is some percent, where the arm moves as fast as it can."""
+    reports = told(Mirror(model_of(log), torque_age=age), messages(log))
+    right = told(mirror_of(model_of(log)), messages(log))[-1].payload
+    assert abs(reports[-1].payload.mass - right.mass) > 0.02
+    assert reports[-1].payload.deviations[0] > 2 * right.deviations[0]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +279,7 @@ def test_lateness_is_measured_against_the_quickest(irb140):
 def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
     monkeypatch.setattr(history, "BLOCK", 50)
     monkeypatch.setattr(history, "BLOCKS", 3)
-    mirror = Mirror(model_of(log), alarm=1.0)
+    mirror = mirror_of(model_of(log), alarm=1.0)
     stream = messages(log)
     began = time.process_time()
     told(mirror, stream)
@@ -281,7 +295,7 @@ def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
 
 
 def test_its_log_is_a_log(log, tmp_path):
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     told(mirror, messages(log)[:1500])
     mirror.log().save(tmp_path / "mirror.npz")
     read = twin.Log.load(tmp_path / "mirror.npz")
@@ -295,7 +309,7 @@ def test_what_is_old_is_forgotten(log):
     """A payload that is put down is gone after some horizons."""
     from twin.egm.mirror.expectation import Expectation
 
-    expectation = Expectation(model_of(log), CYCLE)
+    expectation = Expectation(model_of(log), CYCLE, AGE)
     rows = [row for k, m in enumerate(messages(log)[:2500]) if (row := expectation.take(k, m.q, m.q, m.tau))]
     running = RunningPayload(model_of(log), 50.0, 1.0, horizon=1.0)
     for row in rows:

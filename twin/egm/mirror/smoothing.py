@@ -6,8 +6,8 @@ central differences behind it.  What the model makes of them, and the payload's 
 of `TORQUES`.  Reported torques go through both, one after the other, and so does friction, which is a torque
 that jumps where joints turn back: so on both sides all was filtered alike.
 
-A reported torque may be older than the angles beside it.  A mean over the cycle before is so by half a cycle,
-as those of `twin.egm.EgmRobot` are; so it is taken between two messages, see `aligned`.
+A reported torque may be older than the angles beside it.  A mean over the cycle before is so by half a
+cycle: it is taken between two messages, see `aligned`.
 
 The filters look both ways in time, and so what they tell is `lag` old.  Those of
 `twin/identification/filtering.py` are sharper and several times as long.
@@ -31,7 +31,8 @@ TORQUES = 0.16
 """Widths of the bells, in [s]; the second halves what has a frequency of 6 Hz."""
 
 HALF_A_CYCLE = 0.5
-"""The age of a mean over the cycle before."""
+"""The age of a mean over the cycle before.  The engine's torques are those of the beginnings of its steps: of
+means over N of them it is `(N + 1) / (2 N)`, 0.625 of `twin.egm.EgmRobot` with 4 steps in a cycle."""
 
 ROWS = 50.0
 """Rows that are told in a second, about, in [Hz]."""
