@@ -126,8 +126,7 @@ sys.exit(process.main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize(("number", "twice"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_the_first_signal_ends_it_in_order_and_a_second_at_once(number, twice):
     code = STOPS.format(then="threading.Event().wait()" if twice else "")
     process = subprocess.Popen(
