@@ -198,7 +198,7 @@ def test_a_log_of_another_robot_or_without_numbers(irb140, client):
         replay(client, log)
 
 
-def test_it_holds_until_the_robot_ends_its_instruction(irb140, client):
+def test_it_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypatch):
     log = made_log(irb140, np.zeros((3, 6)))
     with stub_robot(client.port, np.zeros(6), state=lambda k: 2 if k == 60 else 3) as robot:
         done = replay(client, log, hold=1.0)
@@ -206,6 +206,9 @@ def test_it_holds_until_the_robot_ends_its_instruction(irb140, client):
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
         done = replay(client, log, hold=0.1)
     assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s, and the last
+    monkeypatch.setattr("twin.egm.client.replay.GONE", 0.05)
+    with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
+        assert replay(client, log, hold=1.0)[::3] == (20, "")
 
 
 @pytest.fixture

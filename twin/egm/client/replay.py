@@ -29,6 +29,9 @@ APPROACH = float(np.radians(10.0))
 AT_START = float(np.radians(0.01))
 """So near to the first position every joint has to be commanded before the log begins, in [rad]."""
 
+GONE = 1.0
+"""At the end of a log a robot that is silent for so long, in [s], has gone, as it may."""
+
 
 class Replayed(NamedTuple):
     """What became of a log that was sent.
@@ -133,12 +136,12 @@ class _Sender:
         self.elapsed = 0.0
         self.trouble = ""
 
-    def answer(self, q: Floats, qd: Floats | None = None) -> None:
+    def answer(self, q: Floats, qd: Floats | None = None, *, wait: float | None = None) -> None:
         """Answer the last message, and wait for the next."""
         self.client.send_joints(q, qd)
         self.messages += 1
         try:
-            self.message = self.client.receive()
+            self.message = self.client.receive(wait)
         except EgmError as error:
             self.trouble = str(error)
 
@@ -154,7 +157,7 @@ class _Sender:
         """Answer the last message, and more for some time, until the robot ends its instruction."""
         begun = self.message.tm
         while _guided(self.message) and _since(begun, self.message) < duration and not self.trouble:
-            self.answer(q)
+            self.answer(q, wait=GONE)
         if not self.trouble:
             self.client.send_joints(q)
             self.messages += 1
