@@ -54,9 +54,13 @@ def test_plain_differences_lose_a_quarter_of_it(log):
 
 
 def test_a_model_that_knows_the_payload_is_not_off(log):
-    reports = told(Mirror(log.robot, alarm=[4.0, 4.0, 3.0, 2.0, 2.0, 2.0]), messages(log))
-    off = np.sqrt(np.mean([report.residual_rms**2 for report in reports], axis=0))
-    np.testing.assert_array_less(off, 0.02 * np.sqrt(np.mean(log.tau**2, axis=0)))
+    mirror = Mirror(log.robot, alarm=[2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
+    reports = told(mirror, messages(log))
+    arrays = mirror.log().arrays
+    moves = arrays["friction_open"] == 0.0
+    assert np.all(np.mean(moves, axis=0) > 0.4)
+    off = np.sqrt(np.mean(arrays["residual_torque"] ** 2, axis=0, where=moves))
+    np.testing.assert_array_less(off, 0.01 * np.sqrt(np.mean(log.tau**2, axis=0)))
     assert abs(reports[-1].payload.mass) < 0.02
     assert not any(report.alarms for report in reports)
 
@@ -78,8 +82,6 @@ def test_what_is_told_is_of_the_instant_that_it_names(log):
     np.testing.assert_array_equal(kept.q_ref, log.q_ref[2 * places])
     # speeds of the engine are half a step older
     np.testing.assert_allclose(kept.qd, (log.qd[2 * places] + log.qd[2 * places + 1]) / 2, atol=3e-3)
-    alike = np.abs(kept.arrays["residual_torque"]).max(axis=0)
-    np.testing.assert_array_less(alike, 0.05 * np.abs(log.tau).max(axis=0))
 
 
 def test_with_lost_doubled_and_late_messages_it_is_found(log, rng):
@@ -132,7 +134,7 @@ def test_a_robot_that_is_started_anew_is_followed(log, tm):
     assert mirror.counts.restarts == 1
     assert mirror.counts.lost == 0
     assert first[-1].t < second[0].t < first[-1].t + 2.5
-    assert second[-1].t == pytest.approx(20.0 - mirror.lag, abs=1.0)
+    assert 18.0 < second[-1].t < 20.0
     assert second[-1].payload.mass == pytest.approx(3.0, rel=0.01)
     assert max(np.max(report.residual_rms) for report in second) < 80  # no step where it was started
 

@@ -4,8 +4,9 @@ Angles are filtered and differentiated; the model makes of them the torques of a
 the columns of a body at the flange; these are filtered, and reported torques are filtered alike, see
 `twin/egm/mirror/smoothing.py`.
 
-A shaft that rests may have any torque up to its static friction: where a shaft is slower than `REST`, its
-friction is told as falling to 0 linearly, and its static friction is told beside, as `friction_open`.
+A shaft that rests may have any torque up to its static friction.  So where a shaft is slower than `REST`, its
+static friction is told beside the expected torque, as `friction_open`; and below `TURNING` its own falls to 0
+linearly, for the sign of its speed is not known.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from twin.identification.torque_model import TorqueModel
 from twin.robot.robot import Robot
 
 REST = 0.02
-"""In [rad/s] at the joint: 20 times what noise of 1e-4 rad in the angles makes of a speed."""
+TURNING = 0.005
+"""In [rad/s] at the joint: 10 times, and 2.5 times, what noise of 1e-4 rad in the angles makes of a speed."""
 
 
 class Row(NamedTuple):
@@ -138,7 +140,7 @@ class Expectation:
         w = qd @ R.T
         slow = np.maximum(drives.stribeck_speed, np.finfo(float).tiny)
         level = drives.coulomb + (drives.static - drives.coulomb) * np.exp(-((w / slow) ** 2))
-        sliding = level * np.clip(w / REST, -1.0, 1.0) + drives.viscous * w
+        sliding = level * np.clip(w / TURNING, -1.0, 1.0) + drives.viscous * w
         return sliding @ R, ((np.abs(w) < REST) * drives.static) @ np.abs(R)
 
     def _row(self, place: int) -> Row:

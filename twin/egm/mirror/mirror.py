@@ -18,7 +18,7 @@ from twin.arrays import Floats
 from twin.egm.mirror.clock import LatenessMeter, StreamClock
 from twin.egm.mirror.expectation import Expectation, Row
 from twin.egm.mirror.history import History
-from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire
+from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire, is_message
 from twin.egm.mirror.order import Counts, StreamOrder
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import Relay
@@ -241,6 +241,7 @@ class Mirror:
         return self._listener.relay
 
     def __enter__(self) -> Mirror:
+        self._rehearse()
         self._listener.__enter__()
         return self
 
@@ -268,6 +269,17 @@ class Mirror:
                 yield report
             if duration is not None and self._newest >= duration:
                 return
+
+    def _rehearse(self) -> None:
+        """Use once whatever is compiled or loaded at its first use, before a robot waits for it."""
+        expectation, zero = Expectation(self.robot, 0.01), np.zeros(self.robot.n)
+        payload = RunningPayload(self.robot, 1.0, 1.0)
+        for place in range(200):
+            row = expectation.take(place, zero, zero, zero)
+            if row is not None:
+                payload.take(row)
+        payload.estimate()
+        is_message(b"")
 
     def _malformed(self) -> None:
         self.counts.malformed += 1
