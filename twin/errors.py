@@ -74,6 +74,10 @@ class EgmError(TwinError):
     """A message, a setting or a partner on the wire that externally guided motion cannot work with."""
 
 
+class EgmModeError(EgmError):
+    """A message that guides a robot by another thing (joints, pose, path) than it is guided by."""
+
+
 class NoDisplayError(TwinError):
     """There is no display to open a window on; `found` says so without what to do about it."""
 

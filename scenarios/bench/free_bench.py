@@ -6,8 +6,7 @@ The loop is the one of every run, `twin.run_closed_loop`, part by part; only its
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, TwinError
 from twin.faults import told
 from twin.logs.log import Log
+from twin.logs.running_log import RunningLog
 from twin.trajectories.sampling import Samples, recursion_consistent
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class FreeBench:
     ) -> None:
         self._config, self._start, self._file, self._duration = config, start, file, duration
         self.session = Session(config.load_robot())
-        self._parts: deque[Log] = deque(maxlen=round(KEPT / PART))
+        self._log = RunningLog(max(1, round(KEPT / config.period)))
 
     def run(self) -> Session:
         """Until the window is closed."""
@@ -116,7 +116,7 @@ class FreeBench:
         self._follower.restart(self._start)
         self._wanted = self._start
         self._follower.k, self._moves, self._asked_again = 0, None, False
-        self._parts.clear()
+        self._log.restart()
         self._laws.rebuild()
         self._jog.rebuild()
         self._view.restart()
@@ -138,7 +138,7 @@ class FreeBench:
                 self._simulation, self._law, samples, part=True, at_sample=sample,
                 steps_per_period=self._config.steps_per_period,
             )  # fmt: skip
-            self._parts.append(log)
+            self._log.add(log)
         except DivergenceError as error:
             self._bench.say("trouble", f"{error}: press r to begin again")
             self._bench.wait_until(lambda: self._asked_again)
@@ -206,20 +206,9 @@ class FreeBench:
         self._follower.restart(motion.q[-1])
 
     def _joined(self) -> Log | None:
-        """The parts as one log."""
-        if not self._parts:
-            return None
-        series = {
-            name: np.concatenate([getattr(part, name) for part in self._parts])
-            for name in (
-                "t", "q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", "saturated", "loop_gap",
-                "tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen",
-            )
-        }  # fmt: skip
+        """The end of the run as one log."""
         touches = np.array([f"{what} at {t:.3f} s" for t, what in self.session.touches], dtype=str)
-        return replace(
-            self._parts[0], T_flange_tool=self._config.T_flange_tool, arrays={"touches": touches}, **series
-        )
+        return self._log.log(self._config.T_flange_tool, {"touches": touches})
 
 
 def start_pose(robot: Robot, name: str | None) -> NDArray:

@@ -24,6 +24,7 @@ from scenarios.commands import (
     tune_command,
     validate_command,
 )
+from scenarios.commands.egm import egm_command
 from scenarios.commands.on_logs import export_command, identify_command, plot_command, replay_command
 from scenarios.console import output
 from scenarios.running import options, registry
@@ -48,6 +49,7 @@ COMMANDS = {
     "formulas": formulas_command,
     "check-model": check_model_command,
     "identify": identify_command,
+    "egm": egm_command,
     "new": new_command,
 }
 """A module each, with its `add_parser`; the parser's default `carry_out` does it."""
@@ -73,6 +75,7 @@ EXAMPLES = """examples:
   irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
   irb-twin identify measured.csv --robot irb140
+  irb-twin egm serve --mode joint --log session.npz
   irb-twin new controller sliding_mode
 """
 

@@ -4,7 +4,8 @@ Python hands a signal to the main thread, between two of its own instructions.  
 a compiler or in PyBullet comes to none for seconds, and an exception that is raised in the midst of an import
 is taken for a fault of whatever was being imported.  So a signal raises nothing here: the number that C
 leaves in a pipe wakes a thread, which clears up and ends the process.  It has to wait only for C code that
-holds the GIL, as PyBullet does while it draws a picture (half a second).
+holds the GIL, as PyBullet does while it draws a picture (half a second).  What runs until it is told to stop
+is told so by the first signal, see `scenarios.running.interrupts`; the second ends the process.
 
 Nothing heavy is imported before that is in place.  `command_line.main`, called from a program, leaves signals
 alone.
@@ -70,9 +71,15 @@ def _forget(caught: list[int]) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+def _taken(number: int) -> bool:
+    """Whether something runs that ends in order, now that it was told to."""
+    interrupts = sys.modules.get("scenarios.running.interrupts")
+    return interrupts is not None and interrupts.take(number)
+
+
 def _wait(told: int, console: int | None, caught: list[int]) -> None:
-    """Wait for one of the signals, clear up, and end the process."""
-    while (number := os.read(told, 1)[0]) not in caught:  # somebody else's
+    """Wait for one of the signals that ends the process, clear up, and end it."""
+    while (number := os.read(told, 1)[0]) not in caught or _taken(number):  # somebody else's, or in order
         pass
     try:
         for clear_up in _at_the_end:

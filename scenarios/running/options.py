@@ -7,7 +7,7 @@ import dataclasses
 import difflib
 import sys
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -70,7 +70,7 @@ def count(text: str, least: int = 1) -> int:
     return int(text)
 
 
-def fields(config: type[Config]) -> dict[str, dataclasses.Field]:
+def fields(config: type) -> dict[str, dataclasses.Field]:
     """The fields that the command line offers, by name: those made with `base.option`."""
     return {item.name: item for item in dataclasses.fields(config) if "help" in item.metadata}
 
@@ -80,7 +80,7 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def kind_of(config: type[Config], name: str) -> tuple[type, bool]:
+def kind_of(config: type, name: str) -> tuple[type, bool]:
     """What a field holds: bool, int, float or str, and whether `None` will do as well.
 
     Raises:
@@ -128,7 +128,7 @@ def require_types(config: type[Config]) -> None:
 
 def add(
     parser: argparse.ArgumentParser,
-    configs: dict[str, type[Config]],
+    configs: Mapping[str, type[Config]],
     besides: tuple[str, ...] = ("controller",),
 ) -> None:
     """Offer every field of the scenarios' settings; an option that is not given stays out of the result.
@@ -214,11 +214,21 @@ def _require_same(name: str, first: tuple[str, Any], second: tuple[str, Any]) ->
         )
 
 
+def add_settings(group: argparse._ArgumentGroup, settings: type, besides: Sequence[str] = ()) -> None:
+    """Offer the fields of a dataclass that is no scenario's; one that is not given stays out of the result.
+
+    Args:
+        group: where the options go.
+        settings: the dataclass; what it offers has a help text in its metadata.
+        besides: fields that the command has options of its own for.
+    """
+    for name, item in fields(settings).items():
+        if name not in besides:
+            _add(group, settings, item, {"": settings})
+
+
 def _add(
-    group: argparse._ArgumentGroup,
-    config: type[Config],
-    item: dataclasses.Field,
-    configs: dict[str, type[Config]],
+    group: argparse._ArgumentGroup, config: type, item: dataclasses.Field, configs: Mapping[str, type]
 ) -> None:
     kind, _ = kind_of(config, item.name)
     help = item.metadata["help"]
@@ -226,7 +236,8 @@ def _add(
         help += f" (default {default(item.name, configs)})"
     settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help.replace("%", "%%")}
     if kind is bool:
-        settings["action"] = argparse.BooleanOptionalAction
+        of_scenario = issubclass(config, Config)  # where a scenario's own default may be true
+        settings["action"] = argparse.BooleanOptionalAction if of_scenario else "store_true"
     else:
         settings["type"] = kind
         settings["metavar"] = "|".join(item.metadata.get("choices", ())) or kind.__name__.upper()
@@ -236,7 +247,7 @@ def _add(
         raise WrongUse(f"setting {item.name!r} makes an option that there is already ({error})") from error
 
 
-def default(name: str, configs: dict[str, type[Config]]) -> str:
+def default(name: str, configs: Mapping[str, type]) -> str:
     """The default of a field in every scenario that has it: once if they agree, else scenario by scenario."""
     having = {scenario: fields(config) for scenario, config in configs.items()} or {"": fields(Config)}
     defaults = {scenario: known[name].default for scenario, known in having.items() if name in known}

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MODE_MISMATCH = 41826
 OUT_OF_RANGE = 50027
+LARGEST = 1e300
+"""Of joint angles, in [rad]: more would be infinitely many degrees."""
 
 
 class JointGuidance:
@@ -69,7 +71,7 @@ class JointGuidance:
         if message.q is not None:
             told[self.guided] = self._checked(message.q, "joint angles")[self.guided]
             try:
-                check_position(self.robot, told)
+                check_position(self.robot, np.clip(told, -LARGEST, LARGEST))
             except LimitError as error:
                 raise GuidanceStop(Fault(OUT_OF_RANGE, "Joint Out of Range", f"{error}")) from None
         if message.qd is not None:

@@ -1,0 +1,49 @@
+"""`irb-twin egm`: a robot on the wire, a twin beside one, records of streams, and their replay."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from scenarios.commands.egm import serve_command
+from scenarios.running.options import Parser, WrongUse
+
+if TYPE_CHECKING:
+    from scenarios.running.registry import Scenario
+
+COMMANDS = {"serve": serve_command}
+"""A module each, with its `add_parser(parsers)` and `carry_out(given) -> int`."""
+
+ABOUT = """Externally Guided Motion (EGM): ABB's robots tell where they are in protobuf messages over UDP,
+every 4 ms, and go where the answers say. `serve` is such a robot: a client that guides it guides a real one.
+
+`irb-twin egm COMMAND --help` tells more of each."""
+
+EXAMPLES = """examples:
+  irb-twin egm serve
+  irb-twin egm serve --mode pose --max-speed-deviation 20 --log session.npz
+"""
+
+
+def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
+    """Add the command and what belongs to it to the command line."""
+    parser = parsers.add_parser(
+        "egm",
+        help="a robot on the wire, guided by EGM clients",
+        usage="irb-twin egm COMMAND [options]",
+        description=ABOUT,
+        epilog=EXAMPLES,
+    )
+    parser.set_defaults(parser=parser, carry_out=carry_out)
+    own = parser.add_subparsers(dest="egm", metavar="COMMAND", parser_class=Parser)
+    for command in COMMANDS.values():
+        command.add_parser(own)
+    for each in own.choices.values():
+        each.set_defaults(parser=each, carry_out=carry_out)
+
+
+def carry_out(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
+    """`egm`: the command after it."""
+    if given.egm is None:
+        raise WrongUse(f"name a command after egm: known are {', '.join(COMMANDS)}")
+    return COMMANDS[given.egm].carry_out(given)

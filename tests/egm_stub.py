@@ -1,0 +1,74 @@
+"""A robot of a few lines, in lockstep: it sends a message, waits for an answer, and goes where that says."""
+
+import socket
+from contextlib import contextmanager
+from threading import Thread
+
+import numpy as np
+
+from twin.egm.wire.messages import MotionState, RobotMessage
+from twin.egm.wire.robot_message import encode_robot
+from twin.egm.wire.sensor_message import decode_sensor
+
+CYCLE = 0.004
+GAIN = 5.0
+
+
+class StubRobot:
+    """It goes at `k (q - q_ref) + qd_ref` exactly, and keeps what it was answered in `answers`."""
+
+    def __init__(self, port, q, *, messages=10_000, state=lambda k: MotionState.RUNNING, start_tm=100):
+        self.to, self.q, self.messages, self.state, self.tm = (
+            ("127.0.0.1", port),
+            q,
+            messages,
+            state,
+            start_tm,
+        )
+        self.answers = []
+        self.left_alone = False
+
+    def message(self, k, target):
+        T = np.eye(4)
+        converged = bool(np.all(np.abs(self.q - target) < np.radians(0.5)))
+        state = self.state(k)
+        return RobotMessage(
+            k, self.tm + 4 * k, self.q, self.q, T, T, k * CYCLE, state=state, converged=converged
+        )
+
+    def run(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+            wire.settimeout(0.02)
+            target = self.q
+            for k in range(self.messages):
+                wire.sendto(encode_robot(self.message(k, target)), self.to)
+                data = self.answer(wire)
+                if data is None:
+                    return
+                answer = decode_sensor(data, len(self.q), "joint")
+                self.answers.append(answer)
+                speed = np.zeros_like(self.q) if answer.qd is None else answer.qd
+                target = self.q if answer.q is None else answer.q
+                self.q = self.q + CYCLE * (GAIN * (target - self.q) + speed)
+
+    def answer(self, wire):
+        while not self.left_alone:
+            try:
+                return wire.recv(1025)
+            except TimeoutError:
+                pass
+        return None
+
+
+@contextmanager
+def stub_robot(port, q, **settings):
+    """One that runs in a thread."""
+    robot = StubRobot(port, np.array(q, dtype=float), **settings)
+    thread = Thread(target=robot.run)
+    thread.start()
+    try:
+        yield robot
+    finally:
+        robot.left_alone = True
+        thread.join(10.0)
+        assert not thread.is_alive()

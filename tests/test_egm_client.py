@@ -1,0 +1,197 @@
+"""The client: what it hears and says, what it refuses, and a log that it sends."""
+
+import re
+import socket
+
+import numpy as np
+import pytest
+
+from tests.egm_stub import CYCLE, stub_robot
+from tests.made_logs import log_of, made_log
+from tests.test_egm_messages import Q, pose, robot_message
+from twin.egm import EgmClient, MotionState, decode_sensor, encode_robot, replay
+from twin.errors import EgmError
+
+
+@pytest.fixture
+def client():
+    with EgmClient(port=0, timeout=5.0) as client:
+        yield client
+
+
+@pytest.fixture
+def robot_socket(client):
+    """A socket to send from what a test likes."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.connect(("127.0.0.1", client.port))
+        wire.settimeout(5.0)
+        yield wire
+
+
+def test_ten_lines_move_the_arm():
+    target = np.radians((5.0, -10.0, 10.0, 0.0, 30.0, 0.0))
+    with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
+        for message in client:
+            client.send_joints(target)
+            if message.converged and message.seqno:
+                break
+    assert np.abs(robot.q - target).max() < np.radians(0.5)
+    assert [answer.seqno for answer in robot.answers] == list(range(1, message.seqno + 2))
+
+
+def test_it_never_sends_first(client, robot_socket):
+    for send in (lambda: client.send_joints(Q), lambda: client.send_pose(pose())):
+        with pytest.raises(EgmError, match="no robot to answer yet: it sends first"):
+            send()
+    with pytest.raises(EgmError, match="no robot to answer yet"):
+        client.send_path_correction(np.zeros(3))
+    assert client.latest() is None
+
+
+def test_what_it_sends_is_what_it_was_told(client, robot_socket):
+    robot_socket.send(encode_robot(robot_message()))
+    assert client.receive().q == pytest.approx(Q, abs=1e-15)
+    client.send_joints(Q, 2.0 * Q)
+    client.send_joints(qd=Q)
+    client.send_pose(pose(), twist=Q)
+    client.send_path_correction((0.0, 0.001, 0.002), age=0.012)
+    came = [decode_sensor(robot_socket.recv(1025), 6, mode) for mode in ("joint", "joint", "pose", "path")]
+    assert [message.seqno for message in came] == [1, 2, 3, 4]
+    assert came[0].q == pytest.approx(Q, abs=1e-15)
+    assert came[0].qd == pytest.approx(2.0 * Q, abs=1e-15)
+    assert came[1].q is None
+    assert pytest.approx(pose(), abs=1e-15) == came[2].T
+    assert came[2].twist == pytest.approx(Q, abs=1e-15)
+    assert came[3].path_correction == pytest.approx((0.0, 0.001, 0.002), abs=1e-18)
+    assert came[3].age == 0.012
+
+
+def test_messages_come_in_order_or_the_newest_alone(client, robot_socket):
+    for seqno in range(5):
+        robot_socket.send(encode_robot(robot_message(seqno=seqno)))
+    assert [client.receive().seqno for _ in range(2)] == [0, 1]
+    newest = client.latest()
+    assert newest.seqno == 4
+    assert client.latest() is newest
+    with pytest.raises(
+        EgmError, match=f"no message of a robot came within 0.01 s to port {client.port} of 127"
+    ):
+        client.receive(timeout=0.01)
+
+
+@pytest.mark.parametrize("data", [b"", b"hello robot", bytes(1025), bytes(3000)])
+def test_what_is_no_message_is_said_and_the_next_is_heard(client, robot_socket, data):
+    robot_socket.send(data)
+    robot_socket.send(encode_robot(robot_message(seqno=3)))
+    with pytest.raises(EgmError, match="message"):
+        client.receive()
+    assert client.receive().seqno == 3
+
+
+def test_a_port_in_use_and_addresses_that_are_not_here(client):
+    with pytest.raises(EgmError, match=f"cannot listen on port {client.port} of 127.0.0.1 .*another port"):
+        EgmClient(client.port)
+    for port, host in ((0, "192.0.2.1"), (70000, "127.0.0.1")):
+        with pytest.raises(EgmError, match=f"cannot listen on port {port} of {host}"):
+            EgmClient(port, host)
+
+
+def test_what_is_not_sound_is_not_sent(client, robot_socket):
+    robot_socket.send(encode_robot(robot_message()))
+    client.receive()
+    for send, said in (
+        (lambda: client.send_joints(), "expected q, qd or both"),
+        (lambda: client.send_pose(), "expected T, twist or both"),
+        (lambda: client.send_joints(Q[:5]), r"expected q of shape \(6,\), got \(5,\)"),
+        (lambda: client.send_joints(qd=np.full(6, np.nan)), "expected qd to be finite"),
+        (lambda: client.send_pose(np.eye(3)), r"expected T of shape \(4, 4\)"),
+        (lambda: client.send_path_correction((1.0, 2.0)), r"expected path_correction of shape \(3,\)"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            send()
+    robot_socket.settimeout(0.01)
+    with pytest.raises(TimeoutError):
+        robot_socket.recv(1025)
+
+
+def swings(robot, samples=201, scale=0.2):
+    """A log at 500 Hz in which every joint swings."""
+    return log_of(robot, samples=samples, scale=scale)
+
+
+def test_a_log_is_sent_at_the_times_of_the_robot(irb140, client):
+    log = swings(irb140)
+    start_tm = 2**32 - 1000  # which begins anew within the log
+    with stub_robot(client.port, log.q_ref[0] + 0.02, start_tm=start_tm) as robot:
+        done = replay(client, log, approach=0.2)
+    assert done.trouble == ""
+    assert done.messages == len(robot.answers)
+    q = np.array([answer.q for answer in robot.answers])
+    qd = np.array([answer.qd if answer.qd is not None else np.zeros(6) for answer in robot.answers])
+
+    begun = next(k for k, speed in enumerate(qd) if speed == pytest.approx(log.qd_ref[0], abs=1e-14))
+    N = 100  # of 201 samples at 2 ms every other one, at 4 ms
+    assert q[begun : begun + N] == pytest.approx(log.q_ref[:200:2], abs=1e-12)
+    assert qd[begun : begun + N] == pytest.approx(log.qd_ref[:200:2], abs=1e-12)
+    assert q[begun + N :] == pytest.approx(np.tile(log.q_ref[-1], (len(q) - begun - N, 1)), abs=1e-14)
+    assert not qd[begun + N :].any()
+
+    assert np.abs(np.diff(q[:begun], axis=0)).max() < 0.2 * CYCLE * (1 + 1e-9)
+    assert q[0] == pytest.approx(log.q_ref[0] + 0.02, abs=1e-14)
+    assert done.duration >= log.t[-1] - log.t[0]
+    assert 1e-4 < done.deviation.max() < 0.02
+
+
+def test_between_samples_it_is_linear(irb140, client):
+    log = made_log(irb140, np.outer(np.arange(4), np.ones(6)) * 0.01, time_step=0.010)
+    with stub_robot(client.port, np.zeros(6)) as robot:
+        done = replay(client, log)
+    assert done.trouble == ""
+    q = np.array([answer.q[0] for answer in robot.answers])
+    assert q[:8] == pytest.approx(np.arange(8) * 0.004, abs=1e-15)
+
+
+def test_it_waits_until_the_robot_is_guided(irb140, client):
+    log = made_log(irb140, np.zeros((3, 6)))
+    states = [MotionState.STOPPED] * 5
+    with stub_robot(client.port, np.zeros(6), state=lambda k: dict(enumerate(states)).get(k, 3)) as robot:
+        assert replay(client, log).trouble == ""
+    assert all(answer.qd is None for answer in robot.answers[:5])
+    assert all(answer.qd is not None for answer in robot.answers[5:-1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "patience", "said"),
+    [
+        ({"state": lambda k: 1 if k == 40 else 3}, 30.0, "stopped with an error 0.1.. s into the log"),
+        ({"state": lambda k: 2 if k == 40 else 3}, 30.0, "ended its guidance 0.1.. s into the log.*CondTime"),
+        ({"state": lambda k: 2}, 0.1, "the robot is not guided after 0.1 s"),
+        ({"messages": 40}, 30.0, "no message of a robot came within 0.2 s"),
+    ],
+)
+def test_a_robot_that_leaves_off(irb140, settings, patience, said):
+    with EgmClient(port=0, timeout=0.2) as client:
+        log = swings(irb140)
+        with stub_robot(client.port, log.q_ref[0], **settings):
+            assert re.search(said, replay(client, log, patience=patience).trouble)
+
+
+def test_a_robot_that_does_not_come_near(irb140, client):
+    log = made_log(irb140, np.zeros((3, 6)))
+    with stub_robot(client.port, np.full(6, 0.5)) as robot:
+        robot_far = replay(client, log, approach=50.0, patience=0.1)
+    assert robot_far.trouble.startswith("0.1 s after the approach the robot is not there: joint 1 is ")
+    assert len(robot.answers) < 60
+
+
+def test_a_log_of_another_robot_or_without_numbers(irb140, client):
+    log = made_log(irb140, np.zeros((3, 6)))
+    with pytest.raises(EgmError, match="references are not finite"):
+        replay(client, made_log(irb140, np.zeros((3, 6)), np.full((3, 6), np.nan)))
+    with pytest.raises(ValueError, match="expected approach and patience above 0"):
+        replay(client, log, approach=0.0)
+    with (
+        stub_robot(client.port, np.zeros(2)),
+        pytest.raises(EgmError, match="6 joints, the robot that sends has 2"),
+    ):
+        replay(client, log)

@@ -1,0 +1,144 @@
+"""`irb-twin egm`: its words, what it refuses, and how it ends."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from scenarios.commands.command_line import main
+from scenarios.commands.egm import serve_options
+from scenarios.running import options
+from scenarios.running.options import Parser
+from twin.egm import GuidanceSettings
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "name a command after egm: known are serve"),
+        (["swim"], "'swim'"),
+        (["serve", "--robot", "irb99"], "unknown robot 'irb99'"),
+        (["serve", "--drives", "rigid", "--robot", "youbot"], "no drives that could be rigid"),
+        (["serve", "--controller", "lqr"], "unknown controller 'lqr'"),
+        (["serve", "--max-speed", "3"], "did you mean --max-speed-deviation?"),
+        (["serve", "--mode", "spiral"], "joint, pose, path"),
+        (["serve", "--position-gain", "21"], "0 to 20"),
+        (["serve", "--sample-rate", "5"], "multiple"),
+        (["serve", "--comm-timeout", "nan"], "nan"),
+        (["serve", "--to", "6510"], "expected HOST:PORT with a port of 1 to 65535, as 127.0.0.1:6510, got '6510'"),
+        (["serve", "--to", "localhost:0"], "got 'localhost:0'"),
+        (["serve", "--to", "a:1", "a:2"], "--to names 2 addresses for 1 robot"),
+        (["serve", "--robot", "irb140", "rx90", "--to", "a:7", "a:7"], "two robots cannot send to one client"),
+        (["serve", "--robot", "irb140", "rx90", "--to", "a:65535"], "the last port is 65535"),
+        (["serve", "--robot", "irb140", "rx90", "--bind", "127.0.0.1:7000"], "cannot share a port"),
+        (["serve", "--mode", "path"], "give one, --path FILE.csv"),
+        (["serve", "--path", "a.csv"], "give --mode path"),
+        (["serve", "--mode", "path", "--path", "nowhere.csv"], "nowhere.csv"),
+        (["serve", "--mode", "path", "--path", "a.csv", "--start", "zero"], "a path begins where it begins"),
+        (["serve", "--start", "bent"], "unknown pose of irb140 'bent': known are zero, test_1"),
+        (["serve", "--limit", "3"], "--limit is of --lockstep"),
+        (["serve", "--lockstep", "--gui"], "no real time"),
+        (["serve", "--duration", "0"], "positive, finite duration in s, got 0.0"),
+        (["serve", "--wait", "nan"], "positive, finite --wait in s, got nan"),
+        (["serve", "--pause", "-1"], "--pause -1: expected 0 s or more"),
+        (["serve", "--lag", "-1"], "lag"),
+        (["serve", "--runs", "0"], "whole number above 0"),
+        (["serve", "--time-step", "0.003"], "period"),
+        (["serve", "--log", "nowhere/a.npz"], "there is no folder nowhere"),
+        (["serve", "--json", "a.txt"], "ends in .json"),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
+    assert main(["egm", *words]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("irb-twin: ")
+    assert printed.err.count("\n") == 1
+    assert told in printed.err
+
+
+def test_help_of_it_starts_nothing_heavy():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys\n"
+            "from scenarios.commands.command_line import main\n"
+            "assert main(['egm', '--help']) == main(['egm', 'serve', '--help']) == 0\n"
+            "heavy = {'numba', 'google.protobuf', 'pybullet', 'scipy', 'rich'} & set(sys.modules)\n"
+            "assert not heavy, heavy\n",
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in options.fields(GuidanceSettings):
+        assert options.flag(name) in done.stdout
+
+
+def given(*words):
+    """What the words of `egm serve` say."""
+    parser = Parser()
+    serve_options.add_options(parser)
+    return parser.parse_args(words)
+
+
+def test_every_argument_of_guidance_is_an_option():
+    told = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
+    assert serve_options.guidance(told) == GuidanceSettings(
+        mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True
+    )
+    assert serve_options.guidance(given()) == GuidanceSettings()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--robot", "a"], ["127.0.0.1:6510"]),
+        (["--robot", "a", "b", "c"], ["127.0.0.1:6510", "127.0.0.1:6511", "127.0.0.1:6512"]),
+        (["--robot", "a", "b", "c", "--to", "x:70", "y:80"], ["x:70", "y:80", "y:81"]),
+        (["--robot", "a", "--to", "[::1]:6510"], ["[::1]:6510"]),
+    ],
+)
+def test_each_robot_has_a_client_s_address(words, told):
+    found = given(*words)
+    assert [str(address) for address in serve_options.addresses(found.to, found.robot)] == told
+
+
+STOPS = """
+import sys, threading
+from scenarios.commands import process
+import scenarios.commands.command_line as command_line
+from scenarios.running.interrupts import told_to_stop
+
+def serve():
+    stopped = threading.Event()
+    with told_to_stop(stopped.set) as interrupt:
+        print("ready", flush=True)
+        stopped.wait()
+        print("stopped by", interrupt.number, flush=True)
+        {then}
+    return 128 + interrupt.number
+
+command_line.main = serve
+sys.exit(process.main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("twice", [False, True])
+def test_the_first_signal_ends_it_in_order_and_a_second_at_once(number, twice):
+    code = STOPS.format(then="threading.Event().wait()" if twice else "")
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == f"stopped by {number.value}\n"
+    if twice:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert ("irb-twin:" in said) == twice

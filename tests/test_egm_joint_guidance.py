@@ -1,0 +1,201 @@
+"""Joint guidance against its law, computed in other ways: in closed form, by powers of matrices, by scipy."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from twin.egm.guidance.guidance import GuidanceStop
+from twin.egm.guidance.joint_guidance import JointGuidance
+from twin.egm.guidance.run import Phase, Run
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.wire.messages import SensorMessage
+
+DT = 1e-3
+HOME = np.deg2rad([10.0, -20.0, 30.0, -40.0, 50.0, 60.0])
+STEP = np.deg2rad([10.0, -5.0, 2.5, 0.0, 8.0, -10.0])
+FAST = {"max_speed_deviation": 1000.0, "ramp_time": 0.005}
+EXACT = {"rtol": 0.0, "atol": 1e-13}
+
+
+def guided(robot, settings, message, samples, period=DT):
+    """The samples of a run that is told one message at its beginning."""
+    run = Run(robot, settings, JointGuidance(robot, settings), HOME, period)
+    run.take(message)
+    return run.samples(samples)
+
+
+def ramp(settings, samples, period=DT):
+    """The factor of the speeds, period by period."""
+    return np.minimum(np.arange(1, samples + 1) / round(settings.ramp_in / period), 1.0)
+
+
+def test_the_gain_alone(irb140):
+    """Level 0: every period takes dt k of the error away, less on the ramp: a product of factors."""
+    settings = GuidanceSettings(level=0, position_gain=12.0, pos_corr_gain=0.5, **FAST)
+    found = guided(irb140, settings, SensorMessage(q=HOME + STEP), 1000)
+    left = np.cumprod(1.0 - DT * 6.0 * ramp(settings, 1000))
+    expected = HOME + STEP - np.concatenate([[1.0], left])[:1000, None] * STEP
+    np.testing.assert_allclose(found.q, expected, **EXACT)
+
+
+@pytest.mark.parametrize(("bandwidth", "gain"), [(20.0, 5.0), (100.0, 20.0), (2.0, 20.0)])
+def test_gain_and_filter_as_a_linear_filter_of_scipy(irb140, bandwidth, gain):
+    """One ramp period long, the loop is a transfer function from reference to position.
+
+    With p = exp(-2 pi f dt), b = dt k (1 - p) and z^-1 = s it is b s / ((1 - s) (1 - p s) + b s).
+    """
+    period, p = 0.005, np.exp(-2.0 * np.pi * bandwidth * 0.005)
+    settings = GuidanceSettings(position_gain=gain, lp_filter=bandwidth, **FAST)
+    found = guided(irb140, settings, SensorMessage(q=HOME + STEP), 400, period)
+    loop = period * gain * (1.0 - p)
+    expected = lfilter([0.0, loop], [1.0, -1.0 - p + loop, p], np.ones(400))
+    np.testing.assert_allclose(found.q, HOME + expected[:, None] * STEP, **EXACT)
+
+
+def test_gain_filter_and_ramp_by_powers_of_a_matrix(irb140):
+    settings = GuidanceSettings(max_speed_deviation=1000.0)
+    a, k, n = 1.0 - np.exp(-2.0 * np.pi * 20.0 * DT), 5.0, 500
+
+    def period(r):
+        """From (error, v) to those of the next period, with the ramp at r."""
+        return np.array([[1.0 - DT * r * a * k, -DT * r * (1.0 - a)], [a * k, 1.0 - a]])
+
+    state = np.array([1.0, 0.0])
+    for r in ramp(settings, n):
+        state = period(r) @ state
+    found = guided(irb140, settings, SensorMessage(q=HOME + STEP), n + 701)
+    for later in (0, 1, 100, 700):
+        error = (np.linalg.matrix_power(period(1.0), later) @ state)[0]
+        np.testing.assert_allclose(found.q[n + later], HOME + STEP - error * STEP, **EXACT)
+
+
+@pytest.mark.parametrize("bandwidth", [None, 20.0])
+def test_the_limit_of_speed_then_the_law(irb140, bandwidth):
+    """All joints go at one share of their speeds, the fastest at the limit, until the law asks for less.
+
+    The gain times the error falls below the limit L where the error is L / k; from there it is the linear
+    law, which begins at the speed L.
+    """
+    level, k, limit = (0 if bandwidth is None else 1), 20.0, np.deg2rad(20.0)
+    settings = GuidanceSettings(level=level, position_gain=k, max_speed_deviation=20.0)
+    N, n = 500, 2000
+    found = guided(irb140, settings, SensorMessage(q=HOME + STEP), n)
+    largest = np.abs(STEP).max()
+    a = 1.0 if bandwidth is None else 1.0 - np.exp(-2.0 * np.pi * bandwidth * DT)
+    assert a * k * largest > limit  # from the first period on
+    j = np.arange(n)
+    way = limit * DT * np.where(j <= N, j * (j + 1) / (2 * N), j - (N - 1) / 2)
+    last = int(np.argmax(k * (largest - way) < limit))  # the first position where the law asks for less
+    assert 500 < last < 1000, last
+    np.testing.assert_allclose(found.q[: last + 1], HOME + way[: last + 1, None] * STEP / largest, **EXACT)
+    matrix = np.array([[1.0 - DT * a * k, -DT * (1.0 - a)], [a * k, 1.0 - a]])
+    state = np.array([largest - way[last], limit])
+    for q, qd in zip(found.q[last:], found.qd[last:], strict=True):
+        np.testing.assert_allclose(q, HOME + (largest - state[0]) * STEP / largest, **EXACT)
+        np.testing.assert_allclose(qd, state[1] * STEP / largest, rtol=0.0, atol=1e-12)
+        state = matrix @ state
+
+
+def test_ten_degrees_take_ten_seconds_by_default(irb140):
+    """`MaxSpeedDeviation` is 1 deg/s."""
+    found = guided(irb140, GuidanceSettings(), SensorMessage(q=HOME + STEP), 11_000, 4e-3)
+    arrived = np.argmax(np.abs(found.q - HOME - STEP).max(axis=1) < np.deg2rad(0.05)) * 4e-3
+    assert 10.0 < arrived < 11.0
+
+
+def test_speeds_alone_drift(irb140):
+    """Without gain a joint goes on at the speed that it was told last, wherever it is."""
+    settings = GuidanceSettings(pos_corr_gain=0.0, **FAST)
+    speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
+    found = guided(irb140, settings, SensorMessage(q=HOME + 0.1, qd=speeds), 2000)
+    p = np.exp(-2.0 * np.pi * 20.0 * DT)
+    share = ramp(settings, 1999) * (1.0 - p ** np.arange(1, 2000))
+    np.testing.assert_allclose(found.qd[1:], share[:, None] * speeds, **EXACT)
+    np.testing.assert_allclose(found.q[1:], HOME + DT * np.cumsum(share)[:, None] * speeds, **EXACT)
+
+
+def test_a_speed_beside_the_last_position_ends_where_the_gain_holds_it(irb140):
+    """u = k (q_ref - q) + qd_ref is 0 where the distance is qd_ref / k: the reference is where it began."""
+    settings = GuidanceSettings(**FAST)
+    speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
+    found = guided(irb140, settings, SensorMessage(qd=speeds), 6000)
+    np.testing.assert_allclose(found.q[-1], HOME + speeds / 5.0, rtol=0.0, atol=1e-12)
+
+
+def test_a_moving_reference_is_followed_without_lag_where_its_speed_is_told(irb140):
+    """Without it the arm is behind by speed / gain, and by half a cycle, for references come in steps."""
+    slope, errors = np.deg2rad(4.0), []
+    for speed in (None, np.full(6, slope)):
+        settings = GuidanceSettings(level=0, **FAST)
+        run = Run(irb140, settings, JointGuidance(irb140, settings), HOME, DT)
+        for cycle in range(800):
+            run.take(SensorMessage(q=HOME + slope * 0.004 * cycle, qd=speed))
+            part = run.samples(4)
+        errors.append(np.mean(HOME[0] + slope * 0.004 * 799 - part.q[:, 0]))
+    # in steady state the mean of u over a cycle is the slope
+    np.testing.assert_allclose(errors, [slope / 5.0, 0.0], rtol=0.0, atol=1e-8)
+
+
+def test_joints_that_are_not_guided_stay(irb140):
+    settings = GuidanceSettings(axes="1,5", **FAST)
+    beyond = HOME + np.array([0.1, 0.1, 99.0, 0.1, 0.1, 0.1])
+    found = guided(irb140, settings, SensorMessage(q=beyond, qd=np.full(6, 0.1)), 3000)
+    moved = found.q[-1] - HOME
+    np.testing.assert_allclose(moved[[0, 4]], 0.1 + 0.1 / 5.0, rtol=0.0, atol=1e-6)
+    assert moved[[1, 2, 3, 5]].tolist() == [0.0] * 4
+
+
+def test_a_deviation_beyond_the_largest_is_taken_as_that(irb140):
+    settings = GuidanceSettings(max_pos_deviation=3.0, **FAST)
+    for message in (SensorMessage(q=HOME + STEP), SensorMessage(qd=10.0 * STEP)):
+        guidance = JointGuidance(irb140, settings)
+        run = Run(irb140, settings, guidance, HOME, DT)
+        run.take(message)
+        run.samples(4000)
+        expected = HOME + np.clip(
+            STEP if message.q is not None else 2.0 * STEP, -np.deg2rad(3), np.deg2rad(3)
+        )
+        np.testing.assert_allclose(run.q, expected, rtol=0.0, atol=1e-7)
+        assert run.phase is Phase.GUIDED
+        assert not guidance.converged(run.q)
+
+
+@pytest.mark.parametrize(
+    ("message", "number", "sentence"),
+    [
+        (SensorMessage(T=np.eye(4)), 41826, "without joints"),
+        (SensorMessage(path_correction=np.zeros(3)), 41826, "without joints"),
+        (SensorMessage(q=np.zeros(7)), 0, "expects 6 finite joint angles, got 7"),
+        (SensorMessage(qd=np.zeros(5)), 0, "expects 6 finite joint speeds, got 5"),
+        (SensorMessage(q=np.full(6, np.nan)), 0, "expects 6 finite joint angles, got others"),
+        (SensorMessage(q=np.full(6, 1e308)), 50027, "joint_1 would be at"),
+        (SensorMessage(q=np.array([0, 1.95, 0, 0, 0, 0])), 50027, "its range is -90 deg"),
+    ],
+)
+def test_what_cannot_be_done_is_a_fault_and_changes_nothing(irb140, message, number, sentence):
+    settings = GuidanceSettings()
+    guidance = JointGuidance(irb140, settings)
+    guidance.begin(HOME, DT)
+    guidance.take(SensorMessage(q=HOME + STEP), HOME)
+    before = guidance.speed(HOME)
+    with pytest.raises(GuidanceStop) as stop:
+        guidance.take(message, HOME)
+    assert stop.value.fault.number == number
+    assert sentence in stop.value.fault.sentence
+    guidance.follow(np.zeros(6))
+    np.testing.assert_array_equal(guidance.speed(HOME), before)
+
+
+def test_ranges_between_joints_count_too(irb1400):
+    guidance = JointGuidance(irb1400, GuidanceSettings())
+    guidance.begin(np.zeros(6), DT)
+    with pytest.raises(GuidanceStop, match="q3 - q2") as stop:
+        guidance.take(SensorMessage(q=np.deg2rad([0, 50.0, -50.0, 0, 0, 0])), np.zeros(6))
+    assert stop.value.fault.number == 50027
+
+
+def test_a_message_that_tells_nothing_changes_nothing(irb140):
+    guidance = JointGuidance(irb140, GuidanceSettings())
+    guidance.begin(HOME, DT)
+    guidance.take(SensorMessage(seqno=3), HOME)
+    assert guidance.speed(HOME).tolist() == [0.0] * 6

@@ -1,0 +1,195 @@
+"""A client in Python: it hears where a robot is, and says where it shall go.
+
+    with EgmClient() as client:
+        for message in client:
+            client.send_joints(target)
+            if message.converged:
+                break
+
+Angles are in radians and lengths in metres.  A robot sends first, to the address and port that it was told;
+the client answers where the last message came from.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from time import monotonic
+
+from numpy.typing import ArrayLike
+
+from twin.arrays import Floats, real_array
+from twin.egm.wire.messages import RobotMessage, SensorMessage
+from twin.egm.wire.parts import LARGEST
+from twin.egm.wire.robot_message import COUNT, decode_robot
+from twin.egm.wire.sensor_message import encode_sensor
+from twin.errors import EgmError
+
+PORT = 6510
+"""Where ABB's examples have a robot send to."""
+
+
+class EgmClient:
+    """A socket that a robot's messages come to, and that answers them.
+
+    Args:
+        port: to listen on; 0 for one that is free, see `port`.
+        host: address to listen on; by default of this machine alone, "" for all of its addresses.
+        timeout: how long to wait for a message, in [s].
+
+    Attributes:
+        port: that it listens on.
+
+    Raises:
+        EgmError: nothing can listen there, say because another client does.
+    """
+
+    def __init__(self, port: int = PORT, host: str = "127.0.0.1", *, timeout: float = 10.0) -> None:
+        self.timeout = timeout
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._socket.bind((host, port))
+        except (OSError, OverflowError) as error:
+            self._socket.close()
+            reason = getattr(error, "strerror", None) or error
+            raise EgmError(
+                f"cannot listen on port {port} of {host or 'all addresses'} ({reason}): "
+                "close what listens there, or choose another port"
+            ) from None
+        self.port: int = self._socket.getsockname()[1]
+        self._host = host
+        self._robot: tuple[str, int] | None = None
+        self._last: RobotMessage | None = None
+        self._seqno = 1  # of the next answer
+
+    def __enter__(self) -> EgmClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the port."""
+        self._socket.close()
+
+    def __iter__(self) -> Iterator[RobotMessage]:
+        """Receive messages until one does not come in time, which raises `EgmError`."""
+        while True:
+            yield self.receive()
+
+    def receive(self, timeout: float | None = None) -> RobotMessage:
+        """Return the next message, in the order in which they came; wait for it if there is none.
+
+        Args:
+            timeout: how long to wait, in [s]; by default as long as the client was told.
+
+        Raises:
+            EgmError: none came in time, or what came is no message of a robot.
+        """
+        limit = self.timeout if timeout is None else timeout
+        message = self._next(limit)
+        if message is None:
+            raise EgmError(
+                f"no message of a robot came within {limit:g} s to port {self.port} of "
+                f"{self._host or 'all addresses'}: is it guided now, and does it send there?"
+            )
+        return message
+
+    def latest(self) -> RobotMessage | None:
+        """Return the newest message that has come, without waiting; older ones that wait are left out.
+
+        `None` where none has come yet.
+
+        Raises:
+            EgmError: what came is no message of a robot.
+        """
+        while self._next(0.0) is not None:
+            pass
+        return self._last
+
+    def send_joints(self, q: ArrayLike | None = None, qd: ArrayLike | None = None) -> None:
+        """Guide the joints: to positions, at speeds, or to positions with speeds fed forward.
+
+        Args:
+            q: (n,) joint angles to go to, in [rad].
+            qd: (n,) joint speeds, in [rad/s].
+
+        Raises:
+            EgmError: no robot has told of itself yet, or the answer cannot be sent.
+            ValueError: neither is given, or one has another shape or is not finite.
+        """
+        if q is None and qd is None:
+            raise ValueError("expected q, qd or both, got neither")
+        n = len(self._heard().q)
+        q, qd = _array(q, "q"), _array(qd, "qd")
+        for name, array in (("q", q), ("qd", qd)):
+            if array is not None and array.shape != (n,):
+                raise ValueError(f"expected {name} of shape ({n},), got {array.shape}")
+        self._send(SensorMessage(self._seqno, q=q, qd=qd))
+
+    def send_pose(self, T: ArrayLike | None = None, twist: ArrayLike | None = None) -> None:
+        """Guide the tool: to a pose, at a speed, or both.
+
+        Args:
+            T: (4, 4) pose to go to, in the frame that the robot was told for it, in [m].
+            twist: (6,) speed `[v; omega]`, in [m/s, rad/s].
+
+        Raises:
+            EgmError: no robot has told of itself yet, or the answer cannot be sent.
+            ValueError: neither is given, or one has another shape or is not finite.
+        """
+        if T is None and twist is None:
+            raise ValueError("expected T, twist or both, got neither")
+        self._heard()
+        self._send(SensorMessage(self._seqno, T=_array(T, "T"), twist=_array(twist, "twist")))
+
+    def send_path_correction(self, p: ArrayLike, age: float = 0.0) -> None:
+        """Correct a path.
+
+        Args:
+            p: (3,) distance from the path in its own axes, of which a robot takes y and z, in [m].
+            age: of what it was measured from, in [s].
+
+        Raises:
+            EgmError: no robot has told of itself yet, or the answer cannot be sent.
+            ValueError: p has another shape or is not finite, or age is below 0.
+        """
+        self._heard()
+        self._send(SensorMessage(self._seqno, path_correction=real_array(p, "p"), age=age))
+
+    def _heard(self) -> RobotMessage:
+        """The last message."""
+        if self._last is None:
+            raise EgmError("no robot to answer yet: it sends first, so receive a message before sending one")
+        return self._last
+
+    def _next(self, timeout: float) -> RobotMessage | None:
+        """The next message, or `None` after a time."""
+        end = monotonic() + timeout
+        while True:
+            self._socket.settimeout(max(end - monotonic(), 0.0))
+            try:
+                data, robot = self._socket.recvfrom(LARGEST + 1)
+            except (TimeoutError, BlockingIOError):
+                return None
+            except ConnectionResetError:  # Windows says here that the last answer reached nobody
+                continue
+            except OSError as error:
+                raise EgmError(f"cannot receive on port {self.port}: {error.strerror or error}") from None
+            self._last, self._robot = decode_robot(data), robot
+            return self._last
+
+    def _send(self, message: SensorMessage) -> None:
+        data = encode_sensor(message)
+        assert self._robot is not None, "somebody was heard"
+        try:
+            self._socket.sendto(data, self._robot)
+        except OSError as error:
+            address = "{}:{}".format(*self._robot)
+            raise EgmError(f"cannot send to the robot at {address}: {error.strerror or error}") from None
+        self._seqno = (self._seqno + 1) % COUNT
+
+
+def _array(values: ArrayLike | None, name: str) -> Floats | None:
+    """What was given, as an array."""
+    return None if values is None else real_array(values, name)

@@ -1,0 +1,181 @@
+"""A log sent to a robot as a client would: its references, at the times of the robot.
+
+First the robot is led from where it is to where the log begins, slowly; then it gets positions and speeds of
+the log for the time of each of its messages; then the last position, until it is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.egm.client.client import EgmClient
+from twin.egm.wire.messages import MotionState, RobotMessage
+from twin.egm.wire.robot_message import COUNT
+from twin.errors import EgmError
+from twin.logs.log import Log
+from twin.trajectories.joint_trajectories import Trajectory
+from twin.trajectories.moves import quintic
+
+APPROACH = float(np.radians(10.0))
+"""Speed of the approach, in [rad/s]."""
+
+AT_START = float(np.radians(0.01))
+"""So near to the first position every joint has to be commanded before the log begins, in [rad]."""
+
+
+class Replayed(NamedTuple):
+    """What became of a log that was sent.
+
+    Attributes:
+        messages: answers that were sent.
+        duration: of the robot, from the beginning of the log to its end, in [s].
+        deviation: (n,) largest distance between what the log has and what the robot commanded at the same
+            time, while the log was sent, in [rad].
+        trouble: why it ended before the log was through and the robot there; empty if it did not.
+    """
+
+    messages: int
+    duration: float
+    deviation: Floats
+    trouble: str
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """References of a log, linear between its samples; it holds the last.
+
+    Attributes:
+        t: (N,) times, from 0 on, in [s].
+        q, qd: (N, n) positions and speeds, in [rad], [rad/s].
+    """
+
+    t: Floats
+    q: Floats
+    qd: Floats
+
+    @property
+    def duration(self) -> float:
+        """In [s]."""
+        return float(self.t[-1])
+
+    def __call__(self, t: float, /) -> tuple[Floats, Floats, Floats]:
+        """Return (q, qd, qdd), each (n,), at a time; of the acceleration it knows nothing (0)."""
+        none = np.zeros(self.q.shape[1])
+        if t >= self.t[-1]:
+            return self.q[-1], none, none
+        after = int(np.searchsorted(self.t, t, side="right"))
+        share = (t - self.t[after - 1]) / (self.t[after] - self.t[after - 1])
+        q, qd = (part[after - 1] + share * (part[after] - part[after - 1]) for part in (self.q, self.qd))
+        return q, qd, none
+
+
+def replay(client: EgmClient, log: Log, *, approach: float = APPROACH, patience: float = 30.0) -> Replayed:
+    """Send the references of a log to the robot whose messages come to a client.
+
+    Every message is answered, so that it works in virtual time, too.
+
+    Args:
+        client: that the robot sends to.
+        log: of a robot with as many joints.
+        approach: speed of the fastest joint on the way to the first position, in [rad/s].
+        patience: how long to wait for the robot at the start and at the end of the log, in [s] of its time.
+
+    Raises:
+        EgmError: no robot, or one with another number of joints, or a log without numbers.
+        ValueError: a speed or a time that is not positive.
+    """
+    if not (0.0 < approach < np.inf and 0.0 < patience < np.inf):
+        raise ValueError(f"expected approach and patience above 0, got {approach} rad/s and {patience} s")
+    if not (np.isfinite(log.q_ref).all() and np.isfinite(log.qd_ref).all()):
+        raise EgmError("a log whose references are not finite cannot be sent")
+    message = client.receive()
+    n = log.q_ref.shape[1]
+    if len(message.q) != n:
+        raise EgmError(f"the log is of a robot with {n} joints, the robot that sends has {len(message.q)}")
+    recorded = Recorded(log.t - log.t[0], log.q_ref, log.qd_ref)
+    sender = _Sender(client, message, patience)
+    sender.wait_until_guided()
+    sender.follow(quintic(sender.message.q_planned, recorded.q[0], qd_max=approach), "the approach")
+    deviation = sender.follow(recorded, "the log")
+    if not sender.trouble:
+        client.send_joints(recorded.q[-1])
+        sender.messages += 1
+    return Replayed(sender.messages, sender.elapsed, deviation, sender.trouble)
+
+
+class _Sender:
+    """Answers a robot, message by message, until something ends it."""
+
+    def __init__(self, client: EgmClient, message: RobotMessage, patience: float) -> None:
+        self.client, self.message, self.patience = client, message, patience
+        self.messages = 0
+        self.elapsed = 0.0
+        self.trouble = ""
+
+    def answer(self, q: Floats, qd: Floats | None = None) -> None:
+        """Answer the last message, and wait for the next."""
+        self.client.send_joints(q, qd)
+        self.messages += 1
+        try:
+            self.message = self.client.receive()
+        except EgmError as error:
+            self.trouble = str(error)
+
+    def wait_until_guided(self) -> None:
+        """Let the robot stay where it is until it is guided, which it may not be before it is answered."""
+        q, begun = self.message.q_planned, self.message.tm
+        while not self.trouble and not _guided(self.message):
+            self.answer(q)
+            if _since(begun, self.message) > self.patience:
+                self.trouble = f"the robot is not guided after {self.patience:g} s"
+
+    def follow(self, motion: Trajectory | Recorded, name: str) -> Floats:
+        """Send a motion until it is through and the robot is there; return how far it was from it (n,).
+
+        The message that tells so is left to be answered.
+        """
+        far = np.zeros(len(self.message.q))
+        begun, end = self.message.tm, motion(motion.duration)[0]
+        while not self.trouble:
+            message, self.elapsed = self.message, _since(begun, self.message)
+            q, qd, _ = motion(self.elapsed)
+            far = np.maximum(far, np.abs(message.q_planned - q))
+            off = np.abs(message.q_planned - end)
+            there = message.converged if name == "the log" else bool(np.all(off <= AT_START))
+            if self.elapsed >= motion.duration and there and message.state is not MotionState.ERROR:
+                break
+            if not _guided(message):
+                self.trouble = _ended(message, f"{self.elapsed:.3f} s into {name}")
+            elif self.elapsed > motion.duration + self.patience:
+                joint = int(np.argmax(off))
+                self.trouble = (
+                    f"{self.patience:g} s after {name} the robot is not there: joint {joint + 1} is "
+                    f"{np.degrees(off[joint]):.3g} deg away"
+                )
+            else:
+                self.answer(q, qd)
+        return far
+
+
+def _since(begun: int, message: RobotMessage) -> float:
+    """The time of the robot since it was `begun`, in [s]."""
+    return (message.tm - begun) % COUNT / 1000.0
+
+
+def _guided(message: RobotMessage) -> bool:
+    """Whether answers move the robot; one that does not tell may be."""
+    return message.state in (MotionState.RUNNING, MotionState.UNDEFINED)
+
+
+def _ended(message: RobotMessage, when: str) -> str:
+    """Why a robot is not guided any more."""
+    if message.state is MotionState.ERROR:
+        return f"the robot stopped with an error {when}"
+    return (
+        f"the robot ended its guidance {when}: it does so once it was within the convergence window for "
+        "CondTime, which a log that it follows closely needs longer than it takes"
+    )

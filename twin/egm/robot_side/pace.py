@@ -1,0 +1,200 @@
+"""The pace of a robot on the wire: by the clock, or in lockstep with whoever guides it.
+
+By the clock a cycle begins when it is due, whether an answer is there or not.  In lockstep, as `virtual_time`
+has it, the robot waits after each message for exactly one answer, however long that takes: time is then the
+number of cycles, and two runs are the same to the bit.  It is as if the partner were never late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+from twin.egm.robot_side.inbox import Inbox
+from twin.egm.robot_side.lateness import Lateness, LatenessMeter
+from twin.errors import EgmError
+from twin.window.real_time_clock import RealTimeClock
+
+SPIN = 3e-4
+"""[s]: the last part of a cycle, in which the clock is watched: who sleeps wakes up late by a tenth of a
+millisecond, and now and then by more."""
+
+TOO_FAR_BEHIND = 0.1
+"""[s]: a robot that is later does not hurry after the clock, and sends no bursts of messages for longer."""
+
+LOOK_UP = 0.02
+"""[s], from one look to the next at whether the robot is to stop, while it waits."""
+
+BEFORE_AGAIN = 0.01
+"""[s], before a message that nobody was there to take is sent again."""
+
+
+class Pace(Protocol):
+    """Of one robot.
+
+    Attributes:
+        virtual: whether time is the number of cycles.
+    """
+
+    virtual: bool
+
+    def begin(self) -> None:
+        """The first cycle begins now."""
+        ...
+
+    def sent(self, inbox: Inbox) -> None:
+        """A message was sent: what has come may be looked at."""
+        ...
+
+    def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
+        """Wait until the next cycle begins.
+
+        Args:
+            inbox: what comes.
+            again: sends the message of this cycle once more.
+            stopping: whether somebody wants the robot to stop.
+
+        Returns:
+            False where somebody wants the robot to stop, rather than go on.
+        """
+        ...
+
+    def lateness(self) -> Lateness:
+        """Of the messages so far."""
+        ...
+
+
+class RealTime:
+    """By the clock: sleeping, and watching it for the last 0.3 ms of a cycle.
+
+    Args:
+        cycle: in [s].
+    """
+
+    virtual = False
+
+    def __init__(self, cycle: float) -> None:
+        self._clock, self._meter = RealTimeClock(cycle, TOO_FAR_BEHIND), LatenessMeter()
+
+    def begin(self) -> None:
+        """See `Pace`."""
+        self._clock.restart()
+
+    def sent(self, inbox: Inbox) -> None:
+        """See `Pace`."""
+        self._meter.add(-self._clock.ahead())
+        inbox.listen()
+
+    def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
+        """See `Pace`."""
+        ahead = self._clock.tick()
+        if ahead > SPIN:
+            time.sleep(ahead - SPIN)
+        while self._clock.ahead() > 0.0:
+            pass
+        return not stopping()
+
+    def lateness(self) -> Lateness:
+        """See `Pace`."""
+        self._meter.restarts = self._clock.restarts
+        return self._meter.lateness()
+
+
+class Lockstep:
+    """One answer after each message.
+
+    Who stops the robot after some answers finds all of these taken, so that where it stops is the same in
+    every run; answers that go on coming then do not keep it for long.
+
+    Args:
+        limit: of the real time from one answer to the next, in [s].
+        first: of the real time to the first answer, in [s].
+    """
+
+    virtual = True
+
+    def __init__(self, limit: float, first: float) -> None:
+        self._limit, self._first = limit, first
+        self._stopping = 0
+
+    def begin(self) -> None:
+        """See `Pace`."""
+
+    def sent(self, inbox: Inbox) -> None:
+        """See `Pace`; an answer that is there already is taken in the next cycle, like any other."""
+
+    def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
+        """See `Pace`.
+
+        Raises:
+            EgmError: there is no answer within the limit.
+        """
+        limit = self._limit if inbox.counts.valid else self._first
+        until = time.monotonic() + limit
+        while True:
+            stop = stopping()  # looked at first: what was sent before it is here
+            inbox.listen(1)
+            if inbox.has_answer:
+                self._stopping += stop
+                return self._stopping <= inbox.capacity
+            if stop:
+                return False
+            if time.monotonic() > until:
+                raise EgmError(self._nobody(inbox, limit))
+            if inbox.channel.refused():
+                time.sleep(BEFORE_AGAIN)
+                again()
+            else:
+                inbox.channel.wait(LOOK_UP)
+
+    def _nobody(self, inbox: Inbox, limit: float) -> str:
+        """That no answer came, in a sentence."""
+        if inbox.counts.valid:
+            after = f"to message {inbox.cycle - 1} within {limit:g} s of real time"
+            return f"no answer {after}, after {inbox.counts.valid} answers: in lockstep a client answers each"
+        return f"no client answered within {limit:g} s of real time"
+
+    def lateness(self) -> Lateness:
+        """Nothing is late."""
+        return Lateness()
+
+
+_LIMIT: ContextVar[float | None] = ContextVar("limit of virtual time", default=None)
+
+
+@contextmanager
+def virtual_time(limit: float = 60.0) -> Iterator[None]:
+    """Let the robots that are made in this context run in lockstep with their clients.
+
+    After each message a robot waits for exactly one answer; its clock and its time-outs are those of its
+    cycles.  Two runs with the same answers are the same to the bit, however busy the machine is.
+
+    Args:
+        limit: of the real time that a robot waits for one answer, in [s].
+
+    Raises:
+        ValueError: the limit is not positive and finite.
+    """
+    if not 0 < limit < float("inf"):
+        raise ValueError(f"expected a positive, finite limit of real time in s, got {limit}")
+    token = _LIMIT.set(float(limit))
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
+
+
+def pace_of(cycle: float, wait: float | None) -> Pace:
+    """The pace of a robot that is made here.
+
+    Args:
+        cycle: in [s].
+        wait: to the first answer at most, in [s].
+    """
+    limit = _LIMIT.get()
+    if limit is None:
+        return RealTime(cycle)
+    return Lockstep(limit, limit if wait is None else min(wait, limit))

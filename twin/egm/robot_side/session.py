@@ -1,0 +1,290 @@
+"""A robot's time on the wire: a message each cycle, one instruction after another that guides the arm.
+
+    EGM_STATE_DISCONNECTED    before the first message, and after the last
+    EGM_STATE_CONNECTED       messages are sent, nothing guides the arm
+    EGM_STATE_RUNNING         an instruction waits for its first answer, guides, or comes to its end
+
+as `EGMGetState` has them in RAPID.  Messages are sent at the sample rate all the time.  Their `mciState` is
+RUNNING during an instruction, ERROR after a fault until the next instruction begins, and STOPPED else.
+
+A cycle: the state is sent; one answer is taken, if there is one; the arm moves to the end of the cycle; the
+robot waits until that is due.  So an answer acts from the beginning of the cycle after the message.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.egm.guidance.frames import work_object
+from twin.egm.guidance.guidance import Fault, Guidance
+from twin.egm.guidance.run import Phase, Run
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot_side.channel import Channel
+from twin.egm.robot_side.events import MOST_EVENTS, Event, Events
+from twin.egm.robot_side.guided_arm import GuidedArm
+from twin.egm.robot_side.inbox import Counts, Inbox
+from twin.egm.robot_side.own_motion import OwnMotion
+from twin.egm.robot_side.pace import Pace
+from twin.egm.robot_side.plan import Plan, whole_periods
+from twin.egm.robot_side.stream_record import StreamRecord
+from twin.egm.robot_side.supervision import following_error, silence
+from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
+from twin.egm.wire.robot_message import encode_robot
+from twin.egm.wire.sensor_message import decode_sensor, encode_sensor
+from twin.errors import DivergenceError, EgmError, TwinError
+from twin.logs.log import Log
+
+
+class EgmState(Enum):
+    """What `EGMGetState` tells."""
+
+    DISCONNECTED = "EGM_STATE_DISCONNECTED"
+    CONNECTED = "EGM_STATE_CONNECTED"
+    RUNNING = "EGM_STATE_RUNNING"
+
+
+class Session:
+    """Of one robot.
+
+    Attributes:
+        state: see `EgmState`.
+        sent: messages that left; `unsent`: that could not.
+        faults: why instructions stopped, the last ones.
+        events, inbox, pace: see there.
+
+    Args:
+        arm: what is guided.
+        settings: how.
+        guidance: what makes speeds of answers.
+        channel: to the partner.
+        pace: of the cycles.
+        plan: how long.
+        partner: what it is called in sentences.
+        T_flange_tool: (4, 4) pose of the tool on the flange, in [m].
+        start: (n,) where instructions have to begin, in [rad]; by default where the arm is.
+        tell: called with every event.
+    """
+
+    def __init__(
+        self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance, channel: Channel, pace: Pace,
+        plan: Plan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
+        tell: Callable[[Event], object] | None = None,
+    ) -> None:  # fmt: skip
+        self.arm, self.settings, self.channel, self.pace, self.plan = arm, settings, channel, pace, plan
+        self._guidance, self._partner, self._tool, self._start = guidance, partner, T_flange_tool, start
+        self._cycle = settings.cycle
+        self._samples = whole_periods(self._cycle, arm.period)
+        self._T_wobj_base = np.linalg.inv(work_object(settings))
+        self.state, self.sent, self.unsent = EgmState.DISCONNECTED, 0, 0
+        self.events, self.faults = Events(tell), deque[Fault](maxlen=MOST_EVENTS)
+        lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
+        self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
+        self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
+        self._run: Run | None = None
+        self._phase, self._runs, self._failed = Phase.FINISHED, 0, False
+        self._own = OwnMotion(arm.robot, arm.q, arm.period)
+        self._until = 0  # the cycle in which the pause is over
+        self._waited = 0  # since when the instruction has been waiting
+        self._t, self._epoch, self._datagram = 0.0, 0.0, b""
+        self._looking = threading.Lock()
+
+    @property
+    def counts(self) -> Counts:
+        """What has come."""
+        return self.inbox.counts
+
+    def serve(self, stopping: Callable[[], bool]) -> None:
+        """Be on the wire, until the plan is over, somebody wants the robot to stop, or its window is closed.
+
+        Raises:
+            EgmError: no client answers within the time that is given.
+            DivergenceError: the control law cannot even hold the arm.
+        """
+        self._epoch = 0.0 if self.pace.virtual else time.time()
+        self.state = EgmState.CONNECTED
+        try:
+            self.pace.begin()
+            while self._to_the_end_of_the_cycle():
+                if not self.pace.wait(self.inbox, self._send_again, stopping):
+                    break
+        except TwinError:
+            if not self.arm.lost:
+                raise
+            self._tell("left", "the window was closed")
+        finally:
+            self.state = EgmState.DISCONNECTED
+
+    def rehearse(self) -> None:
+        """Use once what is compiled or loaded at its first use."""
+        q, T = self.arm.q, self.arm.poses(self.arm.q, self._tool)
+        answer = {
+            "joint": SensorMessage(q=q),
+            "pose": SensorMessage(T=T, twist=np.zeros(6)),
+            "path": SensorMessage(path_correction=np.zeros(3)),
+        }[self.settings.mode]
+        decode_sensor(encode_sensor(answer), len(q), self.settings.mode)
+        encode_robot(self._message())
+        run = self._new_run(q if self._start is None else self._start)
+        run.take(answer)
+        run.samples(self._samples)
+
+    def log(self) -> Log | None:
+        """The end of the motion, and of the stream, see `StreamRecord.arrays`; `None` without any."""
+        with self._looking:
+            return self.arm.log(self._tool, self._record.arrays())
+
+    def _to_the_end_of_the_cycle(self) -> bool:
+        """Send, take and move; whether the plan has another cycle after this."""
+        with self._looking:
+            return self._one_cycle()
+
+    def _one_cycle(self) -> bool:
+        self._t = self.arm.t
+        if self._run is None and not self._begin_or_go_on():
+            return False
+        if self._run is not None:
+            self._run.measured(self.arm.q, self._cycle)
+        message = self._message()
+        self._datagram = encode_robot(message)
+        self._send()
+        self.pace.sent(self.inbox)
+        taken = self._take()
+        if self._run is not None:
+            self._supervise(self._run)
+        self._move()
+        self._record.add(self._t, message, taken)
+        if self._run is not None:
+            self._follow_up(self._run)
+        return self.plan.duration is None or self.inbox.cycle * self._cycle < self.plan.duration - 1e-9
+
+    def _begin_or_go_on(self) -> bool:
+        """Begin the next instruction where it is due; False where there is none any more."""
+        if self.inbox.cycle < self._until:
+            return True
+        if self.plan.runs is not None and self._runs >= self.plan.runs:
+            return False
+        if self._start is not None and not self._own.is_at(self._start):
+            self._own.go_to(self._start)
+        if not self._own.rests:
+            return True
+        self._run = self._new_run(self._own.q)
+        self._runs += 1
+        self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
+        self.inbox.restart()
+        self.state = EgmState.RUNNING
+        self._tell("waiting", f"{self._name} waits for the first answer from {self._partner}")
+        return True
+
+    def _new_run(self, q: Floats) -> Run:
+        return Run(self.arm.robot, self.settings, self._guidance, q, self.arm.period)
+
+    @property
+    def _name(self) -> str:
+        """Of the present instruction, in sentences."""
+        return f"{self.settings.mode} guidance {self._runs}"
+
+    def _message(self) -> RobotMessage:
+        """What the robot tells now."""
+        arm, run = self.arm, self._run
+        planned = self._own.q if run is None else run.q
+        T, T_planned = self._T_wobj_base @ arm.poses(np.array([arm.q, planned]), self._tool)
+        state = MotionState.STOPPED if run is None else MotionState.RUNNING
+        guided = run is not None and run.phase is Phase.GUIDED
+        told = self.settings.torque == "always" or (self.settings.level == 0 and guided)
+        return RobotMessage(
+            seqno=self.inbox.cycle,
+            tm=round(1000.0 * self._t),
+            q=arm.q,
+            q_planned=planned,
+            T=T,
+            T_planned=T_planned,
+            time=self._epoch + self._t,
+            state=MotionState.ERROR if self._failed else state,
+            converged=run is not None and run.converged,
+            utilization=max(arm.utilization, 0.0 if run is None else min(1000.0, run.utilization)),
+            tau=arm.tau if told else None,
+            wrench=arm.push() if self.settings.force else None,
+        )
+
+    def _send_again(self) -> None:
+        self.channel.send(self._datagram)
+
+    def _send(self) -> None:
+        if self.channel.send(self._datagram):
+            self.sent += 1
+            return
+        self.unsent += 1
+        if self.unsent == 1:
+            self._tell("unsent", f"a message to {self._partner} could not be sent: there is no way there")
+
+    def _take(self) -> SensorMessage | None:
+        """Take the answer whose turn it is; `None` where nothing was guided by it."""
+        answer, run = self.inbox.next(), self._run
+        if answer is None:
+            return None
+        if run is None or run.phase not in (Phase.WAITING, Phase.GUIDED):
+            self.counts.dropped += 1
+            return None
+        if isinstance(answer, Fault):
+            run.stop(answer)
+            return None
+        run.take(answer)
+        self.counts.taken += 1
+        return answer
+
+    def _supervise(self, run: Run) -> None:
+        """Stop where nobody is heard of any more, or the arm does not follow."""
+        now = self.inbox.cycle - 1
+        waited, silent = (self._cycle * (now - since) for since in (self._waited, self.inbox.heard))
+        if run.phase is Phase.WAITING and self.plan.wait is not None and waited >= self.plan.wait:
+            raise EgmError(f"no client answered from {self._partner} within {self.plan.wait:g} s")
+        fault = following_error(self.arm.robot, self.arm.q, run.q)
+        if fault is None and run.phase is Phase.GUIDED:
+            fault = silence(silent, self.settings.comm_timeout, self._partner)
+        if fault is not None and run.fault is None:
+            run.stop(fault)
+
+    def _move(self) -> None:
+        """To the end of the cycle."""
+        run = self._run
+        source = self._own if run is None else run
+        try:
+            self.arm.move(source.samples(self._samples))
+        except DivergenceError as error:
+            if run is None:
+                raise
+            run.stop(Fault(0, "the arm ran away", f"{error}; it was put back to where it was commanded"))
+            run.phase = Phase.FINISHED
+            self.arm.put(run.q)
+
+    def _follow_up(self, run: Run) -> None:
+        """Tell what became of an instruction; end it, if that is it."""
+        if run.fault is not None and not self._failed:
+            self._failed = True
+            self.faults.append(run.fault)
+            number = f"{run.fault.number} " if run.fault.number else ""
+            self._tell("fault", f"{self._name} stops: {number}{run.fault.name}: {run.fault.sentence}")
+        if run.phase is self._phase:
+            return
+        self._phase = run.phase
+        if run.phase is Phase.GUIDED:
+            self._tell("guided", f"{self._name} is guided by {self._partner}")
+        elif run.phase is Phase.RETURNING:
+            self._tell("returning", f"{self._name} goes back to where it began")
+        elif run.phase is Phase.FINISHED:
+            self._tell("ended", f"{self._name} is over")
+            self._run, self.state = None, EgmState.CONNECTED
+            self._own.rest(run.q)
+            self._until = self.inbox.cycle + math.ceil(self.plan.pause / self._cycle - 1e-9)
+
+    def _tell(self, kind: str, sentence: str) -> None:
+        self.events.add(self._t, kind, sentence)
+        self.arm.say(sentence)
