@@ -160,6 +160,26 @@ def test_a_deviation_beyond_the_largest_is_taken_as_that(irb140):
         assert not guidance.converged(run.q)
 
 
+def test_a_joint_that_may_not_go_on_does_not_hold_the_others_back(irb140):
+    """Where the speeds are limited by one factor, a joint at its largest deviation asks for none."""
+    settings = GuidanceSettings(max_pos_deviation=3.0, max_speed_deviation=2.0, ramp_time=0.005)
+    step = np.deg2rad([90.0, -2.9, 0, 0, 0, 0])
+    found = guided(irb140, settings, SensorMessage(q=HOME + step), 3000)
+    moved = np.rad2deg(found.q[-1] - HOME)
+    np.testing.assert_allclose(moved, [3.0, -2.9, 0, 0, 0, 0], rtol=0.0, atol=0.1)
+
+
+def test_positions_stay_valid_and_speeds_do_not(irb140):
+    guidance = JointGuidance(irb140, GuidanceSettings(level=0))
+    guidance.begin(HOME, DT)
+    guidance.take(SensorMessage(q=HOME + STEP, qd=STEP), HOME)
+    np.testing.assert_allclose(guidance.speed(HOME), 5.0 * STEP + STEP, **EXACT)
+    guidance.take(SensorMessage(qd=-STEP), HOME)
+    np.testing.assert_allclose(guidance.speed(HOME), 5.0 * STEP - STEP, **EXACT)
+    guidance.take(SensorMessage(q=HOME - STEP), HOME)
+    np.testing.assert_allclose(guidance.speed(HOME), -5.0 * STEP, **EXACT)
+
+
 @pytest.mark.parametrize(
     ("message", "number", "sentence"),
     [

@@ -162,8 +162,9 @@ def test_a_speed_towards_the_end_is_braked_in_time_and_then_a_fault(irb140, way)
 def test_a_parallelogram_is_braked_before_it_folds(irb1400):
     run = run_of(irb1400, np.zeros(6), pos_corr_gain=0.0, **FAST)
     run.take(SensorMessage(qd=np.array([0.3, 2.0, -1.0, 0, 0, 0])))
-    _, q, _, _ = to_the_end(run)
+    _, q, qd, _ = to_the_end(run)
     assert abs(irb1400.passive_angles(q[-1])[0] - irb1400.passive_min[0]) < 1e-12
+    assert np.diff(qd[:, 2] - qd[:, 1])[200:].max() < DT * irb1400.qd_max[1] / BRAKING_TIME * (1.0 + 1e-9)
     assert q[-1, 1] < irb1400.q_max[1] - 0.1
     assert run.fault.number == 50027
     assert "joint_elbow is at the end of its range, -75 deg" in run.fault.sentence
@@ -175,6 +176,13 @@ def test_joints_that_run_into_each_other_at_different_speeds_brake_as_little_as_
     q = np.deg2rad([0, 40.0, -35.0, 0, 0, 0])  # q2 - q3 at its end
     speeds = ranges.braked(q, np.array([1.0, 2.0, 0.5, 0, 0, 3.0]))
     np.testing.assert_allclose(speeds, [1.0, 0.5, 0.5, 0, 0, 3.0], atol=1e-12)
+
+
+def test_round_off_beyond_an_end_is_no_fault(irb140):
+    ranges = Ranges(irb140, DT, irb140.q_min, irb140.q_max)
+    asked = np.array([0, 0, 1e-8, 0, 0, 0])
+    assert ranges.at_end(irb140.q_max, np.zeros(6), asked) is None
+    assert "joint_3" in ranges.at_end(irb140.q_max, np.zeros(6), 1e3 * asked)
 
 
 @pytest.mark.parametrize("lp_filter", [20.0, 3.0])
@@ -245,20 +253,36 @@ class Programmed:
         self.told.append(qd)
 
 
-def programmed(robot, deviation, periods=10**9, **arguments):
-    program = np.array([0.5, 0, 0, 0, 0, 0])
+def programmed(robot, deviation, periods=10**9, speed=0.5, **arguments):
+    program = np.array([speed, 0, 0, 0, 0, 0])
     guidance = Programmed(program, np.array([0, deviation, 0, 0, 0, 0]), periods)
     return Run(robot, GuidanceSettings(mode="path", **arguments), guidance, HOME, DT), guidance
 
 
 def test_limits_and_ramps_act_on_what_is_not_programmed(irb140):
-    run, guidance = programmed(irb140, 0.3, max_speed_deviation=np.rad2deg(0.1), ramp_in_time=0.1)
+    run, guidance = programmed(
+        irb140, 0.3, max_speed_deviation=np.rad2deg(0.1), ramp_in_time=0.1, max_pos_deviation=1.0
+    )
     run.take(SensorMessage(path_correction=np.zeros(3)))
     qd = run.samples(202).qd[1:]
     assert qd[:, 0].tolist() == [0.5] * 201
     expected = 0.1 * np.minimum(np.arange(1, 202) / 100, 1.0)
     np.testing.assert_allclose(qd[:, 1], expected, rtol=1e-12)
     np.testing.assert_allclose(np.array(guidance.told)[:, 1], 0.1, rtol=1e-12)  # without the ramp
+
+
+def test_a_program_that_is_too_fast_is_slowed_down_with_what_deviates(irb140):
+    run, guidance = programmed(
+        irb140, 0.3, speed=2.0 * irb140.qd_max[0], max_speed_deviation=1e3, ramp_in_time=0.1
+    )
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    qd = run.samples(202).qd[1:]
+    np.testing.assert_allclose(qd[:, 0], irb140.qd_max[0], rtol=1e-12)
+    np.testing.assert_allclose(qd[100:, 1], 0.15, rtol=1e-12)
+    guidance.deviation = np.array([-1.5 * irb140.qd_max[0], 0, 0, 0, 0, 0])  # on the ramp it is not all there
+    run = Run(irb140, run.settings, guidance, HOME, DT)
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    assert run.samples(90).qd.max() <= irb140.qd_max[0] * (1.0 + 1e-12)
 
 
 def test_a_program_at_its_end_stops(irb140):
