@@ -10,13 +10,13 @@ is sampled: of first order and exact between samples, ours.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, GuidanceStop
+from twin.egm.guidance.low_pass import filter_share
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import LimitError
@@ -51,7 +51,7 @@ class JointGuidance:
     def begin(self, q: Floats, period: float) -> None:
         """Begin at rest in q (n,), in [rad]; `speed` is then asked for once a period, in [s]."""
         bandwidth = self.settings.bandwidth
-        self.share = None if bandwidth is None else -math.expm1(-2.0 * math.pi * bandwidth * period)
+        self.share = None if bandwidth is None else filter_share(bandwidth, period)
         self.start, self.told, self.q_ref = q.copy(), q.copy(), q.copy()
         self.qd_ref, self.qd = np.zeros_like(q), np.zeros_like(q)
 
