@@ -6,6 +6,7 @@ import socket
 import numpy as np
 import pytest
 
+from scenarios.commands.command_line import main
 from tests.egm_stub import CYCLE, stub_robot
 from tests.made_logs import log_of, made_log
 from tests.test_egm_messages import Q, pose, robot_message
@@ -195,3 +196,55 @@ def test_a_log_of_another_robot_or_without_numbers(irb140, client):
         pytest.raises(EgmError, match="6 joints, the robot that sends has 2"),
     ):
         replay(client, log)
+
+
+def test_it_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypatch):
+    log = made_log(irb140, np.zeros((3, 6)))
+    with stub_robot(client.port, np.zeros(6), state=lambda k: 2 if k == 60 else 3) as robot:
+        done = replay(client, log, hold=1.0)
+    assert (done.trouble, done.messages) == ("", 61)
+    with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
+        done = replay(client, log, hold=0.1)
+    assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s, and the last
+    monkeypatch.setattr("twin.egm.client.replay.GONE", 0.05)
+    with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
+        assert replay(client, log, hold=1.0)[::3] == (20, "")
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.bind(("127.0.0.1", 0))
+        return wire.getsockname()[1]
+
+
+def test_the_command_sends_a_log(irb140, tmp_path, free_port, capsys):
+    log = swings(irb140)
+    log.save(tmp_path / "run.npz")
+    words = ["egm", "replay", str(tmp_path / "run.npz"), "--port", str(free_port)]
+    with stub_robot(free_port, log.q_ref[0], patient=True) as robot:
+        assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert f"waiting for a robot that sends to port {free_port} of 127.0.0.1" in printed
+    assert f"{len(robot.answers)} answers, 0.4" in printed
+    assert "deg beside it (joint 6)" in printed
+
+    with stub_robot(free_port, log.q_ref[0], patient=True, state=lambda k: 1 if k == 40 else 3):
+        assert main(words) == 1
+    assert "irb-twin: the robot stopped with an error 0.1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--wait", "0.02"], "no message of a robot came within 0.02 s"),
+        (["--wait", "0"], "--wait 0: expected a number above 0"),
+        (["--approach", "nan"], "--approach nan: expected a number above 0"),
+        (["--port", "0"], "--port 0: expected 1 to 65535"),
+        (["--host", "192.0.2.1"], "cannot listen on port"),
+    ],
+)
+def test_wrong_use_of_the_command(irb140, tmp_path, free_port, capsys, words, said):
+    made_log(irb140, np.zeros((3, 6))).save(tmp_path / "run.npz")
+    assert main(["egm", "replay", str(tmp_path / "run.npz"), "--port", str(free_port), *words]) == 2
+    assert said in capsys.readouterr().err
