@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betainc
 
+import twin
 from twin.egm.guidance.guidance import Fault, GuidanceStop
 from twin.egm.guidance.joint_guidance import JointGuidance
 from twin.egm.guidance.limits import BRAKING_TIME, Ranges
@@ -141,7 +142,7 @@ def test_ranges_between_several_joints_hold_together(irb1400, shares, speeds, ro
 
 @pytest.mark.parametrize("way", [1.0, -1.0])
 def test_a_speed_towards_the_end_is_braked_in_time_and_then_a_fault(irb140, way):
-    run = run_of(irb140, pos_corr_gain=0.0, **FAST)
+    run = run_of(irb140, -way * np.array([0, 0.5, 0, 0, 0, 0]), pos_corr_gain=0.0, **FAST)
     run.take(SensorMessage(qd=way * irb140.qd_max * np.array([0, 1.0, 0, 0, 0.01, 0])))
     _, _, qd, _ = to_the_end(run)
     end = irb140.q_max[1] if way > 0 else irb140.q_min[1]
@@ -157,6 +158,16 @@ def test_a_speed_towards_the_end_is_braked_in_time_and_then_a_fault(irb140, way)
     assert braking.min() >= -most * (1.0 + 1e-9)
     assert np.mean(braking[braking < -1e-9]) < -0.99 * most  # and no earlier than it has to
     assert np.abs(np.diff(qd[:, 4])).max() < 0.02 * irb140.qd_max[4]  # the others go on
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
+def test_the_drives_can_brake_a_joint_from_its_largest_speed_in_any_pose(name, rng):
+    """Each joint alone, both ways: else the arm would leave its range, though not its command."""
+    robot = twin.load(name)
+    speeds = np.concatenate([np.diag(robot.qd_max), -np.diag(robot.qd_max)])[:, None]
+    q = rng.uniform(robot.q_min, robot.q_max, (300, 6))
+    tau = twin.inverse_dynamics(robot, q + 0.0 * speeds, speeds + 0.0 * q, -speeds / BRAKING_TIME + 0.0 * q)
+    assert 0.1 < np.max(np.abs(tau) / robot.tau_max) < 0.95
 
 
 def test_a_parallelogram_is_braked_before_it_folds(irb1400):
@@ -306,6 +317,16 @@ def test_guidance_that_cannot_go_on_stops_with_its_fault(irb140):
     assert (run.fault.number, run.phase, run.qd.any()) == (50026, Phase.FINISHED, False)
 
 
+@pytest.mark.parametrize("speed", [np.inf, np.nan])
+def test_speeds_that_are_not_finite_are_a_fault(irb140, speed):
+    run, guidance = programmed(irb140, 0.0)
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    run.samples(20)
+    guidance.deviation = np.full(6, speed)
+    assert np.isfinite(run.samples(600).q).all()
+    assert (run.phase, run.fault.sentence) == (Phase.FINISHED, "guidance asks for speeds that are not finite")
+
+
 # ---------------------------------------------------------------- stops
 
 
@@ -325,8 +346,9 @@ def test_a_stop_is_linear_and_takes_the_ramp_s_time(irb140, ramp_out):
     run.samples(700)
     speed, N = run.qd, round(ramp_out / DT)
     run.stop(LOST)
+    first = run.samples(3).qd
     run.stop(Fault(0, "another", "later"))
-    qd = run.samples(N + 5).qd
+    qd = np.concatenate([first, run.samples(N + 2).qd])
     expected = np.maximum(1.0 - np.arange(N + 5) / N, 0.0)[:, None] * speed
     np.testing.assert_allclose(qd, expected, rtol=1e-12, atol=0.0)
     assert np.abs(speed).max() == np.deg2rad(30.0)

@@ -7,6 +7,9 @@ from .client.replay import (
 from .client.replay import (
     replay as replay,
 )
+from .guidance.guidance import (
+    Fault as Fault,
+)
 from .guidance.settings import (
     GuidanceSettings as GuidanceSettings,
 )
@@ -65,6 +68,7 @@ __all__ = [
     "EgmRobot",
     "EgmState",
     "Event",
+    "Fault",
     "GuidanceSettings",
     "Lateness",
     "Mirror",

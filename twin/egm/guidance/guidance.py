@@ -7,6 +7,10 @@ from typing import NamedTuple, Protocol
 from twin.arrays import Floats
 from twin.egm.wire.messages import SensorMessage
 
+MODE_MISMATCH = 41826
+OUT_OF_RANGE = 50027
+"""Numbers of events in a controller's log."""
+
 
 class Fault(NamedTuple):
     """Why a robot stops being guided.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.guidance.guidance import Fault, GuidanceStop
+from twin.egm.guidance.guidance import MODE_MISMATCH, OUT_OF_RANGE, Fault, GuidanceStop
 from twin.egm.guidance.low_pass import filter_share
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
@@ -25,8 +25,6 @@ from twin.robot.limits import check_position
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
-MODE_MISMATCH = 41826
-OUT_OF_RANGE = 50027
 LARGEST = 1e300
 """Of joint angles, in [rad]: more would be infinitely many degrees."""
 
@@ -50,8 +48,7 @@ class JointGuidance:
 
     def begin(self, q: Floats, period: float) -> None:
         """Begin at rest in q (n,), in [rad]; `speed` is then asked for once a period, in [s]."""
-        bandwidth = self.settings.bandwidth
-        self.share = None if bandwidth is None else filter_share(bandwidth, period)
+        self.share = filter_share(self.settings.bandwidth, period)
         self.start, self.told, self.q_ref = q.copy(), q.copy(), q.copy()
         self.qd_ref, self.qd = np.zeros_like(q), np.zeros_like(q)
 
@@ -83,7 +80,7 @@ class JointGuidance:
     def speed(self, q: Floats) -> Floats:
         """Joint speeds (n,) of the next period at the commanded angles q (n,), in [rad/s] and [rad]."""
         wanted = self.gain * (self.q_ref - q) + self.qd_ref
-        self.qd = wanted if self.share is None else self.qd + self.share * (wanted - self.qd)
+        self.qd = self.qd + self.share * (wanted - self.qd)
         return self.qd
 
     def programmed(self) -> Floats:

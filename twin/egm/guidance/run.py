@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop
+from twin.egm.guidance.guidance import OUT_OF_RANGE, Fault, Guidance, GuidanceStop
 from twin.egm.guidance.limits import Ranges, top_speed
 from twin.egm.guidance.ramps import WayBack, periods
 from twin.egm.guidance.settings import GuidanceSettings
@@ -17,8 +17,6 @@ from twin.trajectories.sampling import Samples
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
-
-OUT_OF_RANGE = 50027
 
 
 class Phase(Enum):
@@ -166,6 +164,8 @@ class Run:
         asked, program = self.guidance.speed(self.q), self.guidance.programmed()
         deviation = asked - program
         largest, limit = float(np.abs(deviation).max()), self.settings.speed_limit
+        if not largest < np.inf:
+            raise GuidanceStop(Fault(0, "invalid message", "guidance asks for speeds that are not finite"))
         if largest > limit:
             deviation = deviation / largest * limit
         share = float((np.maximum(np.abs(program + deviation), np.abs(program)) / self.robot.qd_max).max())
