@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import twin
 from tests.dh_arms import dh_pose
@@ -9,6 +10,7 @@ from twin.egm.guidance.choice import guidance_of
 from twin.egm.guidance.guidance import GuidanceStop
 from twin.egm.guidance.run import Run
 from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.guidance.tool_steps import moved_by, way_between
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.spatial.euler_angles import matrix_from_axis_angle
@@ -41,6 +43,12 @@ def moved(T, way=(0.0, 0.0, 0.0), axis=AXIS, angle=0.0):
     return T
 
 
+def pose_of(p, R):
+    T = np.eye(4)
+    T[:3, 3], T[:3, :3] = p, R
+    return T
+
+
 def poses(robot, q):
     """By the DH table, not by what guidance uses."""
     return dh_pose(robot, q) @ TOOL
@@ -60,6 +68,20 @@ def fault_of(call, *arguments):
     with pytest.raises(GuidanceStop) as stop:
         call(*arguments)
     return stop.value.fault
+
+
+def test_ways_between_poses_are_exact_at_every_angle(rng):
+    for angle in (0.0, 1e-12, 1e-5, 0.7, 2.0, 3.0, np.pi - 1e-9):
+        for _ in range(20):
+            axis = rng.normal(size=3)
+            way = np.concatenate([rng.normal(size=3), angle * axis / np.linalg.norm(axis)])
+            T = pose_matrix(np.concatenate([rng.normal(size=3), Rotation.random(rng=rng).as_quat()]))
+            T_moved, found = np.empty((4, 4)), np.empty(6)
+            moved_by(T, way, T_moved)
+            expected = Rotation.from_rotvec(way[3:]).as_matrix() @ T[:3, :3]
+            np.testing.assert_allclose(T_moved, pose_of(T[:3, 3] + way[:3], expected), rtol=0, atol=4e-15)
+            way_between(T, T_moved, found)
+            np.testing.assert_allclose(found, way, rtol=1e-14, atol=2e-15 if angle < 3.0 else 2e-14)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ class ToolSteps:
         q, last, way = q.copy(), math.inf, np.empty(6)
         for _ in range(ITERATIONS):
             way_between(self.pose(q), T, way)
-            error = float(np.max(np.abs(way * self._units)))
+            error = largest(way, self.length)
             if error >= 0.5 * last:  # it gets no nearer: by round-off, or lost
                 break
             q += inverse @ way
@@ -147,6 +147,13 @@ def way_between(T_from, T_to, out):
     sine = math.sqrt(x * x + y * y + z * z)
     factor = 2.0 * math.atan2(sine, w) / sine if sine > 0.0 else 0.0
     out[3], out[4], out[5] = factor * x, factor * y, factor * z
+
+
+@compiled
+def largest(way, length):
+    """The largest component of a way (6,), its first three in lengths of the arm."""
+    place = max(abs(way[0]), abs(way[1]), abs(way[2]))
+    return max(place / length, abs(way[3]), abs(way[4]), abs(way[5]))
 
 
 @compiled

@@ -1,11 +1,12 @@
 """A robot's time on the wire: a message each cycle, one instruction after another that guides the arm.
 
-    EGM_STATE_DISCONNECTED    before the first message, and after the last
+    EGM_STATE_DISCONNECTED    before the set-up, and after the last message
     EGM_STATE_CONNECTED       messages are sent, nothing guides the arm
     EGM_STATE_RUNNING         an instruction waits for its first answer, guides, or comes to its end
 
 as `EGMGetState` has them in RAPID.  Messages are sent at the sample rate all the time.  Their `mciState` is
-RUNNING during an instruction, ERROR after a fault until the next instruction begins, and STOPPED else.
+RUNNING during an instruction, ERROR after a fault until the next instruction begins, and STOPPED else.  After
+the last instruction of a plan one message more tells that it is over, which nobody has to answer.
 
 A cycle: the state is sent; one answer is taken, if there is one; the arm moves to the end of the cycle; the
 robot waits until that is due.  So an answer acts from the beginning of the cycle after the message.
@@ -83,7 +84,7 @@ class Session:
         self._cycle = settings.cycle
         self._samples = whole_periods(self._cycle, arm.period)
         self._T_wobj_base = np.linalg.inv(work_object(settings))
-        self.state, self.sent, self.unsent = EgmState.DISCONNECTED, 0, 0
+        self.state, self.sent, self.unsent = EgmState.CONNECTED, 0, 0
         self.events, self.faults = Events(tell), deque[Fault](maxlen=MOST_EVENTS)
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
         self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
@@ -109,7 +110,6 @@ class Session:
             DivergenceError: the control law cannot even hold the arm.
         """
         self._epoch = 0.0 if self.pace.virtual else time.time()
-        self.state = EgmState.CONNECTED
         try:
             self.pace.begin()
             while self._to_the_end_of_the_cycle():
@@ -149,6 +149,8 @@ class Session:
     def _one_cycle(self) -> bool:
         self._t = self.arm.t
         if self._run is None and not self._begin_or_go_on():
+            self._datagram = encode_robot(self._message())  # whoever answers learns that this was the last
+            self._send()
             return False
         if self._run is not None:
             self._run.measured(self.arm.q, self._cycle)
@@ -167,10 +169,10 @@ class Session:
 
     def _begin_or_go_on(self) -> bool:
         """Begin the next instruction where it is due; False where there is none any more."""
-        if self.inbox.cycle < self._until:
-            return True
         if self.plan.runs is not None and self._runs >= self.plan.runs:
             return False
+        if self.inbox.cycle < self._until:
+            return True
         if self._start is not None and not self._own.is_at(self._start):
             self._own.go_to(self._start)
         if not self._own.rests:
