@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from scenarios.commands.command_line import main
+from tests.egm_messages import Q, pose, robot_message
 from tests.egm_stub import CYCLE, stub_robot
 from tests.made_logs import log_of, made_log
-from tests.test_egm_messages import Q, pose, robot_message
 from twin.egm import EgmClient, MotionState, decode_sensor, encode_robot, replay
 from twin.egm.client.replay import Recorded
 from twin.errors import EgmError
