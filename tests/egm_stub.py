@@ -17,7 +17,9 @@ GAIN = 5.0
 class StubRobot:
     """It goes at `k (q - q_ref) + qd_ref` exactly, and keeps what it was answered in `answers`."""
 
-    def __init__(self, port, q, *, messages=10_000, state=lambda k: MotionState.RUNNING, start_tm=100):
+    def __init__(
+        self, port, q, *, messages=10_000, state=lambda k: MotionState.RUNNING, start_tm=100, patient=False
+    ):
         self.to, self.q, self.messages, self.state, self.tm = (
             ("127.0.0.1", port),
             q,
@@ -26,7 +28,7 @@ class StubRobot:
             start_tm,
         )
         self.answers = []
-        self.left_alone = False
+        self.left_alone, self.patient = False, patient
 
     def message(self, k, target):
         T = np.eye(4)
@@ -41,8 +43,7 @@ class StubRobot:
             wire.settimeout(0.02)
             target = self.q
             for k in range(self.messages):
-                wire.sendto(encode_robot(self.message(k, target)), self.to)
-                data = self.answer(wire)
+                data = self.exchange(wire, encode_robot(self.message(k, target)))
                 if data is None:
                     return
                 answer = decode_sensor(data, len(self.q), "joint")
@@ -51,13 +52,21 @@ class StubRobot:
                 target = self.q if answer.q is None else answer.q
                 self.q = self.q + CYCLE * (GAIN * (target - self.q) + speed)
 
-    def answer(self, wire):
-        while not self.left_alone:
+    def exchange(self, wire, message):
+        """What comes for a message, which is sent again to a client that is not there yet, if it is patient.
+
+        `None` once the robot is left alone and nothing more waits.
+        """
+        wire.sendto(message, self.to)
+        while True:
+            left_alone = self.left_alone
             try:
                 return wire.recv(1025)
             except TimeoutError:
-                pass
-        return None
+                if left_alone:
+                    return None
+                if self.patient and not self.answers:
+                    wire.sendto(message, self.to)
 
 
 @contextmanager

@@ -78,13 +78,13 @@ def all_settings(run: Run) -> dict[str, object]:
     found = {name: getattr(run.config, name) for name in fields(type(run.config))}
     found |= {f"law_settings.{name}": value for name, value in run.config.law_settings}
     found |= {f"changes.{name}": value for name, value in run.config.changes}
-    return {name: _plain(value) for name, value in found.items()}
+    return {name: plain(value) for name, value in found.items()}
 
 
-def _plain(value: Any) -> object:
+def plain(value: Any) -> object:
     """A number, a truth, a list of them, nothing, or else a text; JSON has no word for infinity."""
     if isinstance(value, (tuple, list, np.ndarray)):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

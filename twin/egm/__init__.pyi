@@ -31,6 +31,15 @@ from .robot_side.robot import (
 from .robot_side.session import (
     EgmState as EgmState,
 )
+from .mirror.mirror import (
+    Mirror as Mirror,
+)
+from .mirror.recording import (
+    Recording as Recording,
+)
+from .mirror.stream_log import (
+    StreamLog as StreamLog,
+)
 from .wire.messages import (
     MotionState as MotionState,
 )
@@ -62,10 +71,13 @@ __all__ = [
     "Fault",
     "GuidanceSettings",
     "Lateness",
+    "Mirror",
     "MotionState",
+    "Recording",
     "Replayed",
     "RobotMessage",
     "SensorMessage",
+    "StreamLog",
     "decode_robot",
     "decode_sensor",
     "encode_robot",

@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.egm import serve_command
+from scenarios.commands.egm import mirror_command, record_command, replay_command, serve_command
 from scenarios.running.options import Parser, WrongUse
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
 
-COMMANDS = {"serve": serve_command}
+COMMANDS = {
+    "serve": serve_command,
+    "mirror": mirror_command,
+    "record": record_command,
+    "replay": replay_command,
+}
 """A module each, with its `add_parser(parsers)` and `carry_out(given) -> int`."""
 
 ABOUT = """Externally Guided Motion (EGM): ABB's robots tell where they are in protobuf messages over UDP,
@@ -21,6 +26,7 @@ every 4 ms, and go where the answers say. `serve` is such a robot: a client that
 
 EXAMPLES = """examples:
   irb-twin egm serve
+  irb-twin egm replay run.npz
   irb-twin egm serve --mode pose --max-speed-deviation 20 --log session.npz
 """
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from scenarios.running import options
 from scenarios.running.options import WrongUse
 from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot_side.channel import Address
 
 if TYPE_CHECKING:
     from scenarios.base import Config
-
+    from scenarios.commands.egm.serving import Job
 HOST, PORT = "127.0.0.1", 6510
 LAST_PORT = 65535
+LIMIT = 60.0
+"""[s] of real time for an answer in lockstep."""
 
 BESIDES = ("controller", "robot", "reference", "close_window")
 """Settings of every scenario that are no options here, or take several values."""
@@ -66,22 +69,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_wire(group: Any) -> None:
     group.add_argument(
-        "--to", nargs="+", default=[], metavar="HOST:PORT", type=_address,
+        "--to", nargs="+", default=[], metavar="HOST:PORT", type=address,
         help="where each robot sends its messages, which is where its client listens; a robot for which "
         f"there is none takes the next port (default {HOST}:{PORT})",
     )  # fmt: skip
     group.add_argument(
-        "--bind", metavar="HOST[:PORT]", type=_own_address,
-        help="own address to send from and be answered at (default this machine's towards the client, "
-        "and any free port)",
+        "--bind", metavar="HOST[:PORT]", type=own_address,
+        help="own address to be answered at, needed where the client is on another machine: 0.0.0.0 listens "
+        "on every address of this one (default loopback, which no other machine reaches, and any free port)",
     )  # fmt: skip
     group.add_argument(
         "--wait", type=float, metavar="SECONDS",
         help="give up with status 2 if no client answers for so long (default: never)",
     )  # fmt: skip
     group.add_argument(
-        "--lag", type=int, default=0, metavar="MS",
-        help="how much later an answer acts, in whole cycles; a controller has 10 to 20 ms (default 0)",
+        "--lag", type=float, default=0.0, metavar="MS",
+        help="how much later an answer acts, rounded up to whole cycles; a controller has 10 to 20 ms "
+        "(default 0)",
     )  # fmt: skip
 
 
@@ -102,22 +106,11 @@ def _add_session(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--limit", type=float, metavar="SECONDS",
-        help="with --lockstep: status 2 if it takes longer than that in real time (default 60)",
+        help="with --lockstep: status 2 if an answer takes longer than that in real time (default 60)",
     )  # fmt: skip
-    group.add_argument("--until-closed", action="store_true", help=argparse.SUPPRESS)
 
 
-class Address(NamedTuple):
-    """Where datagrams go, or come from."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-def _address(text: str, least: int = 1) -> Address:
+def address(text: str, least: int = 1) -> Address:
     """`127.0.0.1:6510`, `[::1]:6510`.
 
     Raises:
@@ -131,9 +124,9 @@ def _address(text: str, least: int = 1) -> Address:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
-def _own_address(text: str) -> Address:
+def own_address(text: str) -> Address:
     """The same, in which the port may be missing, or 0 for any."""
-    return _address(text, 0) if ":" in text else Address(text, 0)
+    return address(text if ":" in text else f"{text}:0", least=0)
 
 
 def addresses(given: list[Address], robots: list[str]) -> list[Address]:
@@ -165,12 +158,39 @@ def guidance(given: argparse.Namespace) -> GuidanceSettings:
     return GuidanceSettings(**{name: value for name, value in vars(given).items() if name in known})
 
 
-def plant(given: argparse.Namespace) -> Config:
-    """The settings of the arm and of its control loop."""
+def plant(given: argparse.Namespace, robot: str) -> Config:
+    """The settings of an arm and of its control loop."""
     from scenarios.base import Config
 
-    told = vars(given) | {"robot": given.robot[0]}
-    return options.configs(told, Config, [given.controller])[0]
+    return options.configs(vars(given) | {"robot": robot}, Config, [given.controller])[0]
+
+
+def jobs(given: argparse.Namespace) -> list[Job]:
+    """A job a robot.
+
+    Raises:
+        TwinError, ValueError, WrongUse: one is not valid.
+    """
+    from scenarios.commands.egm.serving import Job
+    from scenarios.console.output import apart
+
+    settings = guidance(given)
+    to = addresses(given.to, given.robot)
+    several = len(given.robot) > 1
+    labels = [
+        f"{name}:{address.port}" if several else name for name, address in zip(given.robot, to, strict=True)
+    ]
+    logs = [given.log] * len(to)
+    if given.log is not None and several:
+        logs = apart(given.log, [(label,) for label in labels])
+    limit = (given.limit or LIMIT) if given.lockstep else None
+    return [
+        Job(
+            label, plant(given, robot), settings, address, given.bind, given.start, given.path,
+            given.duration, given.wait, given.runs, given.pause, given.lag, limit, log,
+        )
+        for label, robot, address, log in zip(labels, given.robot, to, logs, strict=True)
+    ]  # fmt: skip
 
 
 def check(given: argparse.Namespace) -> None:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from threading import Event as Flag
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.egm.guidance.settings import GuidanceSettings
-from twin.errors import TwinError
+from twin.atomic_file import drafted
+from twin.errors import DivergenceError, TwinError
 from twin.faults import told
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scenarios.base import Config
+    from twin.egm.guidance.guidance import Fault
+    from twin.egm.guidance.settings import GuidanceSettings
     from twin.egm.robot_side.channel import Address
     from twin.egm.robot_side.events import Event
     from twin.egm.robot_side.inbox import Counts
     from twin.egm.robot_side.lateness import Lateness
-    from twin.egm.robot_side.robot import EgmRobot
+    from twin.egm.robot_side.robot import EgmResult, EgmRobot
     from twin.logs.log import Log
     from twin.robot.robot import Robot
+
+BENT = np.radians(30.0)
+"""Joint 5 where guidance of poses begins: a straight wrist is singular."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Job:
     """A robot that is to be served.
 
     Attributes:
+        label: how it is called in lines and tables.
         config: robot, control law, drives, tool, payload.
         settings: how it is guided.
         to: where its messages go.
@@ -47,6 +54,7 @@ class Job:
         log: file of motion and stream.
     """
 
+    label: str
     config: Config
     settings: GuidanceSettings
     to: Address
@@ -68,8 +76,153 @@ class Served:
 
     Attributes:
         error: why it ended before its time, as when no client answered; empty if it did not.
-        refused: whether that is wrong use, and not a fault of ours.
+        refused: whether that is wrong use or the client's silence, and no fault of the robot.
+        unwritten: why the log could not be written; empty if it was.
+        events, faults, sent, unsent, counts, strangers, lateness: see `EgmResult`.
+        tau_peak: (n,) largest torques of the motors at the joints, of what is in the log, in [N m].
+        tau_max: (n,) what they can give, in [N m].
+        joints: their names.
     """
 
     error: str = ""
     refused: bool = False
+    unwritten: str = ""
+    events: tuple[Event, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    sent: int = 0
+    unsent: int = 0
+    counts: Counts | None = None
+    strangers: int = 0
+    lateness: Lateness | None = None
+    tau_peak: NDArray | None = None
+    tau_max: NDArray | None = None
+    joints: tuple[str, ...] = ()
+
+
+class Serving:
+    """A robot on the wire.
+
+    Args:
+        job: what it is.
+        tell: called with a line whenever something happens.
+    """
+
+    def __init__(self, job: Job, tell: Callable[[str], object]) -> None:
+        self._job, self._tell = job, tell
+        self._lock = Lock()
+        self._robot: EgmRobot | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End within a cycle; from any thread, at any time."""
+        with self._lock:
+            self._stopped = True
+            if self._robot is not None:
+                self._robot.stop()
+
+    def serve(self) -> Served:
+        """Until it is over.
+
+        Raises:
+            TwinError, ValueError: there is no such robot, law, path or address.
+        """
+        from twin.egm import virtual_time
+
+        job = self._job
+        plant = job.config.load_robot()
+        with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
+            arm = self._made(plant)
+        with self._lock:
+            self._robot = arm
+            if self._stopped:
+                arm.stop()
+        self._tell(opening(job, arm))
+        error, refused = "", False
+        try:
+            arm.run()
+        except TwinError as fault:
+            error, refused = str(fault), not isinstance(fault, DivergenceError)
+        return self._told(plant, arm.result, error, refused)
+
+    def _made(self, plant: Robot) -> EgmRobot:
+        from twin.egm import EgmRobot
+
+        job, config = self._job, self._job.config
+        model = config.believed(plant)
+        return EgmRobot(
+            plant, config.control_law(model), job.settings,
+            to=job.to, bind=job.bind, start=start(plant, job), T_flange_tool=config.T_flange_tool,
+            path=job.path, sensors=config.sensors,
+            time_step=config.time_step, steps_per_period=config.steps_per_period,
+            runs=job.runs, pause=job.pause, wait=job.wait, lag=job.lag, duration=job.duration,
+            gui=config.gui, tell=lambda event: self._tell(f"{event.t:9.3f} s  {event.sentence}"),
+        )  # fmt: skip
+
+    def _told(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
+        """What came of it; its log is written."""
+        log = result.log
+        unwritten = "" if log is None else self._written(log)
+        return Served(
+            error, refused, unwritten, result.events, result.faults, result.sent, result.unsent,
+            result.counts, result.strangers, result.lateness,
+            None if log is None else np.max(np.abs(log.tau), axis=0), plant.tau_max, plant.joint_names,
+        )  # fmt: skip
+
+    def _written(self, log: Log) -> str:
+        """Why the log could not be written; empty if it was, or is not wanted."""
+        if (path := self._job.log) is None:
+            return ""
+        try:
+            with drafted(path) as draft:
+                described(log, self._job).save(draft)
+        except Exception as error:  # of the disk, or of the library that writes
+            return f"cannot write {path}: {told(error)}"
+        return ""
+
+
+def start(plant: Robot, job: Job) -> NDArray | None:
+    """Where the arm begins (n,), in [rad]; `None` for what its guidance has it.
+
+    Raises:
+        UnknownNameError: there is no such pose.
+    """
+    from scenarios.base import named_pose
+
+    if job.start is not None:
+        return named_pose(plant, job.start)
+    if job.settings.mode != "pose":
+        return None
+    q = np.zeros(plant.n)
+    q[4:5] = BENT
+    return np.clip(q, plant.q_min, plant.q_max)
+
+
+def opening(job: Job, arm: EgmRobot) -> str:
+    """The first line: where it sends, and what to do there."""
+    settings = job.settings
+    where = f"port {arm.port} of " + ("loopback" if job.bind is None else job.bind.host)
+    pace = "in lockstep" if job.limit is not None else f"every {1e3 * settings.cycle:g} ms"
+    return (
+        f"sends to {arm.to} {pace}, answered at {where}; mode {settings.mode}, MaxSpeedDeviation "
+        f"{settings.max_speed_deviation:g} deg/s: let an EGM client listen on port {arm.to.port}"
+    )
+
+
+def settings_of(job: Job) -> dict[str, object]:
+    """All that the robot was told, as JSON can have it."""
+    from scenarios.running.options import fields
+    from scenarios.running.provenance import plain
+
+    config = {name: getattr(job.config, name) for name in fields(type(job.config))}
+    own = {"to": str(job.to), "start": job.start, "path": job.path and str(job.path)}
+    own |= {name: getattr(job, name) for name in ("duration", "wait", "runs", "pause", "lag", "limit")}
+    laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
+    return {name: plain(value) for name, value in {**config, **laws, **asdict(job.settings), **own}.items()}
+
+
+def described(log: Log, job: Job) -> Log:
+    """The log, which says how it was made: in its arrays, `provenance` and `settings`, as JSON."""
+    from scenarios.running.provenance import provenance
+
+    made = {"provenance": json.dumps(provenance()), "settings": json.dumps(settings_of(job))}
+    return replace(log, arrays={**log.arrays, **{name: np.array(text) for name, text in made.items()}})

@@ -1,103 +1,116 @@
 """Several robots at once: a process each, so that none waits for another's computations.
 
-A process ends in order when its connection is closed: when it is told to stop, and when this process is gone.
-Signals of the terminal, which reach all of them, are this process' alone.
+A process is told what to serve on its standard input, and to stop in order by a line more; where the input
+ends, because who started it has, it ends at once.  Signals of the terminal do not reach it.
 """
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from threading import Thread
-from typing import TYPE_CHECKING
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any
 
-from scenarios.commands.egm.session import Job, Served, Session
+from scenarios.commands.egm.serving import Job, Served, Serving
 from scenarios.running.interrupts import told_to_stop
-from twin.faults import told
+from twin.atomic_file import abandon
+from twin.errors import TwinError
+from twin.faults import told, told_with_kind
 
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-Tell = Callable[[int, str], None]
-"""Told a robot's number, and a line of it."""
+CODE = "import sys; sys.path[:] = {}; from scenarios.commands.egm.side_by_side import main; main()"
+STOP = b"stop\n"
 
 
-def served(jobs: Sequence[Job], tell: Tell) -> tuple[list[Served], int]:
-    """Serve until all have ended; what came of each, and the number of the signal that ended them, if any."""
-    import multiprocessing
-    from multiprocessing.connection import wait
+def served(jobs: Sequence[Job], tell: Callable[[int, str], object]) -> tuple[list[Served], int]:
+    """Serve until all have ended.
 
-    context = multiprocessing.get_context("spawn")
-    ours, processes = [], []
-    for job in jobs:
-        here, there = context.Pipe()
-        process = context.Process(target=_serve, args=(there, job), daemon=True)
-        with _signals_held():
-            process.start()
-        there.close()
-        ours.append(here)
-        processes.append(process)
+    Args:
+        jobs: the robots.
+        tell: called with the place of a robot, and a line of it.
+
+    Returns:
+        what came of each, and the number of the signal that ended them, 0 if none did.
+    """
+    came: SimpleQueue[tuple[int, str | Served]] = SimpleQueue()
+    processes = [_started(job) for job in jobs]
+    for place, process in enumerate(processes):
+        Thread(target=_listen, args=(place, process, came.put), daemon=True).start()
     results: dict[int, Served] = {}
-    with told_to_stop(lambda: [_stop(here) for here in ours]) as interrupt:
-        open_ones = dict(zip(ours, range(len(jobs)), strict=True))
-        while open_ones:
-            for here in wait(list(open_ones)):
-                place = open_ones[here]
-                try:
-                    word = here.recv()
-                except (EOFError, OSError):
-                    del open_ones[here]
-                    continue
-                if isinstance(word, Served):
-                    results[place] = word
-                else:
-                    tell(place, word)
-    for process in processes:
-        process.join()
-    failed = (Served.failed(f"its process ended with status {process.exitcode}") for process in processes)
-    return [results.get(place, no) for place, no in enumerate(failed)], interrupt.number
+    with told_to_stop(lambda: [_stop(process) for process in processes]) as interrupt:
+        while len(results) < len(jobs):
+            place, word = came.get()
+            if isinstance(word, Served):
+                results[place] = word
+            else:
+                tell(place, word)
+    return [results[place] for place in range(len(jobs))], interrupt.number
 
 
-def _stop(connection: Connection) -> None:
-    """Ask a process to stop, if it has not ended."""
+def _started(job: Job) -> subprocess.Popen[bytes]:
+    """A process that serves, and imports what can be imported here."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CODE.format(repr(sys.path))],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    with suppress(OSError):
+        pickle.dump(job, process.stdin)
+        process.stdin.flush()
+    return process
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Have a process end in order, if it has not."""
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.write(STOP)
+        process.stdin.flush()
+
+
+def _listen(place: int, process: subprocess.Popen[bytes], put: Callable[[tuple], object]) -> None:
+    """Pass on what a process tells, to its result."""
+    assert process.stdout is not None
+    with suppress(Exception):  # the end of what it tells, or half a word
+        while True:
+            word = pickle.load(process.stdout)
+            put((place, word))
+            if isinstance(word, Served):
+                return
+    put((place, Served(f"its process ended with status {process.wait()}")))
+
+
+def main() -> None:
+    """What a process does: one robot."""
+    inbox, outbox = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with suppress(OSError):  # closed by whoever started the command
+        os.dup2(2, 1)  # what somebody's code prints
+    lock = Lock()
+
+    def tell(word: Any) -> None:
+        with lock, suppress(OSError):  # nobody is there to be told
+            pickle.dump(word, outbox)
+            outbox.flush()
+
+    serving = Serving(pickle.load(inbox), tell)
+    Thread(target=_obey, args=(inbox, serving), daemon=True).start()
     try:
-        connection.send("stop")
-    except OSError:
-        pass
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """A process that is started here never gets the signals that a person ends a command with."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _serve(connection: Connection, job: Job) -> None:
-    """What a process does: one robot; it ends when its connection does."""
-    session = Session(job, connection.send)
-    Thread(target=_stop_when_told, args=(connection, session), daemon=True).start()
-    try:
-        result = session.serve()
+        result = serving.serve()
+    except (TwinError, ValueError, OSError) as error:
+        result = Served(told(error), refused=True)
     except Exception as error:
-        result = Served.failed(told(error))
-    try:
-        connection.send(result)
-    except OSError:  # nobody is there to be told
-        pass
+        result = Served(told_with_kind(error))
+    tell(result)
 
 
-def _stop_when_told(connection: Connection, session: Session) -> None:
-    try:
-        connection.recv()
-    except (EOFError, OSError):
-        pass
-    session.stop()
+def _obey(inbox: Any, serving: Serving) -> None:
+    """Stop when told to; end the process at once when there is nobody any more who could tell."""
+    while inbox.readline() == STOP:
+        serving.stop()
+    abandon()
+    os._exit(1)

@@ -46,7 +46,8 @@ class EgmClient:
 
     def __init__(self, port: int = PORT, host: str = "127.0.0.1", *, timeout: float = 10.0) -> None:
         self.timeout = timeout
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_DGRAM)
         try:
             self._socket.bind((host, port))
         except (OSError, OverflowError) as error:
@@ -58,7 +59,7 @@ class EgmClient:
             ) from None
         self.port: int = self._socket.getsockname()[1]
         self._host = host
-        self._robot: tuple[str, int] | None = None
+        self._robot: tuple[str, int] | tuple[str, int, int, int] | None = None
         self._last: RobotMessage | None = None
         self._seqno = 1  # of the next answer
 
@@ -185,7 +186,7 @@ class EgmClient:
         try:
             self._socket.sendto(data, self._robot)
         except OSError as error:
-            address = "{}:{}".format(*self._robot)
+            address = "{}:{}".format(*self._robot[:2])
             raise EgmError(f"cannot send to the robot at {address}: {error.strerror or error}") from None
         self._seqno = (self._seqno + 1) % COUNT
 

@@ -2,6 +2,9 @@
 
 First the robot is led from where it is to where the log begins, slowly; then it gets positions and speeds of
 the log for the time of each of its messages; then the last position, until it is there.
+
+A robot ends its instruction once it was within the convergence window for CondTime (1 s by default), and one
+that follows a log closely is within it all the time: give the robot a CondTime that is longer than the log.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ APPROACH = float(np.radians(10.0))
 
 AT_START = float(np.radians(0.01))
 """So near to the first position every joint has to be commanded before the log begins, in [rad]."""
+
+GONE = 1.0
+"""At the end of a log a robot that is silent for so long, in [s], has gone, as it may."""
 
 
 class Replayed(NamedTuple):
@@ -73,7 +79,15 @@ class Recorded:
         return q, qd, none
 
 
-def replay(client: EgmClient, log: Log, *, approach: float = APPROACH, patience: float = 30.0) -> Replayed:
+def replay(
+    client: EgmClient,
+    log: Log,
+    *,
+    approach: float = APPROACH,
+    patience: float = 30.0,
+    hold: float = 0.0,
+    wait: float | None = None,
+) -> Replayed:
     """Send the references of a log to the robot whose messages come to a client.
 
     Every message is answered, so that it works in virtual time, too.
@@ -83,16 +97,22 @@ def replay(client: EgmClient, log: Log, *, approach: float = APPROACH, patience:
         log: of a robot with as many joints.
         approach: speed of the fastest joint on the way to the first position, in [rad/s].
         patience: how long to wait for the robot at the start and at the end of the log, in [s] of its time.
+        hold: how long to go on at the end if the robot does not end its instruction, in [s] of its time;
+            a robot that is left alone before stops with an error after CommTimeout.
+        wait: for the robot's first message, in [s]; by default as long as the client waits for any.
 
     Raises:
         EgmError: no robot, or one with another number of joints, or a log without numbers.
         ValueError: a speed or a time that is not positive.
     """
-    if not (0.0 < approach < np.inf and 0.0 < patience < np.inf):
-        raise ValueError(f"expected approach and patience above 0, got {approach} rad/s and {patience} s")
+    if not (0.0 < approach < np.inf and 0.0 < patience < np.inf and 0.0 <= hold < np.inf):
+        raise ValueError(
+            "expected approach and patience above 0, and hold not below, "
+            f"got {approach} rad/s, {patience} s and {hold} s"
+        )
     if not (np.isfinite(log.q_ref).all() and np.isfinite(log.qd_ref).all()):
         raise EgmError("a log whose references are not finite cannot be sent")
-    message = client.receive()
+    message = client.receive(wait)
     n = log.q_ref.shape[1]
     if len(message.q) != n:
         raise EgmError(f"the log is of a robot with {n} joints, the robot that sends has {len(message.q)}")
@@ -101,10 +121,10 @@ def replay(client: EgmClient, log: Log, *, approach: float = APPROACH, patience:
     sender.wait_until_guided()
     sender.follow(quintic(sender.message.q_planned, recorded.q[0], qd_max=approach), "the approach")
     deviation = sender.follow(recorded, "the log")
-    if not sender.trouble:
-        client.send_joints(recorded.q[-1])
-        sender.messages += 1
-    return Replayed(sender.messages, sender.elapsed, deviation, sender.trouble)
+    duration, trouble = sender.elapsed, sender.trouble
+    if not trouble:
+        sender.hold(recorded.q[-1], hold)
+    return Replayed(sender.messages, duration, deviation, trouble)
 
 
 class _Sender:
@@ -116,12 +136,12 @@ class _Sender:
         self.elapsed = 0.0
         self.trouble = ""
 
-    def answer(self, q: Floats, qd: Floats | None = None) -> None:
+    def answer(self, q: Floats, qd: Floats | None = None, *, wait: float | None = None) -> None:
         """Answer the last message, and wait for the next."""
         self.client.send_joints(q, qd)
         self.messages += 1
         try:
-            self.message = self.client.receive()
+            self.message = self.client.receive(wait)
         except EgmError as error:
             self.trouble = str(error)
 
@@ -132,6 +152,15 @@ class _Sender:
             self.answer(q)
             if _since(begun, self.message) > self.patience:
                 self.trouble = f"the robot is not guided after {self.patience:g} s"
+
+    def hold(self, q: Floats, duration: float) -> None:
+        """Answer the last message, and more for some time, until the robot ends its instruction."""
+        begun = self.message.tm
+        while _guided(self.message) and _since(begun, self.message) < duration and not self.trouble:
+            self.answer(q, wait=GONE)
+        if not self.trouble:
+            self.client.send_joints(q)
+            self.messages += 1
 
     def follow(self, motion: Trajectory | Recorded, name: str) -> Floats:
         """Send a motion until it is through and the robot is there; return how far it was from it (n,).
@@ -177,5 +206,5 @@ def _ended(message: RobotMessage, when: str) -> str:
         return f"the robot stopped with an error {when}"
     return (
         f"the robot ended its guidance {when}: it does so once it was within the convergence window for "
-        "CondTime, which a log that it follows closely needs longer than it takes"
+        "CondTime, which has to be longer than the approach and the log"
     )

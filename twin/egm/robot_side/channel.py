@@ -164,6 +164,10 @@ class UdpChannel:
         except OSError:
             pass  # it is empty
 
+    def fileno(self) -> int:
+        """The number of its socket, by which a selector waits for it and for others."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """See `Channel`."""
         self._selector.close()

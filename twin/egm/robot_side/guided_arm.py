@@ -95,7 +95,8 @@ class GuidedArm:
             reset()
         if self._sensors is not None:
             self._sensors.restart()
-        self.q, self.tau, self.utilization = np.array(q), np.zeros(self.robot.n), 0.0
+        self.q = self.simulation.motor_state()[0].copy()  # springs that carry the arm are bent
+        self.tau, self.utilization = np.zeros(self.robot.n), 0.0
 
     def move(self, samples: Samples) -> None:
         """Follow samples, a control period apart; their times are not looked at.

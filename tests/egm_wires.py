@@ -1,0 +1,150 @@
+"""Partners of a robot in its own process: a wire without a socket, on which all happens at its time."""
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import numpy as np
+
+import controllers
+from twin.egm.guidance.choice import guidance_of
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot_side.guided_arm import GuidedArm
+from twin.egm.robot_side.lateness import Lateness
+from twin.egm.robot_side.plan import Plan
+from twin.egm.robot_side.session import Session
+from twin.egm.wire.messages import SensorMessage
+from twin.egm.wire.robot_message import decode_robot
+from twin.egm.wire.sensor_message import encode_sensor
+
+BRISK = {"max_speed_deviation": 60.0, "ramp_time": 0.05}
+"""As a robot that clients are tried on."""
+
+Answer = Callable[..., SensorMessage | None]
+"""Of a robot's message, what a client says to it."""
+
+
+class Wire:
+    """A channel to a client that is called with each message and whose answer is there at once.
+
+    Attributes:
+        told: the robot's messages.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self.told: list = []
+        self.datagrams: list[bytes] = []
+        self.strangers, self.stranger = 0, None
+        self._answer = answer
+        self._here: deque[bytes] = deque()
+
+    def send(self, message: bytes) -> bool:
+        self.datagrams.append(message)
+        self.told.append(decode_robot(message))
+        answer = self._answer(self.told[-1])
+        self._here += self.carried([] if answer is None else [encode_sensor(answer)])
+        return True
+
+    def carried(self, datagrams: list[bytes]) -> list[bytes]:
+        """What becomes of datagrams on the way."""
+        return datagrams
+
+    def receive(self, most: int) -> list[bytes]:
+        return [self._here.popleft() for _ in range(min(most, len(self._here)))]
+
+    def wait(self, seconds: float) -> None:
+        pass
+
+    def refused(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+class FaultyWire(Wire):
+    """Loses 30 %, doubles, holds up, cuts short, and mixes random bytes in.
+
+    Args:
+        answer: of the client.
+        noise: random datagrams a message.
+    """
+
+    def __init__(self, answer: Answer, noise: int, seed: int = 0) -> None:
+        super().__init__(answer)
+        self.random, self.noise = np.random.default_rng(seed), noise
+        self._held: list[tuple[int, bytes]] = []
+
+    def carried(self, datagrams: list[bytes]) -> list[bytes]:
+        now, random = len(self.told), self.random
+        for datagram in datagrams:
+            if random.random() < 0.3:
+                continue
+            for _ in range(1 + (random.random() < 0.2)):
+                late = int(random.integers(1, 8)) if random.random() < 0.2 else 0
+                cut = datagram[: random.integers(len(datagram))] if random.random() < 0.1 else datagram
+                self._held.append((now + late, cut))
+        here = [datagram for when, datagram in self._held if when <= now]
+        self._held = [(when, datagram) for when, datagram in self._held if when > now]
+        for _ in range(self.noise):
+            size = int(random.integers(1, 60))
+            noise = bytearray(random.bytes(size))
+            if datagrams and random.random() < 0.3:  # a message with some bytes that are not its own
+                noise = bytearray(datagrams[0])
+                noise[int(random.integers(len(noise)))] = int(random.integers(256))
+            here.append(bytes(noise))
+        return here
+
+
+class CycleByCycle:
+    """Virtual time that waits for nobody: what is there when a cycle begins is all that there is."""
+
+    virtual = True
+
+    def begin(self) -> None:
+        pass
+
+    def sent(self, inbox) -> None:
+        inbox.listen()
+
+    def wait(self, inbox, again, stopping) -> bool:
+        return not stopping()
+
+    def lateness(self) -> Lateness:
+        return Lateness()
+
+
+@contextmanager
+def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=None, path=None, **options):
+    """A robot on such a wire, not yet begun; `options` of `Plan`, and of `GuidedArm`."""
+    settings = GuidanceSettings(**BRISK) if settings is None else settings
+    tool = np.eye(4) if T_flange_tool is None else T_flange_tool
+    plan = Plan(**{name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__})
+    law = controllers.make("computed_torque", robot) if law is None else law
+    guidance = guidance_of(robot, settings, tool, path)
+    begin = getattr(guidance, "start", None)
+    start = np.zeros(robot.n) if start is None else start
+    arm = GuidedArm(robot, law, start, keep=plan.keep, **options)
+    made = Session(
+        arm,
+        settings,
+        guidance,
+        wire,
+        CycleByCycle(),
+        plan,
+        partner="the client",
+        T_flange_tool=tool,
+        start=begin,
+    )
+    made.rehearse()
+    try:
+        yield made
+    finally:
+        arm.close()
+
+
+def served(robot, wire, settings=None, **options):
+    """A session that was served to its end, whose log can be asked for."""
+    with session(robot, wire, settings, **options) as made:
+        made.serve(lambda: False)
+    return made

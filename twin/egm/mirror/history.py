@@ -1,0 +1,75 @@
+"""The last half hour of what a mirror told, as a log."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from twin.egm.mirror.expectation import Row
+from twin.errors import EgmError
+from twin.logs.log import Log
+from twin.robot.robot import Robot
+
+BLOCK = 3000
+"""Rows that are stored together, a minute of them."""
+
+BLOCKS = 30
+"""That are kept, and the one that is being filled."""
+
+
+class History:
+    """Rows of a stream, the oldest forgotten.
+
+    Args:
+        robot: the model.
+        period: between two rows, in [s].
+    """
+
+    def __init__(self, robot: Robot, period: float) -> None:
+        self._robot, self._period = robot, period
+        joints = (
+            "q", "qd", "q_planned", "expected", "reported", "friction_open", "beyond",
+        )  # fmt: skip
+        self._type = np.dtype([("time", "f8"), *((name, "f8", (robot.n,)) for name in joints)])
+        self._blocks: deque[np.ndarray] = deque(maxlen=BLOCKS + 1)
+        self._end = BLOCK
+
+    def take(self, time: float, row: Row, beyond: np.ndarray) -> None:
+        """Add a row, and how far its residuals are beyond what friction at rest can be."""
+        if self._end == BLOCK:
+            self._blocks.append(np.zeros(BLOCK, self._type))
+            self._end = 0
+        self._blocks[-1][self._end] = (
+            time, row.q, row.qd, row.q_planned, row.expected, row.reported, row.friction_open, beyond,
+        )  # fmt: skip
+        self._end += 1
+
+    def log(self) -> Log:
+        """The rows as a log.
+
+        `tau` is the reported torque, and the model's is in the array `expected_torque`; all is filtered as
+        the mirror does.  `t` counts rows; where the stream broke off, `stream_time`, the robot's own, jumps.
+
+        Raises:
+            EgmError: there are no rows yet.
+        """
+        if not self._blocks:
+            raise EgmError("the mirror has nothing to log: the stream was shorter than its filters")
+        rows = np.concatenate([*list(self._blocks)[:-1], self._blocks[-1][: self._end]])
+        columns: dict[str, Any] = {name: np.ascontiguousarray(rows[name]) for name in self._type.names or ()}
+        none = np.zeros_like(columns["q"])
+        reported, expected = columns["reported"], columns["expected"]
+        planned_speed = np.gradient(columns["q_planned"], self._period, axis=0) if len(rows) > 1 else none
+        return Log(
+            robot=self._robot, controller="EGM mirror", time_step=self._period / 4, steps_per_period=4,
+            t=self._period * np.arange(len(rows)), q_ref=columns["q_planned"], qd_ref=planned_speed,
+            qdd_ref=none, q=columns["q"], qd=columns["qd"], tau=reported, tau_demand=reported,
+            saturated=np.zeros(none.shape, dtype=np.bool_), loop_gap=np.zeros(len(rows)),
+            arrays={
+                "stream_time": columns["time"], "expected_torque": expected,
+                "residual_torque": reported - expected, "friction_open": columns["friction_open"],
+                "beyond_friction": columns["beyond"],
+            },
+        )  # fmt: skip

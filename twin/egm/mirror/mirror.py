@@ -1,0 +1,283 @@
+"""A twin beside a robot: it follows the robot's own messages, and tells how far the arm is from the model.
+
+    with Mirror(robot, alarm=30.0) as mirror:
+        for report in mirror.reports(duration=20.0):
+            print(report.t, report.residual_rms, report.payload)
+
+The robot sends to where the mirror listens; with `forward` the mirror passes its messages on to the real
+client and the answers back.  Messages that came in another way are given to `take`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.egm.mirror.clock import LatenessMeter, StreamClock
+from twin.egm.mirror.expectation import Expectation, Row
+from twin.egm.mirror.history import History
+from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire
+from twin.egm.mirror.order import Counts, StreamOrder
+from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
+from twin.egm.mirror.relay import Relay
+from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied
+from twin.egm.wire.messages import RobotMessage
+from twin.errors import EgmError
+from twin.logs.log import Log
+from twin.robot.robot import Robot
+
+MEASURED_IN = 0.5
+"""The period is measured by the first messages, of so long a time, in [s]."""
+
+FEWEST, MOST = 25, 250
+"""So many of them."""
+
+LONGEST_GAP = 0.1
+"""In [s]: across more lost messages than these the filters begin anew; shorter gaps are filled linearly."""
+
+SLOWEST = 0.1
+"""The longest period of a stream that is followed, in [s]."""
+
+ALARM_ENDS = 0.8
+"""An alarm ends below this share of its limit."""
+
+MOST_ALARMS = 1000
+"""That are kept, the first ones."""
+
+
+class Mirror:
+    """The twin of a robot that somebody else guides.
+
+    Attributes:
+        alarms: all of them so far, `MOST_ALARMS` at most.
+
+    Args:
+        robot: the model, with the drives and the payload that it is to have.
+        listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
+        alarm: limit of |reported - expected torque| less what friction at rest can be, in [N m], one or one a
+            joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
+        horizon: what is as old, in [s], counts e times less for the payload.
+
+    Raises:
+        EgmError: the alarm is no limit.
+        RobotError: the masses of the robot's links are not known.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        listen: tuple[str, int] = LISTEN,
+        forward: tuple[str, int] | None = None,
+        answered_at: tuple[str, int] | None = None,
+        alarm: float | Floats | str | None = None,
+        wait: float = WAIT,
+        horizon: float = HORIZON,
+    ) -> None:
+        robot.require_inertia()
+        if not 0 < horizon < np.inf:
+            raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
+        self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
+        self._listener = Listener(Wire(listen, forward, answered_at, wait))
+        self.alarms: list[Alarm] = []
+        self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
+        self._early: list[tuple[int, RobotMessage]] = []
+        self._expectation: Expectation | None = None
+        self._last: tuple[int, RobotMessage] | None = None
+        # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
+        self._before = self._newest = self._told_at = 0.0
+        self._rows: list[tuple[Row, Floats]] = []
+        self._raised: list[Alarm] = []
+        self._alarmed = np.zeros(robot.n, dtype=np.bool_)
+
+    @property
+    def counts(self) -> Counts:
+        """Of all messages so far."""
+        return self._order.counts
+
+    @property
+    def lag(self) -> float | None:
+        """How old what is told is, in [s]; `None` as long as the period of the stream is not known."""
+        return None if self._expectation is None else self._expectation.smoothing.lag
+
+    @property
+    def period(self) -> float:
+        """The robot's cycle, in [s]."""
+        return self._clock.period
+
+    def take(self, message: RobotMessage, arrival: float | None = None) -> Report | None:
+        """Follow one message; a report where a second of the robot's time is over.
+
+        Args:
+            message: of the robot.
+            arrival: when it came, by a clock of our own, in [s].
+
+        Raises:
+            EgmError: it is of another number of joints, or the stream is slower than `SLOWEST`.
+        """
+        if len(message.q) != self.robot.n:
+            raise EgmError(
+                f"the robot on the wire has {len(message.q)} joints, the model {self.robot.name!r} "
+                f"{self.robot.n}: name the robot that sends"
+            )
+        numbers = (message.q, message.q_planned, 0.0 if message.tau is None else message.tau)
+        if not all(np.all(np.isfinite(part)) for part in numbers):
+            self.counts.malformed += 1
+            return None
+        step = self._order.step(message)
+        if step is None:
+            return None
+        if step == 0:
+            self._begin()
+        time = self._clock.seen(self._order.place, message)
+        if arrival is not None:
+            self._lateness.seen(arrival, time)
+        if self._expectation is None:
+            self._measure(message, time)
+        else:
+            self._follow(self._order.place, message)
+        self._newest = self._before + time
+        if self._expectation is None or self._newest < self._told_at + 1.0 or not self._rows:
+            return None
+        self._told_at += np.floor(self._newest - self._told_at)
+        self._expectation.period = self._clock.measure()
+        return self._report()
+
+    def _begin(self) -> None:
+        """A stream begins, the first or that of a robot that was started anew."""
+        if self._last is not None:
+            self._before = self._newest
+        self._clock.begin()
+        self._lateness.begin()
+        self._early, self._last = [], None
+        if self._expectation is not None:
+            self._expectation.begin()
+
+    def _measure(self, message: RobotMessage, time: float) -> None:
+        """Measure the period by the first messages, and then follow those."""
+        self._early.append((self._order.place, message))
+        count = len(self._early)
+        if count < FEWEST or (time < MEASURED_IN and count < MOST):
+            return
+        period = self._clock.measure()
+        if not period <= SLOWEST:
+            raise EgmError(
+                f"the robot sends every {period:g} s: to follow it, expected a message every {SLOWEST:g} s "
+                "or more often (SampleRate)"
+            )
+        made = Expectation(self.robot, period)
+        rate = 1.0 / (made.smoothing.step * period)
+        self._expectation = made
+        self._payload = RunningPayload(self.robot, rate, made.smoothing.oversampling, self._horizon)
+        self._history = History(self.robot, 1.0 / rate)
+        for place, early in self._early:
+            self._follow(place, early)
+        self._early = []
+
+    def _follow(self, place: int, message: RobotMessage) -> None:
+        """Give the model a message, and before it those that were lost, where they are few."""
+        assert self._expectation is not None
+        if self._last is not None:
+            before, last = self._last
+            gap = place - before
+            if gap * self.period > LONGEST_GAP:
+                self._expectation.begin()
+            else:
+                for lost in range(1, gap):
+                    self._sample(before + lost, *_between(last, message, lost / gap))
+        self._sample(place, message.q, message.q_planned, message.tau)
+        self._last = (place, message)
+
+    def _sample(self, place: int, q: Floats, q_planned: Floats, tau: Floats | None) -> None:
+        assert self._expectation is not None
+        row = self._expectation.take(place, q, q_planned, tau)
+        if row is None:
+            return
+        self._payload.take(row)
+        beyond = np.maximum(np.abs(row.residual) - row.friction_open, 0.0)
+        self._rows.append((row, beyond))
+        time = self._before + row.place * self.period
+        self._history.take(time, row, beyond)
+        # Where nothing was reported it is NaN, and above nothing.
+        above = beyond > np.where(self._alarmed, ALARM_ENDS, 1.0) * self.limits
+        for joint in np.flatnonzero(above & ~self._alarmed).tolist():
+            alarm = Alarm(
+                time, joint + 1, float(row.residual[joint]), float(beyond[joint]), float(self.limits[joint])
+            )
+            self._raised.append(alarm)
+            if len(self.alarms) < MOST_ALARMS:
+                self.alarms.append(alarm)
+        self._alarmed = above
+
+    def _report(self) -> Report:
+        rows = [row for row, _ in self._rows]
+        residuals = np.array([row.residual for row in rows])
+        newest = rows[-1]
+        reported = newest.reported if np.all(np.isfinite(newest.reported)) else None
+        peak = np.take_along_axis(residuals, np.argmax(np.abs(residuals), axis=0)[None], axis=0)[0]
+        report = Report(
+            self._before + newest.place * self.period,
+            newest.q, newest.expected, reported, np.sqrt(np.mean(residuals**2, axis=0)), peak,
+            newest.friction_open, self._payload.estimate(), tuple(self._raised), self._lateness.second(),
+            copied(self.counts),
+        )  # fmt: skip
+        self._rows, self._raised = [], []
+        return report
+
+    def log(self) -> Log:
+        """The last half hour as a log, see `twin.egm.mirror.history.History.log`.
+
+        Raises:
+            EgmError: there is nothing yet.
+        """
+        if self._expectation is None:
+            raise EgmError("the mirror has nothing to log: the stream was shorter than its filters")
+        return self._history.log()
+
+    @property
+    def relay(self) -> Relay:
+        """Who listens, within the `with` block."""
+        return self._listener.relay
+
+    def __enter__(self) -> Mirror:
+        self._listener.__enter__()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._listener.__exit__(*failure)
+
+    def stop(self) -> None:
+        """Have `reports` end, from any thread."""
+        self._listener.stop()
+
+    def reports(self, duration: float | None = None) -> Iterator[Report]:
+        """A report for every second of the robot's time, until `stop`.
+
+        Args:
+            duration: of the robot's time after which it ends, in [s]; it ends as well when the robot was
+                silent for as long as it was waited for.
+
+        Raises:
+            EgmError: no robot was heard in time, or it has other joints, or sends too slowly.
+            ValueError: not within the `with` block.
+        """
+        for message, arrival in self._listener.messages(self._malformed, duration is not None):
+            report = self.take(message, arrival)
+            if report is not None:
+                yield report
+            if duration is not None and self._newest >= duration:
+                return
+
+    def _malformed(self) -> None:
+        self.counts.malformed += 1
+
+
+def _between(before: RobotMessage, after: RobotMessage, share: float) -> tuple[Floats, Floats, Floats | None]:
+    """Angles, commanded angles and torques in between, linearly."""
+    q = before.q + share * (after.q - before.q)
+    q_planned = before.q_planned + share * (after.q_planned - before.q_planned)
+    if before.tau is None or after.tau is None:
+        return q, q_planned, None
+    return q, q_planned, before.tau + share * (after.tau - before.tau)

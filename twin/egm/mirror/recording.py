@@ -1,0 +1,74 @@
+"""A robot's stream, heard on the wire and kept as a log.
+
+with Recording(robot, duration=20.0) as recording:
+    recording.run()
+log = recording.stream.log()
+"""
+
+from __future__ import annotations
+
+from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire
+from twin.egm.mirror.relay import Relay
+from twin.egm.mirror.stream_log import LONGEST, StreamLog
+from twin.robot.robot import Robot
+
+
+class Recording:
+    """Records a robot, and passes on what it says.
+
+    Attributes:
+        stream: what was recorded.
+        ended: why it ended, where the stream itself did not.
+
+    Args:
+        robot: that sends.
+        listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
+        duration: of the robot's time, in [s]; by default until it is told to stop, an hour at most.
+
+    Raises:
+        EgmError: a time that cannot be; on entering, an address that does not exist or is in use.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        listen: tuple[str, int] = LISTEN,
+        forward: tuple[str, int] | None = None,
+        answered_at: tuple[str, int] | None = None,
+        wait: float = WAIT,
+        duration: float | None = None,
+    ) -> None:
+        self.stream = StreamLog(robot, LONGEST if duration is None else duration)
+        self.ended = ""
+        self._until_silent = duration is not None
+        self._listener = Listener(Wire(listen, forward, answered_at, wait))
+
+    @property
+    def relay(self) -> Relay:
+        """Who listens, within the `with` block."""
+        return self._listener.relay
+
+    def __enter__(self) -> Recording:
+        self._listener.__enter__()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._listener.__exit__(*failure)
+
+    def stop(self) -> None:
+        """Have `run` end, from any thread."""
+        self._listener.stop()
+        self.ended = "told to stop"
+
+    def run(self) -> None:
+        """Record until the stream ends, or `stop`.
+
+        Raises:
+            EgmError: no robot was heard in time, or it has other joints.
+        """
+        for message, _ in self._listener.messages(self.stream.malformed, self._until_silent):
+            self.stream.take(message)
+            if self.stream.ended:
+                return
+        self.ended = self.ended or "the robot fell silent"
