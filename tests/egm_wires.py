@@ -67,33 +67,33 @@ class FaultyWire(Wire):
 
     Args:
         answer: of the client.
-        noise: random datagrams a message.
+        noise: random datagrams a message; some are answers of which one byte was changed.
     """
 
     def __init__(self, answer: Answer, noise: int, seed: int = 0) -> None:
         super().__init__(answer)
         self.random, self.noise = np.random.default_rng(seed), noise
         self._held: list[tuple[int, bytes]] = []
+        self._noise = [self.random.bytes(size) for size in self.random.integers(1, 60, 5000)]
 
     def carried(self, datagrams: list[bytes]) -> list[bytes]:
         now, random = len(self.told), self.random
         for datagram in datagrams:
-            if random.random() < 0.3:
+            lost, double, late, cut = random.random(4)
+            if lost < 0.3:
                 continue
-            for _ in range(1 + (random.random() < 0.2)):
-                late = int(random.integers(1, 8)) if random.random() < 0.2 else 0
-                cut = datagram[: random.integers(len(datagram))] if random.random() < 0.1 else datagram
-                self._held.append((now + late, cut))
+            when = now + (int(random.integers(1, 8)) if late < 0.2 else 0)
+            whole = datagram[: random.integers(len(datagram))] if cut < 0.1 else datagram
+            self._held += [(when, whole)] * (1 + (double < 0.2))
         here = [datagram for when, datagram in self._held if when <= now]
         self._held = [(when, datagram) for when, datagram in self._held if when > now]
-        for _ in range(self.noise):
-            size = int(random.integers(1, 60))
-            noise = bytearray(random.bytes(size))
-            if datagrams and random.random() < 0.3:  # a message with some bytes that are not its own
-                noise = bytearray(datagrams[0])
-                noise[int(random.integers(len(noise)))] = int(random.integers(256))
-            here.append(bytes(noise))
-        return here
+        first = now * self.noise % (len(self._noise) - self.noise)
+        noise = self._noise[first : first + self.noise]
+        if datagrams and noise and random.random() < 0.1:
+            changed = bytearray(datagrams[0])
+            changed[int(random.integers(len(changed)))] = int(random.integers(256))
+            noise[0] = bytes(changed)
+        return here + noise
 
 
 class CycleByCycle:

@@ -13,6 +13,15 @@ from .guidance.guidance import (
 from .guidance.settings import (
     GuidanceSettings as GuidanceSettings,
 )
+from .mirror.mirror import (
+    Mirror as Mirror,
+)
+from .mirror.recording import (
+    Recording as Recording,
+)
+from .mirror.stream_log import (
+    StreamLog as StreamLog,
+)
 from .robot_side.events import (
     Event as Event,
 )
@@ -30,15 +39,6 @@ from .robot_side.robot import (
 )
 from .robot_side.session import (
     EgmState as EgmState,
-)
-from .mirror.mirror import (
-    Mirror as Mirror,
-)
-from .mirror.recording import (
-    Recording as Recording,
-)
-from .mirror.stream_log import (
-    StreamLog as StreamLog,
 )
 from .wire.messages import (
     MotionState as MotionState,
