@@ -117,7 +117,7 @@ def test_nobody_there_in_lockstep(robot):
             arm = made(robot, client.port)
             with arm_that_fails(arm, r"^no answer to message 2 within 0.1 s of real time, after 2"):
                 guided(client, np.zeros(6), 2)
-                arm._thread.join()
+                assert arm.wait()
     with pytest.raises(ValueError, match=r"a positive, finite limit of real time in s, got nan"):
         virtual_time(float("nan")).__enter__()
 
@@ -127,7 +127,7 @@ def test_a_client_that_comes_late_in_lockstep(robot):
     with EgmClient(0) as client:
         port = client.port
     with virtual_time(20.0), made(robot, port) as arm:
-        arm._thread.join(0.05)
+        assert not arm.wait(0.05)
         with EgmClient(port) as client:
             numbers = []
             for _ in range(5):
@@ -143,7 +143,7 @@ def test_by_the_clock_lateness_is_reported(robot):
         arm = made(robot, client.port, duration=0.5)
         with arm:
             guided(client, np.full(6, 0.1), 120)
-            arm._thread.join()
+            assert arm.wait()
     result = arm.result
     assert result.sent == result.lateness.cycles == 125
     assert result.lateness.worst >= result.lateness.percentile_99 >= result.lateness.median > 0.0

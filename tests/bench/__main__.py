@@ -10,7 +10,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 import twin
-from tests.bench import closed_loop, dynamics, inverse_kinematics, parallelogram, rollouts, start_up, sweeps
+from tests.bench import (
+    closed_loop,
+    dynamics,
+    egm,
+    inverse_kinematics,
+    parallelogram,
+    rollouts,
+    start_up,
+    sweeps,
+)
 from tests.bench.instructions import instructions, repeated, run_again
 from tests.bench.timing import Meter, Row, heading
 from twin.threads import VARIABLE
@@ -30,7 +39,7 @@ COUNTED = {
     "measured": "number of instructions",
     "takes": "needs fewer",
     "goal": " for times",
-    "more": "\nStarting up and more cores are of times alone and have no rows here.",
+    "more": "\nStarting up, robots on the wire and more cores are of times alone and have no rows here.",
 }
 
 
@@ -46,6 +55,7 @@ def all_rows(meter: Meter) -> Iterator[Row]:
     yield from rollouts.rows(robot, meter)
     yield from rollouts.rows(looped, meter)
     if meter.timed:
+        yield from egm.rows(robot)
         yield from sweeps.rows(robot, meter)
         yield from start_up.rows(meter.rounds)
 

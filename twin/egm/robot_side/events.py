@@ -15,8 +15,9 @@ class Event(NamedTuple):
 
     Attributes:
         t: when, since the robot's start, in [s].
-        kind: `waiting`, `guided`, `stopping`, `ended`, `fault` of an instruction; `broken`, `dropped`,
-            `stranger` of datagrams; `unsent` of messages; `left` of the session.
+        kind: of an instruction `waiting`, `guided`, `returning`, `ended`, `fault`; of datagrams, once each,
+            `broken`, `dropped`, `stranger`; `unsent`, of a message, once; `left`, where the window was
+            closed.
         sentence: on it.
     """
 

@@ -127,7 +127,7 @@ class GuidedArm:
 
     def poses(self, q: Floats, T_flange_tool: Floats) -> Floats:
         """Poses (..., 4, 4) `T_base_tool` of joint angles (..., n), in [rad]."""
-        return forward_kinematics(self.robot, q, T_flange_tool)
+        return forward_kinematics(self.robot, q) @ T_flange_tool  # which was looked at before the run
 
     def push(self) -> Floats:
         """The wrench (6,) `[f; mu]` on the tool, base axes, in [N, N m]: what a person does at the window."""

@@ -191,6 +191,12 @@ class EgmRobot:
         """
         self._stopping.set()
 
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has left the wire by itself, but not for longer; whether it has."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._thread is None or not self._thread.is_alive()
+
     def close(self) -> None:
         """Give the port back, if the robot never was on the wire; one that was has done so."""
         self._channel.close()

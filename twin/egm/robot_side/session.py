@@ -1,6 +1,6 @@
 """A robot's time on the wire: a message each cycle, one instruction after another that guides the arm.
 
-    EGM_STATE_DISCONNECTED    before the first message, and after the last
+    EGM_STATE_DISCONNECTED    before the set-up, and after the last message
     EGM_STATE_CONNECTED       messages are sent, nothing guides the arm
     EGM_STATE_RUNNING         an instruction waits for its first answer, guides, or comes to its end
 
@@ -84,7 +84,7 @@ class Session:
         self._cycle = settings.cycle
         self._samples = whole_periods(self._cycle, arm.period)
         self._T_wobj_base = np.linalg.inv(work_object(settings))
-        self.state, self.sent, self.unsent = EgmState.DISCONNECTED, 0, 0
+        self.state, self.sent, self.unsent = EgmState.CONNECTED, 0, 0
         self.events, self.faults = Events(tell), deque[Fault](maxlen=MOST_EVENTS)
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
         self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
@@ -110,7 +110,6 @@ class Session:
             DivergenceError: the control law cannot even hold the arm.
         """
         self._epoch = 0.0 if self.pace.virtual else time.time()
-        self.state = EgmState.CONNECTED
         try:
             self.pace.begin()
             while self._to_the_end_of_the_cycle():

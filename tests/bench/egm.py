@@ -1,0 +1,67 @@
+"""A robot on the wire by the clock: how late its messages are, when answers act, what it takes of a core."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+import controllers
+from tests.bench.timing import Row
+from twin.egm import EgmRobot, GuidanceSettings
+from twin.robot.robot import Robot
+
+DURATION = 60.0  # s
+CYCLE = 4000.0  # us
+
+CLIENT = """
+import numpy as np
+from twin.egm import EgmClient
+from twin.errors import EgmError
+with EgmClient(0, timeout=30.0) as client:
+    print(client.port, flush=True)
+    try:
+        for message in client:
+            away = 0.3 * np.sin(1.5 * message.time)
+            client.send_joints(np.full(6, away))
+            client.timeout = 1.0
+    except EgmError:
+        pass  # it is over
+"""
+"""Answers each message, the first with number 1, in a process of its own."""
+
+
+def rows(robot: Robot) -> Iterator[Row]:
+    """Of a minute of joint guidance, against one cycle and the millisecond that counts as late."""
+    client = subprocess.Popen([sys.executable, "-c", CLIENT], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    port = int(client.stdout.readline())
+    settings = GuidanceSettings(max_speed_deviation=60.0, ramp_time=0.05, cond_time=1000.0)
+    law = controllers.make("computed_torque", robot)
+    with EgmRobot(robot, law, settings, to=("127.0.0.1", port), duration=DURATION) as arm:
+        start, spent = time.perf_counter(), time.process_time()
+        arm.wait()
+        share = (time.process_time() - spent) / (time.perf_counter() - start)
+    client.wait()
+    result = arm.result
+    assert result.log is not None
+    assert not result.faults, result.faults
+    assert np.ptp(result.log.q, axis=0).min() > 0.1
+    print(f"{DURATION:g} s of a robot on the wire: {result.lateness}; {result.counts}")
+    p99 = 1e6 * result.lateness.percentile_99
+    yield Row(
+        f"lateness of messages, {robot.name}, 99 of 100 in {DURATION:g} s", "1 ms",
+        p99, 1000.0, "us", p99 / 1000.0, p99 / 1000.0, p99 / 1000.0, 1.0,
+    )  # fmt: skip
+    taken = result.log.arrays["egm_taken"]
+    delays = np.flatnonzero(taken) - (result.log.arrays["egm_seqno"][taken] - 1)
+    least, median, most = (float(value) for value in np.percentile(delays, [0, 50, 99]))
+    yield Row(
+        "from a message to the motion that its answer makes", "one cycle",
+        CYCLE * median, CYCLE, "us", median, least, most, 1.0,
+    )  # fmt: skip
+    yield Row(
+        "processor of a robot on the wire, a cycle", "the cycle, one core",
+        CYCLE * share, CYCLE, "us", share, share, share, None,
+    )  # fmt: skip

@@ -1,0 +1,41 @@
+"""How much of its motors a motion takes: 100 % is where they begin to give less than is demanded."""
+
+import numpy as np
+import pytest
+
+from twin.drives.drives import Drives
+from twin.drives.motors import MotorLimits, limited_torque
+from twin.egm.robot_side.utilization import torque_utilization
+
+COUPLED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -0.7, 1.0]])
+
+
+@pytest.mark.parametrize("coupling", [np.eye(3), COUPLED])
+def test_100_percent_is_where_a_motor_is_at_its_limit(coupling, rng):
+    drives = Drives(
+        ratio=np.array([80.0, -90.0, 50.0]), rotor_inertia=1e-4, coupling=coupling, motor_torque_max=1.5,
+        motor_speed_rated=200.0, motor_speed_max=500.0,
+    )  # fmt: skip
+    motors = MotorLimits.of(drives, drives.torque_max)
+    for _ in range(50):
+        demand, speed = 100.0 * rng.standard_normal(3), 3.0 * rng.standard_normal(3)
+        share = torque_utilization(motors, demand, speed) / 100.0
+        if share >= 10.0:
+            continue
+        tau = np.empty(3)
+        for factor, limited in ((0.999, False), (1.001, True)):
+            limited_torque(*motors, demand * factor / share, speed, tau)
+            assert (not np.array_equal(tau, demand * factor / share)) == limited
+
+
+def test_of_several_samples_the_largest_and_bounded():
+    motors = MotorLimits.of(None, np.array([10.0, np.inf]))
+    demand = np.array([[1.0, 5.0], [-4.0, 100.0]])
+    assert torque_utilization(motors, demand, np.ones((2, 2))) == 40.0
+    assert torque_utilization(motors, 1e9 * demand, np.ones((2, 2))) == 1000.0
+    assert torque_utilization(motors, 0.0 * demand, np.ones((2, 2))) == 0.0
+    drives = Drives(ratio=np.ones(1), rotor_inertia=0.0, motor_torque_max=1.0, motor_speed_max=2.0)
+    motors = MotorLimits.of(drives, drives.torque_max)
+    assert torque_utilization(motors, np.array([0.5]), np.array([3.0])) == 1000.0, "it can give nothing there"
+    assert torque_utilization(motors, np.array([-0.5]), np.array([3.0])) == 50.0, "but brake"
+    assert torque_utilization(motors, np.array([0.0]), np.array([3.0])) == 0.0
