@@ -11,6 +11,9 @@ from twin.egm import RobotMessage
 CARRIED = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
 TRUE = np.array([float(x) for x in CARRIED.split(",")])
 CYCLE = 0.004
+AGE = 0.75
+"""Of the torques: means of two steps of 2 ms, and its torque of a step is that of its beginning, where
+the second difference of its positions is: of means over the cycle that went on in between it would be 0.5."""
 
 
 def excited(duration=20.0, **settings):
@@ -22,7 +25,9 @@ def excited(duration=20.0, **settings):
 def messages(log, *, noise=0.0, torque=True, first=7, seed=3, period=CYCLE):
     """What the robot of a log tells of it, a message a cycle, from one number on."""
     step = round(CYCLE / (log.t[1] - log.t[0]))
-    q, q_ref, tau = log.q[::step], log.q_ref[::step], log.tau[::step]
+    q, q_ref = log.q[::step], log.q_ref[::step]
+    cycles = log.tau[:-1].reshape(-1, step, log.robot.n).mean(axis=1)  # the last sample has no step
+    tau = np.concatenate([cycles[:1], cycles])
     q = q + noise * np.random.default_rng(seed).normal(size=q.shape)
     return [
         RobotMessage(

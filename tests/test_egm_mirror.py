@@ -9,12 +9,17 @@ import pytest
 
 import twin
 from tests import egm_streams as streams
-from tests.egm_streams import CYCLE, TRUE, messages, model_of, told, without
+from tests.egm_streams import AGE, CYCLE, TRUE, messages, model_of, told, without
 from twin.egm import Mirror, RobotMessage
 from twin.egm.mirror import history
 from twin.egm.mirror.mirror import _between
 from twin.egm.mirror.payload_estimate import RunningPayload
 from twin.errors import EgmError
+
+
+def mirror_of(robot, **settings):
+    """A mirror that knows how old the torques of these streams are."""
+    return Mirror(robot, torque_age=AGE, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +30,7 @@ def log():
 
 @pytest.mark.parametrize("noise", [0.0, 1e-4])
 def test_three_kilograms_that_the_model_does_not_know_are_found(log, noise):
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     reports = told(mirror, messages(log, noise=noise))
     assert len(reports) == 20
     for report in reports:
@@ -40,8 +45,8 @@ def test_three_kilograms_that_the_model_does_not_know_are_found(log, noise):
     assert 1e-4 < found.deviations[0] < 5e-3
 
 
-def test_plain_differences_lose_a_quarter_of_it(log):
-    """Why angles are filtered: the figure of the issue."""
+def test_plain_differences_do_not_find_it(log):
+    """Why angles are filtered."""
     q = np.array([m.q for m in messages(log, noise=1e-4)])
     tau = np.array([m.tau for m in messages(log)])[1:-1]
     qd, qdd = (q[2:] - q[:-2]) / (2 * CYCLE), np.diff(q, 2, axis=0) / CYCLE**2
@@ -50,12 +55,12 @@ def test_plain_differences_lose_a_quarter_of_it(log):
     body = robot.tree.flange_joint
     columns = twin.dynamics_regressor(robot, q[1:-1], qd, qdd)[..., 10 * body : 10 * body + 10]
     phi = np.linalg.lstsq(columns.reshape(-1, 10), residual.reshape(-1), rcond=None)[0]
-    assert phi[0] < 2.8
+    assert not 1.0 < phi[0] < 5.0
 
 
 def test_a_model_that_knows_the_payload_is_not_off(log):
-    mirror = Mirror(log.robot, alarm=[2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
-    reports = told(mirror, messages(log))
+    mirror = mirror_of(log.robot, alarm=[2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
+    reports = told(mirror, messages(log)[:2000])
     arrays = mirror.log().arrays
     moves = arrays["friction_open"] == 0.0
     assert np.all(np.mean(moves, axis=0) > 0.4)
@@ -66,7 +71,7 @@ def test_a_model_that_knows_the_payload_is_not_off(log):
 
 
 def test_what_is_told_is_of_the_instant_that_it_names(log):
-    mirror = Mirror(log.robot)
+    mirror = mirror_of(log.robot)
     stream = messages(log)
     for k, message in enumerate(stream[:2000]):
         report = mirror.take(message)
@@ -85,40 +90,39 @@ def test_what_is_told_is_of_the_instant_that_it_names(log):
 
 
 def test_with_lost_doubled_and_late_messages_it_is_found(log, rng):
-    stream = messages(log, noise=1e-4)
+    stream = messages(log, noise=1e-4)[:2500]
     lost = np.flatnonzero(rng.random(len(stream) - 1) < 0.1) + 1
     lost = lost[lost < len(stream) - 1]
     came = without(stream, lost)
     came.insert(500, came[499])
     came[1000], came[1001] = came[1001], came[1000]
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     reports = told(mirror, came)
     counts = mirror.counts
     assert (counts.lost, counts.doubled, counts.out_of_order, counts.restarts) == (len(lost), 1, 1, 0)
     assert counts.messages == len(stream) - len(lost) - 1
     assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.01)
-    assert reports[-1].counts.lost == len(lost)
-    assert reports[0].counts.lost < len(lost) / 10
+    assert 0 < reports[0].counts.lost < len(lost) / 5 < reports[-1].counts.lost
 
 
 @pytest.mark.parametrize("clock", [True, False])
 def test_a_cycle_that_is_not_quite_what_it_is_called_is_measured(log, clock):
     """4.032 ms, and `tm` in whole ms; speeds and accelerations would be 0.8 and 1.6 % off."""
-    stream = messages(log, period=4.032e-3)
+    stream = messages(log, period=4.032e-3)[:2000]
     if not clock:
         stream = [replace(message, time=None) for message in stream]
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     told(mirror, stream)
     assert mirror.period == pytest.approx(4.032e-3, rel=1e-6 if clock else 1e-4)
 
 
 def test_numbers_that_pass_their_end_and_a_clock_of_zeros_go_on(log):
-    stream = [replace(message, time=0.0) for message in messages(log, first=2**32 - 700)[:3000]]
+    stream = [replace(message, time=0.0) for message in messages(log, first=2**32 - 700)[:1500]]
     stream = streams.renumbered(stream, 2**32 - 700, 2**32 - 4000)
     stream = [replace(m, seqno=m.seqno % 2**32, tm=m.tm % 2**32) for m in stream]
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     reports = told(mirror, stream)
-    assert mirror.counts.messages == 3000
+    assert mirror.counts.messages == 1500
     assert (mirror.counts.lost, mirror.counts.restarts) == (0, 0)
     assert mirror.period == pytest.approx(CYCLE)
     assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.01)
@@ -127,33 +131,33 @@ def test_numbers_that_pass_their_end_and_a_clock_of_zeros_go_on(log):
 @pytest.mark.parametrize("tm", [0, 60_000])
 def test_a_robot_that_is_started_anew_is_followed(log, tm):
     """Its numbers begin anew, its clock with its controller alone."""
-    stream = messages(log)
-    mirror = Mirror(model_of(log))
-    first = told(mirror, stream[:2000])
-    second = told(mirror, streams.renumbered(stream[2000:], 0, tm))
+    stream = messages(log)[:2500]
+    mirror = mirror_of(model_of(log))
+    first = told(mirror, stream[:1250])
+    second = told(mirror, streams.renumbered(stream[1250:], 0, tm))
     assert mirror.counts.restarts == 1
     assert mirror.counts.lost == 0
     assert first[-1].t < second[0].t < first[-1].t + 2.5
-    assert 18.0 < second[-1].t < 20.0
+    assert 8.0 < second[-1].t < 10.0
     assert second[-1].payload.mass == pytest.approx(3.0, rel=0.01)
     assert max(np.max(report.residual_rms) for report in second) < 80  # no step where it was started
 
 
 def test_what_is_between_a_long_gap_is_not_made_up(log):
-    stream = messages(log)
-    mirror = Mirror(log.robot, alarm=5.0)
+    stream = messages(log)[:2500]
+    mirror = mirror_of(log.robot, alarm=5.0)
     reports = told(mirror, without(stream, range(1500, 1600)))
     assert mirror.counts.lost == 100
     assert not mirror.alarms
     times = mirror.log().arrays["stream_time"]
     assert np.max(np.diff(times)) > 0.4
-    assert reports[-1].t > 19
+    assert reports[-1].t > 8.5
 
 
 def test_without_torques_the_expected_ones_are_told(log):
-    mirror = Mirror(model_of(log), alarm=1.0)
+    mirror = mirror_of(model_of(log), alarm=1.0)
     reports = told(mirror, messages(log, torque=False)[:1000])
-    with_torques = told(Mirror(model_of(log)), messages(log)[:1000])
+    with_torques = told(mirror_of(model_of(log)), messages(log)[:1000])
     assert len(reports) == 3
     for report, other in zip(reports, with_torques, strict=True):
         assert report.reported is report.payload is report.residual is None
@@ -173,7 +177,7 @@ def test_friction_at_rest_is_no_alarm_and_tells_no_payload():
     np.testing.assert_allclose(report.residual_rms, 0.99 * robot.drives.static)
     assert np.all(report.friction_open >= robot.drives.static - 1e-9)
     assert not mirror.alarms
-    assert not report.payload.mass_told
+    assert report.payload is None
     push = np.array([0.0, 60.0, 0.0, 0.0, 0.0, 0.0])
     told(pushed := Mirror(robot, alarm=2.0), streams.still(robot, q, gravity + push))
     assert [alarm.joint for alarm in pushed.alarms] == [2]
@@ -196,21 +200,30 @@ def test_a_load_that_is_gone_is_a_mass_below_zero(log):
     """The model believes in 6 kg where there are 3."""
     xyz = TRUE[1:4]
     heavy = log.robot.with_payload(twin.Payload(6.0, xyz))
-    reports = told(Mirror(heavy), messages(log))
+    reports = told(mirror_of(heavy), messages(log)[:1500])
     assert reports[-1].payload.mass == pytest.approx(-3.0, rel=0.02)
 
 
 def test_an_alarm_is_raised_once_and_ends(log):
-    mirror = Mirror(model_of(log), alarm=30.0)
-    reports = told(mirror, messages(log))
+    mirror = mirror_of(model_of(log), alarm=30.0)
+    reports = told(mirror, messages(log)[:1500])
     raised = [alarm for report in reports for alarm in report.alarms]
-    assert raised == mirror.alarms
+    assert raised == mirror.alarms[: len(raised)]
     assert {alarm.joint for alarm in raised} <= {1, 2, 3}
-    assert 4 < len(raised) < 80
+    assert 4 < len(raised) < 40
     for alarm in raised:
         assert alarm.beyond > alarm.limit == 30.0
         assert abs(alarm.residual) >= alarm.beyond
     assert all(first.t <= second.t for first, second in pairwise(raised))
+
+
+@pytest.mark.parametrize("age", [0.0, 1.0])
+def test_the_age_of_torques_counts(log, age):
+    """A cycle more or less is some percent, where the arm moves as fast as it can."""
+    reports = told(Mirror(model_of(log), torque_age=age), messages(log)[:2500])
+    right = told(mirror_of(model_of(log)), messages(log)[:2500])[-1].payload
+    assert 0.02 < abs(reports[-1].payload.mass - right.mass) < 0.1
+    assert reports[-1].payload.deviations[0] > 2 * right.deviations[0]
 
 
 @pytest.mark.parametrize(
@@ -265,14 +278,14 @@ def test_lateness_is_measured_against_the_quickest(irb140):
 def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
     monkeypatch.setattr(history, "BLOCK", 50)
     monkeypatch.setattr(history, "BLOCKS", 3)
-    mirror = Mirror(model_of(log), alarm=1.0)
-    stream = messages(log)
+    mirror = mirror_of(model_of(log), alarm=1.0)
+    stream = messages(log)[:2500]
     began = time.process_time()
     told(mirror, stream)
     assert (time.process_time() - began) / len(stream) < 5e-4
     kept = mirror.log()
     assert 150 < len(kept.t) <= 200
-    assert kept.arrays["stream_time"][-1] == pytest.approx(20.0 - mirror.lag, abs=0.03)
+    assert kept.arrays["stream_time"][-1] == pytest.approx(10.0 - mirror.lag, abs=0.03)
     sizes = [
         window._values.nbytes for window in vars(mirror._expectation).values() if hasattr(window, "_values")
     ]
@@ -281,7 +294,7 @@ def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
 
 
 def test_its_log_is_a_log(log, tmp_path):
-    mirror = Mirror(model_of(log))
+    mirror = mirror_of(model_of(log))
     told(mirror, messages(log)[:1500])
     mirror.log().save(tmp_path / "mirror.npz")
     read = twin.Log.load(tmp_path / "mirror.npz")
@@ -295,9 +308,9 @@ def test_what_is_old_is_forgotten(log):
     """A payload that is put down is gone after some horizons."""
     from twin.egm.mirror.expectation import Expectation
 
-    expectation = Expectation(model_of(log), CYCLE)
-    rows = [row for k, m in enumerate(messages(log)[:2500]) if (row := expectation.take(k, m.q, m.q, m.tau))]
-    running = RunningPayload(model_of(log), 50.0, 1.0, horizon=1.0)
+    expectation = Expectation(model_of(log), CYCLE, AGE)
+    rows = [row for k, m in enumerate(messages(log)[:1000]) if (row := expectation.take(k, m.q, m.q, m.tau))]
+    running = RunningPayload(model_of(log), 50.0, 1.0, horizon=0.4)
     for row in rows:
         running.take(row)
     assert running.estimate().mass == pytest.approx(3.0, rel=0.02)

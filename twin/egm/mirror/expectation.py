@@ -18,7 +18,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.dynamics.regressor import dynamics_regressor
-from twin.egm.mirror.smoothing import Smoothing
+from twin.egm.mirror.smoothing import HALF_A_CYCLE, Smoothing
 from twin.egm.mirror.window import Window
 from twin.identification.payload import flange_columns
 from twin.identification.torque_model import TorqueModel
@@ -67,14 +67,15 @@ class Expectation:
     Args:
         robot: the model, with the drives that it is to have.
         period: of the stream, in [s].
+        torque_age: see `Smoothing`.
 
     Raises:
         RobotError: the masses of the robot's links are not known.
     """
 
-    def __init__(self, robot: Robot, period: float) -> None:
+    def __init__(self, robot: Robot, period: float, torque_age: float = HALF_A_CYCLE) -> None:
         robot.require_inertia()
-        self.robot, self.period, self.smoothing = robot, period, Smoothing(period)
+        self.robot, self.period, self.smoothing = robot, period, Smoothing(period, torque_age)
         n, drives, filters = robot.n, robot.active_drives, self.smoothing
         self._first = 10 * robot.tree.flange_joint
         self._of_body = flange_columns(TorqueModel(robot))[self._first : self._first + 10]
@@ -151,8 +152,9 @@ class Expectation:
         friction, left_open = self._friction.filtered(filters.torques, 0)
         told = self._told.last(2 * self._lag + 1)
         reach = self._lag - middle
+        reported = filters.aligned @ told[reach : len(told) - reach + 1, 1]
         q, qd = self._moved.last(middle + 1)[0]
         return Row(
-            place, q.copy(), qd.copy(), told[self._lag, 0].copy(), rigid[:, 0] + friction,
-            filters.torques @ told[reach : len(told) - reach, 1], np.maximum(left_open, 0.0), rigid[:, 1:],
+            place, q.copy(), qd.copy(), told[self._lag, 0].copy(), rigid[:, 0] + friction, reported,
+            np.maximum(left_open, 0.0), rigid[:, 1:],
         )  # fmt: skip

@@ -23,6 +23,7 @@ from twin.egm.mirror.order import Counts, StreamOrder
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import Relay
 from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied
+from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
 from twin.egm.wire.messages import RobotMessage
 from twin.errors import EgmError
 from twin.logs.log import Log
@@ -58,6 +59,8 @@ class Mirror:
         listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
         alarm: limit of |reported - expected torque| less what friction at rest can be, in [N m], one or one a
             joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
+        torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
+            of means over the cycle before, as our own robots send them.
         horizon: what is as old, in [s], counts e times less for the payload.
 
     Raises:
@@ -74,11 +77,13 @@ class Mirror:
         answered_at: tuple[str, int] | None = None,
         alarm: float | Floats | str | None = None,
         wait: float = WAIT,
+        torque_age: float = HALF_A_CYCLE,
         horizon: float = HORIZON,
     ) -> None:
         robot.require_inertia()
         if not 0 < horizon < np.inf:
             raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
+        self._torque_age = age(torque_age)
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
         self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
@@ -167,7 +172,7 @@ class Mirror:
                 f"the robot sends every {period:g} s: to follow it, expected a message every {SLOWEST:g} s "
                 "or more often (SampleRate)"
             )
-        made = Expectation(self.robot, period)
+        made = Expectation(self.robot, period, self._torque_age)
         rate = 1.0 / (made.smoothing.step * period)
         self._expectation = made
         self._payload = RunningPayload(self.robot, rate, made.smoothing.oversampling, self._horizon)

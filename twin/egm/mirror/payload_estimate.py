@@ -5,10 +5,10 @@ the torques linearly, so that residuals `r` are fitted by least squares,
 
     sum w (r - Y phi)^2  +  sum (phi_k / s_k)^2,
 
-in which older rows count less, by `exp(-age / horizon)`, and every joint by the scatter of its own residuals;
-joints that rested do not count, for what friction is then is not noise, but the same as long as they rest.  The second sum takes phi for nothing, give or take `s`, several
-times what the arm can carry: so what the motion has not told yet stays open, with a deviation that says so,
-and what it has told is not touched.
+in which older rows count less, by `exp(-age / horizon)`, and every joint by the scatter of its own residuals.
+Joints that rested do not count: what friction is then is not noise, but the same as long as they rest.  The
+second sum takes phi for nothing, give or take `s`, several times what the arm can carry: so what the motion
+has not told yet stays open, with a deviation that says so, and what it has told is not touched.
 
 Deviations are those of least squares, from the scatter of the residuals; what a model's own errors do to the
 payload is not in them.
