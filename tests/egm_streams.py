@@ -1,6 +1,7 @@
 """Streams of robots' messages, of arms that are excited, without a wire."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +17,7 @@ AGE = 0.75
 the second difference of its positions is: of means over the cycle that went on in between it would be 0.5."""
 
 
+@lru_cache
 def excited(duration=20.0, **settings):
     """A log of the engine in which the IRB 140 is excited, with 3 kg on its flange, at steps of 2 ms."""
     settings = {"payload": CARRIED, "drives": "rigid", "time_step": 0.002} | settings

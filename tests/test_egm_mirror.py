@@ -60,7 +60,7 @@ def test_plain_differences_do_not_find_it(log):
 
 def test_a_model_that_knows_the_payload_is_not_off(log):
     mirror = mirror_of(log.robot, alarm=[2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
-    reports = told(mirror, messages(log)[:2000])
+    reports = told(mirror, messages(log)[:1400])
     arrays = mirror.log().arrays
     moves = arrays["friction_open"] == 0.0
     assert np.all(np.mean(moves, axis=0) > 0.4)
@@ -90,7 +90,7 @@ def test_what_is_told_is_of_the_instant_that_it_names(log):
 
 
 def test_with_lost_doubled_and_late_messages_it_is_found(log, rng):
-    stream = messages(log, noise=1e-4)[:2500]
+    stream = messages(log, noise=1e-4)[:1500]
     lost = np.flatnonzero(rng.random(len(stream) - 1) < 0.1) + 1
     lost = lost[lost < len(stream) - 1]
     came = without(stream, lost)
@@ -108,12 +108,12 @@ def test_with_lost_doubled_and_late_messages_it_is_found(log, rng):
 @pytest.mark.parametrize("clock", [True, False])
 def test_a_cycle_that_is_not_quite_what_it_is_called_is_measured(log, clock):
     """4.032 ms, and `tm` in whole ms; speeds and accelerations would be 0.8 and 1.6 % off."""
-    stream = messages(log, period=4.032e-3)[:2000]
+    stream = messages(log, period=4.032e-3)[:1000]
     if not clock:
         stream = [replace(message, time=None) for message in stream]
     mirror = mirror_of(model_of(log))
     told(mirror, stream)
-    assert mirror.period == pytest.approx(4.032e-3, rel=1e-6 if clock else 1e-4)
+    assert mirror.period == pytest.approx(4.032e-3, rel=1e-6 if clock else 1e-3 / 3.0)  # a ms in 3 s
 
 
 def test_numbers_that_pass_their_end_and_a_clock_of_zeros_go_on(log):
@@ -217,11 +217,10 @@ def test_an_alarm_is_raised_once_and_ends(log):
     assert all(first.t <= second.t for first, second in pairwise(raised))
 
 
-@pytest.mark.parametrize("age", [0.0, 1.0])
-def test_the_age_of_torques_counts(log, age):
+def test_the_age_of_torques_counts(log):
     """A cycle more or less is some percent, where the arm moves as fast as it can."""
-    reports = told(Mirror(model_of(log), torque_age=age), messages(log)[:2500])
-    right = told(mirror_of(model_of(log)), messages(log)[:2500])[-1].payload
+    reports = told(Mirror(model_of(log), torque_age=0.0), messages(log)[:1250])
+    right = told(mirror_of(model_of(log)), messages(log)[:1250])[-1].payload
     assert 0.02 < abs(reports[-1].payload.mass - right.mass) < 0.1
     assert reports[-1].payload.deviations[0] > 2 * right.deviations[0]
 
@@ -279,13 +278,13 @@ def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
     monkeypatch.setattr(history, "BLOCK", 50)
     monkeypatch.setattr(history, "BLOCKS", 3)
     mirror = mirror_of(model_of(log), alarm=1.0)
-    stream = messages(log)[:2500]
+    stream = messages(log)[:1500]
     began = time.process_time()
     told(mirror, stream)
     assert (time.process_time() - began) / len(stream) < 5e-4
     kept = mirror.log()
     assert 150 < len(kept.t) <= 200
-    assert kept.arrays["stream_time"][-1] == pytest.approx(10.0 - mirror.lag, abs=0.03)
+    assert kept.arrays["stream_time"][-1] == pytest.approx(6.0 - mirror.lag, abs=0.03)
     sizes = [
         window._values.nbytes for window in vars(mirror._expectation).values() if hasattr(window, "_values")
     ]

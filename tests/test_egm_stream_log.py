@@ -46,9 +46,8 @@ def test_speeds_are_those_of_the_arm(log):
     np.testing.assert_allclose(made.tau[1:-1], (cycles[:-1] + 3 * cycles[1:]) / 4, atol=1e-12)
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-4])
-def test_what_the_flange_carries_is_identified_from_it(log, noise):
-    made = kept(log, messages(log, noise=noise)).log()
+def test_what_the_flange_carries_is_identified_from_it(log):
+    made = kept(log, messages(log, noise=1e-4)).log()
     found = identify_payload(made.robot, made)
     assert found.values[0] == pytest.approx(3.0, rel=0.02)
     np.testing.assert_allclose(found.values[1:4], TRUE[1:4], atol=2e-3)
