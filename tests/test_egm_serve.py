@@ -21,14 +21,14 @@ QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0
 
 
 class Guiding:
-    """A client in a thread, which answers every message by the same joint angles, from the first ones on.
+    """A client in a thread: it answers by the first joint angles and a change of them, or as it is told.
 
     Attributes:
         answered: set when the client has answered so many messages.
     """
 
-    def __init__(self, client, change_deg, answers=10):
-        self.client, self.change, self.answers = client, np.radians(change_deg), answers
+    def __init__(self, client, change_deg=0.0, answers=10, answer=None):
+        self.client, self.change, self.answers, self.answer = client, np.radians(change_deg), answers, answer
         self.answered = threading.Event()
         self._thread = threading.Thread(target=self._answer)
         self._over = False
@@ -49,7 +49,10 @@ class Guiding:
             except EgmError:  # nothing came
                 continue
             target = message.q + self.change if target is None else target
-            self.client.send_joints(target)
+            if self.answer is None:
+                self.client.send_joints(target)
+            else:
+                self.answer(message)
             count += 1
             if count == self.answers:
                 self.answered.set()
@@ -113,6 +116,24 @@ def test_a_file_that_cannot_be_written_is_status_1(client, tmp_path, capsys, mon
         assert serve(client, "--lockstep", "--duration", "0.05", "--log", tmp_path / "a.npz") == 1
     assert f"cannot write {tmp_path / 'a.npz'}: No space left on device" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_poses_are_guided_from_where_the_wrist_is_not_singular(client, capsys):
+    """The tool goes 30 mm up from where the arm begins by itself."""
+
+    def answer(message):
+        T = goal[0] if goal else message.T.copy()
+        if not goal:
+            T[2, 3] += 0.03
+            goal.append(T)
+        client.send_pose(T)
+        places.append(message.T[:3, 3])
+
+    goal, places = [], []
+    with Guiding(client, answer=answer):
+        assert serve(client, "--lockstep", "--runs", "1", "--mode", "pose", "--tool", "0,0,0.1") == 0
+    assert np.linalg.norm(places[-1] - goal[0][:3, 3]) < 1e-3
+    assert "1 of 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [("--wait", "0.1"), ("--lockstep", "--limit", "0.1")])
