@@ -19,7 +19,7 @@ def session(module, method, stream):
     say(client.socket.getsockname()[1])
     got, sent = {"joints": [], "planned": [], "position": [], "torque": [], "converged": []}, []
     while True:
-        found, state = client.receive_from_robot(timeout=20.0)
+        found, state = client.receive_from_robot(timeout=300.0)
         if not found or state.joint_angles is None or len(state.joint_angles) == 0:
             break
         message = state.robot_message

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from scenarios.commands.command_line import main
+from tests.egm_messages import Q, pose, robot_message
 from tests.egm_stub import CYCLE, stub_robot
 from tests.made_logs import log_of, made_log
-from tests.test_egm_messages import Q, pose, robot_message
 from twin.egm import EgmClient, MotionState, decode_sensor, encode_robot, replay
+from twin.egm.client.replay import Recorded
 from twin.errors import EgmError
 
 
@@ -80,13 +81,26 @@ def test_messages_come_in_order_or_the_newest_alone(client, robot_socket):
         client.receive(timeout=0.01)
 
 
-@pytest.mark.parametrize("data", [b"", b"hello robot", bytes(1025), bytes(3000)])
-def test_what_is_no_message_is_said_and_the_next_is_heard(client, robot_socket, data):
-    robot_socket.send(data)
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "expected a message of 1 to 1024 bytes, got 0"),
+        (b"hello robot", "11 bytes that are no message of EGM"),
+        (bytes(1025), "expected a message of 1 to 1024 bytes, got 1025"),
+        (bytes(3000), "expected a message of 1 to 1024 bytes, got 1025"),  # no more of it is read
+    ],
+)
+def test_what_is_no_message_is_said_and_the_robot_goes_on(client, robot_socket, data, said):
     robot_socket.send(encode_robot(robot_message(seqno=3)))
-    with pytest.raises(EgmError, match="message"):
-        client.receive()
-    assert client.receive().seqno == 3
+    client.receive()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(data, ("127.0.0.1", client.port))
+        with pytest.raises(EgmError, match=said):
+            client.receive()
+    client.send_joints(Q)
+    assert decode_sensor(robot_socket.recv(1025), 6, "joint").seqno == 1
+    robot_socket.send(encode_robot(robot_message(seqno=4)))
+    assert client.receive().seqno == 4
 
 
 def test_a_port_in_use_and_addresses_that_are_not_here(client):
@@ -122,7 +136,7 @@ def swings(robot, samples=201, scale=0.2):
 
 def test_a_log_is_sent_at_the_times_of_the_robot(irb140, client):
     log = swings(irb140)
-    start_tm = 2**32 - 1000  # which begins anew within the log
+    start_tm = 2**32 - 400  # which begins anew within the log
     with stub_robot(client.port, log.q_ref[0] + 0.02, start_tm=start_tm) as robot:
         done = replay(client, log, approach=0.2)
     assert done.trouble == ""
@@ -150,6 +164,13 @@ def test_between_samples_it_is_linear(irb140, client):
     assert done.trouble == ""
     q = np.array([answer.q[0] for answer in robot.answers])
     assert q[:8] == pytest.approx(np.arange(8) * 0.004, abs=1e-15)
+
+
+def test_at_the_end_of_a_log_it_stays():
+    recorded = Recorded(np.array([0.0, 1.0]), np.array([[0.0], [2.0]]), np.array([[3.0], [4.0]]))
+    assert [part.tolist() for part in recorded(0.25)] == [[0.5], [3.25], [0.0]]
+    for t in (1.0, 5.0):
+        assert [part.tolist() for part in recorded(t)] == [[2.0], [0.0], [0.0]]
 
 
 def test_it_waits_until_the_robot_is_guided(irb140, client):
@@ -222,8 +243,10 @@ def test_the_command_sends_a_log(irb140, tmp_path, free_port, capsys):
     log = swings(irb140)
     log.save(tmp_path / "run.npz")
     words = ["egm", "replay", str(tmp_path / "run.npz"), "--port", str(free_port)]
-    with stub_robot(free_port, log.q_ref[0], patient=True) as robot:
-        assert main(words) == 0
+    with stub_robot(free_port, log.q_ref[0] + 0.02, patient=True) as robot:
+        assert main([*words, "--approach", "20"]) == 0
+    approach = np.diff([answer.q[0] for answer in robot.answers[:25]])
+    assert 0.9 < np.abs(approach).max() / (np.radians(20.0) * CYCLE) < 1.0
     printed = capsys.readouterr().out
     assert f"waiting for a robot that sends to port {free_port} of 127.0.0.1" in printed
     assert f"{len(robot.answers)} answers, 0.4" in printed

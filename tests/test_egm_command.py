@@ -1,5 +1,6 @@
 """`irb-twin egm`: its words, what it refuses, and how it ends."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -7,10 +8,11 @@ import sys
 import pytest
 
 from scenarios.commands.command_line import main
-from scenarios.commands.egm import serve_options
+from scenarios.commands.egm import serve_command, serve_options
 from scenarios.running import options
-from scenarios.running.options import Parser
+from scenarios.running.options import Parser, WrongUse
 from twin.egm import GuidanceSettings
+from twin.errors import TwinError
 
 
 @pytest.mark.parametrize(
@@ -19,37 +21,11 @@ from twin.egm import GuidanceSettings
         ([], "name a command after egm: known are serve"),
         (["swim"], "'swim'"),
         (["serve", "--robot", "irb99"], "unknown robot 'irb99'"),
-        (["serve", "--robot", "irb140", "irb99"], "unknown robot 'irb99'"),
-        (["serve", "--drives", "rigid", "--robot", "youbot"], "no drives that could be rigid"),
-        (["serve", "--controller", "lqr"], "unknown controller 'lqr'"),
         (["serve", "--max-speed-deviatoin", "3"], "did you mean --max-speed-deviation?"),
-        (["serve", "--mode", "spiral"], "valid is 'joint' or 'pose' or 'path'"),
-        (["serve", "--position-gain", "21"], "0 to 20"),
-        (["serve", "--sample-rate", "5"], "multiple"),
-        (["serve", "--comm-timeout", "nan"], "nan"),
-        (["serve", "--to", "6510"], "expected HOST:PORT with a port of 1 to 65535, as 127.0.0.1:6510, got"),
-        (["serve", "--to", "localhost:0"], "got 'localhost:0'"),
         (["serve", "--to", "a:1", "a:2"], "--to names 2 addresses for 1 robot"),
-        (["serve", "--robot", "irb140", "rx90", "--to", "a:7", "a:7"], "cannot send to one client"),
-        (["serve", "--robot", "irb140", "rx90", "--to", "a:65535"], "the last port is 65535"),
-        (["serve", "--robot", "irb140", "rx90", "--bind", "127.0.0.1:7000"], "cannot share a port"),
-        (["serve", "--mode", "path"], "give one, --path FILE.csv"),
-        (["serve", "--path", "a.csv"], "give --mode path"),
-        (["serve", "--mode", "path", "--path", "nowhere.csv"], "nowhere.csv"),
-        (["serve", "--mode", "path", "--path", "a.csv", "--start", "zero"], "a path begins where it begins"),
-        (["serve", "--start", "bent"], "unknown pose of irb140 'bent': known are zero, test_1"),
-        (["serve", "--limit", "3"], "--limit is of --lockstep"),
-        (["serve", "--lockstep", "--gui"], "no real time"),
-        (["serve", "--duration", "0"], "positive, finite duration in s, got 0.0"),
-        (["serve", "--wait", "nan"], "positive, finite --wait in s, got nan"),
         (["serve", "--pause", "-1"], "--pause -1: expected 0 s or more"),
-        (["serve", "--lag", "-1"], "lag"),
-        (["serve", "--runs", "0"], "whole number above 0"),
-        (["serve", "--time-step", "0.003"], "period"),
-        (["serve", "--log", "nowhere/a.npz"], "there is no folder nowhere"),
-        (["serve", "--json", "a.txt"], "ends in .json"),
     ],
-)  # fmt: skip
+)
 def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
     assert main(["egm", *words]) == 2
     printed = capsys.readouterr()
@@ -57,6 +33,43 @@ def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
     assert printed.err.startswith("irb-twin: ")
     assert printed.err.count("\n") == 1
     assert told in printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--robot", "irb140", "irb99"], "unknown robot 'irb99'"),
+        (["--drives", "rigid", "--robot", "youbot"], "no drives that could be rigid"),
+        (["--controller", "lqr"], "unknown controller 'lqr'"),
+        (["--mode", "spiral"], "valid is 'joint' or 'pose' or 'path'"),
+        (["--position-gain", "21"], "0 to 20"),
+        (["--sample-rate", "5"], "multiple"),
+        (["--comm-timeout", "nan"], "nan"),
+        (["--to", "6510"], "expected HOST:PORT with a port of 1 to 65535, as 127.0.0.1:6510, got"),
+        (["--to", "localhost:0"], "got 'localhost:0'"),
+        (["--robot", "irb140", "rx90", "--to", "a:7", "a:7"], "cannot send to one client"),
+        (["--robot", "irb140", "rx90", "--to", "a:65535"], "the last port is 65535"),
+        (["--robot", "irb140", "rx90", "--bind", "127.0.0.1:7000"], "cannot share a port"),
+        (["--mode", "path"], "give one, --path FILE.csv"),
+        (["--path", "a.csv"], "give --mode path"),
+        (["--mode", "path", "--path", "nowhere.csv"], "nowhere.csv"),
+        (["--mode", "path", "--path", "a.csv", "--start", "zero"], "a path begins where it begins"),
+        (["--start", "bent"], "unknown pose of irb140 'bent': known are zero, test_1"),
+        (["--limit", "3"], "--limit is of --lockstep"),
+        (["--lockstep", "--gui"], "no real time"),
+        (["--duration", "0"], "positive, finite duration in s, got 0.0"),
+        (["--wait", "nan"], "positive, finite --wait in s, got nan"),
+        (["--lag", "-1"], "lag"),
+        (["--runs", "0"], "whole number above 0"),
+        (["--time-step", "0.003"], "period"),
+        (["--log", "nowhere/a.npz"], "there is no folder nowhere"),
+        (["--json", "a.txt"], "ends in .json"),
+    ],
+)  # fmt: skip
+def test_what_serve_refuses_it_refuses_in_a_sentence(words, told):
+    with pytest.raises((WrongUse, TwinError, ValueError), match=re.escape(told)) as refused:
+        serve_command.carry_out(given(*words))
+    assert "\n" not in str(refused.value)
 
 
 def test_help_of_it_starts_nothing_heavy():
@@ -126,8 +139,7 @@ sys.exit(process.main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize(("number", "twice"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_the_first_signal_ends_it_in_order_and_a_second_at_once(number, twice):
     code = STOPS.format(then="threading.Event().wait()" if twice else "")
     process = subprocess.Popen(

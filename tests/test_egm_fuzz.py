@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.test_egm_messages import JOINTS, PATH, POSE, Q, robot_message
+from tests.egm_messages import JOINTS, PATH, POSE, Q, robot_message
 from twin.egm.wire.messages import SensorMessage
 from twin.egm.wire.robot_message import decode_robot, encode_robot
 from twin.egm.wire.sensor_message import decode_sensor, encode_sensor

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool
 
 from twin.egm.wire import schema
 
@@ -54,6 +54,11 @@ def kind_of(field, prefix):
     if field.type != field.TYPE_MESSAGE:
         return ""
     return field.type_name.rpartition(".")[2].removeprefix(prefix)
+
+
+def test_the_pool_that_all_share_has_none_of_ours():
+    with pytest.raises(KeyError):
+        descriptor_pool.Default().FindMessageTypeByName(schema.Robot.DESCRIPTOR.full_name)
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -100,7 +100,7 @@ def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
     over = states.index(MotionState.STOPPED)
     assert set(states[:over]) == {MotionState.RUNNING}
     assert set(states[over:]) == {MotionState.STOPPED}
-    assert len(states) - over == 250, "the pause after it"
+    assert len(states) - over == 1, "nothing comes after the last instruction but the word that it is over"
     converged = [message.converged for message in wire.told]
     assert over - converged.index(True) == 249 + 13, "CondTime, and the ramp of 50 ms"
     assert not any(converged[over:])
@@ -131,7 +131,10 @@ def test_what_the_robot_tells_is_where_its_arm_was(robot):
     for joints, poses in ((q, [m.T for m in told]), (planned, [m.T_planned for m in told])):
         assert np.abs(T_wobj_base @ forward_kinematics(robot, joints, tool) - poses).max() < 1e-12
     assert told[0].tau is None, "nothing guides it yet"
-    assert np.abs(np.array([m.tau for m in told[1:]]) - log.tau[3::4][:-1]).max() < 1e-12
+    assert (
+        np.abs(np.array([m.tau for m in told[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]).max()
+        < 1e-12
+    )
     torque = np.max(np.abs(log.tau_demand) / robot.tau_max, axis=1).reshape(-1, 4).max(axis=1)
     assert told[5].utilization >= 100.0 * torque[4] > 1.0
     assert log.arrays["egm_utilization"][5] == told[5].utilization
@@ -156,7 +159,12 @@ def test_elastic_joints_are_measured_at_their_motors(robot):
     told = np.array([message.q for message in wire.told])
     assert np.abs(told - log.q_motor[::4]).max() < 1e-14
     assert np.abs(told - log.q[::4]).max() > 1e-6
-    assert np.abs(np.array([message.tau for message in wire.told[1:]]) - log.tau[3::4][:-1]).max() < 1e-12
+    assert (
+        np.abs(
+            np.array([message.tau for message in wire.told[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]
+        ).max()
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize(("lag", "cycles"), [(0.0, 0), (4.0, 1), (15.0, 4)])

@@ -21,13 +21,17 @@ COMMANDS = {
 
 ABOUT = """Externally Guided Motion (EGM): ABB's robots tell where they are in protobuf messages over UDP,
 every 4 ms, and go where the answers say. `serve` is such a robot: a client that guides it guides a real one.
+`mirror` is a twin beside a robot that somebody else guides, `record` writes what a robot tells as a log, and
+`replay` sends a log to a robot as its client.
 
 `irb-twin egm COMMAND --help` tells more of each."""
 
 EXAMPLES = """examples:
   irb-twin egm serve
-  irb-twin egm replay run.npz
   irb-twin egm serve --mode pose --max-speed-deviation 20 --log session.npz
+  irb-twin egm mirror --listen 127.0.0.1:6510 --forward 127.0.0.1:6511
+  irb-twin egm record stream.npz
+  irb-twin egm replay run.npz
 """
 
 
@@ -35,7 +39,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     """Add the command and what belongs to it to the command line."""
     parser = parsers.add_parser(
         "egm",
-        help="a robot on the wire, guided by EGM clients",
+        help="robots on the wire (EGM): be one, stand beside one, record, replay",
         usage="irb-twin egm COMMAND [options]",
         description=ABOUT,
         epilog=EXAMPLES,

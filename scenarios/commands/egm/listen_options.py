@@ -54,6 +54,11 @@ def add_wire(group: Any) -> None:
         help="own address towards a client on another machine, at which it answers",
     )  # fmt: skip
     group.add_argument(
+        "--torque-age", type=float, default=0.5, metavar="CYCLES",
+        help="how much older reported torques are than the angles beside them, 0 to 1 cycles (default 0.5: "
+        "means over the cycle before, as `egm serve` sends them)",
+    )  # fmt: skip
+    group.add_argument(
         "--wait", type=float, default=10.0, metavar="SECONDS",
         help="give up with status 2 if no robot is heard for so long (default 10)",
     )  # fmt: skip

@@ -73,18 +73,18 @@ def carry_out(given: argparse.Namespace) -> int:
     page, files = console(), Files()
     mirror = Mirror(
         listen_options.model(given), listen=given.listen, forward=given.forward, answered_at=given.bind,
-        alarm=given.alarm, wait=given.wait, horizon=given.horizon,
+        alarm=given.alarm, wait=given.wait, torque_age=given.torque_age, horizon=given.horizon,
     )  # fmt: skip
     with mirror, told_to_stop(mirror.stop) as interrupt:
         page.print(f"listening at {mirror.relay.at}", highlight=False)
-        first = True
+        first, said = True, 0
         for report in mirror.reports(given.duration):
             if first:
                 page.print(_what_is_told(mirror, report), highlight=False, soft_wrap=True)
                 first = False
-            for alarm in report.alarms:
-                page.print(alarm_line(alarm), highlight=False, soft_wrap=True)
+            said = _say_alarms(page, mirror, said)
             page.print(line(report), highlight=False, soft_wrap=True)
+        _say_alarms(page, mirror, said)  # since the last report
     page.print(_summary(mirror), highlight=False, soft_wrap=True)
     if given.log is not None:
         try:
@@ -95,6 +95,13 @@ def carry_out(given: argparse.Namespace) -> int:
     if not files.name(page) or mirror.alarms:
         return 1
     return 128 + interrupt.number if interrupt.number else 0
+
+
+def _say_alarms(page: Any, mirror: Mirror, said: int) -> int:
+    """Say the alarms that were not said yet; how many have been said then."""
+    for alarm in mirror.alarms[said:]:
+        page.print(alarm_line(alarm), highlight=False, soft_wrap=True)
+    return len(mirror.alarms)
 
 
 def line(report: Report) -> str:

@@ -52,7 +52,7 @@ def carry_out(given: argparse.Namespace) -> int:
     page, files = console(), Files()
     recording = Recording(
         listen_options.model(given), listen=given.listen, forward=given.forward, answered_at=given.bind,
-        wait=given.wait, duration=given.duration,
+        wait=given.wait, duration=given.duration, torque_age=given.torque_age,
     )  # fmt: skip
     with recording, told_to_stop(recording.stop) as interrupt:
         page.print(f"listening at {recording.relay.at}", highlight=False)

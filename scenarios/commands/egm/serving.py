@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
     from twin.robot.robot import Robot
 
-BENT = np.radians(30.0)
-"""Joint 5 where guidance of poses begins: a straight wrist is singular."""
-
 
 @dataclass(frozen=True)
 class Job:
@@ -145,13 +142,15 @@ class Serving:
         return self._told(plant, arm.result, error, refused)
 
     def _made(self, plant: Robot) -> EgmRobot:
+        from scenarios.base import named_pose
         from twin.egm import EgmRobot
 
         job, config = self._job, self._job.config
+        start = None if job.start is None else named_pose(plant, job.start)
         model = config.believed(plant)
         return EgmRobot(
             plant, config.control_law(model), job.settings,
-            to=job.to, bind=job.bind, start=start(plant, job), T_flange_tool=config.T_flange_tool,
+            to=job.to, bind=job.bind, start=start, T_flange_tool=config.T_flange_tool,
             path=job.path, sensors=config.sensors,
             time_step=config.time_step, steps_per_period=config.steps_per_period,
             runs=job.runs, pause=job.pause, wait=job.wait, lag=job.lag, duration=job.duration,
@@ -178,23 +177,6 @@ class Serving:
         except Exception as error:  # of the disk, or of the library that writes
             return f"cannot write {path}: {told(error)}"
         return ""
-
-
-def start(plant: Robot, job: Job) -> NDArray | None:
-    """Where the arm begins (n,), in [rad]; `None` for what its guidance has it.
-
-    Raises:
-        UnknownNameError: there is no such pose.
-    """
-    from scenarios.base import named_pose
-
-    if job.start is not None:
-        return named_pose(plant, job.start)
-    if job.settings.mode != "pose":
-        return None
-    q = np.zeros(plant.n)
-    q[4:5] = BENT
-    return np.clip(q, plant.q_min, plant.q_max)
 
 
 def opening(job: Job, arm: EgmRobot) -> str:

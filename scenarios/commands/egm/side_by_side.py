@@ -11,7 +11,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
@@ -37,11 +37,12 @@ def served(jobs: Sequence[Job], tell: Callable[[int, str], object]) -> tuple[lis
         what came of each, and the number of the signal that ended them, 0 if none did.
     """
     came: SimpleQueue[tuple[int, str | Served]] = SimpleQueue()
-    processes = [_started(job) for job in jobs]
-    for place, process in enumerate(processes):
-        Thread(target=_listen, args=(place, process, came.put), daemon=True).start()
     results: dict[int, Served] = {}
-    with told_to_stop(lambda: [_stop(process) for process in processes]) as interrupt:
+    with ExitStack() as stack:
+        processes = [stack.enter_context(_started(job)) for job in jobs]
+        interrupt = stack.enter_context(told_to_stop(lambda: [_stop(process) for process in processes]))
+        for place, process in enumerate(processes):
+            Thread(target=_listen, args=(place, process, came.put), daemon=True).start()
         while len(results) < len(jobs):
             place, word = came.get()
             if isinstance(word, Served):

@@ -4,8 +4,9 @@ Angles are filtered and differentiated; the model makes of them the torques of a
 the columns of a body at the flange; these are filtered, and reported torques are filtered alike, see
 `twin/egm/mirror/smoothing.py`.
 
-A shaft that rests may have any torque up to its static friction: where a shaft is slower than `REST`, its
-friction is told as falling to 0 linearly, and its static friction is told beside, as `friction_open`.
+A shaft that rests may have any torque up to its static friction.  So where a shaft is slower than `REST`, its
+static friction is told beside the expected torque, as `friction_open`; and below `TURNING` its own falls to 0
+linearly, for the sign of its speed is not known.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import numpy as np
 from twin.arrays import Floats
 from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.dynamics.regressor import dynamics_regressor
-from twin.egm.mirror.smoothing import Smoothing
+from twin.egm.mirror.smoothing import HALF_A_CYCLE, Smoothing
 from twin.egm.mirror.window import Window
 from twin.identification.payload import flange_columns
 from twin.identification.torque_model import TorqueModel
 from twin.robot.robot import Robot
 
 REST = 0.02
-"""In [rad/s] at the joint: 20 times what noise of 1e-4 rad in the angles makes of a speed."""
+TURNING = 0.005
+"""In [rad/s] at the joint: 10 times, and 2.5 times, what noise of 1e-4 rad in the angles makes of a speed."""
 
 
 class Row(NamedTuple):
@@ -65,14 +67,15 @@ class Expectation:
     Args:
         robot: the model, with the drives that it is to have.
         period: of the stream, in [s].
+        torque_age: see `Smoothing`.
 
     Raises:
         RobotError: the masses of the robot's links are not known.
     """
 
-    def __init__(self, robot: Robot, period: float) -> None:
+    def __init__(self, robot: Robot, period: float, torque_age: float = HALF_A_CYCLE) -> None:
         robot.require_inertia()
-        self.robot, self.period, self.smoothing = robot, period, Smoothing(period)
+        self.robot, self.period, self.smoothing = robot, period, Smoothing(period, torque_age)
         n, drives, filters = robot.n, robot.active_drives, self.smoothing
         self._first = 10 * robot.tree.flange_joint
         self._of_body = flange_columns(TorqueModel(robot))[self._first : self._first + 10]
@@ -138,7 +141,7 @@ class Expectation:
         w = qd @ R.T
         slow = np.maximum(drives.stribeck_speed, np.finfo(float).tiny)
         level = drives.coulomb + (drives.static - drives.coulomb) * np.exp(-((w / slow) ** 2))
-        sliding = level * np.clip(w / REST, -1.0, 1.0) + drives.viscous * w
+        sliding = level * np.clip(w / TURNING, -1.0, 1.0) + drives.viscous * w
         return sliding @ R, ((np.abs(w) < REST) * drives.static) @ np.abs(R)
 
     def _row(self, place: int) -> Row:
@@ -149,8 +152,9 @@ class Expectation:
         friction, left_open = self._friction.filtered(filters.torques, 0)
         told = self._told.last(2 * self._lag + 1)
         reach = self._lag - middle
+        reported = filters.aligned @ told[reach : len(told) - reach + 1, 1]
         q, qd = self._moved.last(middle + 1)[0]
         return Row(
-            place, q.copy(), qd.copy(), told[self._lag, 0].copy(), rigid[:, 0] + friction,
-            filters.torques @ told[reach : len(told) - reach, 1], np.maximum(left_open, 0.0), rigid[:, 1:],
+            place, q.copy(), qd.copy(), told[self._lag, 0].copy(), rigid[:, 0] + friction, reported,
+            np.maximum(left_open, 0.0), rigid[:, 1:],
         )  # fmt: skip

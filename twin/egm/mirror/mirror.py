@@ -18,11 +18,12 @@ from twin.arrays import Floats
 from twin.egm.mirror.clock import LatenessMeter, StreamClock
 from twin.egm.mirror.expectation import Expectation, Row
 from twin.egm.mirror.history import History
-from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire
+from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire, is_message
 from twin.egm.mirror.order import Counts, StreamOrder
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import Relay
 from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied
+from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
 from twin.egm.wire.messages import RobotMessage
 from twin.errors import EgmError
 from twin.logs.log import Log
@@ -58,6 +59,8 @@ class Mirror:
         listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
         alarm: limit of |reported - expected torque| less what friction at rest can be, in [N m], one or one a
             joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
+        torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
+            of means over the cycle before, as our own robots send them.
         horizon: what is as old, in [s], counts e times less for the payload.
 
     Raises:
@@ -74,11 +77,13 @@ class Mirror:
         answered_at: tuple[str, int] | None = None,
         alarm: float | Floats | str | None = None,
         wait: float = WAIT,
+        torque_age: float = HALF_A_CYCLE,
         horizon: float = HORIZON,
     ) -> None:
         robot.require_inertia()
         if not 0 < horizon < np.inf:
             raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
+        self._torque_age = age(torque_age)
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
         self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
@@ -88,7 +93,7 @@ class Mirror:
         self._last: tuple[int, RobotMessage] | None = None
         # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
         self._before = self._newest = self._told_at = 0.0
-        self._rows: list[tuple[Row, Floats]] = []
+        self._rows: list[tuple[float, Row]] = []
         self._raised: list[Alarm] = []
         self._alarmed = np.zeros(robot.n, dtype=np.bool_)
 
@@ -167,7 +172,7 @@ class Mirror:
                 f"the robot sends every {period:g} s: to follow it, expected a message every {SLOWEST:g} s "
                 "or more often (SampleRate)"
             )
-        made = Expectation(self.robot, period)
+        made = Expectation(self.robot, period, self._torque_age)
         rate = 1.0 / (made.smoothing.step * period)
         self._expectation = made
         self._payload = RunningPayload(self.robot, rate, made.smoothing.oversampling, self._horizon)
@@ -197,8 +202,8 @@ class Mirror:
             return
         self._payload.take(row)
         beyond = np.maximum(np.abs(row.residual) - row.friction_open, 0.0)
-        self._rows.append((row, beyond))
         time = self._before + row.place * self.period
+        self._rows.append((time, row))
         self._history.take(time, row, beyond)
         # Where nothing was reported it is NaN, and above nothing.
         above = beyond > np.where(self._alarmed, ALARM_ENDS, 1.0) * self.limits
@@ -212,13 +217,12 @@ class Mirror:
         self._alarmed = above
 
     def _report(self) -> Report:
-        rows = [row for row, _ in self._rows]
-        residuals = np.array([row.residual for row in rows])
-        newest = rows[-1]
+        residuals = np.array([row.residual for _, row in self._rows])
+        time, newest = self._rows[-1]
         reported = newest.reported if np.all(np.isfinite(newest.reported)) else None
         peak = np.take_along_axis(residuals, np.argmax(np.abs(residuals), axis=0)[None], axis=0)[0]
         report = Report(
-            self._before + newest.place * self.period,
+            time,
             newest.q, newest.expected, reported, np.sqrt(np.mean(residuals**2, axis=0)), peak,
             newest.friction_open, self._payload.estimate(), tuple(self._raised), self._lateness.second(),
             copied(self.counts),
@@ -242,6 +246,7 @@ class Mirror:
         return self._listener.relay
 
     def __enter__(self) -> Mirror:
+        self._rehearse()
         self._listener.__enter__()
         return self
 
@@ -269,6 +274,17 @@ class Mirror:
                 yield report
             if duration is not None and self._newest >= duration:
                 return
+
+    def _rehearse(self) -> None:
+        """Use once whatever is compiled or loaded at its first use, before a robot waits for it."""
+        expectation, zero = Expectation(self.robot, 0.01), np.zeros(self.robot.n)
+        payload = RunningPayload(self.robot, 1.0, 1.0)
+        for place in range(200):
+            row = expectation.take(place, zero, zero, zero)
+            if row is not None:
+                payload.take(row)
+        payload.estimate()
+        is_message(b"")
 
     def _malformed(self) -> None:
         self.counts.malformed += 1

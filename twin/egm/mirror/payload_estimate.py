@@ -5,10 +5,10 @@ the torques linearly, so that residuals `r` are fitted by least squares,
 
     sum w (r - Y phi)^2  +  sum (phi_k / s_k)^2,
 
-in which older rows count less, by `exp(-age / horizon)`, and every joint by the scatter of its own residuals
-and by what friction at rest leaves open.  The second sum takes phi for nothing, give or take `s`, several
-times what the arm can carry: so what the motion has not told yet stays open, with a deviation that says so,
-and what it has told is not touched.
+in which older rows count less, by `exp(-age / horizon)`, and every joint by the scatter of its own residuals.
+Joints that rested do not count: what friction is then is not noise, but the same as long as they rest.  The
+second sum takes phi for nothing, give or take `s`, several times what the arm can carry: so what the motion
+has not told yet stays open, with a deviation that says so, and what it has told is not touched.
 
 Deviations are those of least squares, from the scatter of the residuals; what a model's own errors do to the
 payload is not in them.
@@ -47,6 +47,9 @@ CENTRE_TOLD = 0.02
 
 SCATTER = 0.01
 """Of a joint's residuals before any were seen, over what its drive gives; and the least: 1e-4 of that."""
+
+RESTED = 0.01
+"""A joint rested where friction leaves more than this share of its static friction open."""
 
 ROUNDS = 5
 """Of weighting anew by the residuals."""
@@ -93,6 +96,9 @@ class RunningPayload:
         self._rated = USUAL_PAYLOAD if robot.rating is None else robot.rating.payload
         heaviest = HEAVIEST * self._rated
         self._possible = heaviest * np.array([1.0, *(ARM,) * 3, *(ARM**2,) * 6])
+        drives = robot.active_drives
+        static = np.zeros(n) if drives is None else drives.static @ np.abs(drives.friction_matrix)
+        self._rested = RESTED * static
         limit = np.where(np.isfinite(robot.drive_torque_max), robot.drive_torque_max, 1e3)
         self._scatter, self._least = SCATTER * limit, 1e-2 * SCATTER * limit
         self._kept, self._oversampling = float(np.exp(-1.0 / (horizon * rate))), oversampling
@@ -104,14 +110,14 @@ class RunningPayload:
         r, Y = row.residual, row.columns
         if not np.all(np.isfinite(r)):
             return
-        share = self._scatter**2 / (self._scatter**2 + row.friction_open**2)
+        counts = (row.friction_open <= self._rested).astype(np.float64)
         for sums in (self._A, self._b, self._squares, self._count):
             sums *= self._kept
-        weighted = share[:, None] * Y
-        self._A += weighted[:, :, None] * Y[:, None, :]
-        self._b += weighted * r[:, None]
-        self._squares += share * r * r
-        self._count += share
+        counted = counts[:, None] * Y
+        self._A += counted[:, :, None] * Y[:, None, :]
+        self._b += counted * r[:, None]
+        self._squares += counts * r * r
+        self._count += counts
 
     def estimate(self) -> ExplainingPayload | None:
         """The payload; `None` before there is a row."""

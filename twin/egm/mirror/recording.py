@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire
 from twin.egm.mirror.relay import Relay
+from twin.egm.mirror.smoothing import HALF_A_CYCLE
 from twin.egm.mirror.stream_log import LONGEST, StreamLog
 from twin.robot.robot import Robot
 
@@ -24,6 +25,7 @@ class Recording:
         robot: that sends.
         listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
         duration: of the robot's time, in [s]; by default until it is told to stop, an hour at most.
+        torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1.
 
     Raises:
         EgmError: a time that cannot be; on entering, an address that does not exist or is in use.
@@ -38,8 +40,9 @@ class Recording:
         answered_at: tuple[str, int] | None = None,
         wait: float = WAIT,
         duration: float | None = None,
+        torque_age: float = HALF_A_CYCLE,
     ) -> None:
-        self.stream = StreamLog(robot, LONGEST if duration is None else duration)
+        self.stream = StreamLog(robot, LONGEST if duration is None else duration, torque_age)
         self.ended = ""
         self._until_silent = duration is not None
         self._listener = Listener(Wire(listen, forward, answered_at, wait))

@@ -45,7 +45,8 @@ class Report:
         residual_rms: (n,) of reported less expected torques in that second, in [N m].
         residual_peak: (n,) the furthest from 0, with its sign.
         friction_open: (n,) how far friction at rest leaves the expected torques open then, in [N m].
-        payload: that would explain the residuals of the last half minute; `None` without reported torques.
+        payload: that would explain the residuals of the last half minute; `None` without reported torques,
+            and as long as no joint that rubs has moved.
         alarms: that began in that second.
         lateness: of the messages; `None` where their arrival is not known.
         counts: of all messages so far.
@@ -81,7 +82,7 @@ def alarm_limits(robot: Robot, alarm: float | Floats | str | None) -> Floats:
         EgmError: it is not that.
     """
     limits: object = alarm
-    wanted = f"expected the limit of the alarm in N m, above 0, or {robot.n} of them, one a joint, or a share as 15%"
+    wanted = f"expected a limit above 0 N m for the alarm, or {robot.n} of them, or a share as 15%"
     if alarm is None:
         return np.full(robot.n, np.inf)
     try:

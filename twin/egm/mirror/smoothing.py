@@ -6,6 +6,9 @@ central differences behind it.  What the model makes of them, and the payload's 
 of `TORQUES`.  Reported torques go through both, one after the other, and so does friction, which is a torque
 that jumps where joints turn back: so on both sides all was filtered alike.
 
+A reported torque may be older than the angles beside it.  A mean over the cycle before is so by half a
+cycle: it is taken between two messages, see `aligned`.
+
 The filters look both ways in time, and so what they tell is `lag` old.  Those of
 `twin/identification/filtering.py` are sharper and several times as long.
 
@@ -21,13 +24,29 @@ from functools import cached_property
 import numpy as np
 
 from twin.arrays import Floats
+from twin.errors import EgmError
 
 POSITIONS = 0.06
 TORQUES = 0.16
 """Widths of the bells, in [s]; the second halves what has a frequency of 6 Hz."""
 
+HALF_A_CYCLE = 0.5
+"""The age of a mean over the cycle before.  The engine's torques are those of the beginnings of its steps: of
+means over N of them it is `(N + 1) / (2 N)`, 0.625 of `twin.egm.EgmRobot` with 4 steps in a cycle."""
+
 ROWS = 50.0
 """Rows that are told in a second, about, in [Hz]."""
+
+
+def age(cycles: float) -> float:
+    """The age of torques, in cycles.
+
+    Raises:
+        EgmError: it is not from 0 to 1.
+    """
+    if not 0 <= cycles <= 1:
+        raise EgmError(f"expected reported torques to be 0 to 1 cycles older than the angles, got {cycles:g}")
+    return float(cycles)
 
 
 def bell(width: float, period: float) -> Floats:
@@ -51,9 +70,11 @@ class Smoothing:
 
     Attributes:
         period: between two samples, in [s].
+        torque_age: of reported torques beside the angles, in cycles, 0 to 1.
     """
 
     period: float
+    torque_age: float = HALF_A_CYCLE
 
     @cached_property
     def positions(self) -> Floats:
@@ -74,8 +95,13 @@ class Smoothing:
 
     @cached_property
     def torques(self) -> Floats:
-        """The filter of torques that were reported, and of friction."""
+        """The filter of friction, and of torques that were reported, once they are aligned."""
         return np.convolve(self.positions, self.model)
+
+    @cached_property
+    def aligned(self) -> Floats:
+        """The filter of torques as they were reported: from its middle on it reaches one sample further."""
+        return np.convolve(self.torques, [1.0 - self.torque_age, self.torque_age])
 
     @property
     def lag(self) -> float:

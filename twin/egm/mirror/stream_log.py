@@ -4,10 +4,11 @@ A place in the log is a number of the robot, and the time between two is measure
 cycle that is called 4 ms takes 4.032 ms.  Lost messages are filled, angles by a cubic spline through those
 that came, torques linearly; too many of them, and there is no log.
 
-`q` is what was measured, `q_ref` what was planned, as they were told; their speeds, and the acceleration that
-was planned, are central differences behind the filter of positions of `twin/egm/mirror/smoothing.py`, the
-motion going on beyond its ends as it was before, turned by half a turn.  `tau` is the reported torque; NaN
-where none was.  A period has four steps of an engine, in name, so that nobody takes one for an engine's step.
+`q` is what was measured, `q_ref` what was planned, as they were told; their speeds, and the acceleration
+that was planned, are central differences behind the filter of positions of `twin/egm/mirror/smoothing.py`,
+the motion going on beyond its ends as it was before, turned by half a turn.  `tau` is the reported torque,
+taken between two messages by its age; NaN where none was.  A period has four steps of an engine, in name, so
+that nobody takes one for an engine's step.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.egm.mirror.clock import StreamClock
 from twin.egm.mirror.order import Counts, StreamOrder
-from twin.egm.mirror.smoothing import Smoothing
+from twin.egm.mirror.smoothing import HALF_A_CYCLE, Smoothing, age
 from twin.egm.wire.messages import RobotMessage
 from twin.errors import EgmError
 from twin.logs.log import Log
@@ -47,14 +48,16 @@ class StreamLog:
     Args:
         robot: that sends.
         duration: of the robot's time, after which no more are taken, in [s].
+        torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1.
 
     Raises:
         EgmError: the duration is not above 0, or beyond `LONGEST`.
     """
 
-    def __init__(self, robot: Robot, duration: float = LONGEST) -> None:
+    def __init__(self, robot: Robot, duration: float = LONGEST, torque_age: float = HALF_A_CYCLE) -> None:
         if not 0 < duration <= LONGEST:
             raise EgmError(f"expected a duration above 0 s and up to {LONGEST:g} s, got {duration:g} s")
+        self._torque_age = age(torque_age)
         self.robot, self.ended, self._duration = robot, "", duration
         self._order, self._clock = StreamOrder(), StreamClock()
         self._places: list[int] = []
@@ -125,6 +128,7 @@ class StreamLog:
         told = np.concatenate(self._blocks)[:count]
         period = self._clock.measure()
         q, q_ref, tau = (filled(places, told[:, part], N, smooth=part < 2) for part in range(3))
+        tau[:-1] = (1.0 - self._torque_age) * tau[:-1] + self._torque_age * tau[1:]
         qd, _ = rates(q, period)
         qd_ref, qdd_ref = rates(q_ref, period)
         missing = np.ones(N, dtype=np.bool_)

@@ -43,7 +43,8 @@ class GuidedArm:
         q: (n,) what the robot measures: the motors' positions in joint units, which are the joints' but for
             elastic drives, in [rad].  Where there are sensors it is what they told the control law last, one
             control period ago.
-        tau: (n,) torques that the motors brought to the joints in the last control period, in [N m].
+        tau: (n,) torques that the motors brought to the joints in the last cycle, their mean, in [N m]: one
+            that is picked out of a cycle tells nothing of the steps in which references come.
         utilization: of the motors' torque in the last samples, in [%], see `torque_utilization`.
 
     Args:
@@ -117,7 +118,7 @@ class GuidedArm:
                 self._add(error.log)
             raise
         self._add(log)
-        self.tau = log.tau[-1]
+        self.tau = np.mean(log.tau, axis=0)
         self.utilization = torque_utilization(self._motors, log.tau_demand, log.qd_motor)
         self.q = self.simulation.motor_state()[0].copy() if self._sensors is None else log.q_seen[-1]
 

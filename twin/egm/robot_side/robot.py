@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from twin.recordings.recording import Recording
     from twin.robot.robot import Robot
 
+BENT = np.radians(30.0)
+"""Joint 5 where guidance of poses begins."""
+
 
 @dataclass(frozen=True, eq=False)
 class EgmResult:
@@ -83,7 +86,8 @@ class EgmRobot:
         to: host and port of the client.
         bind: own host and port to be answered at; needed where `to` is another machine, see `UdpChannel`.
         start: (n,) where it begins, in [rad]; by default where all joints are at 0, or as near to that as
-            their ranges allow, and in path mode where the path begins.
+            their ranges allow; in pose mode joint 5 is bent there by 30 degrees, for a straight wrist is
+            singular; in path mode where the path begins.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
         path: what it moves along in path mode, see `guidance_of`.
         sensors: between the motors and the control law; by default it sees them as they are.
@@ -153,7 +157,10 @@ class EgmRobot:
         elif self._begin is not None:
             q = self._begin
         else:
-            q = np.clip(np.zeros(robot.n), robot.q_min, robot.q_max)
+            q = np.zeros(robot.n)
+            if self._settings.mode == "pose":
+                q[4:5] = BENT
+            q = np.clip(q, robot.q_min, robot.q_max)
         check_position(robot, q, " at the start")
         return q
 

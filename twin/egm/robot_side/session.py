@@ -5,7 +5,8 @@
     EGM_STATE_RUNNING         an instruction waits for its first answer, guides, or comes to its end
 
 as `EGMGetState` has them in RAPID.  Messages are sent at the sample rate all the time.  Their `mciState` is
-RUNNING during an instruction, ERROR after a fault until the next instruction begins, and STOPPED else.
+RUNNING during an instruction, ERROR after a fault until the next instruction begins, and STOPPED else.  After
+the last instruction of a plan one message more tells that it is over, which nobody has to answer.
 
 A cycle: the state is sent; one answer is taken, if there is one; the arm moves to the end of the cycle; the
 robot waits until that is due.  So an answer acts from the beginning of the cycle after the message.
@@ -148,6 +149,8 @@ class Session:
     def _one_cycle(self) -> bool:
         self._t = self.arm.t
         if self._run is None and not self._begin_or_go_on():
+            self._datagram = encode_robot(self._message())  # whoever answers learns that this was the last
+            self._send()
             return False
         if self._run is not None:
             self._run.measured(self.arm.q, self._cycle)
@@ -166,10 +169,10 @@ class Session:
 
     def _begin_or_go_on(self) -> bool:
         """Begin the next instruction where it is due; False where there is none any more."""
-        if self.inbox.cycle < self._until:
-            return True
         if self.plan.runs is not None and self._runs >= self.plan.runs:
             return False
+        if self.inbox.cycle < self._until:
+            return True
         if self._start is not None and not self._own.is_at(self._start):
             self._own.go_to(self._start)
         if not self._own.rests:

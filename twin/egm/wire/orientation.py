@@ -14,9 +14,6 @@ from math import atan2, cos, degrees, hypot, radians, sin, sqrt
 
 Rows = Sequence[Sequence[float]]
 
-NO_TURN = 1e-13
-"""Where the cosine of y is below this, z is 0, and x takes all of the turn; as `twin.spatial` has it."""
-
 
 def quaternion_of(R: Rows) -> tuple[float, float, float, float]:
     """Return the unit quaternion, scalar first and not negative, of the rows of a rotation matrix.
@@ -54,13 +51,15 @@ def rows_of_quaternion(u0: float, u1: float, u2: float, u3: float) -> Rows:
 
 
 def euler_of(R: Rows) -> tuple[float, float, float]:
-    """Return x, y, z in [deg], y in [-90, 90], of the rows of a rotation matrix."""
+    """Return x, y, z in [deg], y in [-90, 90], of the rows of a rotation matrix.
+
+    Near y of 90 or -90 degrees z is whatever round-off makes of it, and x makes up for it.
+    """
     (r11, r12, r13), (r21, r22, r23), (r31, _, _) = R
-    cos_y = hypot(r11, r21)
-    z = atan2(r21, r11) if cos_y >= NO_TURN else 0.0
+    z = atan2(r21, r11)
     cz, sz = cos(z), sin(z)
     x = atan2(sz * r13 - cz * r23, cz * r22 - sz * r12)  # what is left once z is turned back
-    return degrees(x), degrees(atan2(-r31, cos_y)), degrees(z)
+    return degrees(x), degrees(atan2(-r31, hypot(r11, r21))), degrees(z)
 
 
 def rows_of_euler(x: float, y: float, z: float) -> Rows:

@@ -1,0 +1,30 @@
+"""Runs of joint guidance, for tests of what they do."""
+
+import numpy as np
+
+from twin.egm.guidance.guidance import Fault
+from twin.egm.guidance.joint_guidance import JointGuidance
+from twin.egm.guidance.run import Phase, Run
+from twin.egm.guidance.settings import GuidanceSettings
+
+DT = 1e-3
+FAST = {"max_speed_deviation": 1000.0, "ramp_time": 0.005}
+LOST = Fault(41822, "No data from the UdpUc device", "no message for 2 s")
+EXACT = {"rtol": 0.0, "atol": 1e-13}
+HOME = np.deg2rad([10.0, -20.0, 30.0, -40.0, 50.0, 60.0])
+
+
+def run_of(robot, q=HOME, period=DT, **arguments):
+    chosen = GuidanceSettings(**arguments)
+    return Run(robot, chosen, JointGuidance(robot, chosen), q, period)
+
+
+def to_the_end(run, cycles=5000):
+    """The samples to the end of a run whose arm is where it is commanded, and after it."""
+    parts = []
+    for _ in range(cycles):
+        run.measured(run.q, 0.004)
+        parts.append(run.samples(4))
+        if run.phase is Phase.FINISHED:
+            break
+    return [np.concatenate(series) for series in zip(*parts, strict=True)]
