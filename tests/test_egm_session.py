@@ -179,12 +179,14 @@ def test_a_client_that_dies_in_motion(robot):
     """After CommTimeout the arm stops on its ramp and holds; the next instruction waits for a client."""
     settings = GuidanceSettings(max_speed_deviation=30.0, ramp_time=0.1, comm_timeout=0.2, cond_time=1000.0)
     fast = np.full(6, 0.2)
-    said = to(AWAY, last=99, qd=fast)
+    said = to(AWAY, qd=fast)
 
-    def again(told):  # another client, whose numbers begin anew
-        return SensorMessage(told.seqno - 450, q=np.zeros(6)) if told.seqno >= 450 else None
+    def client(told):
+        if told.tm >= 1800:  # another client, whose numbers begin anew
+            return SensorMessage(told.tm // 4 - 450, q=np.zeros(6))
+        return said(told) if told.tm < 400 else None
 
-    wire = Wire(lambda told: said(told) or again(told))
+    wire = Wire(client)
     made = served(robot, wire, settings, duration=3.0, pause=0.5)
     log = made.log()
     last = 99 * CYCLE
@@ -208,6 +210,8 @@ def test_a_client_that_dies_in_motion(robot):
     assert error[0] * CYCLE == pytest.approx(times[2] + CYCLE)
     assert error[-1] * CYCLE == pytest.approx(times[4] - CYCLE)
     assert set(states[error[0] : error[-1] + 1]) == {MotionState.ERROR}
+    numbers = [message.seqno for message in wire.told]
+    assert numbers == [*range(error[-1] + 1), *range(len(numbers) - error[-1] - 1)], "a new session"
     assert np.abs(log.q_ref[-1]).max() < 1e-2, "the second client got it back"
     assert log.violations() == ()
 
@@ -237,7 +241,7 @@ def test_an_instruction_waits_for_an_answer_of_its_own(robot):
 
     made = served(robot, Wire(client), duration=0.2, pause=0.0, lag=20.0)
     assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting"]
-    assert made.counts.dropped == 2
+    assert made.counts.unused == 2
 
 
 def test_an_arm_that_does_not_follow_is_stopped(robot):

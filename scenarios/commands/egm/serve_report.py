@@ -41,7 +41,7 @@ def rows(job: Job, served: Served) -> dict[str, str]:
     }  # fmt: skip
     found = {
         "messages sent": f"{served.sent}" + f", {served.unsent} not" * bool(served.unsent),
-        "answers taken": str(counts.taken),
+        "answers taken": f"{counts.taken}" + f", {counts.unused} more in pauses" * bool(counts.unused),
         "answers lost": ", ".join(f"{count} {why}" for why, count in lost.items() if count) or "none",
     }
     if job.limit is not None:

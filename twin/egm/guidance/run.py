@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.arrays import Floats
+from twin.egm.guidance.drive_limits import DriveLimits
 from twin.egm.guidance.guidance import OUT_OF_RANGE, Fault, Guidance, GuidanceStop
 from twin.egm.guidance.limits import Ranges, top_speed
 from twin.egm.guidance.ramps import WayBack, periods
@@ -40,10 +41,12 @@ class Run:
         v <- p + (v - p) min(1, max_speed_deviation / max abs(v - p))    all joints by one factor
         v <- v min(1, 1 / max abs(v / qd_max)), and p with it            all joints by one factor
         v <- p + r (v - p), the ramp r from 0 to 1 since the first answer
+        v <- qd + s (v - qd), s what the drives can bring about, see `twin.egm.guidance.drive_limits`
         v <- what stops in front of the ends of ranges, see `twin.egm.guidance.limits`
 
     A stop goes from the speed that is there to 0, linearly, within `ramp_out` (the whole time of stopping, as
-    the manual tells), or faster in front of the end of a range; with `ramp_down` the joints then go back.
+    the manual tells), or faster in front of the end of a range, or slower where the drives cannot do it; with
+    `ramp_down` the joints then go back.
 
     Attributes:
         phase: where it is.
@@ -51,8 +54,8 @@ class Run:
         q, qd: (n,) commanded now, in [rad] and [rad/s].
         converged: whether the arm was within the convergence window when it was last measured; not before
             the first answer.
-        utilization: the greatest share of a joint's largest speed that guidance asks for, in [%]; above 100
-            a part of it is not done.
+        utilization: the greatest share of a joint's largest speed, or of a motor's torque, that guidance asks
+            for, in [%]; above 100 a part of it is not done.
 
     Args:
         robot: its ranges and speeds bound the motion.
@@ -79,6 +82,7 @@ class Run:
         self._way_back: WayBack | None = None
         far = np.inf if settings.mode == "path" else settings.position_limit
         self._ranges = Ranges(robot, period, self._start - far, self._start + far)
+        self._drives = DriveLimits(robot, period, self._ranges.deceleration)
         guidance.begin(self.q, period)
 
     def take(self, message: SensorMessage) -> None:
@@ -175,7 +179,9 @@ class Run:
         self._k += 1
         unramped = program + deviation
         speed = unramped if self._k >= self._ramp_in else program + self._k / self._ramp_in * deviation
-        braked = self._ranges.braked(self.q, speed)
+        possible, needed = self._drives.within(self.q, self.qd, speed)
+        self.utilization = max(self.utilization, needed)
+        braked = self._ranges.braked(self.q, possible)
         held_back = speed - braked
         if held_back.any() and (end := self._ranges.at_end(self.q, self.qd, speed)):
             raise GuidanceStop(Fault(OUT_OF_RANGE, "Joint Out of Range", end))
@@ -185,10 +191,12 @@ class Run:
     def _stopping(self) -> Floats:
         """The speed of the stop's ramp, at whose end the arm rests."""
         self._k += 1
-        if self._k >= self._ramp_out:
+        ramp = max(0.0, 1.0 - self._k / self._ramp_out) * self._qd_stop
+        possible, _ = self._drives.within(self.q, self.qd, ramp)
+        speed = self._ranges.braked(self.q, possible)
+        if not speed.any():
             self._rest()
-            return np.zeros_like(self.qd)
-        return self._ranges.braked(self.q, (1.0 - self._k / self._ramp_out) * self._qd_stop)
+        return speed
 
     def _returning(self) -> Floats:
         """The speed to the next point of the way back; 0 once it is at its end."""

@@ -12,7 +12,7 @@ from twin.control.closed_loop import run_closed_loop
 from twin.control.running_sensors import RunningSensors
 from twin.drives.motors import MotorLimits
 from twin.drives.sensors import Sensors
-from twin.egm.robot_side.utilization import torque_utilization
+from twin.egm.guidance.utilization import torque_utilization
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics

@@ -34,7 +34,8 @@ class Counts:
         taken: of them, those that the robot was guided by.
         again: of them, repetitions of the answer before.
         old: of them, those that a newer one had overtaken.
-        dropped: of them, those that the queue had no room for, or that came while nothing was guided.
+        unused: of them, those that came while nothing was guided, as in a pause.
+        dropped: of them, those that the queue had no room for.
         broken: datagrams of the partner that are no messages.
     """
 
@@ -42,6 +43,7 @@ class Counts:
     taken: int = 0
     again: int = 0
     old: int = 0
+    unused: int = 0
     dropped: int = 0
     broken: int = 0
 
@@ -90,7 +92,7 @@ class Inbox:
 
     def restart(self) -> None:
         """Forget what waits, and what number the last answer had: the next one may be of another client."""
-        self.counts.dropped += sum(waiting.answer is not None for waiting in self._waiting)
+        self.counts.unused += sum(waiting.answer is not None for waiting in self._waiting)
         self._waiting.clear()
         self._sequence = Sequence()
 

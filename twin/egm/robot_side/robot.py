@@ -50,7 +50,7 @@ class EgmResult:
         faults: why instructions stopped, the last 1000; empty where nothing was wrong.
         sent: messages that left; one is sent every cycle.
         unsent: messages that could not be sent.
-        counts: what came: answers taken, repeated, overtaken, dropped, datagrams that are no messages.
+        counts: what came: answers taken, repeated, overtaken, unused, dropped, and what is no message.
         strangers: datagrams from others than the partner.
         lateness: of the messages; of none in virtual time.
         log: the end of the motion and of the stream, `None` where there was no cycle.

@@ -6,7 +6,9 @@
 
 as `EGMGetState` has them in RAPID.  Messages are sent at the sample rate all the time.  Their `mciState` is
 RUNNING during an instruction, ERROR after a fault until the next instruction begins, and STOPPED else.  After
-the last instruction of a plan one message more tells that it is over, which nobody has to answer.
+the last instruction of a plan one message more tells that it is over, which nobody has to answer.  They are
+numbered from 0; after a fault anew, for a program then sets up EGM again, and ABB's client in C++ takes
+number 0 for the beginning of a session (ours).
 
 A cycle: the state is sent; one answer is taken, if there is one; the arm moves to the end of the cycle; the
 robot waits until that is due.  So an answer acts from the beginning of the cycle after the message.
@@ -94,6 +96,7 @@ class Session:
         self._own = OwnMotion(arm.robot, arm.q, arm.period)
         self._until = 0  # the cycle in which the pause is over
         self._waited = 0  # since when the instruction has been waiting
+        self._numbered_from = 0  # the cycle of message 0
         self._t, self._epoch, self._datagram = 0.0, 0.0, b""
         self._looking = threading.Lock()
 
@@ -179,6 +182,8 @@ class Session:
             return True
         self._run = self._new_run(self._own.q)
         self._runs += 1
+        if self._failed:
+            self._numbered_from = self.inbox.cycle
         self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
         self.inbox.restart()
         self.state = EgmState.RUNNING
@@ -202,7 +207,7 @@ class Session:
         guided = run is not None and run.phase is Phase.GUIDED
         told = self.settings.torque == "always" or (self.settings.level == 0 and guided)
         return RobotMessage(
-            seqno=self.inbox.cycle,
+            seqno=self.inbox.cycle - self._numbered_from,
             tm=round(1000.0 * self._t),
             q=arm.q,
             q_planned=planned,
@@ -233,7 +238,7 @@ class Session:
         if answer is None:
             return None
         if run is None or run.phase not in (Phase.WAITING, Phase.GUIDED):
-            self.counts.dropped += 1
+            self.counts.unused += 1
             return None
         if isinstance(answer, Fault):
             run.stop(answer)
