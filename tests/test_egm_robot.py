@@ -183,6 +183,7 @@ def test_a_robot_that_fell_far_behind_does_not_hurry(monkeypatch):
     pace = RealTime(0.004)
     pace.begin()
     for busy in (0.001, 0.001, 0.09, 0.001, 0.5, 0.001):
+        pace.sending()
         pace.sent(Inbox())
         now[0] += busy
         assert pace.wait(Inbox(), lambda: None, lambda: False)

@@ -45,8 +45,12 @@ class Pace(Protocol):
         """The first cycle begins now."""
         ...
 
+    def sending(self) -> None:
+        """A message is sent now."""
+        ...
+
     def sent(self, inbox: Inbox) -> None:
-        """A message was sent: what has come may be looked at."""
+        """It was sent: what has come may be looked at."""
         ...
 
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
@@ -83,9 +87,12 @@ class RealTime:
         """See `Pace`."""
         self._clock.restart()
 
-    def sent(self, inbox: Inbox) -> None:
+    def sending(self) -> None:
         """See `Pace`."""
         self._meter.add(-self._clock.ahead())
+
+    def sent(self, inbox: Inbox) -> None:
+        """See `Pace`."""
         inbox.listen()
 
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
@@ -121,6 +128,9 @@ class Lockstep:
         self._stopping = 0
 
     def begin(self) -> None:
+        """See `Pace`."""
+
+    def sending(self) -> None:
         """See `Pace`."""
 
     def sent(self, inbox: Inbox) -> None:
