@@ -32,7 +32,7 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot_side.channel import Channel
 from twin.egm.robot_side.events import MOST_EVENTS, Event, Events
 from twin.egm.robot_side.guided_arm import GuidedArm
-from twin.egm.robot_side.inbox import Counts, Inbox
+from twin.egm.robot_side.inbox import Inbox
 from twin.egm.robot_side.own_motion import OwnMotion
 from twin.egm.robot_side.pace import Pace
 from twin.egm.robot_side.plan import Plan, whole_periods
@@ -60,7 +60,7 @@ class Session:
         state: see `EgmState`.
         sent: messages that left; `unsent`: that could not.
         faults: why instructions stopped, the last ones.
-        events, inbox, pace: see there.
+        events, inbox, pace: see there; `counts` are those of the inbox.
 
     Args:
         arm: what is guided.
@@ -89,6 +89,7 @@ class Session:
         self.events, self.faults = Events(tell), deque[Fault](maxlen=MOST_EVENTS)
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
         self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
+        self.counts = self.inbox.counts
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
         self._phase, self._runs, self._failed = Phase.FINISHED, 0, False
@@ -96,14 +97,9 @@ class Session:
         self._until = 0  # the cycle in which the pause is over
         self._waited = 0  # since when the instruction has been waiting
         self._t, self._epoch = 0.0, 0.0  # when the cycle begins, and what the clock said at the start
-        self._message, self._datagram, self._sent_last = self._told(), b"", b""
+        self._datagram = self._sent_last = b""
         self._looking = threading.Lock()
         self._over = False  # the next message says so, and is the last
-
-    @property
-    def counts(self) -> Counts:
-        """What has come."""
-        return self.inbox.counts
 
     def serve(self, stopping: Callable[[], bool]) -> None:
         """Be on the wire, until the plan is over, somebody wants the robot to stop, or its window is closed.
@@ -237,7 +233,10 @@ class Session:
 
     def _take(self) -> SensorMessage | None:
         """Take the answer whose turn it is; `None` where nothing was guided by it."""
-        answer, run = self.inbox.next(), self._run
+        run = self._run
+        if run is not None and run.phase is Phase.WAITING:
+            self.inbox.catch_up()
+        answer = self.inbox.next()
         if answer is None:
             return None
         if run is None or run.phase not in (Phase.WAITING, Phase.GUIDED):
