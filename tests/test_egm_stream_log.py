@@ -8,6 +8,7 @@ import pytest
 import twin
 from tests.egm_streams import AGE, CYCLE, TRUE, excited, messages, without
 from twin.egm import StreamLog
+from twin.egm.mirror.stream_log import rates
 from twin.errors import EgmError, RecordingError
 from twin.identification.payload import identify_payload
 
@@ -44,6 +45,13 @@ def test_speeds_are_those_of_the_arm(log):
     np.testing.assert_allclose(made.qdd_ref[20:-20], log.qdd_ref[::2][20:-20], atol=0.5)
     cycles = log.tau[:-1].reshape(-1, 2, 6).mean(axis=1)
     np.testing.assert_allclose(made.tau[1:-1], (cycles[:-1] + 3 * cycles[1:]) / 4, atol=1e-12)
+
+
+def test_rates_of_an_even_motion_are_even_to_its_ends():
+    q = 0.3 + np.outer(np.arange(60) * CYCLE, [1.0, -2.0])
+    qd, qdd = rates(q, CYCLE)
+    np.testing.assert_allclose(qd, np.broadcast_to([1.0, -2.0], q.shape), atol=1e-12)
+    np.testing.assert_allclose(qdd, 0.0, atol=1e-9)
 
 
 def test_what_the_flange_carries_is_identified_from_it(log):
