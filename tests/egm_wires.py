@@ -104,6 +104,9 @@ class CycleByCycle:
     def begin(self) -> None:
         pass
 
+    def sending(self) -> None:
+        pass
+
     def sent(self, inbox) -> None:
         inbox.listen()
 

@@ -174,21 +174,26 @@ def test_a_robot_that_fell_far_behind_does_not_hurry(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds + 4e-4))
-    heard = []
+    heard, caught_up = [], []
 
     class Inbox:
         def listen(self):
             heard.append(now[0])
 
+        def catch_up(self):
+            caught_up.append(len(heard))
+
     pace = RealTime(0.004)
     pace.begin()
     for busy in (0.001, 0.001, 0.09, 0.001, 0.5, 0.001):
+        pace.sending()
         pace.sent(Inbox())
         now[0] += busy
         assert pace.wait(Inbox(), lambda: None, lambda: False)
     lateness = pace.lateness()
     assert heard[:3] == pytest.approx([0.0, 0.0041, 0.0081])
     assert (lateness.cycles, lateness.late, lateness.restarts) == (6, 2, 1)
+    assert caught_up == [4, 5], "in the cycles that were late"
     assert not pace.wait(Inbox(), lambda: None, lambda: True)
 
 

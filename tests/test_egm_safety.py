@@ -111,6 +111,20 @@ def test_the_queue_is_bounded_and_drops_the_oldest():
     assert (inbox.counts.dropped, inbox.counts.unused) == (100 - 2 * QUEUE, QUEUE)
 
 
+def test_the_newest_is_taken_where_the_robot_was_late():
+    """For a while; else the next one is, however many wait."""
+    answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(20)]
+    inbox = Inbox(Pouring(answers), 6, "joint", lag=2)
+    taken = []
+    for cycle in range(16):
+        inbox.listen({3: 2, 4: 3, 12: 2}.get(cycle, 1))
+        if cycle == 8:
+            inbox.catch_up()
+        taken.append(getattr(inbox.next(), "seqno", None))
+    assert taken == [None, None, 0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16]
+    assert inbox.counts.skipped == 3
+
+
 def test_in_turn_and_in_lockstep():
     """What changes nothing is left out by the clock, and takes its turn in lockstep."""
     first, second = (encode_sensor(SensorMessage(k, q=np.full(6, k))) for k in (1, 2))

@@ -8,7 +8,7 @@ from tests.egm_wires import BRISK, Wire, served, session
 from twin.drives.sensors import Sensors
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot_side.own_motion import OwnMotion
-from twin.egm.robot_side.session import EgmState
+from twin.egm.robot_side.state import EgmState
 from twin.egm.wire import schema
 from twin.egm.wire.messages import MotionState, SensorMessage
 from twin.errors import DivergenceError, EgmError

@@ -17,8 +17,9 @@ CYCLE = 4000.0  # us
 
 CLIENT = """
 import numpy as np
-from twin.egm import EgmClient
+from twin.egm import EgmClient, SensorMessage, encode_sensor
 from twin.errors import EgmError
+encode_sensor(SensorMessage(0, q=np.zeros(6)))  # what is loaded at its first use is loaded now
 with EgmClient(0, timeout=30.0) as client:
     print(client.port, flush=True)
     try:

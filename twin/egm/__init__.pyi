@@ -37,7 +37,7 @@ from .robot_side.robot import (
 from .robot_side.robot import (
     EgmRobot as EgmRobot,
 )
-from .robot_side.session import (
+from .robot_side.state import (
     EgmState as EgmState,
 )
 from .wire.messages import (

@@ -36,7 +36,8 @@ def rows(job: Job, served: Served) -> dict[str, str]:
         return {"messages sent": str(served.sent)}
     counts, late = served.counts, served.lateness
     lost = {
-        "repeated": counts.again, "overtaken": counts.old, "dropped": counts.dropped,
+        "repeated": counts.again, "overtaken": counts.old, "skipped": counts.skipped,
+        "dropped": counts.dropped,
         "unreadable": counts.broken, "of strangers": served.strangers,
     }  # fmt: skip
     found = {

@@ -1,7 +1,9 @@
 """What comes for a robot: decoded, in order, bounded, and taken one answer a cycle.
 
 The manual has a robot take the next message of a queue in every cycle, and keep the last reference where
-there is none.  The queue's length is ours; of one that is full the oldest answer is dropped.
+there is none.  So one answer that comes too late lets all that follow wait for a cycle, until the instruction
+ends.  A real robot is never late itself; where this one was, and where an instruction begins, the newest
+answer is taken.  That is ours, as is the length of the queue; of one that is full the oldest is dropped.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from twin.errors import EgmError, EgmModeError
 QUEUE = 10
 """Answers that wait to be taken; those that are held back for a lag are not among them (ours)."""
 
+CATCHING_UP = 5
+"""Cycles after one that was late, within which its answer is there."""
+
 MOST_DATAGRAMS = 64
 """That are looked at in a cycle; the rest waits in the operating system, which drops what is too much."""
 
@@ -34,6 +39,7 @@ class Counts:
         taken: of them, those that the robot was guided by.
         again: of them, repetitions of the answer before.
         old: of them, those that a newer one had overtaken.
+        skipped: of them, those that a newer one was taken for, see `Inbox.catch_up`.
         unused: of them, those that came while nothing was guided, as in a pause.
         dropped: of them, those that the queue had no room for.
         broken: datagrams of the partner that are no messages.
@@ -43,6 +49,7 @@ class Counts:
     taken: int = 0
     again: int = 0
     old: int = 0
+    skipped: int = 0
     unused: int = 0
     dropped: int = 0
     broken: int = 0
@@ -88,6 +95,7 @@ class Inbox:
         self._tell, self._told = tell, set[str]()
         self._waiting: deque[_Waiting] = deque()
         self.cycle, self.heard = 0, 0
+        self._catching_up_until = -1
         self.restart()
 
     def restart(self) -> None:
@@ -121,6 +129,10 @@ class Inbox:
         if self.channel.strangers:
             self._tell_once("stranger", f"{self.channel.stranger} sends, too, and is not listened to")
 
+    def catch_up(self) -> None:
+        """For the next cycles take the newest answer of several, as nobody is to be behind for ever."""
+        self._catching_up_until = self.cycle + CATCHING_UP
+
     def next(self) -> SensorMessage | Fault | None:
         """Take the answer whose turn it is, if there is one; the cycle is over with it.
 
@@ -129,7 +141,13 @@ class Inbox:
         self.cycle += 1
         if not self._waiting or self._waiting[0].cycle > self.cycle:
             return None
-        return self._waiting.popleft().answer
+        taken = self._waiting.popleft()
+        while (
+            self.cycle <= self._catching_up_until and self._waiting and self._waiting[0].cycle <= self.cycle
+        ):
+            taken = self._waiting.popleft()
+            self.counts.skipped += 1
+        return taken.answer
 
     def _answer(self, datagram: bytes) -> SensorMessage | Fault | None:
         """What a datagram says; `None` where that is nothing new.

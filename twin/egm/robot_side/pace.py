@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from twin.egm.robot_side.inbox import Inbox
-from twin.egm.robot_side.lateness import Lateness, LatenessMeter
+from twin.egm.robot_side.lateness import LATE, Lateness, LatenessMeter
 from twin.errors import EgmError
 from twin.window.real_time_clock import RealTimeClock
 
@@ -45,8 +45,12 @@ class Pace(Protocol):
         """The first cycle begins now."""
         ...
 
+    def sending(self) -> None:
+        """A message is sent now."""
+        ...
+
     def sent(self, inbox: Inbox) -> None:
-        """A message was sent: what has come may be looked at."""
+        """It was sent: what has come may be looked at."""
         ...
 
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
@@ -78,15 +82,22 @@ class RealTime:
 
     def __init__(self, cycle: float) -> None:
         self._clock, self._meter = RealTimeClock(cycle, TOO_FAR_BEHIND), LatenessMeter()
+        self._late = 0.0
 
     def begin(self) -> None:
         """See `Pace`."""
         self._clock.restart()
 
+    def sending(self) -> None:
+        """See `Pace`."""
+        self._late = -self._clock.ahead()
+        self._meter.add(self._late)
+
     def sent(self, inbox: Inbox) -> None:
         """See `Pace`."""
-        self._meter.add(-self._clock.ahead())
         inbox.listen()
+        if self._late > LATE:
+            inbox.catch_up()
 
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
         """See `Pace`."""
@@ -121,6 +132,9 @@ class Lockstep:
         self._stopping = 0
 
     def begin(self) -> None:
+        """See `Pace`."""
+
+    def sending(self) -> None:
         """See `Pace`."""
 
     def sent(self, inbox: Inbox) -> None:

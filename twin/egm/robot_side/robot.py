@@ -26,7 +26,8 @@ from twin.egm.robot_side.inbox import Counts
 from twin.egm.robot_side.lateness import Lateness
 from twin.egm.robot_side.pace import pace_of
 from twin.egm.robot_side.plan import Plan, whole_periods
-from twin.egm.robot_side.session import EgmState, Session
+from twin.egm.robot_side.session import Session
+from twin.egm.robot_side.state import EgmState
 from twin.errors import EgmError
 from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector

@@ -1,17 +1,14 @@
 """A robot's time on the wire: a message each cycle, one instruction after another that guides the arm.
 
-    EGM_STATE_DISCONNECTED    before the set-up, and after the last message
-    EGM_STATE_CONNECTED       messages are sent, nothing guides the arm
-    EGM_STATE_RUNNING         an instruction waits for its first answer, guides, or comes to its end
-
-as `EGMGetState` has them in RAPID.  Messages are sent at the sample rate all the time.  Their `mciState` is
-RUNNING during an instruction, ERROR after a fault until the next instruction begins, and STOPPED else.  After
-the last instruction of a plan one message more tells that it is over, which nobody has to answer.  They are
-numbered from 0; after a fault anew, for a program then sets up EGM again, and ABB's client in C++ takes
-number 0 for the beginning of a session (ours).
+Messages are sent at the sample rate all the time.  Their `mciState` is RUNNING during an instruction, ERROR
+after a fault until the next instruction begins, and STOPPED else.  After the last instruction of a plan one
+message more tells that it is over, which nobody has to answer.  They are numbered from 0; after a fault anew,
+for a program then sets up EGM again, and ABB's client in C++ takes number 0 for the beginning of a session
+(ours).
 
 A cycle: the state is sent; one answer is taken, if there is one; the arm moves to the end of the cycle; the
-robot waits until that is due.  So an answer acts from the beginning of the cycle after the message.
+next message is made ready; the robot waits until it is due.  So an answer acts from the beginning of the
+cycle after the message.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from enum import Enum
 
 import numpy as np
 
@@ -33,10 +29,11 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot_side.channel import Channel
 from twin.egm.robot_side.events import MOST_EVENTS, Event, Events
 from twin.egm.robot_side.guided_arm import GuidedArm
-from twin.egm.robot_side.inbox import Counts, Inbox
+from twin.egm.robot_side.inbox import Inbox
 from twin.egm.robot_side.own_motion import OwnMotion
 from twin.egm.robot_side.pace import Pace
 from twin.egm.robot_side.plan import Plan, whole_periods
+from twin.egm.robot_side.state import EgmState
 from twin.egm.robot_side.stream_record import StreamRecord
 from twin.egm.robot_side.supervision import following_error, silence
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
@@ -46,14 +43,6 @@ from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
 
 
-class EgmState(Enum):
-    """What `EGMGetState` tells."""
-
-    DISCONNECTED = "EGM_STATE_DISCONNECTED"
-    CONNECTED = "EGM_STATE_CONNECTED"
-    RUNNING = "EGM_STATE_RUNNING"
-
-
 class Session:
     """Of one robot.
 
@@ -61,7 +50,7 @@ class Session:
         state: see `EgmState`.
         sent: messages that left; `unsent`: that could not.
         faults: why instructions stopped, the last ones.
-        events, inbox, pace: see there.
+        events, inbox, pace: see there; `counts` are those of the inbox.
 
     Args:
         arm: what is guided.
@@ -90,6 +79,7 @@ class Session:
         self.events, self.faults = Events(tell), deque[Fault](maxlen=MOST_EVENTS)
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
         self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
+        self.counts = self.inbox.counts
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
         self._phase, self._runs, self._failed = Phase.FINISHED, 0, False
@@ -97,13 +87,10 @@ class Session:
         self._until = 0  # the cycle in which the pause is over
         self._waited = 0  # since when the instruction has been waiting
         self._numbered_from = 0  # the cycle of message 0
-        self._t, self._epoch, self._datagram = 0.0, 0.0, b""
+        self._t, self._epoch = 0.0, 0.0  # when the cycle begins, and what the clock said at the start
+        self._datagram = self._sent_last = b""
         self._looking = threading.Lock()
-
-    @property
-    def counts(self) -> Counts:
-        """What has come."""
-        return self.inbox.counts
+        self._over = False  # the next message says so, and is the last
 
     def serve(self, stopping: Callable[[], bool]) -> None:
         """Be on the wire, until the plan is over, somebody wants the robot to stop, or its window is closed.
@@ -114,6 +101,7 @@ class Session:
         """
         self._epoch = 0.0 if self.pace.virtual else time.time()
         try:
+            self._make_ready()
             self.pace.begin()
             while self._to_the_end_of_the_cycle():
                 if not self.pace.wait(self.inbox, self._send_again, stopping):
@@ -134,7 +122,7 @@ class Session:
             "path": SensorMessage(path_correction=np.zeros(3)),
         }[self.settings.mode]
         decode_sensor(encode_sensor(answer), len(q), self.settings.mode)
-        encode_robot(self._message())
+        encode_robot(self._told())
         run = self._new_run(q if self._start is None else self._start)
         run.take(answer)
         run.samples(self._samples)
@@ -145,30 +133,32 @@ class Session:
             return self.arm.log(self._tool, self._record.arrays())
 
     def _to_the_end_of_the_cycle(self) -> bool:
-        """Send, take and move; whether the plan has another cycle after this."""
+        """Send, take and move, and make the next cycle ready; whether the plan has one."""
         with self._looking:
-            return self._one_cycle()
-
-    def _one_cycle(self) -> bool:
-        self._t = self.arm.t
-        if self._run is None and not self._begin_or_go_on():
-            self._datagram = encode_robot(self._message())  # whoever answers learns that this was the last
+            self.pace.sending()
             self._send()
-            return False
+            if self._over:
+                return False
+            self.pace.sent(self.inbox)
+            taken = self._take()
+            if self._run is not None:
+                self._supervise(self._run)
+            self._move()
+            self._record.add(self._t, self._message, taken)
+            if self._run is not None:
+                self._follow_up(self._run)
+            self._make_ready()
+            return self.plan.duration is None or self.inbox.cycle * self._cycle < self.plan.duration - 1e-9
+
+    def _make_ready(self) -> None:
+        """Do for the next cycle what can be done before its message is due."""
+        self._t = self.arm.t
+        if self._run is None:
+            self._over = not self._begin_or_go_on()
         if self._run is not None:
             self._run.measured(self.arm.q, self._cycle)
-        message = self._message()
-        self._datagram = encode_robot(message)
-        self._send()
-        self.pace.sent(self.inbox)
-        taken = self._take()
-        if self._run is not None:
-            self._supervise(self._run)
-        self._move()
-        self._record.add(self._t, message, taken)
-        if self._run is not None:
-            self._follow_up(self._run)
-        return self.plan.duration is None or self.inbox.cycle * self._cycle < self.plan.duration - 1e-9
+        self._message = self._told()
+        self._datagram = encode_robot(self._message)
 
     def _begin_or_go_on(self) -> bool:
         """Begin the next instruction where it is due; False where there is none any more."""
@@ -185,7 +175,6 @@ class Session:
         if self._failed:
             self._numbered_from = self.inbox.cycle
         self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
-        self.inbox.restart()
         self.state = EgmState.RUNNING
         self._tell("waiting", f"{self._name} waits for the first answer from {self._partner}")
         return True
@@ -198,14 +187,14 @@ class Session:
         """Of the present instruction, in sentences."""
         return f"{self.settings.mode} guidance {self._runs}"
 
-    def _message(self) -> RobotMessage:
+    def _told(self) -> RobotMessage:
         """What the robot tells now."""
         arm, run = self.arm, self._run
         planned = self._own.q if run is None else run.q
         T, T_planned = self._T_wobj_base @ arm.poses(np.array([arm.q, planned]), self._tool)
         state = MotionState.STOPPED if run is None else MotionState.RUNNING
         guided = run is not None and run.phase is Phase.GUIDED
-        told = self.settings.torque == "always" or (self.settings.level == 0 and guided)
+        with_torque = self.settings.torque == "always" or (self.settings.level == 0 and guided)
         return RobotMessage(
             seqno=self.inbox.cycle - self._numbered_from,
             tm=round(1000.0 * self._t),
@@ -217,14 +206,17 @@ class Session:
             state=MotionState.ERROR if self._failed else state,
             converged=run is not None and run.converged,
             utilization=max(arm.utilization, 0.0 if run is None else min(1000.0, run.utilization)),
-            tau=arm.tau if told else None,
+            tau=arm.tau if with_torque else None,
             wrench=arm.push() if self.settings.force else None,
         )
 
     def _send_again(self) -> None:
-        self.channel.send(self._datagram)
+        self.channel.send(self._sent_last)
 
     def _send(self) -> None:
+        if self._run is not None and self._waited == self.inbox.cycle:  # its first message
+            self.inbox.restart()
+        self._sent_last = self._datagram
         if self.channel.send(self._datagram):
             self.sent += 1
             return
@@ -234,7 +226,10 @@ class Session:
 
     def _take(self) -> SensorMessage | None:
         """Take the answer whose turn it is; `None` where nothing was guided by it."""
-        answer, run = self.inbox.next(), self._run
+        run = self._run
+        if run is not None and run.phase is Phase.WAITING:
+            self.inbox.catch_up()
+        answer = self.inbox.next()
         if answer is None:
             return None
         if run is None or run.phase not in (Phase.WAITING, Phase.GUIDED):
