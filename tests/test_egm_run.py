@@ -1,5 +1,7 @@
 """One guided instruction: speeds, programs and ramps; how it waits, stops, ends and goes back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import betainc
@@ -55,6 +57,8 @@ class Programmed:
 
 
 def programmed(robot, deviation, periods=10**9, speed=0.5, **arguments):
+    """Of a robot whose drives can do it: speeds change at once."""
+    robot = replace(robot, tau_max=np.full(6, np.inf))
     program = np.array([speed, 0, 0, 0, 0, 0])
     guidance = Programmed(program, np.array([0, deviation, 0, 0, 0, 0]), periods)
     return Run(robot, GuidanceSettings(mode="path", **arguments), guidance, HOME, DT), guidance

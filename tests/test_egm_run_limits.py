@@ -75,7 +75,7 @@ def test_it_keeps_its_limits_and_its_steps(
         run.measured(run.q, count * period)
         parts.append(run.samples(count))
     run.stop()
-    parts.append(run.samples(round(ramp / period) + 2))
+    parts.append(run.samples(round((ramp + BRAKING_TIME) / period) + 2))
     t, q, qd, qdd = (np.concatenate(series) for series in zip(*parts, strict=True))
     np.testing.assert_array_equal(q[1:], q[:-1] + period * qd[1:])
     np.testing.assert_allclose(qd[1:], qd[:-1] + period * qdd[:-1], rtol=1e-12, atol=1e-12)

@@ -21,12 +21,13 @@ def restless(robot, last):
     q = np.zeros(robot.n)
 
     def answer(told):
-        if told.seqno > last:
+        cycle = told.tm // 4
+        if cycle > last:
             return None
-        if told.seqno % 50 == 0:
-            over = 0.1 if random.random() < 0.1 and told.seqno < last - 100 else 0.0
+        if cycle % 50 == 0:
+            over = 0.1 if random.random() < 0.1 and cycle < last - 100 else 0.0
             q[:] = random.uniform(robot.q_min - over, robot.q_max + over)
-        return SensorMessage(told.seqno, q=q, qd=random.uniform(-2.0, 2.0, robot.n))
+        return SensorMessage(cycle, q=q, qd=random.uniform(-2.0, 2.0, robot.n))
 
     return answer
 

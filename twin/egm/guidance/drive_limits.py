@@ -58,7 +58,7 @@ class DriveLimits:
         qdd = (wanted - qd) / self._period
         still, moving = self._torques(q, qd, qdd)
         available = available_torque(self._motors, moving, motor_side(self._motors.coupling, 0, wanted))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             needed = float(np.max(np.where(moving == 0.0, 0.0, np.abs(moving) / available)))
             if needed <= USED:
                 return wanted, 100.0 * needed
