@@ -57,8 +57,8 @@ class Mirror:
     Args:
         robot: the model, with the drives and the payload that it is to have.
         listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
-        alarm: limit of |reported - expected torque| less what friction at rest can be, in [N m], one or one a
-            joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
+        alarm: limit of reported less expected torque, what friction at rest can be taken off, in [N m], one
+            or one a joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
         torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
             of means over the cycle before, as our own robots send them.
         horizon: what is as old, in [s], counts e times less for the payload.

@@ -1,8 +1,10 @@
 """A robot's stream, heard on the wire and kept as a log.
 
-with Recording(robot, duration=20.0) as recording:
-    recording.run()
-log = recording.stream.log()
+    with Recording(robot, duration=20.0) as recording:
+        recording.run()
+    log = recording.stream.log()
+
+The messages may be passed on to the robot's client meanwhile.
 """
 
 from __future__ import annotations
