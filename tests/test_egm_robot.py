@@ -9,13 +9,17 @@ import pytest
 
 import controllers
 from tests.egm_wires import BRISK
-from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, virtual_time
+from twin.control.closed_loop import run_closed_loop
+from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, replay, virtual_time
 from twin.egm.robot_side.channel import UdpChannel
 from twin.egm.robot_side.lateness import LatenessMeter
 from twin.egm.robot_side.pace import Lockstep, RealTime
 from twin.egm.wire.messages import SensorMessage
 from twin.egm.wire.sensor_message import encode_sensor
+from twin.engine.simulation import Simulation
 from twin.errors import EgmError, LimitError
+from twin.trajectories.joint_trajectories import quintic
+from twin.trajectories.sampling import recursion_consistent
 
 MESSAGES = 60
 
@@ -208,6 +212,29 @@ def test_answers_that_never_end_do_not_keep_a_robot_that_is_to_stop():
     inbox = Inbox()
     inbox.counts = type("Counts", (), {"valid": 1})()
     assert [pace.wait(inbox, lambda: None, lambda: True) for _ in range(12)] == [True] * 10 + [False] * 2
+
+
+def test_a_log_that_is_sent_is_what_the_arm_does(robot):
+    """Behind it by no more than the gain leaves, as speeds are sent with the positions."""
+    law = controllers.make("computed_torque", robot)
+    move = recursion_consistent(
+        quintic(np.full(6, 0.1), np.array([0.4, 0.2, 0.3, -0.4, 0.5, 0.6]), 0.5), 1e-3
+    )
+    with Simulation(robot) as plant:
+        log = run_closed_loop(plant, law, move)
+    settings = GuidanceSettings(max_speed_deviation=300.0, position_gain=20.0, lp_filter=0, cond_time=5.0)
+    client = EgmClient(0)
+    with virtual_time(20.0):
+        arm = EgmRobot(robot, law, settings, to=("127.0.0.1", client.port), runs=1)
+    with client, arm:
+        sent = replay(client, log, approach=1.0)
+        arm.stop()
+    assert sent.trouble == ""
+    assert sent.duration == pytest.approx(0.5, abs=0.5)
+    # An answer acts a cycle later, for which it says no acceleration.
+    assert np.all(sent.deviation < np.abs(log.qd_ref).max(axis=0) * 0.008)
+    assert not arm.result.faults
+    assert np.abs(arm.log.q[-1] - log.q[-1]).max() < np.radians(0.5)
 
 
 def test_addresses_that_cannot_be():

@@ -14,6 +14,7 @@ from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
 from twin.control.rollout import run_rollouts
+from twin.control.running_sensors import RunningSensors
 from twin.drives.sensors import Sensors
 from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning
@@ -117,10 +118,9 @@ def test_a_batch_is_its_rollouts_one_by_one(irb140, monkeypatch):
         plant, law = plants[index[0]], laws[index[1]]
         alone = run_closed_loop(AnalyticPlant(plant), law, reference, sensors=replace(SENSORS, noise=0.0))
         assert not same(results[0], alone, index)
-        draws = SENSORS.draws(number, len(reference.t), 6)
-        monkeypatch.setattr(Sensors, "draws", lambda self, run, N, n, draws=draws: draws)
+        sensors = RunningSensors(SENSORS, 6, run=number)
         assert same_with_drives(
-            results[0], run_closed_loop(AnalyticPlant(plant), law, reference, sensors=SENSORS), index
+            results[0], run_closed_loop(AnalyticPlant(plant), law, reference, sensors=sensors), index
         )
         monkeypatch.undo()
 

@@ -20,10 +20,11 @@ class RunningSensors:
     Args:
         n: number of motors.
         samples: of the run, if that is known: fewer than the delay need less memory.
+        run: its number in a batch, whose noise it has.
     """
 
-    def __init__(self, sensors: Sensors, n: int, samples: int | None = None) -> None:
-        self.sensors = sensors
+    def __init__(self, sensors: Sensors, n: int, samples: int | None = None, run: int = 0) -> None:
+        self.sensors, self._run = sensors, run
         self._past = sensors.past(sensors.delay + 1 if samples is None else samples, n)
         self._n = n
         self.restart()
@@ -31,7 +32,7 @@ class RunningSensors:
     def restart(self) -> None:
         """Forget the run; the next one has the noise of the first."""
         self._past[:] = 0.0
-        self._generator = np.random.default_rng([self.sensors.seed, 0])
+        self._generator = self.sensors.random(self._run)
         self._k, self._draws = 0, np.zeros((0, self._n))
 
     def begin(self, samples: int, drives: Drives | None, period: float) -> None:

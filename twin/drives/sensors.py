@@ -77,7 +77,11 @@ class Sensors:
         """Standard normal numbers (N, n) for a run of a batch, 0 where there is one; zeros without noise."""
         if self.noise == 0:
             return np.broadcast_to(np.zeros(n), (N, n))
-        return np.random.default_rng([self.seed, run]).standard_normal((N, n))
+        return self.random(run).standard_normal((N, n))
+
+    def random(self, run: int) -> np.random.Generator:
+        """Where the noise in a run of a batch comes from; a run by itself is number 0."""
+        return np.random.default_rng([self.seed, run])
 
     def past(self, N: int, n: int) -> np.ndarray:
         """What `observe` keeps of the measurements in a run of N samples, (delay + 1, 2, n) at most."""
