@@ -151,6 +151,8 @@ NEW, SAME, OLD = Arrival.NEW, Arrival.SAME, Arrival.OLD
         ([None, None, 3, None], [NEW] * 4),
         ([200, 100, 99, 98, 100], [NEW, OLD, NEW, OLD, NEW]),
         ([2**32 - 1, 0, 2**32 - 1, 1], [NEW, NEW, OLD, NEW]),
+        ([90, 1, 2, 3, 4, 5], [NEW, OLD, OLD, NEW, NEW, NEW]),  # somebody who counts anew
+        ([90, 3, 2, 4, 91, 5, 6], [NEW, OLD, OLD, OLD, NEW, OLD, OLD]),
     ],
 )
 def test_which_of_the_messages_is_new(numbers, arrivals):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import controllers
-from tests.egm_wires import BRISK, Wire, served, session
+from tests.egm_wires import BRISK, CycleByCycle, Wire, served, session
 from twin.drives.sensors import Sensors
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot_side.own_motion import OwnMotion
@@ -200,7 +200,7 @@ def test_a_client_that_dies_in_motion(robot):
     (fault,) = made.faults
     assert (fault.number, fault.name) == (41822, "ERR_UDPUC_COMM")
     assert fault.sentence.startswith("no message from the client for 0.2 s")
-    assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided"]
+    assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided", "cut"]
     times = [event.t for event in made.events.all()]
     assert times[2] == pytest.approx(silent)
     assert times[4] == pytest.approx(times[3] + 0.5 + CYCLE)
@@ -214,6 +214,41 @@ def test_a_client_that_dies_in_motion(robot):
     assert numbers == [*range(error[-1] + 1), *range(len(numbers) - error[-1] - 1)], "a new session"
     assert np.abs(log.q_ref[-1]).max() < 1e-2, "the second client got it back"
     assert log.violations() == ()
+
+
+def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
+    """By the clock they come when it has looked already, and are there when its first message leaves."""
+
+    def client(told):
+        guided = told.state is MotionState.RUNNING
+        return SensorMessage(told.seqno, q=np.full(6, 0.0 if guided else 10.0))
+
+    class Clock(CycleByCycle):
+        virtual = False
+
+        def wait(self, inbox, again, stopping):
+            wire.arrived, wire.under_way = wire.arrived + wire.under_way, []
+            return True
+
+    class Slow(Wire):
+        arrived, under_way = [], []
+
+        def carried(self, datagrams):
+            self.under_way = self.under_way + datagrams
+            return []
+
+        def receive(self, most):
+            here, self.arrived = self.arrived, []
+            return here
+
+    wire = Slow(client)
+    settings = GuidanceSettings(**BRISK, cond_time=0.05)
+    with session(robot, wire, settings, duration=1.0, pause=0.02) as made:
+        made.pace = Clock()
+        made.serve(lambda: False)
+    assert not made.faults, made.faults
+    assert made.well > 3
+    assert made.counts.unused > 3
 
 
 def test_a_message_of_another_mode_stops_it(robot):
@@ -262,7 +297,7 @@ def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
         return np.full(6, np.nan) if state.t == 0.042 else good(state, reference)
 
     made = served(robot, Wire(to(AWAY)), law=law, duration=1.5, pause=0.1)
-    assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided"]
+    assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided", "cut"]
     assert "nan N m of joint_1 at t = 0.042 s" in made.faults[0].sentence
     log = made.log()
     log.require_consistent()
@@ -323,9 +358,10 @@ def test_a_robot_on_a_path_goes_back_to_its_beginning(robot, tmp_path):
     start = np.array([0.0, 0.1, 0.1, 0.0, 0.5, 0.0])
     made = served(robot, Wire(client), settings, start=start, path=path, runs=2, pause=0.1)
     assert not made.faults, made.faults
-    assert kinds(made) == ["waiting", "guided", "ended"] * 2
+    assert kinds(made) == ["waiting", "guided", "ended", "returning", "waiting", "guided", "ended"]
+    assert (made.runs, made.well) == (2, 2)
     log = made.log()
-    second = round(made.events.all()[3].t / 1e-3)
+    second = round(made.events.all()[4].t / 1e-3)
     assert np.abs(log.q[second] - start).max() < 1e-9
     assert np.abs(log.q[second - 700 : second] - start).max() > 0.1
     assert np.abs(log.q - log.q_ref).max() < 1e-10

@@ -16,13 +16,14 @@ ROUND_OFF = 1e-9
 as its limits allow ends on them exactly."""
 
 
-def check_position(robot: "Robot", q: Floats, where: str = "") -> None:
+def check_position(robot: "Robot", q: Floats, where: str = "", *, hint: bool = True) -> None:
     """Check joint positions against the joint ranges of a robot, passive joints included.
 
     Args:
         robot: as for `check_limits`.
         q: (n,) in [rad].
         where: put into the message behind the position.
+        hint: ask whether angles that are far outside may be degrees.
 
     Raises:
         LimitError: names the joint, the value and the range.
@@ -31,10 +32,12 @@ def check_position(robot: "Robot", q: Floats, where: str = "") -> None:
     if outside.any():
         joint = int(np.argmax(outside))
         low, high = robot.q_min[joint], robot.q_max[joint]
-        hint = "; angles are in radians, are these degrees?" if far_outside(robot, q).any() else ""
+        asked = hint and far_outside(robot, q).any()
         raise LimitError(
             f"{robot.joint_names[joint]} would be at {angle_text(q[joint])}{where}, "
-            f"its range is {angle_text(low)} to {angle_text(high)}{hint}"
+            f"its range is {angle_text(low)} to {angle_text(high)}"
+            + "; angles are in radians, are these degrees?"
+            * bool(asked)
         )
     check_folding(robot, q, where)
 

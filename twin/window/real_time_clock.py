@@ -13,6 +13,7 @@ class RealTimeClock:
 
     Attributes:
         restarts: how often the loop fell so far behind that the clock was set anew.
+        restarted: whether the last `tick` did that.
 
     Args:
         period: of the loop, in [s].
@@ -21,7 +22,7 @@ class RealTimeClock:
 
     def __init__(self, period: float, too_far_behind: float = TOO_FAR_BEHIND) -> None:
         self.period, self.too_far_behind = period, too_far_behind
-        self.restarts = 0
+        self.restarts, self.restarted = 0, False
         self.restart()
 
     def restart(self) -> None:
@@ -39,7 +40,8 @@ class RealTimeClock:
         """
         self._due += self.period
         ahead = self.ahead()
-        if ahead < -self.too_far_behind:
+        self.restarted = ahead < -self.too_far_behind
+        if self.restarted:
             self.restarts += 1
             self.restart()
         return ahead

@@ -22,9 +22,10 @@ An instruction EGMRun begins when its client answers, and ends when the arm has 
 window of its reference for CondTime, or with a fault, as the robot's controller tells it; after a pause the
 next one begins. MaxSpeedDeviation is 1 deg/s as in the manual: 10 degrees last 10 s unless you set it.
 
-The exit status is 0; 1 if a run ended with a fault, even if later ones did not, or a file could not be
-written; 2 for wrong use, a port in use, no client within --wait, or the limit of --lockstep. Ctrl-C ends the
-session in order, with its table and its files and status 130; twice, it ends at once."""
+The exit status is 0; 1 if a run ended with a fault, even if later ones did not, if --runs were not all done,
+or a file could not be written; 2 for wrong use, a port in use, no client within --wait, or the limit of
+--lockstep. Ctrl-C ends the session in order, with its table and its files and status 130; twice, it ends at
+once."""
 
 SIGNALLED = 128
 """And its number: the exit status after a signal."""
@@ -72,12 +73,13 @@ def carry_out(given: argparse.Namespace) -> int:
         return SIGNALLED + signal
     if any(served.refused for served in results):
         return 2
-    return 0 if complete and all(held(served) for served in results) else 1
+    return 0 if complete and all(map(held, jobs, results)) else 1
 
 
-def held(served: Served) -> bool:
-    """Whether nothing went wrong with a robot, and its log is there."""
-    return not (served.error or served.faults or served.unwritten)
+def held(job: Job, served: Served) -> bool:
+    """Whether nothing went wrong with a robot, it did all runs that were asked for, and its log is there."""
+    done = job.runs is None or served.well == job.runs
+    return done and not (served.error or served.faults or served.unwritten)
 
 
 def _say(line: str) -> None:

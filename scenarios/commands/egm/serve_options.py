@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--log", type=Path, metavar="FILE.npz", help="write the last two minutes of motion and of the stream"
     )
     files.add_argument(
-        "--json", type=Path, metavar="FILE.json", help="write every event, and the figures of the last table"
+        "--json", type=Path, metavar="FILE.json", help="write the last 1000 events, and the figures of the last table"
     )
     options.add(parser, {}, BESIDES)
 
@@ -80,7 +80,7 @@ def _add_wire(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--wait", type=float, metavar="SECONDS",
-        help="give up with status 2 if no client answers for so long (default: never)",
+        help="give up with status 2 if an instruction waits for its first answer for so long (default: never)",
     )  # fmt: skip
     group.add_argument(
         "--lag", type=float, default=0.0, metavar="MS",
@@ -90,7 +90,7 @@ def _add_wire(group: Any) -> None:
 
 
 def _add_session(group: Any) -> None:
-    group.add_argument("--duration", type=float, metavar="SECONDS", help="end by itself (default: by Ctrl-C)")
+    group.add_argument("--duration", type=float, metavar="SECONDS", help="end by itself after so long, with --lockstep in virtual time (default: by Ctrl-C)")
     group.add_argument(
         "--runs", type=options.count, metavar="N",
         help="end after so many instructions EGMRun or EGMMove, however they ended (default: no end)",
@@ -125,8 +125,9 @@ def address(text: str, least: int = 1) -> Address:
 
 
 def own_address(text: str) -> Address:
-    """The same, in which the port may be missing, or 0 for any."""
-    return address(text if ":" in text else f"{text}:0", least=0)
+    """The same, in which the port may be missing, or 0 for any; `::1` is an address alone."""
+    alone = ":" not in text or text.endswith(("]", ":")) or (text.count(":") > 1 and not text.startswith("["))
+    return address(f"{text}:0" if alone else text, least=0)
 
 
 def addresses(given: list[Address], robots: list[str]) -> list[Address]:

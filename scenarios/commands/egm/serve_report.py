@@ -55,21 +55,14 @@ def rows(job: Job, served: Served) -> dict[str, str]:
         found["lateness: median, 99 %, worst"] += " ms"
         if late.restarts:
             found["clock set anew"] = str(late.restarts)
-    ended = count_of(served, "ended")
-    well = ended - len(served.faults)
-    found["runs that ended well"] = f"{max(well, 0)} of {count_of(served, 'waiting')}"
+    found["runs that ended well"] = f"{served.well} of {served.runs}"
     for fault, number in _counted(served):
         found[f"fault {fault}"] = str(number)
     if served.tau_peak is not None and served.tau_max is not None:
         for name, tau, most in zip(served.joints, served.tau_peak, served.tau_max, strict=True):
             share = f" ({tau / most:.0%})" if np.isfinite(most) and most > 0 else ""
-            found[f"largest torque {name}"] = f"{tau:.3g} N m{share}"
+            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m{share}"
     return found
-
-
-def count_of(served: Served, kind: str) -> int:
-    """How many events of a kind there were."""
-    return sum(event.kind == kind for event in served.events)
 
 
 def _counted(served: Served) -> list[tuple[str, int]]:
@@ -94,6 +87,8 @@ def _as_json(job: Job, served: Served) -> dict[str, Any]:
         "error": served.error,
         "events": [event._asdict() for event in served.events],
         "faults": [fault._asdict() for fault in served.faults],
+        "runs": served.runs,
+        "well": served.well,
         "sent": served.sent,
         "unsent": served.unsent,
         "counts": vars(served.counts) if served.counts is not None else None,

@@ -75,8 +75,8 @@ class Served:
         error: why it ended before its time, as when no client answered; empty if it did not.
         refused: whether that is wrong use or the client's silence, and no fault of the robot.
         unwritten: why the log could not be written; empty if it was.
-        events, faults, sent, unsent, counts, strangers, lateness: see `EgmResult`.
-        tau_peak: (n,) largest torques of the motors at the joints, of what is in the log, in [N m].
+        events, faults, runs, well, sent, unsent, counts, strangers, lateness: see `EgmResult`.
+        tau_peak: (n,) largest torques of the motors at the joints in the last two minutes, in [N m].
         tau_max: (n,) what they can give, in [N m].
         joints: their names.
     """
@@ -86,6 +86,8 @@ class Served:
     unwritten: str = ""
     events: tuple[Event, ...] = ()
     faults: tuple[Fault, ...] = ()
+    runs: int = 0
+    well: int = 0
     sent: int = 0
     unsent: int = 0
     counts: Counts | None = None
@@ -162,7 +164,8 @@ class Serving:
         log = result.log
         unwritten = "" if log is None else self._written(log)
         return Served(
-            error, refused, unwritten, result.events, result.faults, result.sent, result.unsent,
+            error, refused, unwritten, result.events, result.faults, result.runs, result.well,
+            result.sent, result.unsent,
             result.counts, result.strangers, result.lateness,
             None if log is None else np.max(np.abs(log.tau), axis=0), plant.tau_max, plant.joint_names,
         )  # fmt: skip
@@ -196,7 +199,12 @@ def settings_of(job: Job) -> dict[str, object]:
     from scenarios.running.provenance import plain
 
     config = {name: getattr(job.config, name) for name in fields(type(job.config))}
-    own = {"to": str(job.to), "start": job.start, "path": job.path and str(job.path)}
+    own = {
+        "to": str(job.to),
+        "bind": job.bind and str(job.bind),
+        "start": job.start,
+        "path": job.path and str(job.path),
+    }
     own |= {name: getattr(job, name) for name in ("duration", "wait", "runs", "pause", "lag", "limit")}
     laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
     return {name: plain(value) for name, value in {**config, **laws, **asdict(job.settings), **own}.items()}

@@ -68,7 +68,7 @@ class JointGuidance:
         if message.q is not None:
             told[self.guided] = self._checked(message.q, "joint angles")[self.guided]
             try:
-                check_position(self.robot, np.clip(told, -LARGEST, LARGEST))
+                check_position(self.robot, np.clip(told, -LARGEST, LARGEST), hint=False)
             except LimitError as error:
                 raise GuidanceStop(Fault(OUT_OF_RANGE, "Joint Out of Range", f"{error}")) from None
         if message.qd is not None:

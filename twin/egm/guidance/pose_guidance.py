@@ -41,6 +41,9 @@ from twin.spatial.rotations import rigid_poses
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
+FASTEST = 1e6
+"""Of the tool, in [m/s] and [rad/s]; more is no speed, and its square overflows."""
+
 LEAST_SHARE = 1e-3
 """Of a step, below which the Jacobian alone tells the joint speeds."""
 
@@ -96,8 +99,8 @@ class PoseGuidance:
                 raise GuidanceStop(Fault(0, "invalid message", f"pose guidance {error}")) from None
             T_ref = self._reference(self.frames.T_base_sensor @ T_sensor_tool)
         twist = np.zeros(6) if message.twist is None else message.twist
-        if twist.shape != (6,) or not np.isfinite(twist).all():
-            sentence = "pose guidance expected 6 finite speeds of the tool"
+        if twist.shape != (6,) or not np.all(np.abs(twist) < FASTEST):
+            sentence = f"pose guidance expected 6 speeds of the tool below {FASTEST:g} m/s and rad/s"
             raise GuidanceStop(Fault(0, "invalid message", sentence))
         self.T_ref = T_ref
         self.V_ref = self._taken @ _both(self.frames.T_base_sensor[:3, :3]) @ twist
@@ -160,7 +163,7 @@ class PoseGuidance:
                 Fault(
                     50050,
                     "Position outside reach",
-                    f"no joint angles reach the tool pose at x = {x:.1f}, y = {y:.1f}, z = {z:.1f} mm "
+                    f"no joint angles reach the tool pose at x = {x:.6g}, y = {y:.6g}, z = {z:.6g} mm "
                     "of the base frame",
                 )
             )

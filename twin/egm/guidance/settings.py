@@ -59,7 +59,7 @@ class GuidanceSettings:
     """
 
     mode: str = argument("joint", "guide joints, the tool's pose, or corrections of a path", MODES)
-    level: int = argument(1, "0: raw, 1: filtered, 2: path corrections", within=(0, 2))
+    level: int = argument(1, "0: raw; 1: filtered; 2, of path corrections: as 1", within=(0, 2))
     position_gain: float = argument(
         5.0, "Default Proportional Position Gain, 0 to 20, in 1/s", within=(0.0, 20.0)
     )
@@ -86,7 +86,7 @@ class GuidanceSettings:
         "in pose mode of the orientation",
     )
     cond_window_mm: float = argument(
-        1.0, "convergence window of the position in pose mode, +- mm", within=(0.0, ENOUGH)
+        1.0, "convergence window of the position in pose and path mode, +- mm", within=(0.0, ENOUGH)
     )
     cond_time: float = argument(
         1.0, "CondTime: how long the window must hold before the instruction ends, in s", within=(0.0, ENOUGH)
@@ -102,7 +102,7 @@ class GuidanceSettings:
     stop: str = argument("hold", "how the instruction ends: stay, or go back to where it began", STOPS)
     comm_timeout: float = argument(
         2.0,
-        "CommTimeout: without a message for so long is an error, in s (our default)",
+        "CommTimeout: without a message for so long is an error, in s; the default is ours",
         within=(1e-3, ENOUGH),
     )
     axes: str | None = argument(
@@ -136,6 +136,9 @@ class GuidanceSettings:
         windows = _numbers("cond_window", self.cond_window)
         if self.mode != "joint" and len(windows) != 1:
             raise EgmError(f"cond_window is {self.cond_window!r}: in {self.mode} mode valid is one number")
+        for name in ("corr_frame", "sensor_frame"):
+            if self.mode != "pose" and getattr(self, name) is not None:
+                raise EgmError(f"{name} is of pose mode, and the mode is {self.mode}")
         self._check_axes()
 
     def _check_axes(self) -> None:

@@ -17,7 +17,7 @@ class Event(NamedTuple):
         t: when, since the robot's start, in [s].
         kind: of an instruction `waiting`, `guided`, `returning`, `ended`, `fault`; of datagrams, once each,
             `broken`, `dropped`, `stranger`; `unsent`, of a message, once; `left`, where the window was
-            closed.
+            closed; `cut`, where the robot's time was over in the midst of a motion.
         sentence: on it.
     """
 

@@ -78,7 +78,8 @@ class Inbox:
         mode: how it is guided.
         lag: cycles by which answers are held back.
         every_answer: one that changes nothing takes its turn like any other, as lockstep needs it.
-        tell: called with the kind of what is odd and a sentence on it, once for each kind.
+        tell: called with the kind of what is odd and a sentence on it, once for each kind; of what cannot be
+            read once for each instruction.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Inbox:
         """Forget what waits, and what number the last answer had: the next one may be of another client."""
         self.counts.unused += sum(waiting.answer is not None for waiting in self._waiting)
         self._waiting.clear()
+        self._told.discard("broken")
         self._sequence = Sequence()
 
     @property
@@ -122,10 +124,6 @@ class Inbox:
             self.counts.valid += 1
             if answer is not None or self._every_answer:
                 self._waiting.append(_Waiting(self.cycle + 1 + self._lag, answer))
-            if len(self._waiting) > self.capacity:
-                self._waiting.popleft()
-                self.counts.dropped += 1
-                self._tell_once("dropped", f"more answers came than cycles: only the last {QUEUE} are kept")
         if self.channel.strangers:
             self._tell_once("stranger", f"{self.channel.stranger} sends, too, and is not listened to")
 
@@ -139,6 +137,10 @@ class Inbox:
         A message of another mode is a fault, when its turn comes.
         """
         self.cycle += 1
+        while len(self._waiting) > QUEUE and self._waiting[QUEUE].cycle <= self.cycle:
+            self._waiting.popleft()
+            self.counts.dropped += 1
+            self._tell_once("dropped", f"more answers came than cycles: only the last {QUEUE} are kept")
         if not self._waiting or self._waiting[0].cycle > self.cycle:
             return None
         taken = self._waiting.popleft()

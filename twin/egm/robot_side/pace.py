@@ -7,6 +7,7 @@ number of cycles, and two runs are the same to the bit.  It is as if the partner
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,7 +83,7 @@ class RealTime:
 
     def __init__(self, cycle: float) -> None:
         self._clock, self._meter = RealTimeClock(cycle, TOO_FAR_BEHIND), LatenessMeter()
-        self._late = 0.0
+        self._late = self._behind = 0.0
 
     def begin(self) -> None:
         """See `Pace`."""
@@ -90,7 +91,7 @@ class RealTime:
 
     def sending(self) -> None:
         """See `Pace`."""
-        self._late = -self._clock.ahead()
+        self._late = max(-self._clock.ahead(), self._behind)
         self._meter.add(self._late)
 
     def sent(self, inbox: Inbox) -> None:
@@ -102,6 +103,7 @@ class RealTime:
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
         """See `Pace`."""
         ahead = self._clock.tick()
+        self._behind = -ahead if self._clock.restarted else 0.0  # else the clock tells it
         if ahead > SPIN:
             time.sleep(ahead - SPIN)
         while self._clock.ahead() > 0.0:
@@ -212,3 +214,17 @@ def pace_of(cycle: float, wait: float | None) -> Pace:
     if limit is None:
         return RealTime(cycle)
     return Lockstep(limit, limit if wait is None else min(wait, limit))
+
+
+@contextmanager
+def undisturbed(wanted: bool) -> Iterator[None]:
+    """Keep Python's collector from looking through all that was there before, which takes milliseconds."""
+    if not wanted:
+        yield
+        return
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -30,9 +30,9 @@ class Plan:
     def __post_init__(self) -> None:
         if self.runs is not None and not self.runs >= 1:
             raise EgmError(f"expected runs of at least 1, got {self.runs}")
-        for name, unit in (("pause", "s"), ("lag", "ms")):
-            if not 0 <= getattr(self, name) <= 1e6:
-                raise EgmError(f"expected a {name} of 0 to 1e6 {unit}, got {getattr(self, name)}")
+        for name, most, unit in (("pause", 1e6, "s"), ("lag", 1000.0, "ms")):
+            if not 0 <= getattr(self, name) <= most:
+                raise EgmError(f"expected a {name} of 0 to {most:g} {unit}, got {getattr(self, name)}")
         for name in ("wait", "duration", "keep"):
             value = getattr(self, name)
             if not (name != "keep" and value is None) and not 0 < value <= 1e6:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +22,7 @@ from twin.egm.robot_side.events import Event
 from twin.egm.robot_side.guided_arm import Controller, GuidedArm
 from twin.egm.robot_side.inbox import Counts
 from twin.egm.robot_side.lateness import Lateness
-from twin.egm.robot_side.pace import pace_of
+from twin.egm.robot_side.pace import pace_of, undisturbed
 from twin.egm.robot_side.plan import Plan, whole_periods
 from twin.egm.robot_side.session import Session
 from twin.egm.robot_side.state import EgmState
@@ -49,6 +47,8 @@ class EgmResult:
     Attributes:
         events: what happened, the last 1000.
         faults: why instructions stopped, the last 1000; empty where nothing was wrong.
+        runs: instructions that began.
+        well: of them, those that ended without a fault.
         sent: messages that left; one is sent every cycle.
         unsent: messages that could not be sent.
         counts: what came: answers taken, repeated, overtaken, unused, dropped, and what is no message.
@@ -59,6 +59,8 @@ class EgmResult:
 
     events: tuple[Event, ...]
     faults: tuple[Fault, ...]
+    runs: int
+    well: int
     sent: int
     unsent: int
     counts: Counts
@@ -232,10 +234,12 @@ class EgmRobot:
         """What became of it so far."""
         session = self._session
         if session is None:
-            return EgmResult((), (), 0, 0, Counts(), 0, Lateness(), None)
+            return EgmResult((), (), 0, 0, 0, 0, Counts(), 0, Lateness(), None)
         return EgmResult(
             events=session.events.all(),
             faults=tuple(session.faults),
+            runs=session.runs,
+            well=session.well,
             sent=session.sent,
             unsent=session.unsent,
             counts=replace(session.counts),
@@ -280,17 +284,3 @@ class EgmRobot:
             self._serve()
         except BaseException as error:  # raised where the block ends
             self._error = error
-
-
-@contextmanager
-def undisturbed(wanted: bool) -> Iterator[None]:
-    """Keep Python's collector from looking through all that was there before, which takes milliseconds."""
-    if not wanted:
-        yield
-        return
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

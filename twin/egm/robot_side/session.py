@@ -50,6 +50,7 @@ class Session:
         state: see `EgmState`.
         sent: messages that left; `unsent`: that could not.
         faults: why instructions stopped, the last ones.
+        runs: instructions that began; `well`: that ended without a fault.
         events, inbox, pace: see there; `counts` are those of the inbox.
 
     Args:
@@ -82,7 +83,7 @@ class Session:
         self.counts = self.inbox.counts
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
-        self._phase, self._runs, self._failed = Phase.FINISHED, 0, False
+        self._phase, self.runs, self.well, self._failed = Phase.FINISHED, 0, 0, False
         self._own = OwnMotion(arm.robot, arm.q, arm.period)
         self._until = 0  # the cycle in which the pause is over
         self._waited = 0  # since when the instruction has been waiting
@@ -106,6 +107,8 @@ class Session:
             while self._to_the_end_of_the_cycle():
                 if not self.pace.wait(self.inbox, self._send_again, stopping):
                     break
+            if self._run is not None and self._run.qd.any():
+                self._tell("cut", f"{self._name} was cut off in motion: the robot's time was over")
         except TwinError:
             if not self.arm.lost:
                 raise
@@ -162,16 +165,18 @@ class Session:
 
     def _begin_or_go_on(self) -> bool:
         """Begin the next instruction where it is due; False where there is none any more."""
-        if self.plan.runs is not None and self._runs >= self.plan.runs:
+        if self.plan.runs is not None and self.runs >= self.plan.runs:
             return False
         if self.inbox.cycle < self._until:
             return True
         if self._start is not None and not self._own.is_at(self._start):
+            if self._own.rests:
+                self._tell("returning", f"{self._name} is over: the arm goes back to where the path begins")
             self._own.go_to(self._start)
         if not self._own.rests:
             return True
         self._run = self._new_run(self._own.q)
-        self._runs += 1
+        self.runs += 1
         if self._failed:
             self._numbered_from = self.inbox.cycle
         self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
@@ -185,7 +190,7 @@ class Session:
     @property
     def _name(self) -> str:
         """Of the present instruction, in sentences."""
-        return f"{self.settings.mode} guidance {self._runs}"
+        return f"{self.settings.mode} guidance {self.runs}"
 
     def _told(self) -> RobotMessage:
         """What the robot tells now."""
@@ -215,6 +220,8 @@ class Session:
 
     def _send(self) -> None:
         if self._run is not None and self._waited == self.inbox.cycle:  # its first message
+            if not self.pace.virtual:
+                self.inbox.listen()  # answers to what was sent before, which are not for this instruction
             self.inbox.restart()
         self._sent_last = self._datagram
         if self.channel.send(self._datagram):
@@ -250,7 +257,7 @@ class Session:
             raise EgmError(f"no client answered from {self._partner} within {self.plan.wait:g} s")
         fault = following_error(self.arm.robot, self.arm.q, run.q)
         if fault is None and run.phase is Phase.GUIDED:
-            fault = silence(silent, self.settings.comm_timeout, self._partner)
+            fault = silence(silent, self.settings.comm_timeout, self._partner, self.counts.broken)
         if fault is not None and run.fault is None:
             run.stop(fault)
 
@@ -282,6 +289,7 @@ class Session:
         elif run.phase is Phase.RETURNING:
             self._tell("returning", f"{self._name} goes back to where it began")
         elif run.phase is Phase.FINISHED:
+            self.well += not self._failed
             self._tell("ended", f"{self._name} is over")
             self._run, self.state = None, EgmState.CONNECTED
             self._own.rest(run.q)

@@ -17,19 +17,21 @@ FOLLOWING_ERROR = np.deg2rad(5.0)
 tells no figure; ours."""
 
 
-def silence(seconds: float, allowed: float, partner: str) -> Fault | None:
+def silence(seconds: float, allowed: float, partner: str, broken: int = 0) -> Fault | None:
     """The fault of a partner of whom nothing was heard for so long.
 
     Args:
         seconds: since its last message, in [s].
         allowed: CommTimeout, in [s].
         partner: its name.
+        broken: datagrams of it that were no messages.
     """
     if seconds < allowed - 1e-9:  # round-off of a sum
         return None
     return Fault(
         41822, "ERR_UDPUC_COMM",
-        f"no message from {partner} for {seconds:g} s, at most {allowed:g} s are allowed (CommTimeout)",
+        f"no message from {partner} for {seconds:g} s, at most {allowed:g} s are allowed (CommTimeout)"
+        + f"; {broken} datagrams came that are none" * (broken > 0),
     )  # fmt: skip
 
 

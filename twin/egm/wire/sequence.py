@@ -10,6 +10,9 @@ COUNT = 1 << 32
 LATE = 100
 """So many numbers back a message is late; farther back, somebody counts anew (ours)."""
 
+IN_ORDER = 3
+"""So many late messages, one after another in order, are of somebody who counts anew, too (ours)."""
+
 
 class Arrival(Enum):
     """What a message is to those before it; whichever it is, its sender is alive."""
@@ -28,6 +31,7 @@ class Sequence:
     def __init__(self) -> None:
         self._last: int | None = None
         self._bytes = b""
+        self._late, self._in_order = 0, 0
 
     def judge(self, seqno: int | None, data: bytes) -> Arrival:
         """Say what the next message is.
@@ -43,6 +47,9 @@ class Sequence:
             if behind == 0 and data == self._bytes:
                 return Arrival.SAME
             if 0 < behind <= LATE:
-                return Arrival.OLD
-        self._last, self._bytes = seqno, bytes(data)
+                follows = self._in_order > 0 and 0 < (seqno - self._late) % COUNT <= LATE
+                self._late, self._in_order = seqno, self._in_order + 1 if follows else 1
+                if self._in_order < IN_ORDER:
+                    return Arrival.OLD
+        self._last, self._bytes, self._in_order = seqno, bytes(data), 0
         return Arrival.NEW
