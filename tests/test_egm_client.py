@@ -10,7 +10,7 @@ from scenarios.commands.command_line import main
 from tests.egm_messages import Q, pose, robot_message
 from tests.egm_stub import CYCLE, stub_robot
 from tests.made_logs import log_of, made_log
-from twin.egm import EgmClient, MotionState, decode_sensor, encode_robot, replay
+from twin.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
 from twin.egm.client.replay import Recorded
 from twin.errors import EgmError
 
@@ -177,7 +177,7 @@ def test_it_waits_until_the_robot_is_guided(irb140, client):
     log = made_log(irb140, np.zeros((3, 6)))
     states = [MotionState.STOPPED] * 5
     with stub_robot(client.port, np.zeros(6), state=lambda k: dict(enumerate(states)).get(k, 3)) as robot:
-        assert replay(client, log).trouble == ""
+        assert replay(client, log, hold=0.0).trouble == ""
     assert all(answer.qd is None for answer in robot.answers[:5])
     assert all(answer.qd is not None for answer in robot.answers[5:-1])
 
@@ -217,6 +217,29 @@ def test_a_log_of_another_robot_or_without_numbers(irb140, client):
         pytest.raises(EgmError, match="6 joints, the robot that sends has 2"),
     ):
         replay(client, log)
+
+
+def test_older_messages_and_those_of_others_are_no_time_of_the_robot(irb140):
+    """One that comes late would otherwise be 2^32 ms ahead, at the end of the log."""
+    log = made_log(irb140, np.linspace(0.0, 0.01, 30)[:, None] * np.ones(6))
+    given = [100 * k for k in range(3)] + [50] + [100 * k for k in range(3, 40)]
+
+    class Client:
+        answers = 0
+
+        def receive(self, timeout=None):
+            tm = given.pop(0)
+            return RobotMessage(0, tm, np.zeros(6), np.zeros(6), converged=True)
+
+        def send_joints(self, q, qd=None):
+            self.answers += 1
+
+    client = Client()
+    done = replay(client, log, hold=0.0)
+    assert done.trouble == ""
+    assert done.duration == pytest.approx(log.t[-1], abs=0.11)
+    given[:] = [0, 100, 200, 10_000]
+    assert "leapt by 9.8 s" in replay(client, log, hold=0.0).trouble
 
 
 def test_it_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypatch):

@@ -196,7 +196,9 @@ def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch
     assert status == 1, "for the alarm"
     lines = said.out.splitlines()
     assert lines[0].startswith("listening at 127.0.0.1:")
-    assert lines[1].startswith("the robot sends every 4.000 ms; torques are filtered alike on both sides")
+    assert lines[0].endswith("the model: irb140, rigid drives, carries nothing")
+    told = next(line for line in lines[1:] if "ALARM" not in line)
+    assert told.startswith("the robot sends every 4.000 ms; torques are filtered alike on both sides")
     seconds = [line for line in lines if " | " in line]
     assert [float(line.split(" s")[0]) for line in seconds] == [0.8, 1.8, 2.8, 3.8]
     parts = seconds[-1].split(" | ")
@@ -210,6 +212,9 @@ def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch
     log = twin.Log.load(file)
     assert log.robot.name == "irb140"
     assert len(log.t) > 150
+    assert log.arrays["second_t"] == pytest.approx([0.8, 1.8, 2.8, 3.8], abs=0.05)
+    assert log.arrays["second_payload"][-1, 0] == pytest.approx(3.0, abs=0.15)
+    assert log.arrays["second_alarms"].sum() == sum("ALARM" in line for line in lines)
 
 
 def test_no_alarm_is_status_0(stream, capsys, monkeypatch):

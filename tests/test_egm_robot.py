@@ -197,9 +197,7 @@ def test_a_robot_that_fell_far_behind_does_not_hurry(monkeypatch):
     lateness = pace.lateness()
     assert heard[:3] == pytest.approx([0.0, 0.0041, 0.0081])
     assert (lateness.cycles, lateness.late, lateness.restarts) == (6, 3, 1)
-    assert lateness.worst == pytest.approx(0.5 + 0.09, abs=0.02), (
-        "the clock is set anew after it"
-    )
+    assert lateness.worst == pytest.approx(0.5 + 0.09, abs=0.02), "the clock is set anew after it"
     assert caught_up == [4, 5, 6], "in the cycles that were late"
     assert not pace.wait(Inbox(), lambda: None, lambda: True)
 

@@ -47,7 +47,7 @@ def add_wire(group: Any) -> None:
     group.add_argument(
         "--forward", type=address, metavar="HOST:PORT",
         help="pass the robot's messages on to its client there, and the client's answers back "
-        "(default: only listen)",
+        "(default: only listen); the robot loses its client when this command ends",
     )  # fmt: skip
     group.add_argument(
         "--bind", type=own_address, metavar="HOST[:PORT]",
@@ -59,8 +59,8 @@ def add_wire(group: Any) -> None:
         "means over the cycle before, as `egm serve` sends them)",
     )  # fmt: skip
     group.add_argument(
-        "--wait", type=float, default=10.0, metavar="SECONDS",
-        help="give up with status 2 if no robot is heard for so long (default 10)",
+        "--wait", type=float, default=60.0, metavar="SECONDS",
+        help="give up with status 2 if no robot is heard for so long (default 60)",
     )  # fmt: skip
 
 

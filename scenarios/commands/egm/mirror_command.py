@@ -24,7 +24,8 @@ All is filtered without shifting it in time, so the lines are a fifth of a secon
 is not known: an alarm counts what is beyond it alone.
 
 The exit status is 0; 1 if the alarm was raised, or a file could not be written; 2 for wrong use, a port in
-use, or no robot within --wait. Ctrl-C ends in order, with the log and status 130; twice, it ends at once."""
+use, or no robot within --wait. Ctrl-C ends in order, with the log and status 130 (1 after an alarm); twice,
+it ends at once. A robot that is guided through here loses its client when this ends: stop it first."""
 
 EXAMPLES = """examples:
   irb-twin egm mirror --robot irb140
@@ -47,12 +48,12 @@ def add_parser(parsers: Any) -> None:
     what = parser.add_argument_group("what it does")
     what.add_argument(
         "--alarm", metavar="LIMIT",
-        help="limit of the difference of reported and expected torque, less what friction at rest can be: in "
-        "N m, one or one a joint, or as 15%% of what the drives give (default none)",
+        help="limit of the difference of reported and expected torque; of a joint at rest its static "
+        "friction is taken off: in N m, one or one a joint, or 15%% of what the drives give (default none)",
     )  # fmt: skip
     what.add_argument(
         "--horizon", type=float, default=30.0, metavar="SECONDS",
-        help="for the payload, what is so old counts e times less (default 30)",
+        help="of the payload's memory: what is so old counts 0.37 times as much as what is new (default 30)",
     )  # fmt: skip
     listen_options.add_duration(what, "by Ctrl-C")
     what.add_argument("--log", type=Path, metavar="FILE.npz", help="write the last half hour of it")
@@ -74,18 +75,25 @@ def carry_out(given: argparse.Namespace) -> int:
     mirror = Mirror(
         listen_options.model(given), listen=given.listen, forward=given.forward, answered_at=given.bind,
         alarm=given.alarm, wait=given.wait, torque_age=given.torque_age, horizon=given.horizon,
+        tell=lambda alarm: page.print(alarm_line(alarm), highlight=False, soft_wrap=True),
     )  # fmt: skip
+    refused = ""
     with mirror, told_to_stop(mirror.stop) as interrupt:
-        page.print(f"listening at {mirror.relay.at}", highlight=False)
-        first, said = True, 0
-        for report in mirror.reports(given.duration):
-            if first:
-                page.print(_what_is_told(mirror, report), highlight=False, soft_wrap=True)
-                first = False
-            said = _say_alarms(page, mirror, said)
-            page.print(line(report), highlight=False, soft_wrap=True)
-        _say_alarms(page, mirror, said)  # since the last report
+        page.print(f"listening at {mirror.relay.at}; {_of_model(given)}", highlight=False, soft_wrap=True)
+        first = True
+        try:
+            for report in mirror.reports(given.duration):
+                if first:
+                    page.print(_what_is_told(mirror, report), highlight=False, soft_wrap=True)
+                    first = False
+                page.print(line(report), highlight=False, soft_wrap=True)
+        except EgmError as error:  # what there is is written first
+            refused = str(error)
+    if refused and first:
+        raise EgmError(refused)
     page.print(_summary(mirror), highlight=False, soft_wrap=True)
+    if refused:
+        complain(refused)
     if given.log is not None:
         try:
             files.write(given.log, mirror.log().save)
@@ -94,14 +102,15 @@ def carry_out(given: argparse.Namespace) -> int:
             return 1
     if not files.name(page) or mirror.alarms:
         return 1
+    if refused:
+        return 2
     return 128 + interrupt.number if interrupt.number else 0
 
 
-def _say_alarms(page: Any, mirror: Mirror, said: int) -> int:
-    """Say the alarms that were not said yet; how many have been said then."""
-    for alarm in mirror.alarms[said:]:
-        page.print(alarm_line(alarm), highlight=False, soft_wrap=True)
-    return len(mirror.alarms)
+def _of_model(given: argparse.Namespace) -> str:
+    """What the model is, in words."""
+    carried = "carries nothing" if given.payload is None else f"carries {given.payload}"
+    return f"the model: {given.robot}, {given.drives} drives, {carried}"
 
 
 def line(report: Report) -> str:
@@ -123,7 +132,7 @@ def alarm_line(alarm: Alarm) -> str:
     """An alarm in words."""
     return (
         f"{alarm.t:8.2f} s ALARM: the torque of joint {alarm.joint} is {alarm.residual:+.1f} N m off, "
-        f"{alarm.beyond:.1f} N m beyond its friction, limit {alarm.limit:g} N m"
+        f"{alarm.beyond:.1f} N m more than friction can be, limit {alarm.limit:g} N m"
     )
 
 
@@ -147,7 +156,7 @@ def _what_is_told(mirror: Mirror, report: Report) -> str:
         f"{mirror.lag:.2f} s old"
     )
     if report.reported is None:
-        told += "; it reports no torques (torqueRef), so only expected ones are told"
+        told += "; it has reported no torques (torqueRef) so far: then only expected ones are told"
     return told
 
 
@@ -170,5 +179,9 @@ def _summary(mirror: Mirror) -> str:
         told.append(f"{passed.overlooked} messages were not looked at, for too many waited")
     if passed.strangers:
         told.append(f"left alone: {passed.strangers} datagrams of others, the first from {passed.stranger}")
-    told.append(f"alarms: {len(mirror.alarms)}" if min(mirror.limits) < float("inf") else "no alarm was set")
+    if passed.refused:
+        told.append(f"nobody listened where the client is to be, {passed.refused} times")
+    if passed.answers:
+        told.append("the robot's client does not hear it any more, nor the robot its client")
+    told.append(f"alarms: {mirror.raised}" if min(mirror.limits) < float("inf") else "no alarm was set")
     return "\n".join(told)

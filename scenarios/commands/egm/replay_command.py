@@ -22,7 +22,7 @@ The exit status is 0; 1 if the robot did not come to the end of the log; 2 for w
 robot within --wait, or one that the log does not suit."""
 
 EXAMPLES = """examples:
-  irb-twin egm serve --cond-time 60 --max-speed-deviation 100
+  irb-twin egm serve --cond-time 60 --max-speed-deviation 100 --position-gain 20 --runs 1
   irb-twin egm replay run.npz
   irb-twin egm replay run.npz --port 6511 --approach 5 --hold 60
 """
@@ -61,16 +61,20 @@ def add_parser(parsers: Any) -> None:
         "(default 30)",
     )  # fmt: skip
     parser.add_argument(
-        "--hold", type=float, default=0.0, metavar="SECONDS",
-        help="go on at the end until the robot ends its instruction, for so long at most (default 0)",
+        "--hold", type=float, default=float("inf"), metavar="SECONDS",
+        help="go on at the end until the robot ends its instruction, for so long at most (default: however "
+        "long that is); a robot that is left alone before stops with an error",
     )  # fmt: skip
 
 
 def carry_out(given: argparse.Namespace) -> int:
     """`egm replay`: a log, from its beginning to its end."""
     for name in ("wait", "approach", "patience", "hold"):
-        if not 0.0 <= getattr(given, name) < float("inf") or (name != "hold" and getattr(given, name) == 0.0):
-            raise WrongUse(f"--{name} {getattr(given, name):g}: expected a number above 0")
+        value = getattr(given, name)
+        if name == "hold" and not value >= 0.0:
+            raise WrongUse(f"--hold {value:g}: expected 0 or more")
+        if name != "hold" and not 0.0 < value < float("inf"):
+            raise WrongUse(f"--{name} {value:g}: expected a number above 0")
     if not 0 < given.port <= LAST_PORT:
         raise WrongUse(f"--port {given.port}: expected 1 to {LAST_PORT}")
 
@@ -83,17 +87,21 @@ def carry_out(given: argparse.Namespace) -> int:
     log = Log.load(given.log)
     page = console()
     with EgmClient(given.port, given.host) as client:
-        page.print(f"waiting for a robot that sends to port {given.port} of {given.host}", highlight=False)
+        page.print(
+            f"waiting for a robot that sends to port {given.port} of {given.host}; then {given.approach:g} "
+            f"deg/s to where the log begins, and {log.t[-1] - log.t[0]:.3f} s of the log",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
         done = replay(
             client, log, approach=float(np.radians(given.approach)), patience=given.patience,
             hold=given.hold, wait=given.wait,
         )  # fmt: skip
     joint = int(np.argmax(done.deviation))
-    page.print(
-        f"{done.messages} answers, {done.duration:.3f} s of the log; what the robot commanded was at most "
-        f"{np.degrees(done.deviation[joint]):.3g} deg beside it (joint {joint + 1})",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+    told = f"{done.messages} answers, {done.duration:.3f} s of the log"
+    if done.duration > 0.0:
+        beside = np.degrees(done.deviation[joint])
+        told += f"; what the robot commanded was at most {beside:.3g} deg beside it (joint {joint + 1})"
+    page.print(told, highlight=False, soft_wrap=True)
     if done.trouble:
         complain(done.trouble)
     return 1 if done.trouble else 0

@@ -62,7 +62,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--log", type=Path, metavar="FILE.npz", help="write the last two minutes of motion and of the stream"
     )
     files.add_argument(
-        "--json", type=Path, metavar="FILE.json", help="write the last 1000 events, and the figures of the last table"
+        "--json",
+        type=Path,
+        metavar="FILE.json",
+        help="write the last 1000 events, and the table's figures",
     )
     options.add(parser, {}, BESIDES)
 
@@ -80,7 +83,8 @@ def _add_wire(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--wait", type=float, metavar="SECONDS",
-        help="give up with status 2 if an instruction waits for its first answer for so long (default: never)",
+        help="give up with status 2 if an instruction waits for its first answer for so long (default: "
+        "never)",
     )  # fmt: skip
     group.add_argument(
         "--lag", type=float, default=0.0, metavar="MS",
@@ -90,7 +94,12 @@ def _add_wire(group: Any) -> None:
 
 
 def _add_session(group: Any) -> None:
-    group.add_argument("--duration", type=float, metavar="SECONDS", help="end by itself after so long, with --lockstep in virtual time (default: by Ctrl-C)")
+    group.add_argument(
+        "--duration",
+        type=float,
+        metavar="SECONDS",
+        help="end by itself after so long, with --lockstep in virtual time (default: by Ctrl-C)",
+    )
     group.add_argument(
         "--runs", type=options.count, metavar="N",
         help="end after so many instructions EGMRun or EGMMove, however they ended (default: no end)",

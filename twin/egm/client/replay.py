@@ -26,6 +26,12 @@ from twin.trajectories.moves import quintic
 APPROACH = float(np.radians(10.0))
 """Speed of the approach, in [rad/s]."""
 
+LEAP = 2.0
+"""Of the robot's time from one message to the next, in [s]: more is no pause, but another time."""
+
+ODD = 100
+"""Messages that are passed over, one after another, before it is said."""
+
 AT_START = float(np.radians(0.01))
 """So near to the first position every joint has to be commanded before the log begins, in [rad]."""
 
@@ -85,7 +91,7 @@ def replay(
     *,
     approach: float = APPROACH,
     patience: float = 30.0,
-    hold: float = 0.0,
+    hold: float = np.inf,
     wait: float | None = None,
 ) -> Replayed:
     """Send the references of a log to the robot whose messages come to a client.
@@ -97,15 +103,15 @@ def replay(
         log: of a robot with as many joints.
         approach: speed of the fastest joint on the way to the first position, in [rad/s].
         patience: how long to wait for the robot at the start and at the end of the log, in [s] of its time.
-        hold: how long to go on at the end if the robot does not end its instruction, in [s] of its time;
-            a robot that is left alone before stops with an error after CommTimeout.
+        hold: how long to go on at the end if the robot does not end its instruction, in [s] of its time; by
+            default until it does: one that is left alone before stops with an error after CommTimeout.
         wait: for the robot's first message, in [s]; by default as long as the client waits for any.
 
     Raises:
         EgmError: no robot, or one with another number of joints, or a log without numbers.
         ValueError: a speed or a time that is not positive.
     """
-    if not (0.0 < approach < np.inf and 0.0 < patience < np.inf and 0.0 <= hold < np.inf):
+    if not (0.0 < approach < np.inf and 0.0 < patience < np.inf and hold >= 0.0):
         raise ValueError(
             "expected approach and patience above 0, and hold not below, "
             f"got {approach} rad/s, {patience} s and {hold} s"
@@ -120,8 +126,9 @@ def replay(
     sender = _Sender(client, message, patience)
     sender.wait_until_guided()
     sender.follow(quintic(sender.message.q_planned, recorded.q[0], qd_max=approach), "the approach")
+    begun = not sender.trouble
     deviation = sender.follow(recorded, "the log")
-    duration, trouble = sender.elapsed, sender.trouble
+    duration, trouble = sender.elapsed if begun else 0.0, sender.trouble
     if not trouble:
         sender.hold(recorded.q[-1], hold)
     return Replayed(sender.messages, duration, deviation, trouble)
@@ -141,9 +148,26 @@ class _Sender:
         self.client.send_joints(q, qd)
         self.messages += 1
         try:
-            self.message = self.client.receive(wait)
+            self.message = self._next(wait)
         except EgmError as error:
             self.trouble = str(error)
+
+    def _next(self, wait: float | None) -> RobotMessage:
+        """The next message of the robot; older ones, and what is none, are passed over.
+
+        Raises:
+            EgmError: none came in time, or its time is not that of the robot so far.
+        """
+        for _ in range(ODD):
+            message = self.client.receive(wait)
+            if len(message.q) != len(self.message.q):
+                continue
+            step = (message.tm - self.message.tm) % COUNT
+            if step < COUNT // 2:
+                if step > 1000.0 * LEAP:
+                    raise EgmError(f"the robot's time leapt by {step / 1000.0:g} s: is it another one?")
+                return message
+        raise EgmError(f"{ODD} messages in a row were older than the one before, or of another robot")
 
     def wait_until_guided(self) -> None:
         """Let the robot stay where it is until it is guided, which it may not be before it is answered."""

@@ -19,6 +19,9 @@ from twin.egm.wire.messages import RobotMessage
 NOMINAL = 0.004
 """The period of a robot whose times do not rise, in [s]."""
 
+LONGEST_GAP = 0.1
+"""In [s]: shorter gaps in a stream are filled; behind a longer one what follows begins anew."""
+
 STEADY = 0.01
 """How far a period may be from the one before, relative to it: else a clock was set in between."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from twin.egm.mirror.expectation import Row
+from twin.egm.mirror.report import Report
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -17,6 +18,38 @@ BLOCK = 3000
 
 BLOCKS = 30
 """That are kept, and the one that is being filled."""
+
+
+SECONDS = BLOCKS * 60
+"""That are kept."""
+
+
+class Second(NamedTuple):
+    """What was told of a second.
+
+    Attributes:
+        t: at its end, in [s] of the robot's time.
+        payload: (10,) that would explain the residuals, see `ExplainingPayload`; NaN where there is none.
+        deviation: (10,) of it.
+        late: the largest lateness, in [s]; NaN where it is not known.
+        lost: messages so far.
+        alarms: in it.
+    """
+
+    t: float
+    payload: np.ndarray
+    deviation: np.ndarray
+    late: float
+    lost: int
+    alarms: int
+
+    @classmethod
+    def of(cls, report: Report) -> Second:
+        """What is kept of a report."""
+        payload, none = report.payload, np.full(10, np.nan)
+        values, deviations = (none, none) if payload is None else (payload.values, payload.deviations)
+        late = np.nan if report.lateness is None else report.lateness.largest
+        return cls(report.t, values, deviations, late, report.counts.lost, len(report.alarms))
 
 
 class History:
@@ -35,6 +68,11 @@ class History:
         self._type = np.dtype([("time", "f8"), *((name, "f8", (robot.n,)) for name in joints)])
         self._blocks: deque[np.ndarray] = deque(maxlen=BLOCKS + 1)
         self._end = BLOCK
+        self._seconds: deque[Second] = deque(maxlen=SECONDS)
+
+    def second(self, second: Second) -> None:
+        """Add what was told of a second."""
+        self._seconds.append(second)
 
     def take(self, time: float, row: Row, beyond: np.ndarray) -> None:
         """Add a row, and how far its residuals are beyond what friction at rest can be."""
@@ -51,6 +89,7 @@ class History:
 
         `tau` is the reported torque, and the model's is in the array `expected_torque`; all is filtered as
         the mirror does.  `t` counts rows; where the stream broke off, `stream_time`, the robot's own, jumps.
+        What was told every second is in `second_t`, `second_payload` and so on, see `Second`.
 
         Raises:
             EgmError: there are no rows yet.
@@ -71,5 +110,9 @@ class History:
                 "stream_time": columns["time"], "expected_torque": expected,
                 "residual_torque": reported - expected, "friction_open": columns["friction_open"],
                 "beyond_friction": columns["beyond"],
+                **{
+                    f"second_{name}": np.array([getattr(second, name) for second in self._seconds])
+                    for name in Second._fields
+                },
             },
         )  # fmt: skip

@@ -10,19 +10,19 @@ client and the answers back.  Messages that came in another way are given to `ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.mirror.clock import LatenessMeter, StreamClock
+from twin.egm.mirror.clock import LONGEST_GAP, LatenessMeter, StreamClock
 from twin.egm.mirror.expectation import Expectation, Row
-from twin.egm.mirror.history import History
+from twin.egm.mirror.history import History, Second
 from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire, is_message
-from twin.egm.mirror.order import Counts, StreamOrder
+from twin.egm.mirror.order import Counts, StreamOrder, between
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import Relay
-from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied
+from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied, rms_and_peak
 from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
 from twin.egm.wire.messages import RobotMessage
 from twin.errors import EgmError
@@ -35,14 +35,14 @@ MEASURED_IN = 0.5
 FEWEST, MOST = 25, 250
 """So many of them."""
 
-LONGEST_GAP = 0.1
-"""In [s]: across more lost messages than these the filters begin anew; shorter gaps are filled linearly."""
-
 SLOWEST = 0.1
 """The longest period of a stream that is followed, in [s]."""
 
 ALARM_ENDS = 0.8
 """An alarm ends below this share of its limit."""
+
+MOST_ROWS = 1000
+"""That wait for a report, whatever the robot's clock says."""
 
 MOST_ALARMS = 1000
 """That are kept, the first ones."""
@@ -52,7 +52,8 @@ class Mirror:
     """The twin of a robot that somebody else guides.
 
     Attributes:
-        alarms: all of them so far, `MOST_ALARMS` at most.
+        alarms: the first `MOST_ALARMS` of them.
+        raised: how many there were.
 
     Args:
         robot: the model, with the drives and the payload that it is to have.
@@ -62,6 +63,7 @@ class Mirror:
         torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
             of means over the cycle before, as our own robots send them.
         horizon: what is as old, in [s], counts e times less for the payload.
+        tell: called with every alarm, as soon as it is raised.
 
     Raises:
         EgmError: the alarm is no limit.
@@ -79,6 +81,7 @@ class Mirror:
         wait: float = WAIT,
         torque_age: float = HALF_A_CYCLE,
         horizon: float = HORIZON,
+        tell: Callable[[Alarm], object] | None = None,
     ) -> None:
         robot.require_inertia()
         if not 0 < horizon < np.inf:
@@ -87,10 +90,12 @@ class Mirror:
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
         self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
+        self.raised, self._tell = 0, tell
         self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
-        self._early: list[tuple[int, RobotMessage]] = []
+        self._early: list[tuple[int, RobotMessage, float]] = []
         self._expectation: Expectation | None = None
         self._last: tuple[int, RobotMessage] | None = None
+        self._last_time = 0.0
         # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
         self._before = self._newest = self._told_at = 0.0
         self._rows: list[tuple[float, Row]] = []
@@ -142,9 +147,10 @@ class Mirror:
         if self._expectation is None:
             self._measure(message, time)
         else:
-            self._follow(self._order.place, message)
+            self._follow(self._order.place, message, time)
         self._newest = self._before + time
-        if self._expectation is None or self._newest < self._told_at + 1.0 or not self._rows:
+        soon = self._newest < self._told_at + 1.0 and len(self._rows) < MOST_ROWS
+        if self._expectation is None or soon or not self._rows:
             return None
         self._told_at += np.floor(self._newest - self._told_at)
         self._expectation.period = self._clock.measure()
@@ -162,7 +168,7 @@ class Mirror:
 
     def _measure(self, message: RobotMessage, time: float) -> None:
         """Measure the period by the first messages, and then follow those."""
-        self._early.append((self._order.place, message))
+        self._early.append((self._order.place, message, time))
         count = len(self._early)
         if count < FEWEST or (time < MEASURED_IN and count < MOST):
             return
@@ -177,23 +183,23 @@ class Mirror:
         self._expectation = made
         self._payload = RunningPayload(self.robot, rate, made.smoothing.oversampling, self._horizon)
         self._history = History(self.robot, 1.0 / rate)
-        for place, early in self._early:
-            self._follow(place, early)
+        for early in self._early:
+            self._follow(*early)
         self._early = []
 
-    def _follow(self, place: int, message: RobotMessage) -> None:
+    def _follow(self, place: int, message: RobotMessage, time: float) -> None:
         """Give the model a message, and before it those that were lost, where they are few."""
         assert self._expectation is not None
         if self._last is not None:
             before, last = self._last
             gap = place - before
-            if gap * self.period > LONGEST_GAP:
+            if max(gap * self.period, time - self._last_time) > LONGEST_GAP:
                 self._expectation.begin()
             else:
                 for lost in range(1, gap):
-                    self._sample(before + lost, *_between(last, message, lost / gap))
+                    self._sample(before + lost, *between(last, message, lost / gap))
         self._sample(place, message.q, message.q_planned, message.tau)
-        self._last = (place, message)
+        self._last, self._last_time = (place, message), time
 
     def _sample(self, place: int, q: Floats, q_planned: Floats, tau: Floats | None) -> None:
         assert self._expectation is not None
@@ -212,22 +218,26 @@ class Mirror:
                 time, joint + 1, float(row.residual[joint]), float(beyond[joint]), float(self.limits[joint])
             )
             self._raised.append(alarm)
+            self.raised += 1
             if len(self.alarms) < MOST_ALARMS:
                 self.alarms.append(alarm)
+            if self._tell is not None:
+                self._tell(alarm)
         self._alarmed = above
 
     def _report(self) -> Report:
-        residuals = np.array([row.residual for _, row in self._rows])
+        rms, peak = rms_and_peak(np.array([row.residual for _, row in self._rows]))
         time, newest = self._rows[-1]
         reported = newest.reported if np.all(np.isfinite(newest.reported)) else None
-        peak = np.take_along_axis(residuals, np.argmax(np.abs(residuals), axis=0)[None], axis=0)[0]
         report = Report(
             time,
-            newest.q, newest.expected, reported, np.sqrt(np.mean(residuals**2, axis=0)), peak,
+            newest.q, newest.expected, reported, rms, peak,
             newest.friction_open, self._payload.estimate(), tuple(self._raised), self._lateness.second(),
             copied(self.counts),
         )  # fmt: skip
         self._rows, self._raised = [], []
+        assert self._history is not None
+        self._history.second(Second.of(report))
         return report
 
     def log(self) -> Log:
@@ -288,12 +298,3 @@ class Mirror:
 
     def _malformed(self) -> None:
         self.counts.malformed += 1
-
-
-def _between(before: RobotMessage, after: RobotMessage, share: float) -> tuple[Floats, Floats, Floats | None]:
-    """Angles, commanded angles and torques in between, linearly."""
-    q = before.q + share * (after.q - before.q)
-    q_planned = before.q_planned + share * (after.q_planned - before.q_planned)
-    if before.tau is None or after.tau is None:
-        return q, q_planned, None
-    return q, q_planned, before.tau + share * (after.tau - before.tau)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from twin.arrays import Floats
 from twin.egm.wire.messages import RobotMessage
 
 NUMBERS = 2**32
@@ -104,3 +105,12 @@ class StreamOrder:
         self.place, self._seqno, self._tm = 0, message.seqno, message.tm
         self._missing.clear()
         return 0
+
+
+def between(before: RobotMessage, after: RobotMessage, share: float) -> tuple[Floats, Floats, Floats | None]:
+    """Angles, commanded angles and torques in between, linearly."""
+    q = before.q + share * (after.q - before.q)
+    q_planned = before.q_planned + share * (after.q_planned - before.q_planned)
+    if before.tau is None or after.tau is None:
+        return q, q_planned, None
+    return q, q_planned, before.tau + share * (after.tau - before.tau)

@@ -46,7 +46,7 @@ class Recording:
     ) -> None:
         self.stream = StreamLog(robot, LONGEST if duration is None else duration, torque_age)
         self.ended = ""
-        self._until_silent = duration is not None
+        self._until_silent, self._guided = duration is not None, forward is not None
         self._listener = Listener(Wire(listen, forward, answered_at, wait))
 
     @property
@@ -69,11 +69,13 @@ class Recording:
     def run(self) -> None:
         """Record until the stream ends, or `stop`.
 
+        A robot that is guided through here is passed on, too, when its stream has broken off.
+
         Raises:
             EgmError: no robot was heard in time, or it has other joints.
         """
         for message, _ in self._listener.messages(self.stream.malformed, self._until_silent):
             self.stream.take(message)
-            if self.stream.ended:
+            if self.stream.ended and not (self._guided and self.stream.broke_off):
                 return
         self.ended = self.ended or "the robot fell silent"

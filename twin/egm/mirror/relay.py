@@ -49,6 +49,7 @@ class Passed:
         passed_on: of them, to the client.
         answers: of the client, to the robot.
         undelivered: that could not be sent on.
+        refused: how often it was told that nobody listens where the client is to be.
         overlooked: of the robot that were not looked at, for too many were waiting.
         strangers: of others than these two.
         stranger: who sent the first of them.
@@ -60,6 +61,7 @@ class Passed:
     passed_on: int = 0
     answers: int = 0
     undelivered: int = 0
+    refused: int = 0
     overlooked: int = 0
     strangers: int = 0
     stranger: Address | None = None
@@ -112,7 +114,7 @@ class Relay:
         try:
             if forward is not None:
                 to, _, _ = resolved(*forward)
-                if to == self.at:
+                if to.port == self.at.port and (to.host == self.at.host or self.at.host in ("0.0.0.0", "::")):
                     raise EgmError(
                         f"{to} is where the mirror listens itself: name another address to pass on to"
                     )
@@ -203,7 +205,7 @@ class Relay:
             else:
                 self.passed.answers += 1
                 self._took(came)
-        self._client.refused()  # which would wake the selector until it was asked for
+        self.passed.refused += self._client.refused()  # it would wake the selector until it was asked for
         self.passed.strangers += self._client.strangers
         self.passed.stranger = self.passed.stranger or self._client.stranger
         self._client.strangers = 0

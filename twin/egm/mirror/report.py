@@ -101,3 +101,14 @@ def alarm_limits(robot: Robot, alarm: float | Floats | str | None) -> Floats:
 def copied(counts: Counts) -> Counts:
     """The counts as they are now."""
     return replace(counts)
+
+
+def rms_and_peak(residuals: Floats) -> tuple[Floats, Floats]:
+    """Root mean square (n,) of residuals (N, n), and the furthest from 0 (n,) with its sign.
+
+    Of the rows in which torques were reported, if there are any: they may have begun in between.
+    """
+    told = residuals[np.all(np.isfinite(residuals), axis=1)]
+    values = told if len(told) else residuals
+    furthest = np.argmax(np.abs(values), axis=0)[None]
+    return np.sqrt(np.mean(values**2, axis=0)), np.take_along_axis(values, furthest, axis=0)[0]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.mirror.clock import StreamClock
+from twin.egm.mirror.clock import LONGEST_GAP, StreamClock
 from twin.egm.mirror.order import Counts, StreamOrder
 from twin.egm.mirror.smoothing import HALF_A_CYCLE, Smoothing, age
 from twin.egm.wire.messages import RobotMessage
@@ -62,7 +62,7 @@ class StreamLog:
         self._order, self._clock = StreamOrder(), StreamClock()
         self._places: list[int] = []
         self._blocks: list[Floats] = []  # of angles, planned angles, torques
-        self.torques = False
+        self.torques = self.broke_off = False
 
     @property
     def counts(self) -> Counts:
@@ -91,12 +91,17 @@ class StreamLog:
         if step is None:
             return
         if step == 0 and self._places:
-            self.ended = "the robot began anew, and a log holds one stream"
+            self.ended, self.broke_off = "the robot began anew, and a log holds one stream", True
             return
-        time = self._clock.seen(self._order.place, message)
         if self._order.place >= MOST:
             self.ended = f"more than {MOST} messages are not kept"
             return
+        missing = (self._order.place - self._places[-1]) * self._clock.period if self._places else 0.0
+        if missing > LONGEST_GAP:
+            self.ended = f"nothing was heard for {missing:.3g} s, and a log fills {LONGEST_GAP:g} s at most"
+            self.broke_off = True
+            return
+        time = self._clock.seen(self._order.place, message)
         if len(self._places) % BLOCK == 0:
             self._blocks.append(np.empty((BLOCK, 3, n)))
         row = self._blocks[-1][len(self._places) % BLOCK]
