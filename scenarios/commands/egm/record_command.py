@@ -11,7 +11,8 @@ from scenarios.commands.egm import listen_options
 ABOUT = """Record the messages of a robot as a log: what was measured as q, what was planned as q_ref, speeds
 by a filter of 60 ms that shifts nothing in time, and torques that were reported as tau; NaN where none were.
 Its samples are the robot's own cycles, evenly in time; lost messages are filled and counted, a gap of more
-than 0.1 s ends it, and above 5 % there is no log. With --forward the robot is guided by its client, through here.
+than 0.1 s ends it, and above 5 % there is no log. With --forward the robot is guided by its client, through
+here.
 
     irb-twin identify FILE.npz --payload
 
