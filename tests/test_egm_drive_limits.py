@@ -1,5 +1,7 @@
 """A commanded speed changes as fast as the drives can bring it about, and as little slower as can be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,8 +52,32 @@ def test_one_motor_gives_all_that_it_may(name, drives, rng):
     assert 10 < slowed < 50
 
 
-def test_a_joint_may_always_brake(irb140):
-    """Also an arm that its drives can hardly hold, with a load that is too heavy, comes to rest."""
+def test_motors_that_turn_joints_together_share_what_they_give():
+    """What is at its limit is a motor, and not a joint."""
+    coupling = np.eye(6)
+    coupling[4, 3], coupling[5, 3], coupling[5, 4] = -0.4, 0.3, 0.6
+    drives = twin.load("irb140").drives
+    robot = twin.load("irb140").with_drives(
+        "rigid", replace(drives, coupling=coupling, coulomb=0.0, static=0.0, viscous=0.0)
+    )
+    q = np.array([0.0, 0.2, -0.3, 0.0, 0.5, 0.0])
+    for wanted in ([0, 0, 0, 0, 1.5, 0], [0, 0, 0, 2.0, 0, 0], [0, 0, 0, 2.0, 1.0, 0]):
+        speed, needed = DriveLimits(robot, DT, np.zeros(6)).within(q, np.zeros(6), np.array(wanted))
+        taken = motor_shares(robot, q, np.zeros(6), speed / DT)
+        assert needed > 100.0 * USED
+        assert taken.max() == pytest.approx(USED, rel=1e-9)
+
+
+def test_a_joint_may_always_brake_though_its_motor_can_hardly_hold_it(irb140):
+    q, qd = np.array([0, 1.2, 0, 0, 0, 0.0]), np.array([0, 1.0, 0, 0, 0, 0.0])
+    still = np.abs(twin.inverse_dynamics(irb140, q, qd, np.zeros(6)))
+    weak = replace(irb140, tau_max=np.maximum(still / USED * 1.001, 1.0))
+    found = [DriveLimits(weak, DT, np.full(6, always)).within(q, qd, np.zeros(6)) for always in (0.0, 5.0)]
+    assert found[0][0][1] > 1.0 - 0.1 * DT
+    assert found[1][0][1] == pytest.approx(1.0 - 5.0 * DT, abs=1e-12)
+
+
+def test_an_arm_that_its_drives_cannot_hold_comes_to_rest(irb140):
     loaded = irb140.with_payload(twin.Payload(60.0))
     q, qd = np.array([0, 1.2, 0, 0, 0, 0.0]), np.array([0, 1.0, 0, 0, 0, 0.0])
     always = np.full(6, 5.0)
