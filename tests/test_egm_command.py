@@ -4,11 +4,13 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from scenarios.commands.command_line import main
 from scenarios.commands.egm import serve_command, serve_options
+from scenarios.commands.egm.serving import Served
 from scenarios.running import options
 from scenarios.running.options import Parser, WrongUse
 from twin.egm import GuidanceSettings
@@ -70,6 +72,25 @@ def test_what_serve_refuses_it_refuses_in_a_sentence(words, told):
     with pytest.raises((WrongUse, TwinError, ValueError), match=re.escape(told)) as refused:
         serve_command.carry_out(given(*words))
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("0.0.0.0", "0.0.0.0", 0), ("10.0.0.1:7", "10.0.0.1", 7), ("::1", "::1", 0), ("::", "::", 0),
+     ("[::1]:7", "::1", 7), ("[::1]", "::1", 0)],
+)  # fmt: skip
+def test_an_own_address_may_lack_its_port(text, host, port):
+    assert serve_options.own_address(text) == (host, port)
+
+
+@pytest.mark.parametrize(
+    ("runs", "well", "faults", "holds"),
+    [(None, 0, (), True), (2, 2, (), True), (2, 1, (), False), (None, 1, ("fault",), False)],
+)
+def test_it_holds_if_all_runs_that_were_asked_for_ended_well(runs, well, faults, holds):
+    """One that was cut off is none that ended well."""
+    job = SimpleNamespace(runs=runs)
+    assert serve_command.held(job, Served(runs=2, well=well, faults=faults)) is holds
 
 
 def test_help_of_it_starts_nothing_heavy():

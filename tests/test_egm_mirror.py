@@ -203,6 +203,33 @@ def test_what_is_between_a_long_gap_is_not_made_up(log):
     assert reports[-1].t > 8.5
 
 
+def test_a_pause_in_which_no_number_is_missing_is_a_gap(log):
+    """A robot that sent nothing for 3 s and moved meanwhile did not leap there."""
+    stream = messages(log)[:2500]
+    after = [replace(message, seqno=message.seqno - 750) for message in stream[1250 + 750 :]]
+    mirror = mirror_of(log.robot, alarm=5.0)
+    told(mirror, stream[:1250] + after)
+    assert mirror.counts.lost == 0
+    assert not mirror.alarms
+
+
+def test_torques_that_begin_in_between_are_told_from_there(log):
+    stream = messages(log)[:1500]
+    silent = [replace(message, tau=None) for message in stream[:600]]
+    reports = told(mirror_of(model_of(log)), silent + stream[600:])
+    assert reports[0].reported is None
+    assert all(np.isfinite(report.residual_rms).all() for report in reports if report.reported is not None)
+    assert reports[-1].reported is not None
+
+
+def test_a_clock_that_stands_does_not_fill_the_memory(log, monkeypatch):
+    monkeypatch.setattr("twin.egm.mirror.mirror.MOST_ROWS", 20)
+    stream = [replace(message, tm=0, time=None) for message in messages(log)[:1500]]
+    mirror = mirror_of(model_of(log))
+    assert told(mirror, stream)
+    assert len(mirror._rows) <= 20
+
+
 def test_without_torques_the_expected_ones_are_told(log):
     mirror = mirror_of(model_of(log), alarm=1.0)
     reports = told(mirror, messages(log, torque=False)[:1000])

@@ -125,10 +125,13 @@ def test_nobody_there_to_be_told_and_no_room_are_counted(stream, monkeypatch):
         eventually(lambda: between.passed.received == 21)
         assert between.passed.overlooked == 18
         assert between.passed.undelivered >= 1  # what is too long is not passed on
+        eventually(lambda: between.passed.refused > 0)
     with plug() as taken:
         address = taken.getsockname()
     with pytest.raises(EgmError, match="is where the mirror listens itself"):
         Relay(address, is_message, address)
+    with pytest.raises(EgmError, match="is where the mirror listens itself"):
+        Relay(("0.0.0.0", address[1]), is_message, address)
     with plug() as taken, pytest.raises(EgmError, match="close what listens there, or choose another port"):
         Relay(taken.getsockname(), is_message)
 

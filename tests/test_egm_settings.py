@@ -91,6 +91,8 @@ WRONG = {
     "axes is 'x': in path mode valid are some of y,z, each once": {"axes": "x", "mode": "path"},
     "axes is 'x,1': in pose mode valid are some of x,y,z,rx,ry,rz": {"axes": "x,1", "mode": "pose"},
     "corr_frame is 7: valid is a text": {"corr_frame": 7},
+    "corr_frame is of pose mode, and the mode is joint": {"corr_frame": "0,0,0"},
+    "sensor_frame is of pose mode, and the mode is path": {"sensor_frame": "0,0,0", "mode": "path"},
     "corr_frame_type is 'joint': valid is 'base' or": {"corr_frame_type": "joint"},
     "cond_window is too long: valid": {"cond_window": [0.5] * 100},
 }

@@ -54,6 +54,24 @@ def test_rates_of_an_even_motion_are_even_to_its_ends():
     np.testing.assert_allclose(qdd, 0.0, atol=1e-9)
 
 
+def test_a_long_gap_ends_it_and_is_not_filled(log):
+    stream = messages(log)[:1000]
+    made = kept(log, without(stream, range(500, 560)))
+    assert made.ended == "nothing was heard for 0.244 s, and a log fills 0.1 s at most"
+    assert made.broke_off
+    assert len(made.log().t) == 500
+    short = kept(log, without(stream, range(500, 520)))
+    assert (short.ended, short.broke_off, len(short.log().t)) == ("", False, 1000)
+
+
+def test_a_number_far_ahead_does_not_change_the_period(log):
+    stream = messages(log)[:500]
+    made = kept(log, [*stream, replace(stream[-1], seqno=stream[-1].seqno + 2_000_000)])
+    assert made.ended
+    # 2 s by a clock of some 1e9 s, whose float tells 0.2 us.
+    np.testing.assert_allclose(np.diff(made.log().t), CYCLE, rtol=1e-6)
+
+
 def test_what_the_flange_carries_is_identified_from_it(log):
     made = kept(log, messages(log, noise=1e-4)).log()
     found = identify_payload(made.robot, made)
