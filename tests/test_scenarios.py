@@ -264,3 +264,30 @@ def test_a_path_too_fast_for_the_arm_is_refused():
 )
 def test_a_metric_holds_up_to_its_limit_and_never_for_nan(value, limit, holds):
     assert Metric("x", value, "rad", limit, "why").holds is holds
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "span", "outcome"),
+    [
+        (1.0, 2.0, None, "passes"),
+        (3.0, 2.0, None, "fails"),
+        (3.0, None, None, "not judged"),
+        (np.nan, None, None, "not computed"),
+        (np.nan, 2.0, (1.0, 1.5), "not computed"),
+        (1.0, 2.0, (1.0, 2.0), "passes"),
+        (1.0, 2.0, (1.0, 2.1), "undetermined"),
+        (1.0, 2.0, (1.0, np.inf), "undetermined"),
+        (3.0, 2.0, (2.0, 3.0), "undetermined"),
+        (3.0, 2.0, (2.1, 3.0), "fails"),
+        (3.0, None, (2.1, 3.0), "not judged"),
+    ],
+)
+def test_the_outcome_of_a_check_is_that_of_every_figure_of_its_span(value, limit, span, outcome):
+    metric = Metric("x", value, "rad", limit, "why", span=span)
+    assert metric.outcome == outcome
+    assert metric.holds is (outcome in ("passes", "not judged"))
+
+
+def test_a_span_has_the_least_figure_first():
+    with pytest.raises(ValueError, match=r"span of 'x' with the least first, got \(2, 1\)"):
+        Metric("x", 1.0, "rad", None, "why", span=(2, 1))
