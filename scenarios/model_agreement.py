@@ -88,7 +88,7 @@ def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str
             measured[k] = (simulation.state()[1] - qd[k]) / config.time_step
     if robot.active_drives is None:
         return {"step_engine": measured, "step_model": forward_dynamics(robot, q, qd, tau)}
-    _, after = one_period_on(robot, (q, qd, motors[0], motors[1]), tau, config.time_step, 1)
+    after = one_period_on(robot, (q, qd, motors[0], motors[1]), tau, config.time_step, 1).qd
     return {"step_engine": measured, "step_model": (after - qd) / config.time_step}
 
 

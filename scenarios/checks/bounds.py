@@ -142,19 +142,3 @@ def _sampling_bound(log: Log) -> tuple[NDArray, str]:
     margin = 1 + omega * T  # what sampling changes in the loop itself
     why = "control period x largest acceleration / omega, and how a torque held over several steps lags"
     return margin * a / omega**2, why
-
-
-def step_residual(log: Log) -> float:
-    """What a control period of the engine may differ from the model, in [rad/s].
-
-    Relative 1e-11 of the largest change of speed in the period, never less than the rounding of the speed. A
-    closed loop adds the speed at which the engine takes its gap back: a hundredth of the gap in a step, on
-    a lever of 10 mm, which is shorter than any.
-    """
-    from twin.dynamics.equation_of_motion import forward_dynamics
-
-    qdd = forward_dynamics(log.robot, log.q, log.qd, log.tau_joint)
-    steps = log.steps_per_period
-    change = steps * log.time_step * float(np.max(np.abs(qdd)))
-    rounding = 1e-14 * steps * max(1.0, float(np.max(np.abs(log.qd))))
-    return max(1e-11 * change, rounding) + steps * float(np.max(log.loop_gap)) / log.time_step

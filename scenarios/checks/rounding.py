@@ -1,51 +1,53 @@
 """How far the engine's whole run may be from the model's, when each step differs by rounding.
 
 A loop that is stable forgets a rounding after a while; a payload that swings freely adds all of them up, or
-makes them grow.  So no number fits all runs, and the loop itself is asked: the analytic plant runs again
-under the same controller, its velocities kicked at every sample by `SCALE` times what the engine's step was
-off, and by as much of the rounding of our own run, with signs half constant and half drawn anew, so that
-neither a bias nor a random walk is missed.  The loop is linear in kicks so small; a `SCALE`th of what they
-make of the run is what rounding does.  Friction that falls with speed may make so much of them that another
-friction is met: then no limit can be derived.
+makes them grow; friction that falls with speed multiplies them by 3 to 4 in a step.  So no number fits all
+runs, and the loop itself is asked: the analytic plant runs `RUNS` times more under the same controller.  Its
+states are kicked at every sample by the engine's residuals, with either sign and never by more than
+`scenarios.checks.replay` lets one step differ, and by half a unit in the last place of the speed; its
+friction is scaled by 1 or 2 units in the last place.  The engine is one more such run.
+
+Where the runs are more than `DECIDED` apart, rounding decides the path from there on.  That is a property of
+arm, drives and controller: the figures of the run have a range then, which the kicked runs show.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scenarios.checks.replay import step_limits
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from twin.control.control_law import ControlLaw
+    from twin.control.rollout import Rollouts
     from twin.drives.sensors import Sensors
     from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 
-SCALE = 1e6
-"""Kicks of 1e-16 rad/s would drown in the rounding of the run that is kicked."""
+RUNS = 8
 MARGIN = 5.0
-"""What rounds once more on the way has other signs than those that were drawn; seen: up to 2.1 of the 5."""
-SAME_FRICTION = 0.1
-"""Of the Stribeck speed: what a kicked run may be off in speed."""
-DRAWS = 3
-"""Where friction falls with speed: what becomes of a rounding is decided in a few instants then, by luck."""
+"""What rounds once more on the way has other signs than those that were drawn."""
 ULPS = 8.0
 """So many units in the last place of the largest angle are the rounding of the positions themselves."""
+DECIDED = 1e-6
+"""[rad]: runs that differ by more are different runs."""
+SIGNALS = ("q", "qd", "tau", "tau_demand", "tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen")
+KICKED = "kicked_"
+"""Before the names of `SIGNALS` in the arrays of a log that rounding decides."""
 
 
-def growth(
-    log: Log,
-    predicted: Log,
-    law: Callable,
-    reference: Samples,
-    sensors: Sensors | None = None,
-    seed: int = 0,
-) -> NDArray:
-    """What the loop makes of the engine's roundings: (n,) in [rad], the largest change of each joint.
+def rounding_arrays(
+    log: Log, predicted: Log, law: Any, reference: Samples, sensors: Sensors | None
+) -> dict[str, NDArray]:
+    """Return how far apart runs are that differ by rounding, as arrays of a log.
 
     Args:
         log: the engine's run.
@@ -53,63 +55,102 @@ def growth(
         law: that controller.
         reference: what both followed.
         sensors: what it measured with.
-        seed: of the signs.
 
     Returns:
-        infinity where a kicked run runs away, or meets another friction.
+        `spread` (N,), the largest distance of two such runs up to each sample, in [rad]: zeros where engine
+        and model agree without, NaN where it is not known, as of a controller that is no `ControlLaw`.
+        Where rounding decides the path also `undetermined_from`, in [s], and the kicked runs.
     """
-    from twin.control.analytic_plant import AnalyticPlant
-    from twin.control.closed_loop import run_closed_loop
-    from twin.errors import DivergenceError
+    from twin.control.control_law import ControlLaw
 
-    robot, rng = log.robot, np.random.default_rng(seed)
-    falls, speed_change = friction_that_falls(robot)
-    plant, largest = AnalyticPlant(robot, log.time_step), np.zeros(robot.n)
-    for _ in range(DRAWS if falls else 1):
-        kicks, moves = drawn(log, rng)
-        try:
-            kicked = run_closed_loop(
-                plant,
-                law,
-                reference,
-                steps_per_period=log.steps_per_period,
-                sensors=sensors,
-                at_sample=lambda k, kicks=kicks, moves=moves: plant.kick(kicks[k], moves[k]),
-            )
-        except DivergenceError:
-            return unknown_growth(robot)
-        if np.any(np.abs(kicked.qd_motor - predicted.qd_motor) > speed_change):
-            return unknown_growth(robot)
-        largest = np.maximum(largest, np.max(np.abs(kicked.q - predicted.q), axis=0) / SCALE)
-    return largest
+    N = len(log.t)
+    if np.max(np.abs(log.q - predicted.q)) <= position_rounding(log):
+        return {"spread": np.zeros(N)}
+    try:
+        kicked = kicked_runs(log, law, reference, sensors) if isinstance(law, ControlLaw) else None
+    except ValueError:  # a law that only Python can run
+        kicked = None
+    if kicked is None:
+        return {"spread": np.full(N, np.nan)}
+    paths = np.concatenate([predicted.q[None], kicked.q])
+    apart = np.max(np.nan_to_num(np.ptp(paths, axis=0), nan=np.inf), axis=1)  # one that ran away is anywhere
+    spread = np.maximum.accumulate(apart)
+    if spread[-1] <= DECIDED:
+        return {"spread": spread}
+    first = np.array(log.t[np.argmax(spread > DECIDED)])
+    runs = {KICKED + name: getattr(kicked, name) for name in SIGNALS}
+    return {"spread": spread, "undetermined_from": first, **runs}
 
 
-def unknown_growth(robot: Robot) -> NDArray:
-    """The same where nothing is predicted: a law that jumps, as one in sliding mode, makes much of little."""
-    return np.full(robot.n, np.inf)
+def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors | None) -> Rollouts:
+    """Run the analytic plant `RUNS` times with the engine's residuals and other roundings.
+
+    Raises:
+        ValueError: the law cannot be compiled.
+    """
+    from twin.control.rollout import run_rollouts
+
+    rng, (N, n) = np.random.default_rng(0), log.q.shape
+    signs = np.resize([1.0, -1.0], RUNS)
+    kicks = np.zeros((RUNS, N, 4, n))
+    residuals = log.model_residuals()
+    limits = step_limits(log, residuals)
+    for row, (residual, limit) in enumerate(zip(residuals[:4], limits[:4], strict=True)):
+        kicks[:, 1:, row] = signs[:, None, None] * np.clip(residual, -limit, limit)
+    half_ulps = 0.5 * np.spacing(np.max(np.abs(log.qd), axis=0)) * rng.choice([-1.0, 1.0], (RUNS, N, n))
+    kicks[:, :, 1] += half_ulps
+    kicks[:, :, 3] += half_ulps  # of rigid drives, whose motors are where the joints are, the same
+    return run_rollouts(
+        [with_friction_scaled(log.robot, ulps) for ulps in np.resize([1, -1, 2, -2], RUNS)],
+        law,
+        reference,
+        sensors=sensors,
+        time_step=log.time_step,
+        steps_per_period=log.steps_per_period,
+        keep_failures=True,
+        noise_seeds=None if sensors is None else [sensors.seed] * RUNS,
+        kicks=kicks,
+        warn=False,
+    )
 
 
-def drawn(log: Log, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
-    """Kicks of the velocities and of the positions (N, n) each, in [rad/s, rad]."""
-    ulps = np.spacing(np.max(np.abs(log.qd), axis=0))
-    signs = rng.choice([-1.0, 1.0], log.robot.n) + rng.choice([-1.0, 1.0], log.q.shape)
-    kicks = 0.5 * signs * ulps
-    kicks[1:] += log.model_residuals()
-    # The rounding of positions is felt by springs, which make a torque of it.
-    springs = np.spacing(np.max(np.abs(log.q), axis=0)) if log.drives == "elastic" else np.zeros(log.robot.n)
-    return SCALE * kicks, SCALE * 0.5 * signs * springs
-
-
-def friction_that_falls(robot: Robot) -> tuple[bool, NDArray]:
-    """Whether friction falls with speed somewhere, and the changes of speed (n,) that make another of it."""
+def with_friction_scaled(robot: Robot, ulps: float) -> Robot:
+    """Return a robot with some units in the last place more friction in its drives, if they act."""
     drives = robot.active_drives
     if drives is None:
-        return False, np.full(robot.n, np.inf)
-    falls = drives.static > drives.coulomb
-    return bool(falls.any()), np.where(falls, SAME_FRICTION * drives.stribeck_speed, np.inf)
+        return robot
+    scale = 1.0 + ulps * np.finfo(float).eps
+    scaled = replace(drives, coulomb=scale * drives.coulomb, static=scale * drives.static)
+    return robot.with_drives(robot.drive_mode, scaled)
 
 
-def whole_run_limit(log: Log) -> float:
-    """How far the engine's run may be from the model's, in [rad], from `growth` in the log's arrays."""
-    rounding = ULPS * float(np.spacing(np.max(np.abs(log.q), initial=1.0)))
-    return MARGIN * float(np.max(log.arrays["growth"])) + rounding
+def kicked_logs(log: Log) -> Iterator[Log]:
+    """Yield the logs of the kicked runs that reached the end; none where rounding decides nothing."""
+    from twin.kinematics.forward import forward_kinematics
+    from twin.spatial.rotations import pose_vector
+
+    if "undetermined_from" not in log.arrays:
+        return
+    arrays = {name: array for name, array in log.arrays.items() if not name.startswith(KICKED)}
+    for run in range(RUNS):
+        signals = {name: log.arrays[KICKED + name][run] for name in SIGNALS}
+        if all(np.all(np.isfinite(signal)) for signal in signals.values()):
+            arrays["tool_at_stops"] = pose_vector(forward_kinematics(log.robot, signals["q"][arrays["stops"]]))
+            saturated = signals["tau"] != signals["tau_demand"]
+            yield replace(log, arrays=arrays, saturated=saturated, **signals)
+
+
+def position_rounding(log: Log) -> float:
+    """Return what rounding the positions alone may make of a run, in [rad]."""
+    return ULPS * float(np.spacing(np.max(np.abs(log.q), initial=1.0)))
+
+
+def whole_run_limit(log: Log, samples: int | None = None) -> float:
+    """Return how far the engine's run may be from the model's, in [rad]; infinity where that is not known.
+
+    Args:
+        log: of the engine's run.
+        samples: so many, from the first on; all by default.
+    """
+    spread = np.nan_to_num(log.arrays["spread"][:samples], nan=np.inf)
+    return MARGIN * float(np.max(spread, initial=0.0)) + position_rounding(log)

@@ -10,7 +10,9 @@ import numpy as np
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
-from scenarios.checks.rounding import growth, unknown_growth, whole_run_limit
+from scenarios.checks.replay import differing_samples, step_limits, step_ratios
+from scenarios.checks.rounding import DECIDED, rounding_arrays, whole_run_limit
+from twin.dynamics.one_period import PlantState
 from twin.errors import DivergenceError, TouchedError
 from twin.logs.tracking_error import joint_error, largest, place_of_largest, tool_distance
 
@@ -57,8 +59,10 @@ def follow(
 
     Returns:
         The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
-        `growth`, what the loop makes of rounding, see `scenarios.checks.rounding`, the poses of the tool
-        `tool_at_stops`, (S, 7), and the settings that limits depend on: `bandwidth` in [rad/s],
+        `start_model` (4, n), the states that it began with, `replay_differs` (N,), where controller, sensors
+        and motor limits do not repeat what they did, the `spread` of runs that differ by rounding, see
+        `scenarios.checks.rounding`, the `stops` and the poses of the tool `tool_at_stops`, (S, 7), and the
+        settings that limits depend on: `bandwidth` in [rad/s], `repeatable`, whether the law is a `ControlLaw`,
         `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
         far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any,
         `gain_names` and `gains` of the law, see `scenarios.checks.law_gains`.
@@ -70,6 +74,7 @@ def follow(
     from scenarios.checks.law_gains import gains
     from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
+    from twin.control.control_law import ControlLaw
     from twin.engine.simulation import Simulation
     from twin.spatial.rotations import pose_vector
 
@@ -101,8 +106,12 @@ def follow(
     return with_arrays(
         replace(log, T_flange_tool=config.T_flange_tool),
         q_model=predicted.q,
-        growth=growth(log, predicted, law, reference, sensors) if config.our_law else unknown_growth(plant),
+        start_model=np.array([getattr(predicted, name)[0] for name in PlantState._fields[:4]]),
+        replay_differs=differing_samples(log, law, reference, sensors),
+        repeatable=np.array(isinstance(law, ControlLaw)),
+        stops=np.array(stops, dtype=int),
         tool_at_stops=tool,
+        **rounding_arrays(log, predicted, law, reference, sensors),
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
         known_law=np.array(config.known_law),
@@ -218,29 +227,65 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
-    """Whether the engine did what the model of the plant predicts: the whole run, and step by step."""
-    limit, difference = whole_run_limit(log), log.q - log.arrays["q_model"]
-    whole = Metric(
+    """Return whether the engine did what the model of the plant predicts: every step, and the whole run."""
+    if len(log.t) < 2:
+        return (whole_run_metric(log), *loop_metrics(log))
+    residuals = log.model_residuals()
+    speeds = np.concatenate([np.zeros((1, log.robot.n)), residuals.qd])
+    ratios = step_ratios(log)
+    state = PlantState._fields[int(np.argmax(np.max(np.nan_to_num(np.abs(ratios), nan=np.inf), axis=(1, 2))))]
+    differs = log.arrays["replay_differs"]
+    repeatable = bool(log.arrays["repeatable"])
+    return (
+        whole_run_metric(log),
+        Metric(
+            "engine - model, one step",
+            float(np.max(np.abs(speeds))),
+            "rad/s",
+            float(step_limits(log, residuals).qd),
+            "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
+            place_of_largest(log, speeds),
+        ),
+        Metric(
+            "engine - model, every state / its limit",
+            float(np.max(np.abs(ratios))),
+            "",
+            1.0,
+            "positions, speeds and torques of joints and motors after each control period, from the engine's "
+            f"state before it; limits from rounding alone, closest to its own is {state}",
+            place_of_largest(log, np.max(np.abs(ratios), axis=0)),
+        ),
+        Metric(
+            "samples not replayed",
+            float(np.count_nonzero(differs)),
+            "",
+            0.0 if repeatable else None,
+            "controller, sensors and motor limits, run again on the recorded states from reset on, give the "
+            "recorded torques to the last bit" + ("" if repeatable else "; a controller may have its reasons"),
+            place_of_largest(log, differs.astype(float)),
+        ),
+        *loop_metrics(log),
+    )
+
+
+def whole_run_metric(log: Log) -> Metric:
+    """Return how far the engine's run was from the analytic plant's, as long as rounding does not decide."""
+    decided = int(np.count_nonzero(~(log.arrays["spread"] > DECIDED)))
+    difference = (log.q - log.arrays["q_model"])[:decided]
+    limit = whole_run_limit(log, decided)
+    why = "the analytic plant under the same controller"
+    if np.isfinite(limit):
+        why += ": 5 x what this loop makes of the steps' rounding"
+    if decided < len(log.t):
+        why += f"; from {log.t[decided]:.6g} s on rounding decides the path, and nothing is compared"
+    return Metric(
         "engine - model, whole run",
-        float(np.max(np.abs(difference))),
+        float(np.max(np.abs(difference), initial=0.0)),
         "rad",
         limit if np.isfinite(limit) else None,
-        "the analytic plant under the same controller"
-        + (": 5 x what this loop makes of the steps' rounding" if np.isfinite(limit) else ""),
+        why,
         place_of_largest(log, difference),
     )
-    if len(log.t) < 2:
-        return (whole, *loop_metrics(log))
-    residuals = np.concatenate([np.zeros((1, log.robot.n)), log.model_residuals()])
-    step = Metric(
-        "engine - model, one step",
-        float(np.max(np.abs(residuals))),
-        "rad/s",
-        bounds.step_residual(log),
-        "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
-        place_of_largest(log, residuals),
-    )
-    return (whole, step, *loop_metrics(log))
 
 
 def validity_metrics(log: Log) -> tuple[Metric, ...]:

@@ -64,7 +64,7 @@ def worst_case(scenario: Scenario, config: Config, sample: int, row: Any) -> Wor
     error, limit = math.inf, math.inf
     if run.error is None and run.log is not None:
         error = float(np.max(np.abs(joint_error(run.log))))
-        limit = whole_run_limit(run.log) if "growth" in run.log.arrays else math.inf
+        limit = whole_run_limit(run.log) if "spread" in run.log.arrays else math.inf
     found = float(row["joint_error"])
     apart = abs(error - found) if math.isfinite(error) and math.isfinite(found) else math.nan
     return WorstCase(sample, row, repeat_command(run), run.without_log(), error, apart, limit)

@@ -74,6 +74,7 @@ RUN = types.void(
     CUBE,
     VECTOR,
     CUBE,
+    LOGS,
     MATRIX,
     MATRIX,
     _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, PLACES, MATRIX, CUBE, MATRIX, COUNT),

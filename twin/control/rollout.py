@@ -107,6 +107,7 @@ def run_rollouts(
     keep_failures: bool = False,
     T_flange_tool: ArrayLike | None = None,
     noise_seeds: Sequence[int] | None = None,
+    kicks: ArrayLike | None = None,
     threads: int | None = None,
     warn: bool = True,
 ) -> Rollouts:
@@ -130,6 +131,9 @@ def run_rollouts(
         T_flange_tool: (4, 4) the tool of `Rollouts.figures.tool_error`; by default nobody asks for it.
         noise_seeds: of the sensors' noise, one a rollout, each as `run_closed_loop` takes it; by default all
             is drawn from the sensors' own seed.
+        kicks: (..., N, 4, n) added to the state of each rollout at every sample, before the law sees it:
+            positions and speeds of the joints, then of the motors in joint units, in [rad, rad/s]. Rounding
+            is studied with them.
         threads: so many; by default those of `twin/threads.py`.
         warn: of springs that are too fast for the steps; a sweep does it once, of its nominal arm.
 
@@ -191,6 +195,11 @@ def run_rollouts(
             ),
         )
     )
+    added = np.zeros((0, 1, 4, arm.n))
+    if kicks is not None:
+        added = copied(real_array(kicks, "kicks")).reshape(-1, len(t), 4, arm.n)
+        if len(added) != len(batch.q):
+            raise ValueError(f"expected kicks of shape {(*shape, len(t), 4, arm.n)}, got {np.shape(kicks)}")
     run = compiled_rollout(arm, law)
     path, times = copied(np.stack(wanted, axis=1)), copied(t)
 
@@ -215,7 +224,10 @@ def run_rollouts(
                 draws = np.zeros((0, 0, 0))
                 if senses.noise > 0:
                     draws = np.array([draw(r) for r in range(first, last)])
-                run(first, last, batch, passive, settings, path, times, draws, tool_path, flange_tool, record)
+                run(
+                    first, last, batch, passive, settings, path, times, draws, added, tool_path, flange_tool,
+                    record,
+                )  # fmt: skip
 
     # A thread of its own costs a millisecond, and lets Ctrl-C end what is long, or may be endless.
     short = len(batch.q) * settings.steps * len(t) <= STEPS_AT_ONCE

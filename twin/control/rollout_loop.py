@@ -122,17 +122,19 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
 def run(
     law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
     forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose, first, last, batch, passive, settings,
-    path, t, draws, tool_path, T_flange_tool, record,
+    path, t, draws, kicks, tool_path, T_flange_tool, record,
 ):  # fmt: skip
     """Run the rollouts `first` to `last`, that one excluded, along the path (N, 3, n) at the times `t`.
 
     What happens at a sample is what `twin.control.closed_loop.run_closed_loop` does.  `draws` are the numbers
-    (last - first, N, n) behind the sensors' noise; empty where there is none.  `tool_path` (N, 3) is where
-    the tool should be; empty where nobody asks where it was.
+    (last - first, N, n) behind the sensors' noise; empty where there is none.  `kicks` (R, N, 4, n) are added to
+    positions and speeds of joints and motors at every sample; empty where there are none.  `tool_path` (N, 3)
+    is where the tool should be; empty where nobody asks where it was.
     """
     n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
     plain, sensed, driven = rows == PLAIN_ROWS, settings.past > 0, batch.drive_inertia.shape[1] > 0
+    kicked = len(kicks) > 0
     rk4 = settings.integrator == RK4
     # Local names for all that the inner loops touch: reaching into a tuple counts references, every time.
     log, stop = record.log, record.stop
@@ -178,6 +180,13 @@ def run(
         for k in range(N):
             if stop[0] != 0:
                 return
+            if kicked:
+                for i in range(n):
+                    q[i] += kicks[r, k, 0, i]
+                    qd[i] += kicks[r, k, 1, i]
+                    if driven:  # else these rows are the joints', or made of them
+                        q_motor[i] += kicks[r, k, 2, i]
+                        qd_motor[i] += kicks[r, k, 3, i]
             if not within_twice_the_speed_limits(signals, watched) and has_diverged(
                 plant_mass_matrix, q, qd, inertias, watched, settings.runaway, energy
             ):

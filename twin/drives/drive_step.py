@@ -206,13 +206,13 @@ def rest_motors(numbers, h, motors):
 
 
 @compiled
-def drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor):
+def drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, tau_joint):
     """Advance N arms by a step each, in place, of which every array has a row: see `drive_step`."""
-    tau_joint, next_qd, next_qd_motor = np.empty(q.shape[1]), np.empty(q.shape[1]), np.empty(q.shape[1])
+    next_qd, next_qd_motor = np.empty(q.shape[1]), np.empty(q.shape[1])
     for k in range(len(q)):
         drive_step(
             numbers, M[k], h[k], tau[k], q[k], qd[k], q_motor[k], qd_motor[k], next_qd, next_qd_motor,
-            tau_joint,
+            tau_joint[k],
         )  # fmt: skip
         for i in range(q.shape[1]):
             qd[k, i], qd_motor[k, i] = next_qd[i], next_qd_motor[i]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from twin.drives.drive_step import drive_numbers, drive_steps
@@ -9,9 +11,25 @@ from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics,
 from twin.robot.robot import Robot
 
 
+class PlantState(NamedTuple):
+    """The state of a plant, and the torque that led to it; (..., n) each.
+
+    Attributes:
+        q, qd: positions and velocities of the joints, in [rad, rad/s].
+        q_motor, qd_motor: those of the motors in joint units; of rigid drives they are the joints'.
+        tau_joint: torque that the arm got from its drives in the first step of the period, in [N m].
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    q_motor: np.ndarray
+    qd_motor: np.ndarray
+    tau_joint: np.ndarray
+
+
 def one_period_on(
     robot: Robot, states: tuple[np.ndarray, ...], tau: np.ndarray, time_step: float, steps: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> PlantState:
     """Where a `twin.AnalyticPlant` would be after some steps from each of N states.
 
     Args:
@@ -22,17 +40,22 @@ def one_period_on(
         steps: number of steps.
 
     Returns:
-        Joint positions and velocities (N, n), in [rad, rad/s].
+        The state after the steps, with arrays (N, n).
     """
     q, qd, q_motor, qd_motor = (np.array(state, order="C") for state in states)
     drives = robot.active_drives
-    if drives is not None:
-        numbers, tau = drive_numbers(drives, robot.drive_mode, time_step), np.ascontiguousarray(tau)
-    for _ in range(steps if len(q) else 0):
+    tau = np.array(tau, order="C")
+    tau_joint, torque_now = tau, np.empty_like(tau)
+    if drives is None:
+        q_motor, qd_motor = q, qd
+    else:
+        numbers = drive_numbers(drives, robot.drive_mode, time_step)
+    for step in range(steps if len(q) else 0):
         if drives is None:
             qd += time_step * forward_dynamics(robot, q, qd, tau)
             q += time_step * qd
         else:
             M, h = mass_matrix(robot, q), inverse_dynamics(robot, q, qd, np.zeros(robot.n))
-            drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor)
-    return q, qd
+            drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, torque_now)
+            tau_joint = torque_now.copy() if step == 0 else tau_joint
+    return PlantState(q, qd, q_motor, qd_motor, tau_joint)

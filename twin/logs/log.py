@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twin.atomic_file import drafted
-from twin.dynamics.one_period import one_period_on
+from twin.dynamics.one_period import PlantState, one_period_on
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays
@@ -126,19 +126,22 @@ class Log:
             raise RobotError(f"robot {self.robot.name!r} has no drives: its motors' torques are not known")
         return np.linalg.solve(self.robot.drives.motor_matrix.T, self.tau.T).T
 
-    def model_residuals(self) -> np.ndarray:
-        """How far the plant was from the model's prediction at samples 1 to N-1: (N-1, n) in [rad/s].
+    def model_residuals(self) -> PlantState:
+        """Plant less model, one control period on from each sample: states (N-1, n) of samples 1 to N-1.
 
         Each sample's state, with that of its motors, is advanced to the next by the robot's dynamics, in the
         engine's steps and under the logged torque: round-off if plant and analytic model are the same robot.
+        The torques `tau_joint` are those of the first step after samples 0 to N-2.
         """
-        states = tuple(getattr(self, name)[:-1] for name in ("q", "qd", "q_motor", "qd_motor"))
-        _, qd = one_period_on(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
-        return self.qd[1:] - qd
+        logged = [getattr(self, name) for name in PlantState._fields]
+        states = tuple(state[:-1] for state in logged[:4])
+        model = one_period_on(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
+        parts = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])
+        return PlantState(*(part - of_model for part, of_model in zip(parts, model, strict=True)))
 
     def model_residual(self) -> float | None:
-        """The largest of `model_residuals`, in [rad/s]; `None` where there are less than two samples."""
-        return float(np.max(np.abs(self.model_residuals()))) if len(self.t) > 1 else None
+        """Largest residual of a joint's speed, in [rad/s]; `None` where there are less than two samples."""
+        return float(np.max(np.abs(self.model_residuals().qd))) if len(self.t) > 1 else None
 
     def violations(self) -> tuple[Violation, ...]:
         """Where the arm was furthest beyond the ranges and the speed limits of its joints, if it was.
