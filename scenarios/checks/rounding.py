@@ -21,10 +21,11 @@ import numpy as np
 from scenarios.checks.replay import step_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from scenarios.metric import Metric
     from twin.control.control_law import ControlLaw
     from twin.control.rollout import Rollouts
     from twin.drives.sensors import Sensors
@@ -131,13 +132,43 @@ def kicked_logs(log: Log) -> Iterator[Log]:
 
     if "undetermined_from" not in log.arrays:
         return
-    arrays = {name: array for name, array in log.arrays.items() if not name.startswith(KICKED)}
+    of_the_engine = ("q_model", "start_model", "spread", "replay_differs", "undetermined_from")
+    arrays = {
+        name: array
+        for name, array in log.arrays.items()
+        if name not in of_the_engine and not name.startswith(KICKED)
+    }
     for run in range(RUNS):
         signals = {name: log.arrays[KICKED + name][run] for name in SIGNALS}
         if all(np.all(np.isfinite(signal)) for signal in signals.values()):
-            arrays["tool_at_stops"] = pose_vector(forward_kinematics(log.robot, signals["q"][arrays["stops"]]))
+            arrays["tool_at_stops"] = pose_vector(
+                forward_kinematics(log.robot, signals["q"][arrays["stops"]])
+            )
             saturated = signals["tau"] != signals["tau_demand"]
             yield replace(log, arrays=arrays, saturated=saturated, **signals)
+
+
+def with_spans(
+    metrics: Sequence[Metric], log: Log, judge: Callable[[Log], Sequence[Metric]]
+) -> tuple[Metric, ...]:
+    """Return metrics with the span that each has over the kicked runs, where rounding decides the path.
+
+    Args:
+        metrics: of the engine's run.
+        log: of that run.
+        judge: makes the metrics of a log.
+    """
+    figures: dict[str, list[float]] = {metric.name: [metric.value] for metric in metrics}
+    kicked = list(kicked_logs(log))
+    for run in kicked:
+        for metric in judge(run):
+            figures[metric.name].append(metric.value)
+    if kicked and len(kicked) < RUNS:  # one of them ran away
+        figures = {name: [*values, np.inf] for name, values in figures.items()}
+    return tuple(
+        replace(metric, span=(min(values), max(values))) if len(set(values)) > 1 else metric
+        for metric, values in ((metric, figures[metric.name]) for metric in metrics)
+    )
 
 
 def position_rounding(log: Log) -> float:

@@ -228,6 +228,8 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
 
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
     """Return whether the engine did what the model of the plant predicts: every step, and the whole run."""
+    if "q_model" not in log.arrays:  # a kicked run, which is none of the engine's
+        return ()
     if len(log.t) < 2:
         return (whole_run_metric(log), *loop_metrics(log))
     residuals = log.model_residuals()
@@ -261,7 +263,8 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
             "",
             0.0 if repeatable else None,
             "controller, sensors and motor limits, run again on the recorded states from reset on, give the "
-            "recorded torques to the last bit" + ("" if repeatable else "; a controller may have its reasons"),
+            "recorded torques to the last bit"
+            + ("" if repeatable else "; a controller may have its reasons"),
             place_of_largest(log, differs.astype(float)),
         ),
         *loop_metrics(log),

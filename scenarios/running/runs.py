@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import controllers
 from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
+from scenarios.checks.friction_law import friction_metrics
+from scenarios.checks.rounding import with_spans
 from scenarios.running.registry import OwnTable, Scenario
 from twin.errors import DivergenceError, OwnCodeError, TouchedError, TwinError
 from twin.faults import is_interrupt, told, told_with_place
@@ -112,8 +114,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         if config.changes:
             scenario.require_closed_loop()
         log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
-        metrics = _sound_metrics(scenario.metrics(log), scenario)
-        metrics = _sound_metrics((*metrics, *arm_metrics(log, scenario.leaves_limits)), scenario)
+        metrics = with_spans(_judged(log, scenario), log, lambda kicked: _judged(kicked, scenario))
         table = scenario.table(log) if scenario.table else None
     except (DivergenceError, TouchedError) as error:
         fault, log = told(error), log or _what_there_was(error)
@@ -132,6 +133,13 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         scenario.name, config, log, metrics, seconds, fault, refused, table,
         file=scenario.file, touched=touched,
     )  # fmt: skip
+
+
+def _judged(log: Log, scenario: Scenario) -> tuple[Metric, ...]:
+    """Return the scenario's metrics of a log, and those of every run."""
+    metrics = _sound_metrics(scenario.metrics(log), scenario)
+    of_every_run = (*friction_metrics(log), *arm_metrics(log, scenario.leaves_limits))
+    return _sound_metrics((*metrics, *of_every_run), scenario)
 
 
 def _law_that_failed(error: BaseException) -> str:
