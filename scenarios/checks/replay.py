@@ -99,9 +99,8 @@ def step_limits(log: Log, residuals: PlantState) -> PlantState:
         residuals: engine less model, see `Log.model_residuals`.
     """
     s = log.steps_per_period
-    change = _largest(
-        log.qd[1:] - residuals.qd - log.qd[:-1]
-    )  # the model's, which has no fault of the engine
+    # The model's changes of speed: those of the engine might hide its fault.
+    change = _largest(log.qd[1:] - residuals.qd - log.qd[:-1])
     change_motor = _largest(log.qd_motor[1:] - residuals.qd_motor - log.qd_motor[:-1])
     speed = SPEED_CHANGE * max(change, change_motor) + s * SPEED * max(1.0, _largest(log.qd))
     if log.robot.loops:

@@ -62,7 +62,7 @@ def follow(
         `start_model` (4, n), the states that it began with, `replay_differs` (N,), where controller, sensors
         and motor limits do not repeat what they did, the `spread` of runs that differ by rounding, see
         `scenarios.checks.rounding`, the `stops` and the poses of the tool `tool_at_stops`, (S, 7), and the
-        settings that limits depend on: `bandwidth` in [rad/s], `repeatable`, whether the law is a `ControlLaw`,
+        settings that limits depend on: `bandwidth` in [rad/s], `repeatable`, whether it is a `ControlLaw`,
         `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
         far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any,
         `gain_names` and `gains` of the law, see `scenarios.checks.law_gains`.
@@ -264,7 +264,7 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
             0.0 if repeatable else None,
             "controller, sensors and motor limits, run again on the recorded states from reset on, give the "
             "recorded torques to the last bit"
-            + ("" if repeatable else "; a controller may have its reasons"),
+            + ("" if repeatable else "; of this controller it is not known"),
             place_of_largest(log, differs.astype(float)),
         ),
         *loop_metrics(log),

@@ -127,9 +127,9 @@ def run(
     """Run the rollouts `first` to `last`, that one excluded, along the path (N, 3, n) at the times `t`.
 
     What happens at a sample is what `twin.control.closed_loop.run_closed_loop` does.  `draws` are the numbers
-    (last - first, N, n) behind the sensors' noise; empty where there is none.  `kicks` (R, N, 4, n) are added to
-    positions and speeds of joints and motors at every sample; empty where there are none.  `tool_path` (N, 3)
-    is where the tool should be; empty where nobody asks where it was.
+    (last - first, N, n) behind the sensors' noise; empty where there is none.  `kicks` (R, N, 4, n) are
+    added to positions and speeds of joints and motors at every sample; empty where there are none.
+    `tool_path` (N, 3) is where the tool should be; empty where nobody asks where it was.
     """
     n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
