@@ -274,14 +274,3 @@ def test_a_plant_without_drives_serves_robots_whose_drives_are_ideal(irb140):
     np.testing.assert_array_equal(log.q_seen[1:], log.q[:-1])
     with pytest.raises(ValueError, match=r"are rigid, and this plant has none: .* got a Bare"):
         run_closed_loop(Bare(irb140.with_drives("rigid")), lambda *_: np.ones(6), still(irb140))
-
-
-@SLOWLY
-@pytest.mark.parametrize("mode", ["rigid", "elastic"])
-def test_a_kick_changes_the_speeds_of_joints_and_motors(irb140, mode):
-    plant = AnalyticPlant(irb140.with_drives(mode))
-    plant.reset(np.zeros(6))
-    before = plant.motor_state()
-    plant.kick(np.full(6, 0.1))
-    np.testing.assert_array_equal(plant.state()[1], np.full(6, 0.1))
-    np.testing.assert_array_equal(plant.motor_state() - before, [[0.0] * 6, [0.1] * 6])

@@ -71,6 +71,52 @@ def test_a_rollout_is_the_closed_loop_around_the_model_to_the_bit(robot, mode, w
     assert log.model_residual() <= 1e-11
 
 
+class KickedPlant(AnalyticPlant):
+    """A plant whose state is changed by `kicks` (N, 4, n) at every sample, before it is read."""
+
+    def __init__(self, robot, kicks):
+        super().__init__(robot, PERIOD)
+        self.kicks = kicks
+
+    def reset(self, q, qd=None):
+        super().reset(q, qd)
+        self.waiting = iter(self.kicks)
+        self.due = True
+
+    def state(self, out=None):
+        if self.due:
+            kick = next(self.waiting)
+            self._state += kick[:2]
+            if self._drives is not None:
+                self._drives._motors += kick[2:]
+        self.due = False
+        return super().state(out)
+
+    def step(self, *arguments):
+        super().step(*arguments)
+        self.due = True
+
+
+@pytest.mark.parametrize("sensors", [None, SENSORS], ids=["seen as it is", "sensors"])
+@pytest.mark.parametrize("mode", ["ideal", "rigid", "elastic"])
+def test_a_kicked_rollout_is_the_closed_loop_around_a_plant_whose_state_is_changed(robot, mode, sensors):
+    plant, reference = robot.with_drives(mode), sample(path(robot), PERIOD)
+    controller = controllers.make("pid", robot)
+    kicks = 1e-4 * np.random.default_rng(0).standard_normal((2, len(reference.t), 4, 6))
+    if mode != "elastic":  # the motors are where the joints are
+        kicks[:, :, 2:] = kicks[:, :, :2]
+    seeds = None if sensors is None else [sensors.seed] * 2
+    rollouts = run_rollouts(
+        [plant] * 2, controller, reference, sensors=sensors, kicks=kicks, noise_seeds=seeds
+    )
+    for run in range(2):
+        log = run_closed_loop(KickedPlant(plant, kicks[run]), controller, reference, sensors=sensors)
+        assert same_with_drives(rollouts, log, run)
+    assert np.max(np.abs(rollouts.q[0] - rollouts.q[1])) > 1e-4
+    with pytest.raises(ValueError, match=r"expected kicks of shape \(2, \d+, 4, 6\), got \(1, "):
+        run_rollouts(plants, controller, reference, kicks=kicks[:1])
+
+
 @SLOWLY
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
 def test_a_rollout_is_the_closed_loop_around_the_engine_to_round_off(arm, mode):

@@ -68,6 +68,8 @@ def test_every_check_says_which_joint_and_when(log):
     told = {metric.name: metric.where for metric in metrics}
     assert told.pop("largest tool error") == "at t = 0.007 s"
     assert told.pop("engine - model, one step") != ""  # of velocities, which were not struck
+    assert told.pop("engine - model, every state / its limit") == "joint_3 at t = 0.008 s"  # a step on
+    assert told.pop("samples not replayed") == ""
     assert len(told) == 6
     assert set(told.values()) == {"joint_3 at t = 0.007 s"}
 

@@ -22,7 +22,7 @@ def test_the_whole_run_is_as_far_from_the_model_as_the_loop_makes_of_each_step()
         scenario = registry.find(name)
         log = scenario.run(scenario.Config(**settings))
         seen = np.max(np.abs(log.q - log.arrays["q_model"]))
-        assert 0.2 * seen < np.max(log.arrays["growth"]) < 10 * seen
+        assert 0.2 * seen < np.max(log.arrays["spread"]) < 10 * seen
         assert seen <= whole_run_limit(log)
         nudged = dataclasses.replace(log, q=log.q + 2 * whole_run_limit(log))
         whole = agreement_metrics(nudged)[0]

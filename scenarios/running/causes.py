@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EXACT = "computed_torque"
 ENGINE_CHECKS = ("engine - model", "gap of a closed loop")
 """In the names of checks that compare the engine with the model, whatever the control law is."""
+FRICTION_CHECK, REPLAY_CHECK = "friction - its law", "samples not replayed"
 REFERENCE_CHECKS = "reference "
 """At the beginning of the names of checks of what is asked of the arm."""
 TORQUE_CHECK = "samples at the torque limit"
@@ -49,6 +50,16 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
         return (
             "the twin or the robot's file: PyBullet and the model are not the same robot here, whatever the "
             "control law does" + _check_model(robot, "compares them on the robot alone")
+        )
+    if FRICTION_CHECK in broken:
+        return "the twin: in its steps the drives do not keep the law of friction of the robot's file"
+    if REPLAY_CHECK in broken:
+        return f"the control law: on the same states {law} gives other torques when it runs once more"
+    if run.error is None and all(metric.holds or metric.outcome == "undetermined" for metric in run.metrics):
+        return (
+            "nobody's: rounding decides the path of this arm under this controller, and with it whether the "
+            "limit is kept; friction that the controller's model has 1 % off, as every real one, ends that: "
+            "--with model.drives.coulomb=0.99"
         )
     if any(name.startswith(REFERENCE_CHECKS) for name in broken):
         return (

@@ -104,15 +104,3 @@ class AnalyticPlant:
         one, h = self.robot.single_sample, np.empty(self.robot.n)
         self.robot.kernels.bias(self._q, self._qd, one.inertias, one.gravity, h)
         return h
-
-    def kick(self, change: ArrayLike, moved: ArrayLike = 0.0) -> None:
-        """Change velocities and positions at once, as rounding would.
-
-        Args:
-            change: (n,) of the velocities of joints and motors, in [rad/s].
-            moved: (n,) or a scalar, of the positions of the joints alone, in [rad].
-        """
-        self._state[0] += moved
-        self._state[1] += joint_vector(self.robot, "change", change)
-        if self._drives is not None:
-            self._drives.kick(change)

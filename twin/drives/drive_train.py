@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from twin.drives.drive_step import (
     DriveNumbers,
@@ -64,10 +63,6 @@ class DriveTrain:
         motors = state.copy()
         motors[:, self._elastic] = self._motors[:, self._elastic]
         return motors
-
-    def kick(self, change: ArrayLike) -> None:
-        """Change the velocities of the motors by `change` (n,), in joint units, in [rad/s]."""
-        self._motors[1] += change
 
     def step(self, M: np.ndarray, h: np.ndarray, tau: np.ndarray, q: np.ndarray, qd: np.ndarray) -> None:
         """Advance the motors; of the arm it fills `next_qd` and `tau_joint`.
