@@ -114,7 +114,7 @@ def test_a_kicked_rollout_is_the_closed_loop_around_a_plant_whose_state_is_chang
         assert same_with_drives(rollouts, log, run)
     assert np.max(np.abs(rollouts.q[0] - rollouts.q[1])) > 1e-4
     with pytest.raises(ValueError, match=r"expected kicks of shape \(2, \d+, 4, 6\), got \(1, "):
-        run_rollouts(plants, controller, reference, kicks=kicks[:1])
+        run_rollouts([plant] * 2, controller, reference, kicks=kicks[:1])
 
 
 @SLOWLY
