@@ -15,6 +15,11 @@ def failing(name, law="pd", **settings):
     return dataclasses.replace(run, config=Config(controller=law, **settings))
 
 
+def undetermined(name):
+    run = failing(name)
+    return dataclasses.replace(run, metrics=(dataclasses.replace(run.metrics[0], span=(0.5, 2.0)),))
+
+
 def test_of_a_run_that_holds_there_is_nothing_to_say():
     assert cause(made_up_run()) == ""
 
@@ -36,6 +41,9 @@ def test_of_a_run_that_holds_there_is_nothing_to_say():
         ),
         (failing("my check", changes=(("mass", 1.1),)), "the settings: pd believes in another"),
         (failing("my check", drives="rigid", model_drives="ideal"), "the settings: pd believes in another"),
+        (failing("friction - its law"), "the twin: in its steps the drives"),
+        (failing("samples not replayed"), "the control law: on the same states pd"),
+        (undetermined("largest joint error"), "nobody's: rounding decides"),
         (Run("swing", Config(), None, (), 0.1, "no", refused=True), "the setting or the robot"),
         (Run("swing", Config(), None, (), 0.1, "mine.py, line 3: no"), "the code that is named there"),
     ],

@@ -30,6 +30,43 @@ def test_the_whole_run_is_as_far_from_the_model_as_the_loop_makes_of_each_step()
         assert not whole.holds
 
 
+LAWS = """
+import numpy as np
+from twin import ControlLaw, mass_matrix
+
+def spring(state, reference, parameters, memory, model):
+    return parameters[0] * (reference.q - state.q) - parameters[1] * state.qd
+
+def spoken(state, reference, parameters, memory, model):
+    return spring(state, reference, parameters, memory, model) + 0.0 * float(f"{state.t:.3f}")
+
+class Spring(ControlLaw):
+    def __init__(self, robot, bandwidth, period, law=spring):
+        M = np.diag(mass_matrix(robot, np.zeros(6)))
+        super().__init__(robot, law, [400 * M, 40 * M])
+
+class Spoken(Spring):
+    def __init__(self, robot, bandwidth, period):
+        super().__init__(robot, bandwidth, period, spoken)
+"""
+
+
+def test_a_control_law_of_a_user_has_a_limit_where_it_compiles(tmp_path):
+    """PyBullet's closed loop of the IRB 1400 rounds more than the model, so that the loop has to be asked."""
+    (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
+    scenario = registry.find("joint_tracking")
+    limits = {}
+    for law in ("Spring", "Spoken"):
+        config = scenario.Config(robot="irb1400", controller=f"{tmp_path}/laws.py:{law}", duration=0.5)
+        log = scenario.run(config)
+        metrics = {metric.name: metric for metric in agreement_metrics(log)}
+        assert all(metric.holds for metric in metrics.values())
+        assert metrics["samples not replayed"].limit == 0
+        limits[law] = metrics["engine - model, whole run"].limit
+    assert 1e-15 < limits["Spring"] < 1e-10
+    assert limits["Spoken"] is None
+
+
 def test_no_bound_is_claimed_for_a_law_of_which_nothing_is_known():
     log, _ = full_run("joint_tracking", "computed_torque")
     names = [metric.name for metric in tracking_metrics(full_run("joint_tracking", "pd")[0])]
