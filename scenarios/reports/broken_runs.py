@@ -94,5 +94,5 @@ def failure(metric: Metric) -> str:
     wanted = f"at most {limit}" if limit else "a number"
     place = f" ({metric.where})" if metric.where else ""
     if metric.outcome == "undetermined":
-        value = "{} to {}, by rounding,".format(*map(figure, metric.span or ()))
+        value, place = "{} to {}".format(*map(figure, metric.span or ())), f" by rounding{place}"
     return f"{metric.name} is {f'{value} {metric.unit}'.strip()}{place}, wanted {wanted}: {metric.why}"
