@@ -105,6 +105,9 @@ class Config:
     changes: tuple[tuple[str, float], ...] = ()
     """What is not nominal, names and values of `twin.sweeps.robot_quantities`: of the plant alone, or with
     `model.` before them of the controller's model alone; on the command line `--with`."""
+    limits: tuple[tuple[str, float], ...] = ()
+    """Figures of `twin.sweeps.outcomes.FIGURES` and the largest values that the run allows them; on the
+    command line `--limit`."""
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
     steps_per_period: int = option(1, "engine steps in a control period, for which a torque is held")

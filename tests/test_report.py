@@ -154,7 +154,7 @@ def test_validation_counts_checks_and_repeats_what_fails():
 def test_the_total_of_a_validation():
     runs = [made_up_run("pd"), made_up_run("pd_gravity", Metric("the other check", 2.0, "m", 1.0, "too far"))]
     assert validation_total(runs, 1.25, 2) == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run does not hold"
-    assert validation_total(runs[:1], 1.25, 1) == "1 run, 1 checks in 1.2 s: all hold"
+    assert validation_total(runs[:1], 1.25, 1) == "1 run, 1 checks in 1.2 s: all checks pass"
 
 
 def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
@@ -165,7 +165,7 @@ def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
     run = document["runs"][0]
     assert document["holds"] is False
     told = {"value": None, "unit": "rad", "limit": 1.0, "holds": False, "why": "why", "where": ""}
-    assert run["metrics"] == [{"name": "check", **told}]
+    assert run["metrics"] == [{"name": "check", "outcome": "not computed", "span": None, **told}]
     np.testing.assert_allclose(run["joints"]["max_error_rad"], 0.01 * np.arange(1, 7), rtol=1e-12)
     assert run["joints"]["peak_torque_N_m"] == [12.5] * 6
     assert run["joints"]["saturated_samples"] == [0, 7, 0, 0, 0, 0]

@@ -15,6 +15,7 @@ from scenarios.checks.rounding import DECIDED, rounding_arrays, whole_run_limit
 from twin.dynamics.one_period import PlantState
 from twin.errors import DivergenceError, TouchedError
 from twin.logs.tracking_error import joint_error, largest, place_of_largest, tool_distance
+from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -162,12 +163,11 @@ def with_arrays(log: Log, **arrays: np.ndarray) -> Log:
 
 def tracking_metrics(log: Log) -> tuple[Metric, ...]:
     """What a scenario reports whose controller knows the plant and in which every joint moves."""
-    bound = (bound_metric(log),) if bounds.has_bound(log) else ()
-    return (*error_metrics(log), *bound, *agreement_metrics(log), *validity_metrics(log))
+    return (*error_metrics(log), *agreement_metrics(log), *validity_metrics(log))
 
 
 def error_metrics(log: Log) -> tuple[Metric, ...]:
-    """The largest errors, with a limit where nothing but rounding can cause one."""
+    """The largest errors, with a limit where nothing but rounding can cause one, or a bound is known."""
     exact = bounds.is_exact(log)
     return (
         Metric(
@@ -189,6 +189,7 @@ def error_metrics(log: Log) -> tuple[Metric, ...]:
             place_of_largest(log, tool_distance(log)),
         ),
         *motor_metrics(log),
+        *((bound_metric(log),) if bounds.has_bound(log) else ()),
     )
 
 
@@ -206,7 +207,10 @@ def bound_metric(log: Log) -> Metric:
     """The error of each joint over what the loop explains, the largest such ratio."""
     bound, why = bounds.tracking_bound(log)
     ratio = joint_error(log) / bound
+    joint = int(np.argmax(largest(ratio)))
+    unit = "rad" if log.robot.joint_kinds[joint] == "revolute" else "m"
     where = place_of_largest(log, ratio)
+    where += f", whose bound is {figure(float(bound[joint]))} {unit}" if where else ""
     return Metric("joint error / its bound", float(np.max(largest(ratio))), "", 1.0, why, where)
 
 

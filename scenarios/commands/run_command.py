@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import controllers
 from scenarios.base import Config
 from scenarios.commands.on_logs.replay_command import film_writable, write_film
+from scenarios.commands.sweep_options import add_limits, chosen_limits
 from scenarios.console.output import Files, apart, complain, console, writable
 from scenarios.running import options, registry
 from scenarios.running.options import WrongUse
@@ -26,6 +28,7 @@ EXAMPLES = """examples:
   irb-twin run {0} --controller computed_torque pd
   irb-twin run {0} --controller computed_torque ./my.py:Law --set Law.gain=3
   irb-twin run {0} --controller pid --bandwidth 30 --explain
+  irb-twin run {0} --controller ./my.py:Law --limit joint_error=0.05
   irb-twin run {0} --picture error.png --log run.npz --json results.json
   irb-twin run {0} --report report.html
   irb-twin run {0} --controller computed_torque pd --film motion.gif
@@ -72,6 +75,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="tell where every limit comes from, after the tables"
     )
+    add_limits(parser)
     files = parser.add_argument_group("files (of several runs: one each, named after them)")
     files.add_argument(
         "--log", type=Path, metavar="FILE.npz", help="write reference, state and torque over time"
@@ -98,7 +102,12 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     if not scenarios:
         known = ", ".join(registry.titles())
         raise WrongUse(f"name at least one scenario, before any option: known are {known}")
-    plan = [run for scenario in scenarios for run in _runs(given, scenario)]
+    limits = chosen_limits(given.limit)
+    plan = [
+        (scenario, replace(config, limits=limits))
+        for one in scenarios
+        for scenario, config in _runs(given, one)
+    ]
     for path, suffix, option in (
         (given.log, ".npz", "--log"),
         (given.picture, ".png", "--picture"),
@@ -134,7 +143,7 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         page.print(*scenario_report(scenario.title, done, page.width), sep="\n")
     if given.explain:
         page.print(*explanations(runs, page.width), sep="\n")
-    page.print(total(runs))
+    page.print(total(runs), soft_wrap=True)
     if not given.explain and any(run.metrics for run in runs):
         page.print("--explain tells where the limits come from", style="dim", highlight=False)
     complete = files.name(page)

@@ -54,6 +54,19 @@ def add_limits(group: Any) -> None:
     )  # fmt: skip
 
 
+def chosen_limits(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """What they say, as `Config.limits` has it.
+
+    Raises:
+        WrongUse: there is no such figure, or no number.
+    """
+    if not words:
+        return ()
+    from scenarios.sweeping.plan import limits  # not light
+
+    return tuple(limits(words).items())
+
+
 def add_means(parser: argparse.ArgumentParser) -> Any:
     """Offer who runs the draws; returns the group of options."""
     group = parser.add_argument_group("how it is run")

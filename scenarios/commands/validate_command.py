@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.base import Config
+from scenarios.commands.sweep_options import add_limits, chosen_limits
 from scenarios.console.output import Files, complain, console, writable
 from scenarios.running import law_settings, options, registry
 from scenarios.running.options import WrongUse
@@ -42,8 +43,9 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         usage="irb-twin validate [SCENARIO ...] [options]",
         description="Run scenarios with every robot that suits them and every controller, and the variants "
         "that a scenario names, and check every limit. Without names and settings: all scenarios of this "
-        "project, then every published item. Exit status: 0 every check holds; 1 one does not, a file could "
-        "not be written, or something got worse than the baseline; 2 wrong use.",
+        "project, then every published item. Exit status: 0 every check passes or has no limit; 1 one fails, "
+        "is undetermined under a limit or was not computed, a file could not be written, or something got "
+        "worse than the baseline; 2 wrong use.",
         epilog=EXAMPLES,
     )
     parser.set_defaults(parser=parser, carry_out=validate)
@@ -82,6 +84,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         metavar="N",
         help="processes to share the runs (default: the cores)",
     )
+    add_limits(parser)
     files = parser.add_argument_group("files")
     files.add_argument("--junit", type=Path, metavar="FILE.xml", help="write the checks as JUnit XML")
     files.add_argument("--json", type=Path, metavar="FILE.json", help="write every figure")
@@ -183,6 +186,8 @@ def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> tuple[Plan
     plan = planned(given.robot, scenarios, Asked(given.controller, settings, own_settings))
     whole = not (scenarios or given.robot or given.controller or settings or given.set or given.settings)
     ledger = items() if whole else ()  # the published items are about no robot and no law in particular
+    if limits := chosen_limits(given.limit):
+        plan = replace(plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs))
     if not plan.runs:
         raise WrongUse(f"nothing to run: {unsuited_line(plan.unsuited)}")
     if given.only:

@@ -183,8 +183,8 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison, factor:
     earlier = {metric["name"]: metric for metric in before["metrics"]}
     for metric in run.metrics:
         old = earlier.pop(metric.name, None)
-        if old is None:
-            continue
+        if old is None or metric.span is not None or old.get("span") is not None:
+            continue  # rounding decides what it is
         was = None if old["value"] is None else float(old["value"])
         told = "not a number" if was is None else figure(was)
         change = f"{told} -> {figure(metric.value)} {metric.unit}".strip()

@@ -93,4 +93,6 @@ def failure(metric: Metric) -> str:
         value, limit = repr(metric.value), repr(metric.limit)
     wanted = f"at most {limit}" if limit else "a number"
     place = f" ({metric.where})" if metric.where else ""
+    if metric.outcome == "undetermined":
+        value, place = "{} to {}".format(*map(figure, metric.span or ())), f" by rounding{place}"
     return f"{metric.name} is {f'{value} {metric.unit}'.strip()}{place}, wanted {wanted}: {metric.why}"

@@ -11,8 +11,9 @@ from scenarios.reports.broken_runs import broken_run, failure
 from scenarios.running.provenance import all_settings, provenance
 
 if TYPE_CHECKING:
-    from junitparser import Failure, TestSuite
+    from junitparser import Failure, TestCase, TestSuite
 
+    from scenarios.checks.tracking_verdict import TrackingVerdict
     from scenarios.ledger.rows import Row
     from scenarios.running.runs import Run
 
@@ -59,11 +60,25 @@ def _suite(name: str, members: Sequence[Run], runs: Sequence[Run]) -> TestSuite:
             if not metric.holds:
                 case.result = [_failure(failure(metric), advice)]
             suite.add_testcase(case)
+        if run.tracking is not None:
+            suite.add_testcase(_tracking(run.tracking, _text(where), advice))
         if run.error is not None:
             case = TestCase("finishes", _text(where), run.seconds)
             case.result = [_failure(run.error, advice)]
             suite.add_testcase(case)
     return suite
+
+
+def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:
+    """The case of how a run's tracking was judged, skipped where it was not."""
+    from junitparser import Skipped, TestCase
+
+    case = TestCase("tracking", where, 0.0)
+    if tracking.verdict in ("not_judged", "undetermined"):
+        case.result = [Skipped(_text(tracking.sentence))]
+    elif tracking.outcome != "passes":
+        case.result = [_failure(tracking.sentence, advice)]
+    return case
 
 
 def _published(rows: Sequence[Row]) -> TestSuite:

@@ -10,6 +10,7 @@ from scenarios.reports.broken_runs import broken_runs
 from scenarios.reports.ledger_report import fault
 from scenarios.reports.ledger_report import total as ledger_total
 from scenarios.reports.validation_report import HEADINGS, comparison_line, rows
+from scenarios.reports.verdicts import WORDS, summed, unjudged
 from scenarios.running.provenance import in_a_line
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ def write_markdown(
 def _verdict(runs: Sequence[Run], published: Sequence[Row]) -> Iterator[str]:
     broken = sum(not run.holds for run in runs) + sum(not row.holds for row in published)
     checks = sum(metric.limit is not None for run in runs for metric in run.metrics)
-    yield "## irb-twin validate: " + ("everything holds" if not broken else f"{broken} FAIL")
+    held = "every check passes, not all was judged" if unjudged(runs) else "everything holds"
+    yield "## irb-twin validate: " + (f"{broken} FAIL" if broken else held)
     yield ""
-    yield f"{len(runs)} runs, {checks} checks, {len(published)} published items."
+    kept = summed(runs, f"{broken} FAIL" if broken else "")
+    yield f"{len(runs)} runs, {checks} checks, {len(published)} published items: {plain(kept)}."
     yield ""
 
 
@@ -96,7 +99,7 @@ def _table(runs: Sequence[Run]) -> Iterator[str]:
     yield "| " + " | ".join(HEADINGS) + " |"
     yield "|---|---|---|---:|---:|---|"
     for run, cells in zip(runs, rows(runs), strict=True):
-        judged = "holds" if run.holds else "**FAILS**"
+        judged = WORDS[run.outcome] if run.holds else f"**{WORDS[run.outcome]}**"
         yield "| " + " | ".join(plain(cell) for cell in cells) + f" | {judged} |"
     yield ""
 

@@ -165,13 +165,15 @@ def check_table(columns: Sequence[Column]) -> Table:
 
 
 def check_cell(metric: Metric) -> Text:
-    """Figure with unit; under it the limit and the verdict, if it has a limit."""
+    """Figure with unit; under it its range where rounding decides, limit and verdict where it has a limit."""
     cell = Text(f"{figure(metric.value)} {metric.unit}".strip())
+    if metric.span is not None:
+        cell.append("\n{} to {}".format(*map(figure, metric.span)))
     if metric.limit is not None:
         cell.append(f"\n<= {figure(metric.limit)} ")
-        cell.append_text(verdict(metric.holds))
+        cell.append_text(verdict(metric.outcome))
     elif not metric.holds:
-        cell.append_text(Text.assemble("\n", verdict(False)))
+        cell.append_text(Text.assemble("\n", verdict(metric.outcome)))
     return cell
 
 
@@ -211,10 +213,19 @@ def _metric(run: Run, name: str) -> Metric | None:
 
 
 def total(runs: Sequence[Run]) -> Text:
-    """The last line: how many runs and checks there were, and whether all hold."""
-    checks = [metric for run in runs for metric in run.metrics if metric.limit is not None]
-    broken = sum(not run.holds for run in runs)
+    """The last lines: how much was run, then a line a run, its checks and how its tracking was judged."""
+    several = len({run.scenario for run in runs}) > 1
+    count = sum(metric.limit is not None for run in runs for metric in run.metrics)
     seconds = sum(run.seconds for run in runs)
-    counted = f"{len(runs)} run{'s' * (len(runs) > 1)}, {len(checks)} checks in {seconds:.1f} s: "
-    kept = "all hold" if not broken else f"{broken} run{'s do' if broken > 1 else ' does'} not hold"
-    return Text(counted + kept, "bold")
+    lines = [f"{len(runs)} run{'s' * (len(runs) > 1)}, {count} checks in {seconds:.1f} s"]
+    for run in runs:
+        checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
+        passed = sum(metric.holds for metric in checks)
+        counted = f"{passed} check{'s pass' if passed != 1 else ' passes'}"
+        if run.error is not None:
+            counted = "did not finish"
+        elif passed < len(checks):
+            counted = f"{passed} of {len(checks)} checks {'pass' if passed != 1 else 'passes'}"
+        told = f": {run.tracking.sentence}" if run.tracking else ""
+        lines.append(f"{counted}; {f'{run.scenario}, ' * several}{run.label}{told}")
+    return Text("\n".join(lines), "bold")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ def _as_json(run: Run) -> dict[str, Any]:
         "config": all_settings(run),
         "repeat": repeat_command(run),
         "holds": run.holds,
+        "outcome": run.outcome,
         "error": run.error,
         "metrics": [
             {
@@ -73,12 +75,18 @@ def _as_json(run: Run) -> dict[str, Any]:
                 "unit": metric.unit,
                 "limit": None if metric.limit is None else _number(metric.limit),
                 "holds": metric.holds,
+                "outcome": metric.outcome,
+                "span": metric.span and _numbers(metric.span),
                 "why": metric.why,
                 "where": metric.where,
             }
             for metric in run.metrics
         ],
     }
+    if (tracking := run.tracking) is not None:
+        result["tracking"] = asdict(tracking) | {"range": _numbers(tracking.range)}
+        if tracking.limit is not None:
+            result["tracking"]["limit"] = _number(tracking.limit)
     if run.table is not None:
         result["table"] = {"caption": run.table[0], "rows": [list(row) for row in run.table[1]]}
     if (figures := run.figures) is not None:

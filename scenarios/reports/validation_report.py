@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.reports.broken_runs import broken_runs
-from scenarios.reports.verdicts import verdict
+from scenarios.reports.verdicts import summed, verdict
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def validation_report(runs: Sequence[Run]) -> Iterator[RenderableType]:
     for run, cells in zip(runs, rows(runs), strict=True):
         here = cells[:2]
         names = here if here[0] != above[0] else ("", here[1] if here != above else "")
-        table.add_row(*map(Text, (*names, *cells[2:])), verdict(run.holds))
+        table.add_row(*map(Text, (*names, *cells[2:])), verdict(run.outcome))
         above = here
     yield table
     for broken in broken_runs(runs):
@@ -108,9 +108,9 @@ def comparison_line(comparison: Comparison, factor: float) -> str:
 
 
 def validation_total(runs: Sequence[Run], seconds: float, jobs: int) -> str:
-    """The last line: how many runs and checks there were, how long they took, and whether all hold."""
+    """The last line: how many runs and checks there were, how long they took, and what came of them."""
     checks = sum(metric.limit is not None for run in runs for metric in run.metrics)
     broken = sum(not run.holds for run in runs)
-    kept = "all hold" if not broken else f"{broken} run{'s do' if broken > 1 else ' does'} not hold"
+    kept = summed(runs, f"{broken} run{'s do' if broken > 1 else ' does'} not hold" if broken else "")
     where = f" in {jobs} processes" if jobs > 1 else ""
     return f"{len(runs)} run{'s' * (len(runs) != 1)}, {checks} checks in {seconds:.1f} s{where}: {kept}"

@@ -38,6 +38,8 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
         return ""
     robot, law = run.config.robot, run.config.controller
     broken = [metric.name for metric in run.metrics if not metric.holds]
+    if run.outcome == "undetermined":
+        return "nobody's: runs that differ by rounding alone lie on both sides of the limit"
     if run.touched:
         return "nobody's: a person changed the motion at the window, and nothing is claimed of it any more"
     if run.refused:

@@ -19,8 +19,8 @@ from twin.errors import UnknownNameError
 from twin.faults import told
 
 TAKEN = (
-    "carry_out", "changes", "command", "explain", "film", "help", "json", "log", "parser", "picture",
-    "report", "scenarios", "set", "settings",
+    "carry_out", "changes", "command", "explain", "film", "help", "json", "limit", "limits", "log",
+    "parser", "picture", "report", "scenarios", "set", "settings",
 )  # fmt: skip
 """Names of the command line's own, which no setting can have."""
 

@@ -39,6 +39,8 @@ def repeat_command(run: Run) -> str:
         words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
     if run.config.changes:
         words += ["--with", *(f"{name}={_text(value)}" for name, value in run.config.changes)]
+    if run.config.limits:
+        words += ["--limit", *(f"{name}={_text(value)}" for name, value in run.config.limits)]
     return shlex.join(words)
 
 

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from scenarios.base import Config, Metric
 from scenarios.checks.arm_limits import arm_metrics
 from scenarios.checks.friction_law import friction_metrics
 from scenarios.checks.rounding import with_spans
+from scenarios.metric import Outcome
 from scenarios.running.registry import OwnTable, Scenario
 from twin.errors import DivergenceError, OwnCodeError, TouchedError, TwinError
 from twin.faults import is_interrupt, told, told_with_place
@@ -22,6 +24,7 @@ from twin.logs.figures import Figures, figures_of
 from twin.own_code import own_files
 
 if TYPE_CHECKING:
+    from scenarios.checks.tracking_verdict import TrackingVerdict
     from twin.logs.log import Log
 
 
@@ -34,6 +37,7 @@ class Run:
     `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
     `label` is what tables and files call the controller, `file` the scenario's.  `figures` are the log's, and
     stay where a run is kept without its log.  `touched` is a run that a person changed at the window.
+    `tracking` says how its tracking error was judged; `None` where the run is not about one, or has none.
     """
 
     scenario: str
@@ -48,6 +52,7 @@ class Run:
     file: str = ""
     figures: Figures | None = None
     touched: bool = False
+    tracking: TrackingVerdict | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or controllers.label(self.config.controller))
@@ -63,6 +68,18 @@ class Run:
     def holds(self) -> bool:
         """Whether the run finished and every metric keeps its limit."""
         return self.error is None and all(metric.holds for metric in self.metrics)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst of its checks; where all pass, how its tracking was judged."""
+        if self.error is not None:
+            return "not computed" if self.figures is None else "fails"
+        found = {metric.outcome for metric in self.metrics}
+        tracked: dict[str, Outcome] = {"not_judged": "not judged", "undetermined": "undetermined"}
+        for worst in ("fails", "not computed", "undetermined"):
+            if worst in found:
+                return worst
+        return tracked.get(self.tracking.verdict, "passes") if self.tracking else "passes"
 
     @property
     def drives(self) -> tuple[str, str]:
@@ -106,15 +123,19 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         config: its settings.
         progress: called with the fraction done.
     """
+    from scenarios.checks.tracking_verdict import tracking_verdict
+
     start = time.perf_counter()
-    log, metrics, table, fault, refused, touched = None, (), None, None, False, False
+    log, metrics, table, tracking = None, (), None, None
+    fault, refused, touched = None, False, False
     try:
         if scenario.fault is not None:
             raise scenario.fault
         if config.changes:
             scenario.require_closed_loop()
         log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
-        metrics = with_spans(_judged(log, scenario), log, lambda kicked: _judged(kicked, scenario))
+        metrics = with_spans(judged(scenario, config, log), log, partial(judged, scenario, config))
+        tracking = tracking_verdict(config, log, metrics)
         table = scenario.table(log) if scenario.table else None
     except (DivergenceError, TouchedError) as error:
         fault, log = told(error), log or _what_there_was(error)
@@ -131,15 +152,22 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
     config = dataclasses.replace(config, beside=())
     return Run(
         scenario.name, config, log, metrics, seconds, fault, refused, table,
-        file=scenario.file, touched=touched,
+        file=scenario.file, touched=touched, tracking=tracking,
     )  # fmt: skip
 
 
-def _judged(log: Log, scenario: Scenario) -> tuple[Metric, ...]:
-    """Return the scenario's metrics of a log, and those of every run."""
+def judged(scenario: Scenario, config: Config, log: Log) -> tuple[Metric, ...]:
+    """Return every check of a run: the scenario's, those of every run, and what `--limit` asks for.
+
+    Raises:
+        OwnCodeError: the scenario's checks are none, or cannot be told apart.
+    """
+    from scenarios.checks.tracking_verdict import limited
+
     metrics = _sound_metrics(scenario.metrics(log), scenario)
     of_every_run = (*friction_metrics(log), *arm_metrics(log, scenario.leaves_limits))
-    return _sound_metrics((*metrics, *of_every_run), scenario)
+    metrics = _sound_metrics((*metrics, *of_every_run), scenario)
+    return limited(metrics, log, config.limits)
 
 
 def _law_that_failed(error: BaseException) -> str:

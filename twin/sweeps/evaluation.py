@@ -16,6 +16,7 @@ from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import Log
 from twin.robot.limits import ROUND_OFF
+from twin.robot.robot import Robot
 from twin.sweeps.outcomes import OUTCOME, TROUBLES
 from twin.sweeps.trial import Trial
 
@@ -146,21 +147,28 @@ def _in_engine(trial: Trial) -> np.void:
     row = table[0]
     row["trouble"] = trouble
     if log is not None and len(log.t):
-        _fill(row, log, trial)
+        _fill(row, log, trial.plant, trial.T_flange_tool)
     return _judged(table, [trial])[0]
 
 
-def _fill(row: np.void, log: Log, trial: Trial) -> None:
+def figures_of_log(log: Log) -> np.void:
+    """The figures of a log of at least one sample, as those of a trial; without a verdict."""
+    row = np.zeros(1, dtype=OUTCOME)[0]
+    _fill(row, log, log.robot, log.T_flange_tool)
+    return row
+
+
+def _fill(row: np.void, log: Log, robot: Robot, T_flange_tool: np.ndarray | None) -> None:
     """The figures of a log."""
-    robot, error = trial.plant, np.abs(log.q_ref - log.q)
+    error = np.abs(log.q_ref - log.q)
     sample, joint = np.unravel_index(np.argmax(error), error.shape)
     row["duration"] = log.t[-1] - log.t[0]
     row["joint_error"], row["joint_error_joint"] = error[sample, joint], joint + 1
     row["joint_error_time"] = log.t[sample]
     row["rms_error"] = np.sqrt(np.mean(error**2))
     row["tool_error"] = row["tool_error_time"] = np.nan
-    if trial.T_flange_tool is not None:
-        is_at, should_be = (forward_kinematics(robot, q, trial.T_flange_tool) for q in (log.q, log.q_ref))
+    if T_flange_tool is not None:
+        is_at, should_be = (forward_kinematics(robot, q, T_flange_tool) for q in (log.q, log.q_ref))
         distance = np.linalg.norm((is_at - should_be)[:, :3, 3], axis=1)
         row["tool_error"], row["tool_error_time"] = np.max(distance), log.t[np.argmax(distance)]
     row["rms_torque"] = np.sqrt(np.mean((log.tau / robot.drive_torque_max) ** 2))

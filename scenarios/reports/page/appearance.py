@@ -23,6 +23,7 @@ thead th { border-bottom: 2px solid #c8c8d0; } tbody th { font-weight: 500; }
 .numbers td { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .checks td:not(:last-child) { white-space: nowrap; }
 .checks td:last-child { color: #56565f; min-width: 260px; }
+.verdict.open { border-color: #9a6700; background: #fdf8e8; } .open { color: #7a5200; }
 .holds { color: #1a7f37; } .fails { color: #b3261e; } code { font-size: 13px; overflow-wrap: anywhere;
   background: #f3f3f6; padding: 1px 5px; border-radius: 4px; } summary { cursor: pointer; color: #0b57a4; }
 button { font: inherit; font-size: 13.5px; color: #0b57a4; background: #eef4fb; border: 1px solid #b8cfe8;

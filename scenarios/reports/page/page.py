@@ -13,6 +13,7 @@ from scenarios.reports.page.markup import Markup, data, tag
 from scenarios.reports.page.section import section
 from scenarios.reports.page.shown_runs import grouped, logged
 from scenarios.reports.page.worst_moment import worst_moment
+from scenarios.reports.verdicts import unjudged
 from scenarios.running.provenance import all_settings, in_a_line, provenance
 from twin.short_texts import figure
 
@@ -87,13 +88,13 @@ def verdict(runs: Sequence[Run]) -> Markup:
     broken = [run for run in runs if not run.holds]
     checks = sum(metric.limit is not None for run in runs for metric in run.metrics)
     counted = f"{len(runs)} run{'s' * (len(runs) > 1)}, {checks} checks with a limit"
-    said = "Everything holds"
+    said = "Every check passes, not all was judged" if unjudged(runs) else "Everything holds"
+    shade = " open" * unjudged(runs)
     if broken:
         said = f"{len(broken)} of {counted.partition(',')[0]} FAIL{'S' * (len(broken) == 1)}"
+        shade = " not"
     lines = [tag("li", f"{run.name}: ", *_outcome(run)) for run in runs]
-    return tag(
-        "div", tag("b", said), tag("p", counted), tag("ul", *lines), class_=f"verdict{' not' * bool(broken)}"
-    )
+    return tag("div", tag("b", said), tag("p", counted), tag("ul", *lines), class_=f"verdict{shade}")
 
 
 def _outcome(run: Run) -> list[str]:
@@ -101,9 +102,11 @@ def _outcome(run: Run) -> list[str]:
     failing = [metric.name for metric in run.metrics if not metric.holds]
     words = ["did not finish"] if run.error is not None else []
     words += [f"{len(failing)} of {len(run.metrics)} checks FAIL: {', '.join(failing)}"] if failing else []
+    shade, held = ("holds", "holds") if run.outcome == "passes" else ("open", "every check passes")
     told: list[str] = [
-        tag("span", "; ".join(words), class_="fails") if words else tag("span", "holds", class_="holds")
+        tag("span", "; ".join(words), class_="fails") if words else tag("span", held, class_=shade)
     ]
+    told += [f"; {run.tracking.sentence}"] if run.tracking else []
     if run.log is not None and (moment := worst_moment(run.log)):
         place = f"; worst joint {moment.name}, off by {figure(moment.size)} {moment.unit} at {moment.t:.6g} s"
         told.append(place if moment.size else "; no joint had any error")

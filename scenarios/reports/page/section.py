@@ -14,6 +14,7 @@ from scenarios.reports.page.shown_runs import Logged, Shown, logged
 from scenarios.reports.page.what_ran import what_ran
 from scenarios.reports.page.worst_moment import worst_moment
 from scenarios.reports.report import check_names, describe
+from scenarios.reports.verdicts import WORDS
 from twin.logs.loads import motor_load, speed_load
 from twin.logs.tracking_error import joint_error, largest, pose_error, rms, tool_distance
 from twin.short_texts import figure
@@ -185,10 +186,12 @@ def _check(metric: Metric | None) -> str:
     if metric is None:
         return ""
     words: list[str] = [f"{figure(metric.value)} {metric.unit}".strip()]
+    if metric.span is not None:
+        words += [" ({} to {})".format(*map(figure, metric.span))]
     if metric.limit is not None:
         words += [f" ≤ {figure(metric.limit)} "]
     if metric.limit is not None or not metric.holds:
-        words += [tag("b", "holds" if metric.holds else "FAILS", class_="holds" if metric.holds else "fails")]
+        words += [tag("b", WORDS[metric.outcome], class_="holds" if metric.holds else "fails")]
     if metric.where:
         words += [tag("br"), tag("small", metric.where)]
     return joined(words)
