@@ -40,6 +40,8 @@ ULPS = 8.0
 """So many units in the last place of the largest angle are the rounding of the positions themselves."""
 DECIDED = 1e-6
 """[rad]: runs that differ by more are different runs."""
+SOUND = 1e-9
+"""A figure whose runs differ by less, or by less of its size, is sound though the path is not."""
 SIGNALS = ("q", "qd", "tau", "tau_demand", "tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen")
 KICKED = "kicked_"
 """Before the names of `SIGNALS` in the arrays of a log that rounding decides."""
@@ -165,9 +167,10 @@ def with_spans(
             figures[metric.name].append(metric.value)
     if kicked and len(kicked) < RUNS:  # one of them ran away
         figures = {name: [*values, np.inf] for name, values in figures.items()}
+    spans = {name: (min(values), max(values)) for name, values in figures.items()}
     return tuple(
-        replace(metric, span=(min(values), max(values))) if len(set(values)) > 1 else metric
-        for metric, values in ((metric, figures[metric.name]) for metric in metrics)
+        metric if high - low <= SOUND * max(1.0, abs(high)) else replace(metric, span=(low, high))
+        for metric, (low, high) in ((metric, spans[metric.name]) for metric in metrics)
     )
 
 
