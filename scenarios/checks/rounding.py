@@ -169,7 +169,7 @@ def with_spans(
         figures = {name: [*values, np.inf] for name, values in figures.items()}
     spans = {name: (min(values), max(values)) for name, values in figures.items()}
     return tuple(
-        metric if high - low <= SOUND * max(1.0, abs(high)) else replace(metric, span=(low, high))
+        metric if high - low <= SOUND * max(1.0, abs(low)) else replace(metric, span=(low, high))
         for metric, (low, high) in ((metric, spans[metric.name]) for metric in metrics)
     )
 
