@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AT_REST = 1e-11
 """[rad/s]: the speed of a shaft that stands, of which two motors that turn together may leave a rounding."""
 LIMIT = 5e-11
-"""Of the largest torque of rotors, springs, arm and motors. Seen: 1e-14, and 1.1e-11 where the engine
+"""Of the largest torque of rotors, springs, arm and motors. Seen: 6e-13, and 1.1e-11 where the engine
 solves a closed loop."""
 
 
