@@ -127,6 +127,19 @@ def test_friction_rotors_and_springs_that_are_off_by_a_millionth_break_their_law
         assert not metric.holds, part
     turned = dataclasses.replace(log, qd=np.abs(log.qd), qd_motor=np.abs(log.qd_motor))
     assert not friction_metrics(turned)[0].holds
+    loaded = dataclasses.replace(log, robot=log.robot.with_payload(twin.Payload(1e-4)))
+    assert not friction_metrics(loaded)[0].holds, "springs and motors carry less than this arm weighs"
+
+
+def test_a_joint_that_stands_under_more_than_its_static_friction_breaks_the_law():
+    config = Config(controller="pd_gravity", drives="rigid")
+    robot = config.load_robot()
+    log = follow(config, sampled(config, hold(robot.poses["test_3"], 0.02)), robot)
+    static = known_drives(robot).static
+    assert not np.any(log.qd)
+    for share, holds in ((0.99, True), (1.01, False)):
+        pushed = dataclasses.replace(log, tau=log.tau_joint + share * static * [1, 0, 0, 0, 0, 0])
+        assert friction_metrics(pushed)[0].holds == holds
 
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
