@@ -254,7 +254,9 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
     assert [line.split(": ")[0] for line in lines[1:]] == ["1 check passes; pd", "1 check passes; cascade"]
     assert "NOT JUDGED" in lines[1]
     assert "UNDETERMINED" in lines[2]
-    assert validation_total(runs, 1.0, 1).endswith("all checks pass; tracking: 1 not judged, 1 undetermined")
+    assert validation_total(runs, 1.0, 1).endswith(
+        "all checks pass; tracking: 1 undetermined, 1 not judged (no bound known for this law in this scenario)"
+    )
 
     write_json(runs, tmp_path / "a.json")
     first, second = json.loads((tmp_path / "a.json").read_text())["runs"]
