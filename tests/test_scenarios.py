@@ -63,7 +63,9 @@ def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
     assert "What it shows:" in scenario.doc
     assert "What must hold:" in scenario.doc
     for item in dataclasses.fields(scenario.Config):
-        assert item.name in ("progress", "law_settings", "beside", "changes") or item.metadata["help"]
+        assert (
+            item.name in ("progress", "law_settings", "beside", "changes", "limits") or item.metadata["help"]
+        )
 
 
 @pytest.mark.parametrize(("robot", "name", "controller"), CASES)

@@ -86,7 +86,7 @@ AREAS = {"pd": 1.0, "pd_gravity": 1.0, "pid": 4 * math.exp(-2), "cascade": 1.154
 """Of the magnitude of the kernels from a disturbing acceleration to the error, times omega^2."""
 MARGIN = 2.0
 """For laws without a model: what the moving inertia and the coupling of the joints may add to the estimate.
-Seen on all scenarios and arms, at 10 to 40 rad/s, with ideal and rigid drives: up to 0.96 of the 2 without an
+Seen on all scenarios and arms, with ideal and rigid drives, at 10 to 40 rad/s: up to 0.99 of the 2 without an
 integral, 0.82 with `pid`, 0.46 with `cascade`."""
 
 

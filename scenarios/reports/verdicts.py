@@ -37,14 +37,17 @@ def summed(runs: Sequence[Run], broken: str) -> str:
         broken: what to say of the checks if some do not hold; empty if all do.
 
     Returns:
-        a sentence, as `all checks pass; tracking: 2 exact, 1 not judged`.
+        a sentence, as `all checks pass; tracking: 2 exact, 1 not judged (no bound known with sensors)`.
     """
-    counts = Counter(run.tracking.verdict for run in runs if run.tracking)
+    found = [run.tracking for run in runs if run.tracking]
+    counts = Counter(one.verdict for one in found)
     told = [f"{counts[kind]} {kind.replace('_', ' ')}" for kind in KINDS if counts[kind]]
-    return (broken or "all checks pass") + (f"; tracking: {', '.join(told)}" if told else "")
+    whys = ", ".join(dict.fromkeys(one.reason for one in found if one.verdict == "not_judged"))
+    said = f"; tracking: {', '.join(told)}" if told else ""
+    return (broken or "all checks pass") + said + (f" ({whys})" if whys else "")
 
 
-KINDS = ("exact", "bounded", "limited", "not_judged", "undetermined")
+KINDS = ("exact", "bounded", "limited", "undetermined", "not_judged")
 
 
 def unjudged(runs: Sequence[Run]) -> bool:
