@@ -1,11 +1,13 @@
 """`python -m tests.agreement`: how well the models agree with all that they are compared with, measured now.
 
-Prints the table of the README, one row a quantity: the worst sample of `max |a - b| / max |b|` over random
-states in the full range of positions, speeds and torques, unless the row says otherwise.
+Prints a row for each quantity of the first table of docs/agreement.md, with its upper bound there: the worst
+sample of `max |a - b| / max |b|` over random states in the full range of positions, speeds and torques,
+unless the row says otherwise.  The exit status is 1 where a figure exceeds its bound, or has none.
 """
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +17,10 @@ from scenarios.checks.motion_range import random_positions
 from tests.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error, one_step
 from tests.test_engine_oracle import BODY, TOOL
 from twin.engine.simulation import Simulation
+
+PAGE = Path(__file__).parents[1] / "docs" / "agreement.md"
+ROBOTS = {"IRB 140": "irb140", "IRB 1400": "irb1400", "IRB 1600": "irb1600"}
+"""Headings of the page's columns, and the robots' names."""
 
 STATES = 1000
 POSES = 10_000
@@ -60,44 +66,45 @@ def against_loop_solvers(robot, q, qd, tau) -> Rows:
     ours = twin.forward_dynamics(robot, q, qd, tau) @ robot.embedding.T
     solver = Reduced(robot, PinocchioLoops(robot.urdf, robot.tree.names, robot.loops))
     expected = rows(solver.loop_dynamics, q, qd, tau)
-    what = "forward dynamics, all joints"
-    yield what, "Pinocchio's solver for closed loops", largest_relative_error(ours, expected)
+    what = "forward dynamics, all eight joints"
+    yield what, "Pinocchio's loop solver", largest_relative_error(ours, expected)
     soft = []
     for k in (1, 2, 3, 4):
         peer = MuJoCo(robot.urdf, robot.loops, robot.tree.links, softness=k * SOFTNESS)
         soft.append(rows(Reduced(robot, peer).loop_dynamics, q, qd, tau))
-    yield what, "MuJoCo with its loop as stiff as it allows", largest_relative_error(soft[0], ours)
+    yield what, "MuJoCo, its soft loop as stiff as it allows", largest_relative_error(soft[0], ours)
     rigid = 4 * soft[0] - 6 * soft[1] + 4 * soft[2] - soft[3]
     yield what, "MuJoCo, extrapolated to a rigid loop", largest_relative_error(rigid, ours)
 
 
-def against_engine(robot, q, qd, qdd, tau) -> Rows:
+def against_engine(robot, q, qd, qdd, tau, payloads=(None, BODY)) -> Rows:
     """One step under torques of even accelerations, and under random torques of the drives.
 
     The latter, and a wrench at the tool, mostly accelerate the wrist, by up to 1e6 rad/s^2, and a relative
     error divides by that.
     """
     F = np.random.default_rng(1).uniform(-100, 100, (len(q), 6))
-    for payload in (None, BODY):
-        load = "with" if payload else "no"
+    for payload in payloads:
+        load = ", with a payload" if payload else ""
         worst: dict[str, list[np.ndarray]] = {}
         gap = 0.0
         for where in ("floor", "wall", "inverted"):
             arm = robot.mounted(where).with_payload(payload)
             even = twin.inverse_dynamics(arm, q, qd, qdd)
             for kind, torques, wrench in (
-                ("even accelerations", even, np.zeros_like(F)),
-                ("torques of the drives and tool wrench", tau, F),
+                ("accelerations up to 50 rad/s²", even, np.zeros_like(F)),
+                ("random torques of the drives and a tool wrench", tau, F),
             ):
                 errors, widest = _steps(arm, q, qd, torques, wrench)
                 worst.setdefault(kind, []).append(errors)
                 gap = max(gap, widest)
         for kind, errors in worst.items():
-            what = f"acceleration of one step, {kind}, {load} payload; floor, wall, inverted"
+            what = f"acceleration of one step, {kind}{load}"
             yield what, "PyBullet", float(np.max(errors))
-            yield f"{what}: the median", "PyBullet", float(np.median(errors))
+            if robot.loops:
+                yield f"{what}: median", "PyBullet", float(np.median(errors))
         if robot.loops:
-            yield f"the same, {load} payload, the widest gap of the loop, in m", "zero", gap
+            yield f"gap of the loop in these steps{load}, in m", "zero", gap
     with Simulation(robot) as simulation:
         T, J = [], []
         for sample in q:
@@ -122,43 +129,69 @@ def _steps(arm, q, qd, tau, F) -> tuple[np.ndarray, float]:
 def in_motion(robot) -> Rows:
     """The scenario of the loop: ten seconds of fast motion, and the free fall before it."""
     log = parallelogram.run(parallelogram.Config(robot=robot.name, duration=10.0, speed_fraction=0.9))
-    what = "10 s of fast motion at 1 kHz, computed torque:"
+    what = "fast motion of 10 s at 1 kHz, computed torque:"
     yield f"{what} tracking, in rad", "zero", float(np.max(np.abs(log.q - log.q_ref)))
     yield f"{what} gap of the loop, in m", "zero", float(np.max(log.loop_gap))
     engine, model = log.arrays["free_engine"], log.arrays["free_model"]
     yield "free fall of 0.4 s, in rad and rad/s", "PyBullet", float(np.max(np.abs(engine - model)))
 
 
-def inverse_kinematics(robot) -> Rows:
-    q = random_positions(robot, np.random.default_rng(2), POSES)
+def inverse_kinematics(robot, poses: int) -> Rows:
+    """Every solution of many poses."""
+    q = random_positions(robot, np.random.default_rng(2), poses)
     T = twin.forward_kinematics(robot, q)
     solutions = twin.inverse_kinematics(robot, T)
     there = ~np.isnan(solutions[..., 0])
     error = np.abs(twin.forward_kinematics(robot, solutions[there]) - T[np.nonzero(there)[0]])
-    yield f"FK(IK(T)) - T, {np.count_nonzero(there)} solutions", "itself, absolute", float(np.max(error))
+    yield "FK(IK(T)) - T, every solution, absolute", "itself", float(np.max(error))
 
 
-def states(robot) -> tuple[np.ndarray, ...]:
+def states(robot, count: int) -> tuple[np.ndarray, ...]:
     """Positions within all limits, speeds within theirs, accelerations, torques within the drives'."""
     rng = np.random.default_rng(0)
-    q = random_positions(robot, rng, STATES)
-    qd, qdd, tau = rng.uniform(-1, 1, (3, STATES, robot.n))
+    q = random_positions(robot, rng, count)
+    qd, qdd, tau = rng.uniform(-1, 1, (3, count, robot.n))
     return q, qd * robot.qd_max, 50 * qdd, tau * robot.tau_max
 
 
+def measured(name: str) -> Rows:
+    """Quantities of a robot, what each is compared with, and its worst error."""
+    robot = twin.load(name)
+    q, qd, qdd, tau = states(robot, STATES)
+    yield from against_libraries(robot, q, qd, qdd, tau)
+    if robot.loops:
+        yield from against_loop_solvers(robot, q, qd, tau)
+        yield from in_motion(robot)
+    yield from against_engine(robot, q, qd, qdd, tau)
+    yield from inverse_kinematics(robot, POSES)
+
+
+def bounds(page: str) -> dict[tuple[str, str, str], float]:
+    """The upper bounds in a page's table, by robot, quantity and what it is compared with."""
+    found: dict[tuple[str, str, str], float] = {}
+    columns: list[str] = []
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
+        if cells[:2] == ["quantity", "against"]:
+            columns = [ROBOTS[heading] for heading in cells[2:]]
+        elif not cells:
+            columns = []
+        elif columns and not cells[0].startswith("---"):
+            for robot, cell in zip(columns, cells[2:], strict=True):
+                if cell:
+                    found[robot, cells[0], cells[1]] = float(cell)
+    return found
+
+
 def main() -> int:
-    print("| robot | quantity | against | worst error |\n|---|---|---|---|")
-    for name in twin.robot_names():
-        robot = twin.load(name)
-        q, qd, qdd, tau = states(robot)
-        parts = [against_libraries(robot, q, qd, qdd, tau)]
-        if robot.loops:
-            parts += [against_loop_solvers(robot, q, qd, tau), in_motion(robot)]
-        parts += [against_engine(robot, q, qd, qdd, tau), inverse_kinematics(robot)]
-        for part in parts:
-            for what, peer, error in part:
-                print(f"| {name} | {what} | {peer} | {error:.0e} |", flush=True)
-    return 0
+    limits, exceeded = bounds(PAGE.read_text(encoding="utf-8")), False
+    print("| robot | quantity | against | worst error | bound |\n|---|---|---|---|---|")
+    for name in ROBOTS.values():
+        for what, peer, error in measured(name):
+            bound = limits.get((name, what, peer))
+            exceeded |= bound is None or not error <= bound
+            print(f"| {name} | {what} | {peer} | {error:.1e} | {bound} |", flush=True)
+    return int(exceeded)
 
 
 if __name__ == "__main__":

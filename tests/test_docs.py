@@ -1,12 +1,16 @@
 """What README and the guides tell their reader to do works as it stands there."""
 
 import re
+from types import SimpleNamespace
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 import twin
+from scenarios.commands.egm.serve_report import rows
 from tests.doc_pages import HOUSE, PAGES, blocks, follow, give, give_here
+from twin.egm.robot_side.inbox import Counts
 from urdf.facts import TABLES
 
 
@@ -79,3 +83,33 @@ def test_every_key_of_a_robot_toml_is_explained():
         assert not group or f"`[{group}" in text, group
         for key in keys:
             assert key == "*" or f"`{key.rstrip('?')}`" in text, key
+
+
+def test_the_breakpoint_of_the_guide_to_debugging_stops(monkeypatch):
+    """Its script, without the window, and a breakpoint that raises."""
+    text = (HOUSE / "docs" / "guides" / "debugging.md").read_text(encoding="utf-8")
+    (script,) = (block.text for block in blocks(text) if "breakpoint()" in block.text)
+
+    class Stopped(Exception):
+        """What the breakpoint does here."""
+
+    def stop():
+        raise Stopped
+
+    monkeypatch.setattr("builtins.breakpoint", stop)
+    with pytest.raises(Stopped):
+        exec(script.replace("gui=True", "gui=False"), {})
+
+
+def test_the_guide_to_egm_shows_every_row_of_the_table():
+    text = (HOUSE / "docs" / "guides" / "egm.md").read_text(encoding="utf-8")
+    (shown,) = (block.text for block in blocks(text) if "answers taken" in block.text)
+    served = SimpleNamespace(
+        sent=1, unsent=0, counts=Counts(), lateness=SimpleNamespace(late=0, cycles=1, share=0, median=0,
+        percentile_99=0, worst=0, restarts=0), strangers=0, well=1, runs=1, faults=(),
+        joints=("joint_1",), tau_peak=np.ones(1), tau_max=np.ones(1),
+    )  # fmt: skip
+    names = list(rows(SimpleNamespace(limit=None), served))
+    assert len(names) == 7
+    table = shown.partition("is over\n")[2].strip().splitlines()
+    assert [re.split(r"\s{3,}", line.strip())[0] for line in table[: len(names)]] == names

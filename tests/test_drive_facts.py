@@ -10,6 +10,7 @@ import twin
 from twin.drives.drives import Drives
 from twin.errors import DriveWarning, RobotError, UnknownNameError
 from twin.loading import loading, motor_strength
+from twin.loading.loading import robot_facts
 from twin.loading.model_check import check_model
 from urdf import build
 
@@ -270,3 +271,16 @@ def test_what_holds_the_arm_is_found_at_nearly_its_worst_and_with_the_coupling(i
 @pytest.mark.parametrize("name", [*loading.robot_names(), *loading.laboratory_names()])
 def test_our_own_robots_carry_themselves(name):
     assert motor_strength.weak_motors(twin.load(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("irb140", 11, 33), ("irb1400", 7, 27), ("irb1600", 5, 40)]
+)
+def test_motors_turn_faster_than_the_speed_limits_ask_by_what_their_files_say(name, least, most):
+    robot = twin.load(name)
+    asked = np.abs(robot.drives.motor_matrix) @ robot.qd_max
+    above = 100.0 * (robot.drives.motor_speed_max / asked - 1.0)
+    assert [round(np.min(above)), round(np.max(above))] == [least, most]
+    said = robot_facts(robot.file)["drives"]["source"]["motor_speed_max"]
+    assert f"{least} " in said
+    assert f"to {most} % above" in said

@@ -12,7 +12,7 @@ from tests.egm_stub import CYCLE, stub_robot
 from tests.made_logs import log_of, made_log
 from twin.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
 from twin.egm.client.replay import Recorded
-from twin.errors import EgmError
+from twin.errors import EgmError, EgmWarning
 
 
 @pytest.fixture
@@ -90,17 +90,71 @@ def test_messages_come_in_order_or_the_newest_alone(client, robot_socket):
         (bytes(3000), "expected a message of 1 to 1024 bytes, got 1025"),  # no more of it is read
     ],
 )
-def test_what_is_no_message_is_said_and_the_robot_goes_on(client, robot_socket, data, said):
+def test_what_is_no_message_is_reported_once_and_the_robot_goes_on(client, robot_socket, data, said):
+    robot_socket.send(data)
     robot_socket.send(encode_robot(robot_message(seqno=3)))
-    client.receive()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        stranger.sendto(data, ("127.0.0.1", client.port))
-        with pytest.raises(EgmError, match=said):
-            client.receive()
-    client.send_joints(Q)
-    assert decode_sensor(robot_socket.recv(1025), 6, "joint").seqno == 1
+    with pytest.warns(EgmWarning, match=f"^a datagram of 127.* is no message of a robot: .*{said}"):
+        assert client.receive().seqno == 3
+    robot_socket.send(data)
+    assert client.latest().seqno == 3
+    robot_socket.send(data)
     robot_socket.send(encode_robot(robot_message(seqno=4)))
     assert client.receive().seqno == 4
+    assert (client.counts.messages, client.counts.malformed) == (2, 3)
+    client.send_joints(Q)
+    assert decode_sensor(robot_socket.recv(1025), 6, "joint").seqno == 1
+    with pytest.raises(EgmError, match=r"does it send there\?; 3 were no messages"):
+        client.receive(timeout=0.0)
+
+
+def test_the_first_sender_is_the_robot(client, robot_socket):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.settimeout(0.01)
+        robot_socket.send(encode_robot(robot_message(seqno=3)))
+        assert client.receive().seqno == 3
+        for seqno in (4, 5):
+            stranger.sendto(encode_robot(robot_message(-Q, seqno=seqno)), ("127.0.0.1", client.port))
+        stranger.sendto(b"hello", ("127.0.0.1", client.port))
+        port, robot = stranger.getsockname()[1], robot_socket.getsockname()[1]
+        said = f"127.0.0.1:{port} sends, too, and is not listened to: the robot is 127.0.0.1:{robot}"
+        with pytest.warns(EgmWarning, match=f"^{said}$") as given:
+            assert client.latest().seqno == 3
+        assert len(given) == 1
+        robot_socket.send(encode_robot(robot_message(seqno=4)))
+        assert np.abs(client.receive().q - Q).max() < 1e-15
+        client.send_joints(Q)
+        assert decode_sensor(robot_socket.recv(1025), 6, "joint").seqno == 1
+        with pytest.raises(TimeoutError):
+            stranger.recv(1025)
+    assert (client.strangers, client.stranger.port, client.robot.port) == (3, port, robot)
+    assert (client.counts.messages, client.counts.malformed) == (2, 0)
+    with pytest.raises(EgmError, match=f"3 came from others than 127.0.0.1:{robot}"):
+        client.receive(timeout=0.0)
+
+
+def test_what_comes_behind_a_newer_message_is_not_the_latest(client, robot_socket):
+    for place in (0, 1, 3, 2, 3, 2, 4, 1):
+        robot_socket.send(encode_robot(robot_message(seqno=2**32 - 2 + place, tm=2**32 - 8 + 4 * place)))
+    assert client.latest().seqno == 2
+    counts = client.counts
+    assert (counts.messages, counts.out_of_order, counts.doubled, counts.lost) == (4, 1, 3, 0)
+    robot_socket.send(encode_robot(robot_message(seqno=0, tm=60)))  # it began anew, as after a fault
+    robot_socket.send(encode_robot(robot_message(seqno=1, tm=64)))
+    assert [client.receive().seqno for _ in range(2)] == [0, 1]
+    assert counts.restarts == 1
+
+
+def test_a_flood_of_others_does_not_hold_the_client(client, robot_socket, monkeypatch):
+    monkeypatch.setattr("twin.egm.client.client.MOST_IGNORED", 20)
+    robot_socket.send(encode_robot(robot_message()))
+    client.receive()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for _ in range(30):
+            stranger.sendto(b"hello", ("127.0.0.1", client.port))
+    with pytest.warns(EgmWarning, match="is not listened to"):
+        assert client.latest().seqno == 7
+    assert client.strangers == 20
 
 
 def test_a_port_in_use_and_addresses_that_are_not_here(client):

@@ -14,8 +14,8 @@ from tests.egm_wires import Wire, served
 from twin.drives.sensors import Sensors
 from twin.egm import GuidanceSettings, Mirror, RobotMessage, SensorMessage
 from twin.egm.mirror import history
-from twin.egm.mirror.order import between
 from twin.egm.mirror.payload_estimate import RunningPayload
+from twin.egm.wire.order import between
 from twin.errors import EgmError
 
 

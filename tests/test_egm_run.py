@@ -221,6 +221,7 @@ def test_the_way_back_takes_as_long_as_its_longest_demand():
     assert WayBack(np.zeros(2), start, 2.0, ones, 9.0 * ones, DT).count == 2000
     assert WayBack(np.zeros(2), start, 0.1, ones, 9.0 * ones, DT).count == 1125  # 15/8 0.6
     slow = WayBack(np.zeros(2), start, 0.1, ones, 0.5 * ones, DT)
+    assert slow.count == 2633  # sqrt(10 / sqrt(3) 0.6 / 0.5) s, in whole periods of 1 ms
     motion = np.array([slow(k)[1] for k in range(slow.count + 1)])
     assert np.abs(np.diff(motion, 2)).max() / DT**2 == pytest.approx(0.5, rel=1e-3)
 

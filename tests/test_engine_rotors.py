@@ -10,6 +10,8 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+import twin
+from tests.doc_pages import HOUSE
 from tests.peers import one_step
 from tests.random_trees import interpreted
 from tests.test_engine_drives import BODY, random_states, relative
@@ -76,3 +78,37 @@ def test_reflected_inertia_is_that_of_rotors_geared_to_the_joints(request, name,
             rotors = one_step(geared, np.r_[q, ratio * q], np.r_[qd, ratio * qd], np.r_[tau, 0 * tau])
             assert relative(rotors[6:], ratio * found) < 1e-10
             assert relative(found, rotors[:6]) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("name", "torque", "share"), [("irb140", 0.26, 0.6), ("irb1400", 0.06, 0.2), ("irb1600", 0.17, 0.5)]
+)
+def test_what_rotors_do_as_gyroscopes_is_as_little_as_the_guide_says(name, torque, share):
+    """At the speed limits, every rotor on the link before its joint, along its axis z; h is its spin.
+
+    The link feels omega x h, and the rotor its inertia times the part of the link's acceleration along z that
+    speeds alone bring about, the sum of qd_a qd_b z_a x z_b.
+    """
+    robot = twin.load(name).with_drives("rigid")
+    rng = np.random.default_rng(0)
+    q = rng.uniform(robot.q_min, robot.q_max, (5000, 6))
+    qd = rng.choice([-1.0, 1.0], q.shape) * robot.qd_max
+    z = np.moveaxis(twin.jacobian(robot, q)[:, 3:], 2, 0)  # (6, N, 3)
+    ratios, inertia = robot.drives.motor_matrix, robot.drives.rotor_inertia
+    spin, neglected = qd @ ratios.T * inertia, np.zeros_like(q)
+    for rotor in range(6):
+        omega, acceleration = np.zeros((2, len(q), 3))
+        for joint in range(rotor):
+            turn = qd[:, joint, None] * z[joint]
+            acceleration += np.cross(omega, turn)
+            omega += turn
+        felt = np.cross(omega, spin[:, rotor, None] * z[rotor])
+        for joint in range(rotor):
+            neglected[:, joint] += np.sum(z[joint] * felt, axis=1)
+        neglected += np.outer(inertia[rotor] * np.sum(z[rotor] * acceleration, axis=1), ratios[rotor])
+    worst = np.max(np.abs(neglected), axis=0)
+    assert 0.8 * torque < np.max(worst) < torque
+    assert 0.5 * share < np.max(100.0 * worst / robot.tau_max) < share
+    guide = " ".join((HOUSE / "docs" / "guides" / "drives.md").read_text(encoding="utf-8").split())
+    assert f"{torque} N m" in guide
+    assert f"{share} %" in guide

@@ -1,5 +1,6 @@
 """An identified robot's file: it loads, the engine agrees, it says where it is from, whole or not at all."""
 
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,8 +13,11 @@ from scenarios import excitation, joint_tracking
 from scenarios.commands.command_line import main
 from tests.test_physical_parameters import believed, measured
 from twin.errors import IdentificationError
+from twin.identification.least_squares import joint_residuals, triangles
 from twin.identification.physical import physical_solution
 from twin.identification.robot_file import write_robot_file
+from twin.identification.torque_model import TorqueModel
+from twin.loading.loading import robot_facts
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +123,47 @@ def test_of_two_files_none_appears_where_one_cannot(log, tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"arm\.urdf"):
         write_robot_file(solution, tmp_path / "arm.toml")
     assert [path.name for path in tmp_path.iterdir()] == ["arm.urdf"]
+
+
+def test_what_is_written_is_what_is_tested_and_what_its_header_shows(irb140, tmp_path):
+    """With an offset of the torques, which a file has no place for."""
+    robot = irb140.with_drives("rigid", replace(irb140.drives, static=irb140.drives.coulomb))
+    runs = [measured(robot, noise=5.0, seed=seed) for seed in (1, 2)]
+    runs = [replace(run, tau=run.tau + 3.0, name=name) for run, name in zip(runs, "AB", strict=True)]
+    found = twin.identify(believed(robot), runs[0], validate=[replace(runs[1], how="by another filter")])
+    solution = physical_solution(found)
+    again = twin.load(write_robot_file(solution, tmp_path / "arm.toml")[0]).with_drives("rigid")
+    of_file = found.model.base.K @ TorqueModel(again).parameters.values
+    for part, residuals in ((runs[0], solution.residuals_of_file), (runs[1], solution.validation)):
+        expected = joint_residuals(triangles(found.model, [part]), of_file)
+        np.testing.assert_allclose(residuals.rms, expected.rms, rtol=1e-9)
+    assert np.all(solution.validation.rms > found.validation.rms)  # offsets are missing
+
+    text = (tmp_path / "arm.toml").read_text(encoding="utf-8")
+    comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+    rows = zip(found.values, of_file.tolist(), solution.deviations.tolist(), strict=True)
+    for one, value, deviation in rows:
+        line = f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}"
+        assert (line in comment) == (one.symbol[:2] != "F0"), line
+    assert "Not in the file, for a robot's drives have none: offsets of torques: F01 = " in comment
+    percent = ", ".join(f"{x:.3g}" for x in solution.validation.percent)
+    source = robot_facts(tmp_path / "arm.toml")["source"]
+    assert f"Of what was kept out: {percent} % (B: by another filter)." in source
+
+
+def test_its_command_is_whole_and_the_filter_of_what_is_kept_out_is_told(log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = [f"{name}{joint}" for name in ("q", "tau") for joint in range(1, 7)]
+    every = slice(None, None, 3)
+    rows = np.column_stack([log.t[every], np.degrees(log.q[every]) - 1.0, log.tau[every]])
+    for name, part in (("a", rows), ("b", rows[: len(rows) // 2])):
+        np.savetxt(f"{name}.csv", part, delimiter=",", header=",".join(["t", *names]), comments="")
+    words = ["identify", "a.csv", "--robot", "irb140", "--angle-unit", "deg"]
+    words += ["--q-offset", "1,1, 1,1,1,1", "--cutoff", "10", "--position-cutoff", "35", "--from", "0.1"]
+    words += ["--validate", "b.csv", "--out", "arm.toml"]
+    assert main(words) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "kept out, b.csv: positions low-pass filtered at 35 Hz, torques and model at 10 Hz" in printed
+    source = robot_facts(tmp_path / "arm.toml")["source"]
+    command = source.partition("By `")[2].partition("`, 20")[0]
+    assert shlex.split(command) == ["irb-twin", *words]

@@ -9,7 +9,7 @@ import pytest
 import twin
 from scenarios import excitation
 from scenarios.commands.command_line import main
-from twin.errors import IdentificationError
+from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification.kept_excitation import kept_excitation
 from twin.identification.least_squares import fitted, joint_residuals, solved, triangles
 from twin.identification.torque_model import TorqueModel
@@ -185,6 +185,23 @@ def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion
     assert refused(linear, t, np.rad2deg(q), tau, r"in another unit \(angle_unit\)")
     twice = twin.identify(linear, twin.torque_recording(t, q, 2 * tau), filtering=twin.Filtering(10.0))
     assert twice.rank == 58  # an arm may be heavier than was thought
+
+
+@pytest.mark.parametrize("factor", [1 / 250, 1 / 5.5, 5.5, 250])
+def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
+    """As of torques of the motors where no gear that is known explains the factor."""
+    t, q, tau = (part[::5] for part in motion)
+    said = rf"links that are {factor:.3g}[\d.]* times as heavy .* of .irb140..*of the motors \(motor_side\)"
+    with pytest.warns(IdentificationWarning, match=said):
+        twin.identify(linear, twin.torque_recording(t, q, factor * tau))
+
+
+def test_masses_far_from_the_data_sheet_s_are_a_warning(linear, motion):
+    t, q, tau = (part[::5] for part in motion)
+    heavy = replace(linear, tree=replace(linear.tree, inertias=8.0 * linear.tree.inertias))
+    said = r"573 kg; the data sheet's arm weighs 98 kg with its base"
+    with pytest.warns(IdentificationWarning, match=said):
+        twin.identify(heavy, twin.torque_recording(t, q, 8.0 * tau))
 
 
 def test_too_little_motion(linear, motion):

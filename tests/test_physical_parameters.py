@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import twin
+from twin.drives.drives import Drives
+from twin.identification.kept_excitation import kept_excitation
 from twin.identification.measurements import Measurements
 from twin.identification.physical import (
     physical_solution,
@@ -92,10 +94,11 @@ def test_nothing_near_is_better(noisy):
     start = parameters.values.copy()
     friction = np.array([name[:2] in ("Fv", "Fc") or name[0] == "J" for name in parameters.symbols])
     offsets = np.array([name[:2] == "F0" for name in parameters.symbols])
+    sizes = found.residuals.torque_rms
 
     def objective(pi):
         away = K @ pi - found.beta
-        value = 0.5 * away @ information @ away + 0.5 * np.sum(pi[offsets] ** 2)
+        value = 0.5 * away @ information @ away + 0.5 * np.sum((pi[offsets] / sizes) ** 2)
         for after, before in zip(pi[:60].reshape(6, 10), start[:60].reshape(6, 10), strict=True):
             ratio = np.linalg.solve(pseudo_inertias(before), pseudo_inertias(after))
             value += np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 4
@@ -133,3 +136,76 @@ def test_links_that_are_none_or_impossible_become_bodies_and_others_stay(irb140)
     assert np.all(np.linalg.eigvalsh(pseudo_inertias(bodies)) > 0)
     np.testing.assert_array_equal(bodies[3:], irb140.tree.inertias)
     np.testing.assert_allclose(bodies[1, :4], point[:4], rtol=1e-4)
+
+
+VISCOUS = np.array([1850.0, 2600.0, 1400.0, 300.0, 150.0, 80.0])  # N m s/rad
+SLOWER = 4.0
+
+
+@pytest.fixture(scope="module")
+def large(irb140):
+    """An arm of some tonnes that rubs as such arms do."""
+    tree = replace(irb140.tree, inertias=50.0 * irb140.tree.inertias)
+    drives = Drives(np.ones(6), np.zeros(6), coulomb=VISCOUS / 3.0, viscous=VISCOUS, static=VISCOUS / 3.0)
+    return replace(irb140, tree=tree, drives=None, file=None).with_drives("rigid", drives)
+
+
+def recorded(large, rate, offset=0.0, noise=0.01):
+    """A slow motion of 40 s at some rows a second, torques with noise, in parts of themselves."""
+    t = np.arange(0.0, 40.0, 1.0 / rate)
+    motion = kept_excitation(twin.load("irb140"))(t / SLOWER)
+    q, qd, qdd = (part / SLOWER**order for order, part in enumerate(motion))
+    tau = twin.drive_inverse_dynamics(large, q, qd, qdd) + offset
+    size = noise * np.sqrt(np.mean(tau**2, axis=0))
+    return twin.torque_recording(t, q, tau + size * np.random.default_rng(0).normal(size=q.shape))
+
+
+def parameter(solution, symbol):
+    symbols = solution.found.model.parameters.symbols
+    return np.array([solution.pi[symbols.index(f"{symbol}{joint}")] for joint in range(1, 7)])
+
+
+@pytest.mark.parametrize("rate", [5, 10, 20, 50])
+def test_friction_of_a_large_arm_whose_file_has_none_is_that_of_the_free_fit(large, rate):
+    found = twin.identify(replace(large, drives=None), recorded(large, rate))
+    free = {one.symbol: one for one in found.values}
+    solution = physical_solution(found)
+    viscous = parameter(solution, "Fv")
+    np.testing.assert_allclose(viscous, [free[f"Fv{joint}"].value for joint in range(1, 7)], rtol=0.06)
+    np.testing.assert_allclose(
+        viscous, VISCOUS, rtol={5: 0.25, 10: 0.15}.get(rate, 0.05)
+    )  # few rows: so free
+    assert np.all(solution.growth < 1.1)
+
+
+def test_offsets_friction_and_masses_are_found_wherever_they_are_thought_to_be(large):
+    """An offset of 500 N m, a file whose friction is a thousandth, and one without masses."""
+    offsets = parameter(
+        physical_solution(twin.identify(replace(large, drives=None), recorded(large, 20, 500.0))), "F0"
+    )
+    np.testing.assert_allclose(offsets, 500.0, rtol=0.1)
+    none = replace(large.tree, inertias=np.zeros((6, 10)))
+    for known in (
+        replace(large, drives=replace(large.drives, viscous=VISCOUS / 1e3, coulomb=VISCOUS / 1e3)),
+        replace(large, drives=None, has_inertia=False, tree=none),
+    ):
+        solution = physical_solution(twin.identify(known, recorded(large, 20)))
+        assert np.all(solution.growth < 1.1)
+        np.testing.assert_allclose(parameter(solution, "Fv"), VISCOUS, rtol=0.05)
+    assert 0.3 < np.sum(solution.robot.tree.inertias[:, 0]) / np.sum(large.tree.inertias[:, 0]) < 3.0
+
+
+def test_without_noise_friction_is_found_to_round_off_where_the_file_has_none(true):
+    known = replace(true, drives=replace(true.drives, coulomb=np.zeros(6), viscous=np.zeros(6)))
+    solution = physical_solution(twin.identify(known, measured(true)))
+    for symbol, expected in (("Fv", true.drives.viscous), ("Fc", true.drives.coulomb)):
+        np.testing.assert_allclose(parameter(solution, symbol), expected, rtol=1e-9)
+
+
+def test_deviations_are_those_of_possible_links(noisy, true):
+    """Those of the free fit where recordings tell all, less where links have to be possible."""
+    clear = physical_solution(twin.identify(true, measured(true, noise=1e-4)))
+    np.testing.assert_allclose(clear.deviations, clear.found.deviations, rtol=0.05)
+    ratio = noisy.deviations / noisy.found.deviations
+    assert np.all(ratio < 1.0)
+    assert np.min(ratio) < 0.2

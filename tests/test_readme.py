@@ -2,6 +2,8 @@
 
 import re
 
+import twin
+from scenarios import pose_path
 from tests.doc_pages import HOUSE, blocks
 
 README = (HOUSE / "README.md").read_text(encoding="utf-8")
@@ -46,3 +48,17 @@ def test_its_workflow_is_the_one_of_the_guide_which_is_tested():
 def test_what_a_newcomer_must_know_is_said():
     for words in ("Python 3.10", "urchin", "urdfpy", "`urdf`, `twin`, `controllers` or `scenarios`"):
         assert words in README
+
+
+def test_what_is_identified_from_its_log_is_the_arm_with_its_friction():
+    """In steps of 20 ms, for the sake of time."""
+    lines = [line.partition("#")[0].split()[1:] for line in README.splitlines() if "run.npz" in line]
+    assert ["identify", "run.npz"] in lines
+    words = next(words for words in lines if words[0] == "run")
+    assert words[:2] == ["run", "pose_path"]
+    drives = words[words.index("--drives") + 1]
+    log = pose_path.run(pose_path.Config(drives=drives, time_step=0.02))
+    friction = [one for one in twin.identify(log.robot, log).values if one.symbol[:2] in ("Fv", "Fc")]
+    assert len(friction) == 12
+    for one in friction:
+        assert abs(one.value - one.before) < 1e-6 * one.before, one.symbol

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import controllers
+from scenarios.checks.arm_limits import arm_metrics
+from tests.made_logs import made_log
 from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
@@ -81,3 +83,20 @@ def test_a_joint_without_limits_keeps_them(load):
         '<parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>'
     )
     assert violations(robot, np.zeros(1), np.full((1, 1), 1e5), np.full((1, 1), 1e5)) == ()
+
+
+@pytest.mark.parametrize("joint", [0, 5])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_run_is_judged_by_speeds_and_ranges_on_both_sides(irb140, joint, sign):
+    q, qd = np.zeros((2, 4, 6))
+    qd[2, joint] = sign * 1.01 * irb140.qd_max[joint]
+    position, speed = arm_metrics(made_log(irb140, q, qd=qd))
+    assert position.holds
+    assert not speed.holds
+    assert speed.value == pytest.approx(1.01, rel=1e-14)
+    qd[2, joint] = sign * 0.99 * irb140.qd_max[joint]
+    q[1, joint] = (irb140.q_max if sign > 0 else irb140.q_min)[joint] + sign * 1e-3
+    position, speed = arm_metrics(made_log(irb140, q, qd=qd))
+    assert speed.holds
+    assert not position.holds
+    assert position.value == pytest.approx(1e-3, rel=1e-9)

@@ -128,3 +128,11 @@ class ShapeWarning(UserWarning):
 
 class DriveWarning(UserWarning):
     """Drives that are simulated as they are told, and are hardly meant so."""
+
+
+class EgmWarning(UserWarning):
+    """What comes to a client of a robot and is not listened to: datagrams of others, and broken ones."""
+
+
+class IdentificationWarning(UserWarning):
+    """Parameters that were identified, and are hardly those of this arm."""

@@ -122,7 +122,7 @@ def _dispatch(words: list[str]) -> int:
     if not words:
         parser.print_help()
         return 0
-    given, extra = parser.parse_known_args(words)
+    given, extra = parser.parse_known_args(words, argparse.Namespace(words=words))
     if given.command is None:
         raise WrongUse(f"name a command before {' '.join(words)!r}: known are {', '.join(COMMANDS)}")
     for scenario in scenarios:

@@ -52,7 +52,7 @@ class Report:
             yield Text("\nnearest possible links and drives", style="bold")
             yield link_table(self.physical)
             yield growth_table(self.physical)
-        for sentence in found.how:
+        for sentence in (*found.how, *_kept_out(found)):
             yield Text(sentence)
         yield Text(
             f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
@@ -85,6 +85,7 @@ class Report:
             "validation": None if found.validation is None else _residuals(found.validation),
             "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
+            "kept_out": _kept_out(found),
         }
 
     def write_json(self, path: Path) -> None:
@@ -176,18 +177,24 @@ def link_table(physical: PhysicalSolution) -> Table:
 
 
 def growth_table(physical: PhysicalSolution) -> Table:
-    """What the torques of possible links leave, beside what the free fit leaves, a row a joint."""
+    """Residuals of possible links, beside those of the free fit and of a robot's file, a row a joint."""
     table = _table("joint")
-    for heading in ("residual, rms", "%", "over the free fit's"):
+    validation = physical.validation
+    headings = ["residual, rms", "%", "over the free fit's", "in a file, %"]
+    for heading in headings + ([] if validation is None else ["kept out, rms", "%"]):
         table.add_column(heading, justify="right")
     for joint, name in enumerate(physical.found.model.robot.joint_names):
-        table.add_row(
-            Text(name),
-            f"{physical.residuals.rms[joint]:.3g}",
-            f"{physical.residuals.percent[joint]:.3g}",
-            f"{physical.growth[joint]:.4f}",
-        )
+        figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
+        figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
+        if validation is not None:
+            figures += [f"{validation.rms[joint]:.3g}", f"{validation.percent[joint]:.3g}"]
+        table.add_row(Text(name), *figures)
     return table
+
+
+def _kept_out(found: Identification) -> list[str]:
+    """How each recording that was kept out was used."""
+    return [f"kept out, {one.name}: {one.how}" for one in found.kept_out]
 
 
 def _physical(physical: PhysicalSolution) -> dict[str, Any]:
@@ -201,6 +208,8 @@ def _physical(physical: PhysicalSolution) -> dict[str, Any]:
             )
         ],
         "residuals": _residuals(physical.residuals),
+        "residuals_in_a_file": _residuals(physical.residuals_of_file),
+        "validation": None if physical.validation is None else _residuals(physical.validation),
     }
 
 

@@ -26,7 +26,7 @@ from twin.identification.measurements import (
     filtered_measurements,
     measurements_of_log,
 )
-from twin.identification.plausibility import require_motion, require_rank, require_units
+from twin.identification.plausibility import require_motion, require_rank, require_units, warn_of_masses
 from twin.identification.torque_model import TorqueModel, identifiable
 from twin.logs.log import Log
 from twin.recordings.torque_recording import TorqueRecording
@@ -173,6 +173,7 @@ def identify(
         )
     ordinary, fit = solved(reduced, np.ones(robot.n)), fitted(reduced)
     require_rank(model, fit, whole)
+    warn_of_masses(model, fit.beta, reduced)
     return _identification(model, fit, ordinary, reduced, tuple(whole), tuple(kept_out))
 
 

@@ -16,8 +16,10 @@ with the base parameters beta, the covariance C of the free fit, and the log-det
 P0 of the robot that was given; of numbers above 0 it is `x / x0 - log(x / x0) - 1`.  The first part is what
 the residuals rise by, in units of their noise.  The second keeps P from the edge of what is possible, and
 directions that no torque depends on as near to P0 as the others let them; it weighs as much as if P0 were
-known to a factor of e or so, which is little beside what recordings tell.  Both parts are convex: there is
-one minimum, whatever the start, and Newton's method finds it.
+known to a factor of e or so, which is little beside what recordings tell.  Of friction and rotors that the
+robot's file does not have, x0 is the size that the free fit gives them; offsets are about 0, with a deviation
+of the joint's torque.  Links without masses are as heavy as the free fit's torques.  Both parts are convex:
+there is one minimum, whatever the start, and Newton's method finds it.
 
 Sources: P. Wensing, S. Kim, J.-J. Slotine, IEEE Robotics and Automation Letters 3 (2018), on P; T. Lee,
 P. Wensing, F. Park, IEEE Trans. on Robotics 36 (2020), on its divergences; S. Boyd, L. Vandenberghe, "Convex
@@ -37,8 +39,8 @@ from twin.arrays import Floats
 from twin.dynamics.dynamic_parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
 from twin.identification.identify import Identification
-from twin.identification.least_squares import JointResiduals, joint_residuals
-from twin.identification.torque_model import SIDES
+from twin.identification.least_squares import JointResiduals, joint_residuals, triangles
+from twin.identification.torque_model import TorqueModel
 from twin.robot.robot import Robot
 
 FINEST = 1e-8
@@ -50,14 +52,14 @@ TYPICAL_SIZE, TYPICAL_MASS = 0.1, 1.0
 THINNEST = 1e-6
 """What a given link that is a point, a rod, or impossible gets in every direction, over its largest."""
 
-TYPICAL_INERTIA, TYPICAL_FRICTION = 0.01, 1.0
-"""At the joint, of a rotor in [kg m^2], of friction in [N m] and [N m s/rad], where the robot tells none."""
-
 FALLS = 10.0
 """By which the weight of the divergence falls from one minimum to the next, down to 1."""
 
-STEPS = 60
-"""Newton's, at most, for one minimum; some 5 are needed, some 10 for the last."""
+STEPS = 500
+"""Newton's, at most, for one minimum; some 5 are needed, 10 for the last, more from a start that is far."""
+
+DOUBT = float(np.e)
+"""The factor to which friction and rotors of the given robot are believed, where the free fit tells more."""
 
 
 def _basis() -> Floats:
@@ -96,16 +98,38 @@ class PhysicalSolution:
         found: the identification with the free solution.
         pi: (p,) all parameters, in the order of `found.model.parameters`; what the robot carries is in them.
         residuals: that they leave.
+        deviations: (r,) standard deviations of the base parameters `found.model.base.K @ pi`, by how curved
+            the minimum is.
     """
 
     found: Identification
     pi: Floats
     residuals: JointResiduals
+    deviations: Floats
 
     @property
     def growth(self) -> Floats:
         """Residuals (n,) over those of the free solution."""
         return self.residuals.rms / self.found.residuals.rms
+
+    @cached_property
+    def beta_of_file(self) -> Floats:
+        """The base parameters (r,) that a robot's file has: those without the offsets of torques."""
+        offset = _offsets(self.found.model)
+        return self.found.model.base.K @ np.where(offset, 0.0, self.pi)
+
+    @cached_property
+    def residuals_of_file(self) -> JointResiduals:
+        """Residuals that the parameters of a robot's file leave."""
+        return joint_residuals(self.found.reduced, self.beta_of_file)
+
+    @cached_property
+    def validation(self) -> JointResiduals | None:
+        """Residuals of the parameters of a robot's file on recordings that were kept out."""
+        kept_out = self.found.kept_out
+        if not kept_out:
+            return None
+        return joint_residuals(triangles(self.found.model, kept_out), self.beta_of_file)
 
     @cached_property
     def robot(self) -> Robot:
@@ -136,13 +160,30 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     carried = np.zeros((robot.tree.n, 10))
     if robot.bare is not None:
         carried = robot.tree.inertias - robot.bare.inertias
-    start = possible_bodies(known[:links].reshape(-1, 10) - carried)
-    amounts, references = _amounts(found)
+    given = known[:links].reshape(-1, 10) - carried
+    start, unknown = possible_bodies(given), ~np.any(given, axis=1)
+    if np.any(unknown):  # as heavy as the torques of the free fit's links
+        of_links = base.columns < links
+        columns = R[:, :-1][:, of_links]
+        free, typical = (
+            columns @ found.beta[of_links],
+            columns @ (base.K[:, :links] @ start.ravel())[of_links],
+        )
+        start[unknown] *= np.linalg.norm(free) / np.linalg.norm(typical)
     pi = np.concatenate([(start + carried).ravel(), known[links:]])
-    pi[amounts] = references
-    others = np.setdiff1d(np.arange(links, len(pi)), amounts)
-    pi = _minimum(pi, carried, amounts, others, R, base.columns, base.K)
-    return PhysicalSolution(found, pi, joint_residuals(reduced, base.K @ pi))
+    offset = _offsets(model)
+    amounts, others = links + np.flatnonzero(~offset[links:]), np.flatnonzero(offset)
+    sizes, told = _sizes(found, R)
+    pi[amounts] = np.where(known > 0, np.maximum(known, told / DOUBT), sizes)[amounts]
+    pi, deviations = _minimum(
+        pi, carried, amounts, others, found.residuals.torque_rms, R, base.columns, base.K
+    )
+    return PhysicalSolution(found, pi, joint_residuals(reduced, base.K @ pi), deviations)
+
+
+def _offsets(model: TorqueModel) -> np.ndarray:
+    """Which of the parameters (p,) are offsets of torques."""
+    return np.array([symbol.startswith("F0") for symbol in model.parameters.symbols])
 
 
 def possible_bodies(inertias: Floats) -> Floats:
@@ -166,22 +207,20 @@ def _parameters(P: Floats) -> Floats:
     return np.array([P[3, 3], *P[:3, 3], I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
 
 
-def _amounts(found: Identification) -> tuple[np.ndarray, Floats]:
-    """The parameters that are above 0 beside the links', and what they are known to be about."""
-    model = found.model
-    drives = model.robot.active_drives
-    if drives is None:
-        return np.zeros(0, dtype=np.intp), np.zeros(0)
-    first, n = 10 * model.robot.tree.n, model.robot.n
-    places, typical = [], []
-    for axis in range(n):
-        places += [first + len(DRIVE) * axis + k for k in range(3)]
-        typical += [TYPICAL_INERTIA / drives.ratio[axis] ** 2, TYPICAL_FRICTION, TYPICAL_FRICTION]
-    first += len(DRIVE) * n
-    places += range(first, first + len(SIDES) * len(model.coupled))
-    typical += [TYPICAL_INERTIA, TYPICAL_FRICTION, TYPICAL_FRICTION] * len(model.coupled)
-    values = model.parameters.values[places]
-    return np.array(places), np.where(values > 0, values, typical)
+def _sizes(found: Identification, R: Floats) -> tuple[Floats, Floats]:
+    """The sizes (p,) of parameters that the recordings allow, and the least that they tell (p,).
+
+    A size is the largest that a free sum with the parameter gives it.  A sum counts with its value, or with
+    its deviation under the weights of R (r, r + 1) where that is more.  The least is two deviations below
+    the value of a parameter that is alone in its sum, and 0 of others.
+    """
+    beta, base = found.beta, found.model.base
+    share, deviations = np.abs(base.K), np.linalg.norm(np.linalg.inv(R[:, :-1]), axis=1)
+    sums = np.maximum(np.abs(beta), deviations)[:, None]
+    sizes = np.max(np.divide(sums, share, out=np.zeros_like(share), where=share > 0), axis=0)
+    alone, told = np.sum(share > 0, axis=1) == 1, np.zeros_like(sizes)
+    told[base.columns[alone]] = np.maximum(beta - 2.0 * deviations, 0.0)[alone]
+    return sizes, told
 
 
 def _minimum(
@@ -189,11 +228,12 @@ def _minimum(
     carried: Floats,
     amounts: np.ndarray,
     others: np.ndarray,
+    sizes: Floats,
     R: Floats,
     columns: np.ndarray,
     K: Floats,
-) -> Floats:
-    """The minimum that the module tells of.
+) -> tuple[Floats, Floats]:
+    """The minimum that the module tells of, and the deviations (r,) of its base parameters.
 
     Coordinates are `u = R (beta - beta_0)`, in which the recordings' part is a sphere, and those parameters
     that are not in `columns`, each with the change of these that leaves beta alone.
@@ -203,6 +243,7 @@ def _minimum(
         carried: (k, 10) what the links carry that is no part of them.
         amounts: numbers of the parameters that are above 0.
         others: numbers of those that are free, and about 0: offsets of drives.
+        sizes: that these may have.
         R: (r, r + 1) of the equations, weighted, torques in the last column.
         columns: (r,) of the base parameters.
         K: (r, p) of these.
@@ -220,7 +261,7 @@ def _minimum(
     u, weight = np.zeros(r), max(1.0, float(target @ target))
     while True:
         for _ in range(STEPS):
-            slope, curvature = _divergence(pi, known, carried, inverse_known, amounts, others)
+            slope, curvature = _divergence(pi, known, carried, inverse_known, amounts, others, sizes)
             gradient = weight * (slope @ S)
             gradient[:r] += u - target
             H = weight * (S.T @ curvature @ S)
@@ -237,7 +278,8 @@ def _minimum(
                 "found no possible links that explain the recordings: the search did not come to an end"
             )
         if weight == 1:
-            return pi
+            known_to = scale[:, None] * np.linalg.inv(H * np.outer(scale, scale))[:, :r] * scale[:r]
+            return pi, np.sqrt(np.diag(S[columns, :r] @ known_to[:r] @ S[columns, :r].T))
         weight = max(1.0, weight / FALLS)
 
 
@@ -248,6 +290,7 @@ def _divergence(
     inverse_known: Floats,
     amounts: np.ndarray,
     others: np.ndarray,
+    sizes: Floats,
 ) -> tuple[Floats, Floats]:
     """First and second derivatives (p,), (p, p) of the divergences by the parameters."""
     slope, curvature = np.zeros(len(pi)), np.zeros((len(pi), len(pi)))
@@ -259,5 +302,5 @@ def _divergence(
         curvature[part, part] = np.einsum("kij,lji->kl", turned, turned)
     slope[amounts] = 1.0 / known[amounts] - 1.0 / pi[amounts]
     curvature[amounts, amounts] = 1.0 / pi[amounts] ** 2
-    slope[others], curvature[others, others] = pi[others] - known[others], 1.0
+    slope[others], curvature[others, others] = (pi[others] - known[others]) / sizes**2, 1.0 / sizes**2
     return slope, curvature

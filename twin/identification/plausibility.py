@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.errors import IdentificationError
-from twin.identification.least_squares import SINGULAR, Fit
+from twin.errors import IdentificationError, IdentificationWarning
+from twin.identification.least_squares import SINGULAR, Fit, Triangles
 from twin.identification.measurements import Measurements
 from twin.identification.torque_model import TorqueModel
+from twin.loading.loading import robot_facts
 from twin.robot.robot import Robot
 
 STANDS_STILL = 0.01
@@ -95,6 +97,43 @@ def require_units(model: TorqueModel, measured: Sequence[Measurements]) -> None:
 def _apart(factor: Floats, explained: Floats) -> float:
     """How far factors are from those explained, as a factor, in the median."""
     return float(np.exp(np.median(np.abs(np.log(factor / explained)))))
+
+
+def warn_of_masses(model: TorqueModel, beta: Floats, reduced: Triangles) -> None:
+    """Warn where links come out `UNLIKE` times heavier or lighter than the robot has them.
+
+    Args:
+        model: the robot, and what is fitted.
+        beta: (r,) base parameters that were found.
+        reduced: the equations of the recordings.
+    """
+    robot, base = model.robot, model.base
+    links = base.columns < 10 * robot.tree.n
+    R = reduced.R[:, :, :-1][:, :, links]
+    of_robot = base.K @ model.parameters.values
+    found, known = R @ beta[links], R @ of_robot[links]
+    sizes = np.sum(known * known, axis=1)
+    if not np.all(sizes > 0):
+        return
+    factor = float(np.median(np.sum(found * known, axis=1) / sizes))  # noise has no share in it
+    mass, told, file = float(np.sum(robot.tree.inertias[:, 0])), "", robot.file
+    off = [factor]
+    if (
+        file is not None
+        and file.suffix == ".toml"
+        and file.exists()
+        and "mass" in (facts := robot_facts(file))
+    ):
+        off.append(factor * mass / facts["mass"])
+        told = f"; the data sheet's arm weighs {facts['mass']:.4g} kg with its base"
+    if not all(1.0 / UNLIKE < part < UNLIKE for part in off):
+        warnings.warn(
+            f"the recordings tell links that are {factor:.3g} times as heavy as those of {robot.name!r}, "
+            f"{factor * mass:.3g} kg for {mass:.3g} kg{told}: are the torques those of the motors "
+            "(motor_side), or in another unit (torque_unit)?",
+            IdentificationWarning,
+            stacklevel=3,
+        )
 
 
 def require_rank(model: TorqueModel, fit: Fit, measured: Sequence[Measurements]) -> None:

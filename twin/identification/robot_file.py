@@ -20,6 +20,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.atomic_file import drafted
 from twin.errors import IdentificationError
+from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
 from twin.loading.dh_tables import link_tail
 from twin.loading.loading import is_table, robot_facts
@@ -104,35 +105,46 @@ def _name(robot: Robot, path: Path) -> str:
 def _source(solution: PhysicalSolution, origin: str) -> str:
     """Where the numbers are from, and how good they are."""
     found = solution.found
-    left = ", ".join(f"{x:.3g}" for x in solution.residuals.percent)
+    left, tested = _percent(solution.residuals_of_file), ""
     files = "; ".join(found.how)
+    if solution.validation is not None:
+        kept_out = "; ".join(f"{one.name}: {one.how}" for one in found.kept_out)
+        tested = f" Of what was kept out: {_percent(solution.validation)} % ({kept_out})."
     return (
         f"Links, rotors and friction identified from {files}.{f' {origin}.' if origin else ''} Residuals of "
         f"the joints: {left} % of their torques; condition {found.condition:.3g}, "
-        f"{found.residuals.count} equations. Possible links nearest to the free solution."
+        f"{found.residuals.count} equations.{tested} Possible links nearest to the free solution."
     )
+
+
+def _percent(residuals: JointResiduals) -> str:
+    """Residuals of the joints, in percent."""
+    return ", ".join(f"{x:.3g}" for x in residuals.percent)
 
 
 def _comment(solution: PhysicalSolution) -> list[str]:
     """What recordings told and what they left open, line by line."""
     found = solution.found
     base, parameters = found.model.base, found.model.parameters
-    lines = [f"Identified after {found.model.robot.name}: base parameters, what recordings tell alone.", ""]
+    lines = [
+        f"Identified after {found.model.robot.name}: base parameters, what recordings tell alone, of this "
+        "file, with their standard deviations.",
+        "",
+    ]
+    offsets = []
     values = (base.K @ solution.pi).tolist()
-    for one, value in zip(found.values, values, strict=True):
-        lines.append(f"{one.stands_for} = {value:.6g} +- {one.deviation:.2g} {one.unit}")
+    for one, value, deviation in zip(found.values, values, solution.deviations.tolist(), strict=True):
+        line = f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}"
+        (offsets if one.symbol.startswith("F0") else lines).append(line)
     untold = [parameters.symbols[k] for k in base.untold]
     sums = np.sum(base.K != 0, axis=1) > 1
     shared = [parameters.symbols[k] for k in np.flatnonzero(np.any(base.K[sums] != 0, axis=0))]
     kept = f"as {found.model.robot.name} has them, or as near to that as possible links are"
     lines += ["", f"Left open, {kept}: {', '.join(untold) or 'none'}."]
     lines += [f"Told only in the sums above, shared out {kept}: {', '.join(shared) or 'none'}."]
-    offsets = [
-        f"{name} {x:.3g}" for name, x in zip(parameters.symbols, solution.pi, strict=True) if name[:2] == "F0"
-    ]
     if offsets:
         lines.append(
-            f"Not in the file, for a robot's drives have none: offsets, in N m: {', '.join(offsets)}."
+            f"Not in the file, for a robot's drives have none: offsets of torques: {', '.join(offsets)}."
         )
     return lines
 

@@ -183,11 +183,8 @@ def identify(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
 
 
 def _origin(given: argparse.Namespace) -> str:
-    """What is done, and when; filters are told with the recordings."""
-    words = ["irb-twin", "identify", *map(str, given.recordings)]
-    if given.robot is not None:
-        words += ["--robot", str(given.robot)]
-    return f"By `{shlex.join([*words, '--out', str(given.out)])}`, {date.today().isoformat()}"
+    """The command, and its date."""
+    return f"By `{shlex.join(['irb-twin', *given.words])}`, {date.today().isoformat()}"
 
 
 def _require_together(given: argparse.Namespace) -> None:

@@ -6,31 +6,42 @@
             if message.converged:
                 break
 
-Angles are in radians and lengths in metres.  A robot sends first, to the address and port that it was told;
-the client answers where the last message came from.
+Angles are in radians and lengths in metres.  A robot sends first, to the address and port that it was told.
+The first sender of a robot's message is the robot, and the client answers it alone.
 """
 
 from __future__ import annotations
 
 import socket
+import warnings
 from collections.abc import Iterator
 from time import monotonic
 
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
+from twin.egm.robot_side.channel import Address
 from twin.egm.wire.messages import RobotMessage, SensorMessage
+from twin.egm.wire.order import Counts, StreamOrder
 from twin.egm.wire.parts import LARGEST
 from twin.egm.wire.robot_message import COUNT, decode_robot
 from twin.egm.wire.sensor_message import encode_sensor
-from twin.errors import EgmError
+from twin.errors import EgmError, EgmWarning
 
 PORT = 6510
 """Where ABB's examples have a robot send to."""
 
+MOST_IGNORED = 1000
+"""Datagrams that are passed over after the time to wait is up: a flood of them keeps no client for ever."""
+
 
 class EgmClient:
     """A socket that a robot's messages come to, and that answers them.
+
+    Datagrams of other senders are not looked at; those that are no message, or that come twice or behind a
+    newer one, are passed over.  All are counted; an `EgmWarning` reports the first stranger, and the first
+    datagram that is no message.  A robot that was started anew may send from another port: it needs another
+    client.
 
     Args:
         port: to listen on; 0 for one that is free, see `port`.
@@ -39,6 +50,10 @@ class EgmClient:
 
     Attributes:
         port: that it listens on.
+        counts: messages of the robot, those that are lost, doubled, out of order or malformed.
+        robot: the address of the robot; `None` before its first message.
+        strangers: datagrams that came from elsewhere.
+        stranger: the sender of the first of them.
 
     Raises:
         EgmError: nothing can listen there, say because another client does.
@@ -59,9 +74,17 @@ class EgmClient:
             ) from None
         self.port: int = self._socket.getsockname()[1]
         self._host = host
-        self._robot: tuple[str, int] | tuple[str, int, int, int] | None = None
+        self._address: tuple[str, int] | tuple[str, int, int, int] | None = None
+        self.robot: Address | None = None
+        self.strangers, self.stranger = 0, None
+        self._order = StreamOrder()
         self._last: RobotMessage | None = None
         self._seqno = 1  # of the next answer
+
+    @property
+    def counts(self) -> Counts:
+        """What came from the robot."""
+        return self._order.counts
 
     def __enter__(self) -> EgmClient:
         return self
@@ -79,30 +102,29 @@ class EgmClient:
             yield self.receive()
 
     def receive(self, timeout: float | None = None) -> RobotMessage:
-        """Return the next message, in the order in which they came; wait for it if there is none.
+        """Return the next message, in the order in which they were sent; wait for it if there is none.
 
         Args:
             timeout: how long to wait, in [s]; by default as long as the client was told.
 
         Raises:
-            EgmError: none came in time, or what came is no message of a robot.
+            EgmError: none came in time.
         """
         limit = self.timeout if timeout is None else timeout
         message = self._next(limit)
         if message is None:
+            others = f"; {self.strangers} came from others than {self.robot}" if self.strangers else ""
+            broken = f"; {self.counts.malformed} were no messages" if self.counts.malformed else ""
             raise EgmError(
                 f"no message of a robot came within {limit:g} s to port {self.port} of "
-                f"{self._host or 'all addresses'}: is it guided now, and does it send there?"
+                f"{self._host or 'all addresses'}: is it guided now, and does it send there?{others}{broken}"
             )
         return message
 
     def latest(self) -> RobotMessage | None:
-        """Return the newest message that has come, without waiting; older ones that wait are left out.
+        """Return the newest message that has come, by its number and time, without waiting.
 
         `None` where none has come yet.
-
-        Raises:
-            EgmError: what came is no message of a robot.
         """
         while self._next(0.0) is not None:
             pass
@@ -166,29 +188,50 @@ class EgmClient:
 
     def _next(self, timeout: float) -> RobotMessage | None:
         """The next message, or `None` after a time."""
-        end = monotonic() + timeout
-        while True:
+        end, passed = monotonic() + timeout, 0
+        while passed < MOST_IGNORED or monotonic() < end:
+            passed += 1
             self._socket.settimeout(max(end - monotonic(), 0.0))
             try:
-                data, robot = self._socket.recvfrom(LARGEST + 1)
+                data, sender = self._socket.recvfrom(LARGEST + 1)
             except (TimeoutError, BlockingIOError):
                 return None
             except ConnectionResetError:  # Windows says here that the last answer reached nobody
                 continue
             except OSError as error:
                 raise EgmError(f"cannot receive on port {self.port}: {error.strerror or error}") from None
-            self._last, self._robot = decode_robot(data), robot
-            return self._last
+            if self._address is not None and sender != self._address:
+                self.strangers += 1
+                if self.strangers == 1:
+                    self.stranger = Address(*sender[:2])
+                    _warn(f"{self.stranger} sends, too, and is not listened to: the robot is {self.robot}")
+                continue
+            try:
+                message = decode_robot(data)
+            except EgmError as error:
+                self.counts.malformed += 1
+                if self.counts.malformed == 1:
+                    _warn(f"a datagram of {Address(*sender[:2])} is no message of a robot: {error}")
+                continue
+            self._address, self.robot = sender, Address(*sender[:2])
+            if self._order.step(message) is not None:
+                self._last = message
+                return message
+        return None
 
     def _send(self, message: SensorMessage) -> None:
         data = encode_sensor(message)
-        assert self._robot is not None, "somebody was heard"
+        assert self._address is not None, "somebody was heard"
         try:
-            self._socket.sendto(data, self._robot)
+            self._socket.sendto(data, self._address)
         except OSError as error:
-            address = "{}:{}".format(*self._robot[:2])
-            raise EgmError(f"cannot send to the robot at {address}: {error.strerror or error}") from None
+            raise EgmError(f"cannot send to the robot at {self.robot}: {error.strerror or error}") from None
         self._seqno = (self._seqno + 1) % COUNT
+
+
+def _warn(sentence: str) -> None:
+    """Report what is odd, at the line that received it."""
+    warnings.warn(sentence, EgmWarning, stacklevel=4)
 
 
 def _array(values: ArrayLike | None, name: str) -> Floats | None:

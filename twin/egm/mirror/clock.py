@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.egm.mirror.order import ahead
 from twin.egm.wire.messages import RobotMessage
+from twin.egm.wire.order import ahead
 
 NOMINAL = 0.004
 """The period of a robot whose times do not rise, in [s]."""

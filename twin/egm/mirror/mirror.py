@@ -19,12 +19,12 @@ from twin.egm.mirror.clock import LONGEST_GAP, LatenessMeter, StreamClock
 from twin.egm.mirror.expectation import Expectation, Row
 from twin.egm.mirror.history import History, Second
 from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire, is_message
-from twin.egm.mirror.order import Counts, StreamOrder, between
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import Relay
 from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied, rms_and_peak
 from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
 from twin.egm.wire.messages import RobotMessage
+from twin.egm.wire.order import Counts, StreamOrder, between
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot

@@ -9,8 +9,8 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.mirror.clock import Lateness
-from twin.egm.mirror.order import Counts
 from twin.egm.mirror.payload_estimate import ExplainingPayload
+from twin.egm.wire.order import Counts
 from twin.errors import EgmError
 from twin.robot.robot import Robot
 

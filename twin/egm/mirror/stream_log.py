@@ -17,9 +17,9 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.mirror.clock import LONGEST_GAP, StreamClock
-from twin.egm.mirror.order import Counts, StreamOrder
 from twin.egm.mirror.smoothing import HALF_A_CYCLE, Smoothing, age
 from twin.egm.wire.messages import RobotMessage
+from twin.egm.wire.order import Counts, StreamOrder
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
