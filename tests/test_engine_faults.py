@@ -91,9 +91,9 @@ def faulty_engine(fault):
 
 
 @cache
-def broken_checks(fault, robot, drives, controller, moves=True):
+def broken_checks(fault, robot, drives, controller, moves=True, noise=0.0):
     """Return the checks of engine against model that a short run with this fault breaks."""
-    config = Config(robot=robot, drives=drives, controller=controller)
+    config = Config(robot=robot, drives=drives, controller=controller, noise=noise, delay=int(noise > 0))
     arm = config.load_robot()
     zero = arm.poses["zero"]
     reference = sampled(config, quintic(zero, zero + 0.1, 0.15) if moves else hold(zero + 0.1, 0.1))
@@ -127,9 +127,16 @@ def test_an_engine_without_a_fault_is_blamed_for_nothing(run):
     assert broken_checks("", *run) == set()
 
 
+def test_sensors_are_replayed():
+    assert broken_checks("", "irb140", "elastic", "pid", noise=1e-4) == set()
+    assert "samples not replayed" in broken_checks("memory", "irb140", "elastic", "pid", noise=1e-4)
+
+
 @pytest.mark.parametrize("fault", RUNS)
 def test_a_fault_of_a_billionth_in_the_engine_is_seen(fault):
-    missed = [run for run in RUNS[fault] if not broken_checks(fault, *run)]
+    """In a single step, whatever the loop makes of it later; in five of six runs at least."""
+    check = "samples not replayed" if fault == "memory" else "engine - model, every state / its limit"
+    missed = [run for run in RUNS[fault] if check not in broken_checks(fault, *run)]
     assert len(missed) <= len(RUNS[fault]) // 6, missed
 
 
