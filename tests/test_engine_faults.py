@@ -127,6 +127,18 @@ def test_an_engine_without_a_fault_is_blamed_for_nothing(run):
     assert broken_checks("", *run) == set()
 
 
+def test_an_engine_that_begins_elsewhere_is_seen():
+    config = Config(drives="elastic", controller="pd")
+    arm = config.load_robot()
+    log = follow(config, sampled(config, hold(arm.poses["test_3"], 0.01)), arm)
+    for row in range(4):
+        start = log.arrays["start_model"].copy()
+        start[row, 2] += 1e-9
+        moved = dataclasses.replace(log, arrays={**log.arrays, "start_model": start})
+        broken = [metric.name for metric in agreement_metrics(moved) if not metric.holds]
+        assert broken == ["engine - model, every state / its limit"]
+
+
 def test_sensors_are_replayed():
     assert broken_checks("", "irb140", "elastic", "pid", noise=1e-4) == set()
     assert "samples not replayed" in broken_checks("memory", "irb140", "elastic", "pid", noise=1e-4)
