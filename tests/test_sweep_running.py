@@ -14,8 +14,7 @@ from numpy.lib.recfunctions import repack_fields
 
 from tests.sweep_experiments import NAMES, Deadly, Faulty, Slow, Swing, Warned, points
 from twin.errors import ClusterError, VariationError
-from twin.sweeps import chunks as chunk_files
-from twin.sweeps import cluster, evaluation
+from twin.sweeps import cluster, dependencies, evaluation
 from twin.sweeps.chunks import remove_kept
 from twin.sweeps.cluster import Cluster
 from twin.sweeps.outcomes import OUTCOME
@@ -159,14 +158,17 @@ def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
 
 
 def test_workers_of_another_version_are_refused(pool, monkeypatch):
-    monkeypatch.setattr(cluster, "identity", lambda: ("9.9", "abc"))
-    with pytest.raises(ClusterError, match=r"the workers have irb-twin .*, and this process has 9.9 with"):
+    here = dependencies.surroundings()
+    monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
+    with pytest.raises(ClusterError, match=r"differ: version of numpy \(.*, in the sweep 9.9\)"):
         run_points(Swing(), POINTS, pool=pool)
 
 
 def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp_path, monkeypatch):
     """The driver is interrupted with workers, killed with threads, and finished here."""
-    monkeypatch.setattr(chunk_files, "own_files", lambda: ())  # other tests loaded files of their own
+    named = [Path(__file__).with_name(name) for name in ("__init__.py", "sweep_experiments.py")]
+    files = sorted({Path(__file__), *named})
+    monkeypatch.setattr(dependencies, "user_files", lambda: files)  # this process loaded other tests, too
     keep, made = tmp_path / "kept", tmp_path / "made"
     driver = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path), str(keep)], stdout=subprocess.PIPE,

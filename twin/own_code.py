@@ -5,11 +5,15 @@ Whatever such code does while it is loaded ends as one sentence that names it, a
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
 import sys
-from functools import cache
+import sysconfig
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +28,14 @@ GROUPS = {
     "irb_twin.scenarios": "scenario",
 }
 """The groups of entry points by which a package announces something, and what each of them is."""
+
+PACKAGES = ("twin", "controllers", "scenarios", "urdf")
+PROJECT = Path(__file__).resolve().parents[1]
+INSTALLED = (
+    *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
+    *(PROJECT / package for package in PACKAGES),
+)
+"""Folders whose modules are Python's or this project's."""
 
 
 class Announced(NamedTuple):
@@ -93,6 +105,7 @@ def module_of_file(path: str | Path, what: str) -> ModuleType:
         if spec is None:
             raise OwnCodeError("its name does not end in .py")
         module = importlib.util.module_from_spec(spec)
+        require_one_helper_a_name([path])
         sys.modules[name] = module
         _find_beside(path.parent)
         # Python's own loader would take kept byte code for a version of the same second and length.
@@ -145,6 +158,100 @@ def named_in(module: ModuleType, name: str, what: str) -> Any:
 def own_files() -> tuple[str, ...]:
     """The files that `module_of_file` has loaded."""
     return tuple(str(module.__file__) for name, module in sys.modules.items() if name.startswith("own_file_"))
+
+
+def is_users(path: Path) -> bool:
+    """Whether a file is the user's code: not Python's, not this project's, and not an installed package's."""
+    parts = {"site-packages", "dist-packages"}.intersection(path.parts)
+    return bool(path.suffix) and not parts and not any(path.is_relative_to(folder) for folder in INSTALLED)
+
+
+def user_files() -> list[Path]:
+    """The user's code in this process: modules that are loaded, and those that they will import.
+
+    A module that a function imports is loaded late, so imports are read from the source, too. Packages that
+    announce something are the user's even where they are installed.
+    """
+    entries = [entry for group in GROUPS for entry in announced(group).values()]
+    packages = {entry.value.partition(":")[0].strip().partition(".")[0] for entry in entries}
+    files = set[Path]()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str) and (name.partition(".")[0] in packages or is_users(Path(file))):
+            files.add(Path(file).resolve())
+    files = {file for file in files if is_users(file) or packages.intersection(file.parts)}
+    return sorted(file for file in files.union(*map(_closure, files)) if file.is_file())
+
+
+def require_one_helper_a_name(files: Sequence[Path]) -> None:
+    """Check that the modules beside some files can be imported by their names in one process.
+
+    Args:
+        files: of laws and scenarios.
+
+    Raises:
+        OwnCodeError: two of them import modules of one name from two folders; Python loads one of these.
+    """
+    files = [file.resolve() for file in files]
+    folders = [*map(Path, sys.path), *(file.parent for file in files)]
+    for file in files:
+        for name in sorted({name for one in (file, *_closure(file)) for name in _imports(one)}):
+            wanted, first = _found_in(name, [file.parent]), _found_in(name, folders)
+            if not name.startswith(".") and wanted and wanted[0] != first[0] and is_users(first[0]):
+                raise OwnCodeError(
+                    f"{file} imports {wanted[0]}, but {first[0]} has the same module name, of which a "
+                    "process loads one: rename one, or run the files apart"
+                )
+
+
+def _closure(file: Path) -> set[Path]:
+    """The user's files that a file imports, in its functions, too, and those that they import."""
+    found, waiting = set[Path](), [file]
+    while waiting:
+        one = waiting.pop()
+        for name in _imports(one):
+            level = len(name) - len(name.lstrip("."))
+            folders = [one.parents[level - 1]] if level else [*map(Path, sys.path), file.parent]
+            new = {place for place in _found_in(name, folders) if is_users(place)} - found
+            found |= new
+            waiting += new
+    return found
+
+
+def _found_in(name: str, folders: Sequence[Path]) -> list[Path]:
+    """The files that importing a name loads, from the first of these folders that has some of them."""
+    parts = name.lstrip(".").split(".")
+    for folder in folders if parts[0] not in sys.stdlib_module_names or name.startswith(".") else ():
+        files, here = list[Path](), folder
+        for part in parts:
+            here = here / part
+            files += [
+                file.resolve()
+                for file in (here / "__init__.py", here.with_name(f"{part}.py"))
+                if file.is_file()
+            ][:1]
+        if files:
+            return files
+    return []
+
+
+def _imports(file: Path) -> frozenset[str]:
+    """The names of all modules that a file imports, dots before relative ones; none of what is no Python."""
+    with suppress(OSError, SyntaxError, ValueError):
+        return _imports_in(file.read_bytes())
+    return frozenset()
+
+
+@lru_cache(maxsize=1000)
+def _imports_in(source: bytes) -> frozenset[str]:
+    names = list[str]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):  # what is imported from a package may be a module
+            base = "." * node.level + (f"{node.module}." if node.module else "")
+            names += [base + alias.name for alias in node.names]
+    return frozenset(names)
 
 
 def _find_beside(folder: Path) -> None:

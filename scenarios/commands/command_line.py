@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from controllers.own_laws import parts
 from scenarios.commands import (
     check_model_command,
     formulas_command,
@@ -31,6 +33,7 @@ from scenarios.running import options, registry
 from scenarios.running.help_page import Unprintable
 from scenarios.running.options import Parser, WrongUse
 from twin.errors import TwinError
+from twin.own_code import is_users, require_one_helper_a_name
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
@@ -129,7 +132,16 @@ def _dispatch(words: list[str]) -> int:
         if extra and scenario.fault is not None:  # it may be the one that has these options
             raise scenario.fault
     options.refuse_unknown(extra, given.parser)
+    if before is not None:
+        require_one_helper_a_name(_users_files(given, scenarios))
     return given.carry_out(given, scenarios)
+
+
+def _users_files(given: argparse.Namespace, scenarios: list[Scenario]) -> list[Path]:
+    """The user's files of scenarios and control laws that are named."""
+    laws = [getattr(given, "law", None) or "", *getattr(given, "controller", ())]
+    files = [Path(name) for name in (*(one.file for one in scenarios), *(parts(law)[0] for law in laws))]
+    return [file for file in files if file.suffix == ".py" and is_users(file.resolve())]
 
 
 def _leading_names(words: list[str]) -> list[str]:

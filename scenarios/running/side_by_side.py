@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import controllers
+from scenarios.running import registry, workers
 from scenarios.running.runs import Run, carry_out
 
 if TYPE_CHECKING:
@@ -31,14 +33,40 @@ def carried_out(plan: Plan, begin: Callable[[str], Callable[[float], None]]) -> 
     """
     labels = controllers.labels(config.controller for _, config in plan)
     runs: dict[int, Run] = {}
+    apart = _apart(plan)
     for k in _order(plan):
+        if k in apart:
+            continue
         scenario, config = plan[k]
         if config.gui:
             config = _beside(plan, k, runs, labels)
         label = labels[config.controller]
         run = carry_out(scenario, config, begin(f"{scenario.name}, {label}"))
         runs[k] = dataclasses.replace(run, label=label)
+    if apart:
+        with workers.Processes(list(apart.items()), 1) as processes:
+            for k, answer in processes.answers():
+                scenario, config = plan[k]
+                label = labels[config.controller]
+                if answer is None:
+                    begin(f"{scenario.name}, {label}")
+                else:
+                    run = workers.result_of(plan[k], answer)
+                    assert isinstance(run, Run)
+                    runs[k] = dataclasses.replace(run, label=label)
     return [runs[k] for k in range(len(plan))]
+
+
+def _apart(plan: Plan) -> dict[int, Any]:
+    """What other processes carry out: runs with code of the user's, which may end the process; no windows."""
+    if any(config.gui for _, config in plan):
+        return {}
+    tasks = {
+        k: workers.task_of((scenario, config), with_log=True)
+        for k, (scenario, config) in enumerate(plan)
+        if config.controller not in controllers.NAMES or Path(scenario.file).resolve().parent != registry.HERE
+    }
+    return {k: task for k, task in tasks.items() if task is not None}
 
 
 def _order(plan: Plan) -> Iterator[int]:

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 
 
 class RunTask(NamedTuple):
-    """A run to be carried out: how to find its scenario, what to call it, and its pickled settings."""
+    """A run to be carried out: how to find its scenario, what to call it, and its pickled settings.
+
+    `with_log` asks for the log, too, which is large.
+    """
 
     found_by: str
     name: str
     config: bytes
+    with_log: bool = False
 
 
 class ItemTask(NamedTuple):
@@ -37,7 +41,7 @@ class ItemTask(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of a task: a run without log and settings, a row without its item, or a fault in a sentence.
+    """What came of a task: a run without its settings, a row without its item, or a fault in a sentence.
 
     `warnings` are the texts and categories of those that were given on the way.
     """
@@ -90,14 +94,15 @@ def answered(task: RunTask | ItemTask) -> Answer:
 
 
 def _run(task: RunTask) -> dict[str, Any]:
-    """A run's fields, but for its settings, which whoever asked has, and its log, which is large."""
+    """A run's fields, but for its settings, which whoever asked has, and its log unless that is asked for."""
     from dataclasses import replace
 
     from scenarios.running.runs import carry_out
 
     scenario = replace(_found(task.found_by), name=task.name)
     run = carry_out(scenario, pickle.loads(task.config))  # whose class is found once its scenario is
-    return {name: value for name, value in vars(run.without_log()).items() if name != "config"}
+    run = run if task.with_log else run.without_log()
+    return {name: value for name, value in vars(run).items() if name != "config"}
 
 
 @cache

@@ -44,7 +44,7 @@ def carried_out(
     begun: Callable[[int], None],
     done: Callable[[int, bool], None],
 ) -> list[Run | Row]:
-    """Carry out runs and compute items of the ledger, in so many processes; with 1 in this one.
+    """Carry out runs and compute items of the ledger, in so many other processes.
 
     Args:
         work: scenarios with their settings, or items.
@@ -57,7 +57,7 @@ def carried_out(
     """
     results: dict[int, Run | Row] = {}
     order = sorted(range(len(work)), key=lambda place: _rank(work[place]))
-    apart = {place: task for place in order if jobs > 1 and (task := _task(work[place])) is not None}
+    apart = {place: task for place in order if (task := task_of(work[place])) is not None}
     for place in order:
         if place not in apart:
             begun(place)
@@ -69,7 +69,7 @@ def carried_out(
                 if answer is None:
                     begun(place)
                     continue
-                results[place] = _result(work[place], answer)
+                results[place] = result_of(work[place], answer)
                 done(place, results[place].holds)
     return [results[place] for place in range(len(work))]
 
@@ -88,7 +88,7 @@ def _here(one: Work | Item) -> Run | Row:
     return next(rows([one]))
 
 
-def _task(one: Work | Item) -> RunTask | ItemTask | None:
+def task_of(one: Work | Item, *, with_log: bool = False) -> RunTask | ItemTask | None:
     """What another process has to be told; nothing of what is known to fail, or cannot be told."""
     if not isinstance(one, tuple):
         return ItemTask(one.id)
@@ -97,12 +97,12 @@ def _task(one: Work | Item) -> RunTask | ItemTask | None:
         return None
     try:
         found_by = scenario_word(scenario.file, scenario.name)
-        return RunTask(found_by, scenario.name, pickle.dumps(config))
+        return RunTask(found_by, scenario.name, pickle.dumps(config), with_log)
     except Exception:  # a setting of somebody's that pickle does not know
         return None
 
 
-def _result(one: Work | Item, answer: Answer) -> Run | Row:
+def result_of(one: Work | Item, answer: Answer) -> Run | Row:
     """What a process sent, with what it did not have to."""
     for text, category in answer.warnings:
         warnings.warn(text, category, stacklevel=2)

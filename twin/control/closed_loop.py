@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.arrays import real_array
 from twin.control.control_law import ControlLaw
 from twin.control.divergence import Bounds, divergence_message
 from twin.control.plant import MotorSide, Plant
@@ -227,13 +228,14 @@ def _in_this_loop_alone(plant: Plant, controller: Any) -> Iterator[None]:
 
 def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
     """Copies of the reference's arrays, checked."""
-    arrays = tuple(np.array(part, dtype=np.float64) for part in reference)
+    names = ("t", "q", "qd", "qdd")
+    arrays = tuple(
+        np.array(real_array(part, f"reference.{name}")) for name, part in zip(names, reference, strict=True)
+    )
     N = len(arrays[0])
     if N == 0:
         raise ValueError("expected a reference of at least one sample")
-    for name, array, shape in zip(
-        ("t", "q", "qd", "qdd"), arrays, ((N,), (N, n), (N, n), (N, n)), strict=True
-    ):
+    for name, array, shape in zip(names, arrays, ((N,), (N, n), (N, n), (N, n)), strict=True):
         if array.shape != shape:
             raise ValueError(f"expected reference.{name} of shape {shape}, got {array.shape}")
         if not np.all(np.isfinite(array)):

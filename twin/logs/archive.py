@@ -35,6 +35,9 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
             members = archive.infolist()
             if not sum(member.file_size for member in members) <= path.stat().st_size:
                 raise ValueError("its arrays are larger than the file: it is compressed, or made up")
+            names = [member.filename for member in members]
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"it has {twice[0]} twice")
             return {
                 member.filename.removesuffix(".npy"): _array(archive.read(member), member.filename)
                 for member in members

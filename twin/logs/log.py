@@ -19,7 +19,7 @@ from twin.logs.archive import KINDS, read_arrays
 from twin.logs.robot_record import robot_from_record, robot_to_record
 from twin.robot.robot import Robot
 from twin.robot.violations import Violation, violations
-from twin.spatial.rotations import continuous_quaternions, pose_vector
+from twin.spatial.rotations import continuous_quaternions, pose_vector, rigid_poses
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -179,9 +179,8 @@ class Log:
     def save(self, path: str | Path) -> None:
         """Write a NumPy archive, by custom `.npz`, whole or not at all.
 
-        Of the robot it keeps where it came from, its masses, torque limits, gravity, payload and drives. A
-        robot that was altered in another way, say by `dataclasses.replace(robot, q_max=...)`, comes back as
-        its file has it.
+        Of the robot it keeps where it came from, and all numbers of its links, limits, payload and drives;
+        its named poses, and how it is drawn, are those of its file.
 
         Raises:
             TwinError: the log is one that `load` would refuse, or its robot one that cannot be kept.
@@ -239,6 +238,10 @@ class Log:
                 raise TwinError(
                     f"expected {name} to be {np.dtype(kind)} of shape {wanted}, got {_form(array)}"
                 )
+        try:
+            rigid_poses(self.T_flange_tool, "T_flange_tool")
+        except ValueError as error:
+            raise TwinError(str(error)) from None
         if not (N > 0 and np.all(np.isfinite(self.t)) and np.all(np.diff(self.t) > 0)):
             raise TwinError("expected t to have at least one sample, and to rise")
         period = self.time_step * self.steps_per_period
@@ -283,6 +286,11 @@ def _log(arrays: dict[str, np.ndarray]) -> Log:
     own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
     poses = tuple(recorded.pop(name) for name in POSES)
     log = Log(robot=robot_from_record(arrays), arrays=own, **recorded)
+    if "structure" not in arrays and not all(
+        np.shape(then) == now.shape and np.allclose(then, now, rtol=0, atol=1e-6, equal_nan=True)
+        for then, now in zip(poses, log._poses, strict=True)
+    ):
+        raise RobotError(f"{log.robot.name!r} is now another robot: the tool was not where it puts it")
     log.__dict__["_poses"] = poses  # where cached_property looks first
     log.require_consistent()
     return log

@@ -1,8 +1,9 @@
 """What a log keeps of a robot, and how it finds the robot again.
 
-That is where the robot came from: its name, or else its file; and what may have been changed since: masses,
-torque limits, gravity, payload and drives.  One that was made of a DH table in a program has neither name nor
-file, so its table and its other limits are kept, too.
+That is where the robot came from: its name, or else its file; and all numbers that a run depends on: masses,
+geometry, limits, gravity, payload and drives.  So the robot is the one of the run whatever becomes of its
+file, as long as that has the same joints.  One that was made of a DH table in a program has neither name nor
+file, so its table makes it again.
 """
 
 from __future__ import annotations
@@ -14,11 +15,22 @@ from typing import Any
 import numpy as np
 
 from twin.drives.drives import Drives
-from twin.errors import TwinError
+from twin.errors import RobotError, TwinError
 from twin.loading.dh_tables import dh_robot
 from twin.loading.loading import laboratory_names, load, robot_names
-from twin.multibody.tree import frozen
+from twin.multibody.tree import body_of_parameters, frozen
 from twin.robot.robot import DH, Payload, Robot
+from twin.spatial.rotations import rigid_poses
+
+TREE = ("inertias", "T_parent_joint", "axes", "T_joint_flange")
+ARM = (
+    *("q_min", "q_max", "qd_max", "tau_max", "passive_min", "passive_max"),
+    *("dh_coupling", "embedding", "embedding_offset"),
+)
+"""Numbers of the tree and of the robot around it."""
+
+SLACK = 1e-6
+"""What rounding to six printed digits can do to moments of inertia, relative to them."""
 
 LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
 
@@ -30,9 +42,12 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
         TwinError: the robot comes neither from a file nor from a DH table.
     """
     content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
-    content["tau_max"] = robot.tau_max
-    if robot.has_inertia:
-        content["inertias"] = (robot.tree if robot.bare is None else robot.bare).inertias
+    tree = robot.tree if robot.bare is None else robot.bare
+    content |= {name: getattr(tree, name) for name in TREE if robot.has_inertia or name != "inertias"}
+    content |= {name: getattr(robot, name) for name in ARM}
+    content |= {"structure": np.array(_structure(robot)), "loop_points": _loop_points(robot)}
+    if robot.dh is not None:
+        content |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
     if robot.file is None:
         content |= _table(robot)
     if robot.payload is not None:
@@ -43,14 +58,14 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
 
 
 def robot_from_record(content: Mapping[str, Any]) -> Robot:
-    """The robot that `kept` said this of.
+    """The robot that `robot_to_record` recorded.
 
     Raises:
-        UnknownNameError, RobotError: it is not there any more.
+        UnknownNameError, RobotError: it is not there any more, has other joints now, or cannot be.
         KeyError: something is missing.
     """
     name = _texts(content, "robot", 0)
-    robot = _with_numbers(_made_again(name, content) if "dh_d" in content else load(name), content)
+    robot = _with_numbers(_made_again(name, content) if "dh_kinds" in content else load(name), content)
     robot = _with_drives(robot.with_gravity(content["gravity"]), content)
     if "payload_mass" not in content:
         return robot
@@ -68,12 +83,10 @@ def _source(robot: Robot) -> str:
 
 
 def _table(robot: Robot) -> dict[str, Any]:
-    """The DH table of a robot without a file, and what goes with it."""
+    """What makes a robot without a file, beside the numbers of its DH table and its limits."""
     if robot.dh is None:
         raise TwinError(f"no log can keep robot {robot.name!r}: it has neither a file nor a DH table")
-    content = {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
-    content |= {name: getattr(robot, name) for name in LIMITS}
-    return content | {"dh_kinds": np.array(robot.tree.kinds), "joint_names": np.array(robot.tree.names)}
+    return {"dh_kinds": np.array(robot.tree.kinds), "joint_names": np.array(robot.tree.names)}
 
 
 def _with_drives(robot: Robot, content: Mapping[str, Any]) -> Robot:
@@ -106,18 +119,72 @@ def _made_again(name: str, content: Mapping[str, Any]) -> Robot:
     )
 
 
+def _structure(robot: Robot) -> list[str]:
+    """Which joint moves which, in words; what a file with other numbers must still have."""
+    tree = robot.tree
+    joints = zip(tree.names, tree.kinds, tree.parents, strict=True)
+    return [
+        *(f"{kind} joint {name} on joint {parent}" for name, kind, parent in joints),
+        f"flange on joint {tree.flange_joint}",
+        f"motors on joints {robot.driven}",
+        *(f"loop {loop.name} of joints {loop.joints}" for loop in robot.loops),
+    ]
+
+
+def _loop_points(robot: Robot) -> np.ndarray:
+    return np.array([loop.points for loop in robot.loops], dtype=np.float64).reshape(-1, 2, 3)
+
+
 def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
-    """The robot with the masses and the torque limits that were kept; in older files its own."""
-    numbers = {"inertias": (robot.tree.n, 10), "tau_max": (robot.n,)}
-    for name, shape in numbers.items():
-        array = content.get(name, np.zeros(shape))
+    """The robot with the numbers that were recorded; older files have its masses and torque limits alone."""
+    if "structure" in content:
+        then, now = _texts(content, "structure", 1), _structure(robot)
+        if then != now:
+            new, old = ", ".join(x for x in now if x not in then), ", ".join(x for x in then if x not in now)
+            raise RobotError(
+                f"{robot.name!r} is now another robot: {new or 'nothing'} in place of {old or 'nothing'}"
+            )
+    there = {name: getattr(robot.tree, name) for name in TREE} | {name: getattr(robot, name) for name in ARM}
+    there["loop_points"] = _loop_points(robot)
+    if robot.dh is not None:
+        there |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    found = {name: content[name] for name in there if name in content}
+    for name, array in found.items():
+        shape = there[name].shape
         if array.shape != shape or array.dtype != np.float64 or np.any(np.isnan(array)):
             told = f"{array.dtype} of shape {array.shape}"
             raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {told}")
-    if "tau_max" in content:
-        robot = replace(robot, tau_max=frozen(content["tau_max"]))
-    if "inertias" not in content:
-        return robot
-    if not np.all(np.isfinite(content["inertias"])):
-        raise TwinError(f"expected finite inertias, got {content['inertias'].tolist()}")
-    return replace(robot, tree=replace(robot.tree, inertias=frozen(content["inertias"])), has_inertia=True)
+    numbers = {name: frozen(array) for name, array in (there | found).items()}
+    _require_possible(robot, numbers, found)
+    tree = replace(robot.tree, **{name: numbers[name] for name in TREE})
+    points = zip(robot.loops, numbers["loop_points"], strict=True)
+    return replace(
+        robot,
+        tree=tree,
+        **{name: numbers[name] for name in ARM},
+        loops=tuple(loop._replace(points=frozen(shared)) for loop, shared in points),
+        dh=None if robot.dh is None else DH(*(numbers[f"dh_{letter}"] for letter in DH._fields)),
+        has_inertia=robot.has_inertia or "inertias" in found,
+    )
+
+
+def _require_possible(robot: Robot, numbers: Mapping[str, np.ndarray], found: Mapping[str, Any]) -> None:
+    """Raise `TwinError` where the numbers that were found in a log are those of no robot."""
+    if not np.all(numbers["tau_max"] > 0):
+        raise TwinError(f"expected torque limits tau_max above 0 N m, got {numbers['tau_max'].tolist()}")
+    for name in ("T_parent_joint", "T_joint_flange"):
+        if name in found:
+            rigid_poses(numbers[name], name)
+    for link, parameters in zip(robot.tree.links, numbers["inertias"], strict=True):
+        if "inertias" not in found:
+            break
+        if not np.all(np.isfinite(parameters)):
+            raise TwinError(f"expected finite inertias, got {parameters.tolist()} of link {link!r}")
+        mass, com, inertia = body_of_parameters(parameters)
+        moments = np.linalg.eigvalsh(inertia)
+        slack = SLACK * (np.max(np.abs(moments)) + abs(mass) * (com @ com))
+        if not (mass >= 0 and moments[0] >= -slack and moments[2] <= moments[0] + moments[1] + slack):
+            raise TwinError(
+                f"no body has the inertia of link {link!r}: {mass:g} kg, principal moments "
+                f"{', '.join(f'{moment:g}' for moment in moments)} kg m^2"
+            )

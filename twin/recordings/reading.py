@@ -69,7 +69,7 @@ def read_recording(
         raise ValueError(f"expected a kind of recording, {' or '.join(KINDS)}, got {kind!r}")
     table = open_table(path)
     _require_known(how, robot)
-    tool, joints = _tool(table.header, how), _joints(table.header, robot, how)
+    tool, joints = _tool(table.header, how), _joints(path, table.header, robot, how)
     if kind is None:
         kind = _kind(path, table.header, tool, joints, how)
     if kind == "joints":
@@ -92,8 +92,12 @@ def _tool(header: Sequence[str], how: Reading) -> list[Wanted]:
     return [*_wanted(POSITION, "length"), *(euler if by_angles else quaternion)]
 
 
-def _joints(header: Sequence[str], robot: "Robot | None", how: Reading) -> list[Wanted]:
-    """Return the columns of the joints: by the robot's names of them, q1, q2 and so on, or a log's names."""
+def _joints(path: str | Path, header: Sequence[str], robot: "Robot | None", how: Reading) -> list[Wanted]:
+    """Return the columns of the joints: by the robot's names of them, q1, q2 and so on, or a log's names.
+
+    Raises:
+        RecordingError: all joints are there by two of these names.
+    """
     if robot is None:
         n = 1
         while places_of(header, Wanted(f"q{n + 1}", "angle"), how):
@@ -109,7 +113,21 @@ def _joints(header: Sequence[str], robot: "Robot | None", how: Reading) -> list[
         return sum(bool(places_of(header, one, how)) for one in joints)
 
     complete = [joints for joints in (own, ours, logged) if hits(joints) == robot.n]
+    require_one_naming(path, [joints for joints in complete if joints != own or joints is own], how)
     return complete[0] if complete else max((ours, own, logged), key=hits)
+
+
+def require_one_naming(path: str | Path, complete: Sequence[list[Wanted]], how: Reading) -> None:
+    """Check that all joints are there by one naming, unless `columns` says which.
+
+    Raises:
+        RecordingError: they are there by two.
+    """
+    if len(complete) > 1 and not any(one.name in how.columns for joints in complete for one in joints):
+        told = " and as ".join(f"{joints[0].name} to {joints[-1].name}" for joints in complete)
+        raise RecordingError(
+            f"{path}, line 1: the joints are there as {told}; expected them once: take the others out"
+        )
 
 
 def _require_no_more(path: str | Path, header: Sequence[str], joints: list[Wanted], how: Reading) -> None:

@@ -20,6 +20,7 @@ from twin.arrays import Floats, real_array
 from twin.errors import RecordingError, RobotError
 from twin.recordings.columns import Reading, Wanted, find_columns, places_of, read_numbers
 from twin.recordings.columns import reading as columns_reading
+from twin.recordings.reading import require_one_naming
 from twin.recordings.recording import joint_quantities
 from twin.recordings.table import Table, open_table
 from twin.robot.robot import Robot
@@ -202,7 +203,11 @@ def _named(table: Table, wanted: list[Wanted], quantity: str, robot: Robot, how:
         Wanted(f"{joint}_{quantity}", one.quantity)
         for joint, one in zip(robot.joint_names, wanted, strict=True)
     ]
-    return logged if all(places_of(table.header, one, how) for one in logged) else wanted
+    complete = [
+        named for named in (logged, wanted) if all(places_of(table.header, one, how) for one in named)
+    ]
+    require_one_naming(table.path, complete, how)
+    return complete[0] if complete else wanted
 
 
 def _found(table: Table, wanted: list[Wanted], how: Reading, timed: bool):

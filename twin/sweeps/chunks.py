@@ -7,13 +7,12 @@ midst goes on where it was.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import pickle
-import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,8 @@ import numpy as np
 
 from twin.atomic_file import drafted
 from twin.errors import TwinError
-from twin.own_code import own_files
+from twin.sweeps.dependencies import differences
 from twin.sweeps.outcomes import OUTCOME
-from twin.version import __version__
 
 if TYPE_CHECKING:
     from twin.sweeps.trial import Experiment
@@ -37,6 +35,7 @@ ENGINE_STEPS_OF_A_CHUNK = 40_000
 MOST_POINTS = 500
 FEWEST_CHUNKS, MOST_CHUNKS = 32, 10_000
 DESCRIPTION = "sweep.json"
+CHECKSUM = hashlib.sha256().digest_size
 
 
 def chunk_size(count: int, steps: int, *, engine: bool = False) -> int:
@@ -59,7 +58,13 @@ def chunks(count: int, size: int) -> list[slice]:
 
 
 def description(
-    experiment: Experiment, names: tuple[str, ...], values: np.ndarray, *, size: int, engine: bool
+    experiment: Experiment,
+    names: tuple[str, ...],
+    values: np.ndarray,
+    depends: Mapping[str, str],
+    *,
+    size: int,
+    engine: bool,
 ) -> dict[str, Any]:
     """What the figures of a sweep depend on, in short; what it is called where two sweeps differ in it.
 
@@ -67,16 +72,13 @@ def description(
         experiment: what varies.
         names: of the quantities.
         values: (N, d) of the points.
+        depends: digests of `twin.sweeps.dependencies`.
         size: of the chunks.
         engine: whether PyBullet makes them.
 
     Raises:
         TwinError: the experiment cannot be pickled.
     """
-    from llvmlite.binding import get_host_cpu_name
-
-    from twin.jit import source_digest
-
     try:
         content = pickle.dumps(experiment)
     except Exception as error:
@@ -84,18 +86,13 @@ def description(
             f"this sweep cannot be kept, for what it runs cannot be pickled: {error}; a law or an experiment "
             "has to be something of a module"
         ) from None
-    own = hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(own_files())))
     return {
         "what it runs": hashlib.sha256(content).hexdigest(),
         "quantities": list(names),
         "points": [len(values), hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()],
         "points of a chunk": size,
         "PyBullet or not": engine,
-        "own code": own.hexdigest(),
-        "irb-twin": [__version__, source_digest("twin").hex()[:16]],
-        "numpy": np.__version__,
-        "numba": metadata.version("numba"),
-        "processor": f"{platform.machine()} {get_host_cpu_name()}",
+        **depends,
     }
 
 
@@ -116,10 +113,10 @@ class KeptChunks:
         self.folder = Path(folder)
         there = self._described()
         if there is not None:
-            differing = [what for what in described if there.get(what) != described[what]]
+            differing = differences(there, described)
             if differing and resume:
                 raise TwinError(
-                    f"{self.folder} holds chunks of another sweep (there differ: {', '.join(differing)}); "
+                    f"{self.folder} holds chunks of another sweep (there differ: {differing}); "
                     "remove it, or choose another folder"
                 )
             if not resume:
@@ -146,17 +143,26 @@ class KeptChunks:
         """The chunks that are there, by their numbers; one whose file is damaged is not."""
         for number, part in enumerate(parts):
             with suppress(OSError, ValueError, EOFError):
-                rows = np.load(self._file(number), allow_pickle=False)
+                content = self._file(number).read_bytes()
+                if _checksum(number, content[:-CHECKSUM]) != content[-CHECKSUM:]:
+                    continue
+                rows = np.load(io.BytesIO(content), allow_pickle=False)
                 if rows.dtype == OUTCOME and rows.shape == (part.stop - part.start,):
                     yield number, rows
 
     def add(self, number: int, rows: np.ndarray) -> None:
-        """Keep a chunk."""
-        with drafted(self._file(number)) as draft, draft.open("wb") as file:
-            np.save(file, rows, allow_pickle=False)
+        """Keep a chunk, with a checksum behind it."""
+        np.save(file := io.BytesIO(), rows, allow_pickle=False)
+        with drafted(self._file(number)) as draft:
+            draft.write_bytes(file.getvalue() + _checksum(number, file.getvalue()))
 
     def _file(self, number: int) -> Path:
         return self.folder / f"chunk-{number:06}.npy"
+
+
+def _checksum(number: int, content: bytes) -> bytes:
+    """The checksum of a chunk, which is another one for the same rows under another number."""
+    return hashlib.sha256(b"%d:" % number + content).digest()
 
 
 def remove_kept(folder: str | Path) -> None:

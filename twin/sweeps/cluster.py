@@ -11,7 +11,7 @@ import pickle
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from itertools import islice
@@ -22,7 +22,7 @@ import numpy as np
 
 from twin.errors import ClusterError, TwinError
 from twin.faults import told, told_with_kind
-from twin.jit import source_digest
+from twin.sweeps.dependencies import dependencies, differences, surroundings
 from twin.sweeps.workers_here import WorkersHere, quiet
 from twin.threads import in_threads, thread_count
 from twin.version import __version__
@@ -100,7 +100,7 @@ class Cluster:
         """See `twin.sweeps.running.Pool.run`."""
         import cloudpickle  # which distributed depends on; it knows what a script defines, too
 
-        content = cloudpickle.dumps(work)
+        content = pickle.dumps((work.depends or surroundings(), cloudpickle.dumps(work)))
         if self._client is None:
             self._client = self._connected()
         client = self._client
@@ -111,7 +111,7 @@ class Cluster:
             while True:
                 room = CHUNKS_IN_FLIGHT * self._threads() - len(under_way)
                 for number, values in islice(waiting, max(room, 0)):
-                    future = client.submit(chunk_done, told_once, values, identity(), pure=False)
+                    future = client.submit(chunk_done, told_once, values, pure=False)
                     under_way[future.key] = number, future
                     future.add_done_callback(ended.put)
                 if not under_way:
@@ -233,19 +233,11 @@ def _rows(done: Done, said: set[tuple[str, type[Warning]]]) -> np.ndarray:
     return done.rows
 
 
-def identity() -> tuple[str, str]:
-    """What has to be the same in all processes: version and source of this project."""
-    return __version__, source_digest("twin").hex()[:16]
-
-
-def chunk_done(content: bytes, values: np.ndarray, wanted: tuple[str, str]) -> Done:
+def chunk_done(content: bytes, values: np.ndarray) -> Done:
     """Carry out a chunk in a worker; whatever happens, there is an answer."""
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("default")
         try:
-            if identity() != wanted:
-                mine, other = (" with sources ".join(one) for one in (wanted, identity()))
-                raise ClusterError(f"the workers have irb-twin {other}, and this process has {mine}")
             rows = _loaded(content).rows(values)
         except Exception as error:
             return Done(None, fault=_portable(error), place=traceback.format_exc())
@@ -254,8 +246,24 @@ def chunk_done(content: bytes, values: np.ndarray, wanted: tuple[str, str]) -> D
 
 @lru_cache(maxsize=1)
 def _loaded(content: bytes) -> Work:
-    """The work, with what it has loaded, for all chunks of a sweep."""
-    return pickle.loads(content)
+    """The work, with what it has loaded, for all chunks of a sweep.
+
+    Raises:
+        ClusterError: something that the outcomes depend on is not here what it is where the sweep began.
+    """
+    wanted, told = pickle.loads(content)
+    _require_same(wanted, surroundings())
+    work: Work = pickle.loads(told)
+    if work.depends is not None:
+        _require_same(wanted, dependencies(work.nominal_trial()))
+    return work
+
+
+def _require_same(wanted: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Raise `ClusterError` where this worker differs; code that one side alone has loaded is not compared."""
+    both = wanted.keys() & here.keys()
+    if told := differences(*({name: one[name] for name in here if name in both} for one in (wanted, here))):
+        raise ClusterError(f"the workers are not as the process that began the sweep (there differ: {told})")
 
 
 def _portable(error: Exception) -> bytes:

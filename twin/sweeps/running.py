@@ -19,6 +19,7 @@ import numpy as np
 
 from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError
 from twin.sweeps.chunks import KeptChunks, chunk_size, chunks, description
+from twin.sweeps.dependencies import dependencies
 from twin.sweeps.outcomes import FIGURES, OUTCOME, TROUBLES
 from twin.threads import thread_count
 
@@ -37,11 +38,18 @@ class Work(NamedTuple):
         experiment: makes a trial of it.
         names: d, of the quantities.
         engine: whether PyBullet runs the trial, or compiled code.
+        depends: what the outcomes depend on here, which other processes compare with theirs.
     """
 
     experiment: Experiment
     names: tuple[str, ...]
     engine: bool = False
+    depends: Mapping[str, str] | None = None
+
+    def nominal_trial(self) -> Trial:
+        """The trial with nominal values."""
+        nominal = {name: self.experiment.nominal(name) for name in self.names}
+        return self.experiment.trial({name: value for name, value in nominal.items() if not isnan(value)})
 
     def trial(self, point: Sequence[float]) -> Trial:
         """The trial of one point (d,)."""
@@ -193,12 +201,15 @@ def run_points(
 
     names = tuple(points.names)
     work = Work(experiment, names, engine)
-    steps = _checked(work, limits or {})
+    trial = _checked(work, limits or {})
+    steps = len(trial.reference.t) * trial.steps_per_period
     size = chunk_size(len(points.values), steps, engine=engine)
+    if keep is not None or engine or workers or scheduler or not isinstance(pool, LocalThreads | None):
+        work = work._replace(depends=dependencies(trial))
     parts = chunks(len(points.values), size)
     kept = None
     if keep is not None:
-        about = description(experiment, names, points.values, size=size, engine=engine)
+        about = description(experiment, names, points.values, work.depends or {}, size=size, engine=engine)
         kept = KeptChunks(keep, about, resume=resume)
     table = _empty_table(points)
     fields = list(OUTCOME.names or ())
@@ -244,8 +255,8 @@ def _empty_table(points: Points) -> np.ndarray:
     return table
 
 
-def _checked(work: Work, limits: Mapping[str, float]) -> int:
-    """The steps of the nominal run, which has to be possible, and to have the figures that limits are on."""
+def _checked(work: Work, limits: Mapping[str, float]) -> Trial:
+    """The nominal trial, which has to be possible, and to have the figures that limits are on."""
     from twin.sweeps import evaluation
 
     for name, limit in limits.items():
@@ -253,10 +264,9 @@ def _checked(work: Work, limits: Mapping[str, float]) -> int:
             raise VariationError(f"no limit can be put on {name!r}, only on {', '.join(FIGURES)}")
         if not limit >= 0:
             raise VariationError(f"expected the limit on {name} to be a number of at least 0, got {limit}")
-    nominal = {name: work.experiment.nominal(name) for name in work.names}
-    trial = work.experiment.trial({name: value for name, value in nominal.items() if not isnan(value)})
+    trial = work.nominal_trial()
     if "tool_error" in limits and trial.T_flange_tool is None:
         raise VariationError("no limit can be put on tool_error where the tool's error is not asked for")
     if not work.engine:
         evaluation.outcomes([trial], threads=1)  # compiles the law, once for all, or says why it cannot
-    return len(trial.reference.t) * trial.steps_per_period
+    return trial
