@@ -251,7 +251,7 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
     assert [run.outcome for run in runs] == ["not judged", "undetermined"]
     assert all(run.holds for run in runs)  # no limit is broken
     lines = str(total(runs)).splitlines()
-    assert [line.split(": ")[0] for line in lines[1:]] == ["1 check passes; pd", "1 check passes; cascade"]
+    assert [line.split(": ")[0] for line in lines[1:]] == ["1 checks pass; pd", "1 checks pass; cascade"]
     assert "NOT JUDGED" in lines[1]
     assert "UNDETERMINED" in lines[2]
     assert validation_total(runs, 1.0, 1).endswith(

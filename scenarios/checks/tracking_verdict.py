@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -111,18 +111,17 @@ def tracking_verdict(config: Config, log: Log, metrics: tuple[Metric, ...]) -> T
 
 
 def _reason(config: Config, log: Log) -> str:
-    """Why no limit of the tracking error is known."""
-    if not config.our_law:
-        return "no bound known for this controller"
-    if config.sensors is not None:
-        return "no bound known with sensors"
-    if log.drives == "elastic":
-        return "no bound known with elastic drives"
-    if config.law_settings:
-        return "no bound known for gains that were set"
-    if not config.known_law or log.arrays.get("model_drives", log.drives) != log.drives:
-        return "no bound known where the controller's model is not the plant"
-    return "no bound known for this law in this scenario"
+    """Why no limit of the tracking error is known: the first of these that is so."""
+    other = not config.known_law or log.arrays.get("model_drives", log.drives) != log.drives
+    whys = {
+        "for this controller": not config.our_law,
+        "with sensors": config.sensors is not None,
+        "with elastic drives": log.drives == "elastic",
+        "for gains that were set": bool(config.law_settings),
+        "where the controller's model is not the plant": other,
+        "for this law in this scenario": True,
+    }
+    return f"no bound known {next(why for why, so in whys.items() if so)}"
 
 
 def limited(
@@ -137,8 +136,6 @@ def limited(
     """
     if not limits:
         return metrics
-    from dataclasses import replace
-
     from twin.sweeps.evaluation import figures_of_log
     from twin.sweeps.table_files import UNITS
 

@@ -103,11 +103,8 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         known = ", ".join(registry.titles())
         raise WrongUse(f"name at least one scenario, before any option: known are {known}")
     limits = chosen_limits(given.limit)
-    plan = [
-        (scenario, replace(config, limits=limits))
-        for one in scenarios
-        for scenario, config in _runs(given, one)
-    ]
+    asked = [run for scenario in scenarios for run in _runs(given, scenario)]
+    plan = [(scenario, replace(config, limits=limits)) for scenario, config in asked]
     for path, suffix, option in (
         (given.log, ".npz", "--log"),
         (given.picture, ".png", "--picture"),

@@ -221,11 +221,10 @@ def total(runs: Sequence[Run]) -> Text:
     for run in runs:
         checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
         passed = sum(metric.holds for metric in checks)
-        counted = f"{passed} check{'s pass' if passed != 1 else ' passes'}"
-        if run.error is not None:
-            counted = "did not finish"
-        elif passed < len(checks):
-            counted = f"{passed} of {len(checks)} checks {'pass' if passed != 1 else 'passes'}"
+        counted = (
+            f"{passed} of {len(checks)} checks pass" if passed < len(checks) else f"{passed} checks pass"
+        )
+        counted = counted if run.error is None else "did not finish"
         told = f": {run.tracking.sentence}" if run.tracking else ""
         lines.append(f"{counted}; {f'{run.scenario}, ' * several}{run.label}{told}")
     return Text("\n".join(lines), "bold")

@@ -84,9 +84,8 @@ def _as_json(run: Run) -> dict[str, Any]:
         ],
     }
     if (tracking := run.tracking) is not None:
-        result["tracking"] = asdict(tracking) | {"range": _numbers(tracking.range)}
-        if tracking.limit is not None:
-            result["tracking"]["limit"] = _number(tracking.limit)
+        limit = None if tracking.limit is None else _number(tracking.limit)
+        result["tracking"] = asdict(tracking) | {"range": _numbers(tracking.range), "limit": limit}
     if run.table is not None:
         result["table"] = {"caption": run.table[0], "rows": [list(row) for row in run.table[1]]}
     if (figures := run.figures) is not None:
