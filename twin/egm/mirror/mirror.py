@@ -25,6 +25,7 @@ from twin.egm.mirror.relay import Relay
 from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied, rms_and_peak
 from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
 from twin.egm.wire.messages import RobotMessage
+from twin.egm.wire.parts import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -66,7 +67,7 @@ class Mirror:
         tell: called with every alarm, as soon as it is raised.
 
     Raises:
-        EgmError: the alarm is no limit.
+        EgmError: the alarm is no limit, or the robot has a sliding joint.
         RobotError: the masses of the robot's links are not known.
     """
 
@@ -84,6 +85,7 @@ class Mirror:
         tell: Callable[[Alarm], object] | None = None,
     ) -> None:
         robot.require_inertia()
+        require_turning_joints(robot)
         if not 0 < horizon < np.inf:
             raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
         self._torque_age = age(torque_age)
