@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +20,7 @@ from twin.loading.motor_strength import weak_motors
 from twin.multibody import recursions
 from twin.multibody.moved_mass import require_moved_mass
 from twin.multibody.tree import Loop, frozen
+from twin.packages_beside import HOUSE
 from twin.robot.robot import DH, PublishedPose, Rating, Robot
 
 
@@ -35,8 +35,7 @@ def laboratory_names() -> tuple[str, ...]:
 
 
 def _folders_with(file: str) -> tuple[str, ...]:
-    folders = (entry for entry in resources.files("urdf").iterdir() if entry.is_dir())
-    return tuple(sorted(entry.name for entry in folders if entry.joinpath(file).is_file()))
+    return tuple(sorted(found.parent.name for found in (HOUSE / "urdf").glob(f"*/{file}")))
 
 
 def robot_title(name: str) -> str:
@@ -102,7 +101,7 @@ def _home(name: str) -> Path:
     if name not in (*robot_names(), *laboratory_names()):
         return announced_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
-    return Path(str(resources.files("urdf"))) / name / file
+    return HOUSE / "urdf" / name / file
 
 
 def is_table(path: Path) -> bool:

@@ -88,18 +88,16 @@ class Mirror:
         require_turning_joints(robot)
         if not 0 < horizon < np.inf:
             raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
-        self._torque_age = age(torque_age)
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
         self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
-        self.raised, self._tell = 0, tell
+        self.raised, self._tell, self._torque_age = 0, tell, age(torque_age)
         self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
         self._early: list[tuple[int, RobotMessage, float]] = []
         self._expectation: Expectation | None = None
         self._last: tuple[int, RobotMessage] | None = None
-        self._last_time = 0.0
         # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
-        self._before = self._newest = self._told_at = 0.0
+        self._last_time = self._before = self._newest = self._told_at = 0.0
         self._rows: list[tuple[float, Row]] = []
         self._raised: list[Alarm] = []
         self._alarmed = np.zeros(robot.n, dtype=np.bool_)
