@@ -39,8 +39,8 @@ def test_controllers_that_are_hidden_are_wrong_use(tmp_path):
     run = started(tmp_path, "from scenarios.commands.process import main; exit(main())", "controllers")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
-        f"irb-twin: the package controllers of irb-twin is hidden by {tmp_path / 'controllers'}: rename that, "
-        "or take it off Python's path\n"
+        f"irb-twin: the package controllers of irb-twin is hidden by {tmp_path / 'controllers'}: rename "
+        "that, or take it off Python's path\n"
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from twin.drives.drives import Drives
-from twin.errors import DriveWarning, RobotError, UnknownNameError
+from twin.errors import DriveWarning, RobotError, UnknownNameError, near
 from twin.loading import consistency
 from twin.loading.announced_robots import announced_file, announced_robots
 from twin.loading.motor_strength import weak_motors
@@ -89,7 +89,7 @@ def _loaded(name_or_path: str | Path) -> Robot:
     known = (*robot_names(), *laboratory_names(), *announced_robots())
     if text not in known:
         raise UnknownNameError(
-            f"unknown robot {text!r}: known are {', '.join(known)}, "
+            f"unknown robot {text!r}{near(text, known)}: known are {', '.join(known)}, "
             "or the path of a .urdf, a robot.toml or a dh.toml"
         )
     file = _home(text)
