@@ -176,7 +176,12 @@ class OwnLaw:
     def reset(self) -> None:
         """Forget the past."""
         if callable(reset := getattr(self._law, "reset", None)):
-            reset()
+            try:
+                reset()
+            except Exception as error:
+                file = str(getattr(sys.modules.get(type(self._law).__module__), "__file__", ""))
+                place = told_with_place(error, file, *own_files())
+                raise OwnCodeError(f"controller {self.name!r} failed in its reset: {place}") from error
         else:
             self._law = self._make()
 

@@ -27,6 +27,7 @@ from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, with_rated_payload
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RobotError
+from twin.robot.joint_units import caption_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -138,9 +139,9 @@ def worst(log: Log, name: str, shares: NDArray, why: str) -> Metric:
 
 def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
     """A row an axis: what of its motor's torque is taken, what is left, and how soon it is at its limit."""
-    load = load_of(log)
+    load, unit = load_of(log), caption_unit(log.robot.joint_kinds, "{torque}")
     rows: list[tuple[str, ...]] = [
-        ("axis", "weight", "friction", "limit N m", "use", "margin", "rotor", "worst s", "median s")
+        ("axis", "weight", "friction", f"limit {unit}", "use", "margin", "rotor", "worst s", "median s")
     ]
     for joint, name in enumerate(log.robot.joint_names):
         torques = (load.gravity[joint], load.friction[joint], load.torque_max[joint])
@@ -149,8 +150,8 @@ def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
         rows.append((name, *numbers, *(f"{time:.3f}" for time in load.time[:, joint])))
     told = (
         "Each axis alone at its speed limit, with the rated payload. Weight (in the worst pose) and friction "
-        "are in N m at the joint; use is their sum over the limit. Rotor is its share of the inertia in the "
-        "median pose; s are the seconds from rest to that speed, in the worst and in the median pose."
+        f"are in {unit} at the joint; use is their sum over the limit. Rotor is its share of the inertia in "
+        "the median pose; s are the seconds from rest to that speed, in the worst and in the median pose."
     )
     return told, tuple(rows)
 

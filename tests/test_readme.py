@@ -46,7 +46,7 @@ def test_its_workflow_is_the_one_of_the_guide_which_is_tested():
 
 
 def test_what_a_newcomer_must_know_is_said():
-    for words in ("Python 3.10", "urchin", "urdfpy", "`urdf`, `twin`, `controllers` or `scenarios`"):
+    for words in ("Python 3.10", "urchin", "urdfpy", "named `twin`, `controllers` or `scenarios`"):
         assert words in README
 
 

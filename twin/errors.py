@@ -4,6 +4,8 @@ Every message is one sentence that names what was wrong, where (joint, link, sam
 value with the unit, and what is valid.
 """
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -100,6 +102,13 @@ class TouchedError(TwinError):
     def __init__(self, message: str, log: Any = None) -> None:
         super().__init__(message)
         self.log = log
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Return `, did you mean 'irb140'?` for a name that is near a known one; empty where none is."""
+    by_small = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), by_small, 1)
+    return f", did you mean {by_small[found[0]]!r}?" if found else ""
 
 
 def printable(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios.bench.jogging import AXES, Follower, ToolJog
+from twin.robot.joint_units import SHOWN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,9 +57,9 @@ class JogPanel:
             self._tool = ToolJog.begin(self._robot, follower.target, self._T, self.mode == "tool")
             names, low, high, start = AXES, -TOOL_RANGE, TOOL_RANGE, np.zeros(6)
             kinds = ("prismatic",) * 3 + ("revolute",) * 3
-        self._scale = np.where(np.array(kinds) == "revolute", 180.0 / np.pi, 1e3)
+        self._scale = np.array([SHOWN[kind][1] for kind in kinds])
         self._low, self._high, self._wanted = low, high, np.array(start)
-        units = ["deg" if kind == "revolute" else "mm" for kind in kinds]
+        units = [SHOWN[kind][0] for kind in kinds]
         self._sliders = [
             self._bench.panel.slider(f"{name} [{unit}]", *(scale * np.array([a, b, at])))
             for name, unit, scale, a, b, at in zip(

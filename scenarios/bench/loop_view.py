@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.kinematics.forward import forward_kinematics
+from twin.robot.joint_units import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,13 +104,8 @@ class LoopView:
     def _tell(self, error: NDArray, tool_error: float) -> None:
         robot = self._simulation.robot
         joint = int(np.argmax(np.abs(error)))
-        told = f"{robot.joint_names[joint]} {amount(error[joint], robot.joint_kinds[joint])}"
+        told = f"{robot.joint_names[joint]} {shown(error[joint], robot.joint_kinds[joint], 3)}"
         if not abs(error[joint]) <= self._largest:
             self._largest, self._largest_told = abs(error[joint]), f"{told} at {self.bench.time:.2f} s"
         self.bench.say("error", f"error: {told}, tool {1e3 * tool_error:.3g} mm")
         self.bench.say("largest", f"largest: {self._largest_told}" if self._largest_told else "")
-
-
-def amount(value: float, kind: str) -> str:
-    """An error of a joint for people: degrees, or millimetres of a prismatic one."""
-    return f"{np.degrees(value):.3g} deg" if kind == "revolute" else f"{1e3 * value:.3g} mm"

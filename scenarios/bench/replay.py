@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from twin.engine.client import open_bench
+from twin.robot.joint_units import joint_unit
 from twin.robot.robot import Payload
 from twin.views.film_scene import FIRST, GHOSTS, GREY
 from twin.views.playback import Playback, Track, paths_wanted
@@ -192,7 +193,7 @@ def told(track: Track, sample: int) -> str:
     log, names = track.log, track.log.robot.joint_names
     error = np.abs(log.q_ref[sample] - log.q[sample])
     joint = _largest(error)
-    unit = "m" if log.robot.joint_kinds[joint] == "prismatic" else "rad"
+    unit = joint_unit(log.robot.joint_kinds[joint])
     parts = [
         f"off {_short(error[joint])} {unit} in {names[joint]}",
         f"tool {_short(1e3 * track.tool_distance[sample])} mm",

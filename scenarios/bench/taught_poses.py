@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twin.robot.joint_units import SHOWN
 from twin.trajectories.joint_trajectories import quintic, sequence
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def table(robot: Robot, poses: list[NDArray]) -> list[list[str]]:
     rows = [["pose", *robot.joint_names]]
     for number, q in enumerate(poses, start=1):
         cells = [
-            f"{np.degrees(angle):.2f} deg" if kind == "revolute" else f"{1e3 * angle:.2f} mm"
-            for angle, kind in zip(q, robot.joint_kinds, strict=True)
+            f"{SHOWN[kind][1] * position:.2f} {SHOWN[kind][0]}"
+            for position, kind in zip(q, robot.joint_kinds, strict=True)
         ]
         rows.append([str(number), *cells])
     return rows

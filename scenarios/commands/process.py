@@ -28,7 +28,11 @@ def main() -> int:
     """Run the command with the words of the process; its exit status."""
     listen()
     from twin.atomic_file import abandon
+    from twin.packages_beside import hidden
 
+    if sentence := hidden("controllers"):
+        sys.stderr.write(f"irb-twin: {sentence}\n")
+        return 2
     _at_the_end.append(abandon)
     from scenarios.commands.command_line import main
 

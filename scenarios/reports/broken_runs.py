@@ -11,6 +11,7 @@ from rich.text import Text
 
 from scenarios.running.causes import cause
 from scenarios.running.repeat import repeat_command
+from twin.robot.joint_units import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def largest_error(run: Run) -> str:
     if figures is None or not figures.worst_joint:
         return ""
     joint = figures.joint_names.index(figures.worst_joint)
-    unit = "rad" if figures.joint_kinds[joint] == "revolute" else "m"
+    unit = joint_unit(figures.joint_kinds[joint])
     return (
         f"the largest joint error, {figure(float(figures.joint_largest[joint]))} {unit}, is that of "
         f"{figures.worst_joint} at t = {figures.worst_time:.6g} s"

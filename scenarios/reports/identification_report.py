@@ -15,6 +15,7 @@ from rich.text import Text
 
 from twin.identification.identify import Identification
 from twin.multibody.tree import body_of_parameters
+from twin.robot.joint_units import joint_unit
 from twin.views.curves import COLOURS
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Report:
 
         found = self.found
         drawn = [*found.measured[:1], *found.kept_out[:1]]
-        names = found.model.robot.joint_names
+        names, kinds = found.model.robot.joint_names, found.model.robot.joint_kinds
         figure = Figure(figsize=(6.5 * len(drawn), 1.6 * len(names) + 1.0), layout="constrained")
         FigureCanvasAgg(figure)
         panels = figure.subplots(len(names), len(drawn), sharex="col", squeeze=False)
@@ -115,7 +116,7 @@ class Report:
                 ):
                     wide = 2.2 if label == "measured" else 1.0
                     axes.plot(t[some], curve[some, joint], color=colour, lw=wide, label=label)
-                axes.set_ylabel(f"{name}  [N m]")
+                axes.set_ylabel(f"{name}  [{joint_unit(kinds[joint], 'torque')}]")
                 axes.grid(True, color="0.88")
             panels[0, column].set_title("kept out" if column else "fitted")
             panels[-1, column].set_xlabel("time  [s]")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from twin.logs.tracking_error import joint_error
+from twin.robot.joint_units import caption_unit
 from twin.short_texts import shortened
 from twin.views.curves import COLOURS
 
@@ -50,7 +51,8 @@ def draw(runs: Sequence[Run], path: Path) -> None:
         _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
     low, high = _decades(logs)
     row[0].set_ylim(low, high)
-    row[0].set_ylabel("|joint error|  [rad]" + (f"   (0 is drawn at {FLOOR:g})" if low <= FLOOR else ""))
+    unit = caption_unit(logs[0].robot.joint_kinds)
+    row[0].set_ylabel(f"|joint error|  [{unit}]" + (f"   (0 is drawn at {FLOOR:g})" if low <= FLOOR else ""))
     handles, labels = row[0].get_legend_handles_labels()
     beside = max(1, int(LETTERS * figure.get_figwidth() / (max(map(len, labels)) + 5)))
     above.legend(handles, labels, loc="outside lower center", ncols=min(beside, len(labels)), frameon=False)

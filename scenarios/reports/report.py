@@ -20,6 +20,7 @@ from scenarios.reports.listing import listing
 from scenarios.reports.verdicts import verdict
 from scenarios.running.runs import Run
 from twin.logs.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+from twin.robot.joint_units import caption_unit
 from twin.short_texts import figure, shortened
 
 if TYPE_CHECKING:
@@ -71,9 +72,11 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
     yield Text.assemble("\n", (runs[0].scenario, "bold"), f": {title}")
     yield Text(describe(runs[0]) + "\n", "dim")
     if logged:
-        yield "Tracking error, RMS / largest; joints in rad, tool x y z in m, a b c d its quaternion"
+        kinds = [kind for column in logged for kind in column.run.log.robot.joint_kinds]
+        position, torque = caption_unit(kinds), caption_unit(kinds, "{torque}")
+        yield f"Tracking error, RMS / largest; joints in {position}, tool x y z in m, a b c d its quaternion"
         yield from (error_table(page, left) for page in _pages(logged, abreast))
-        yield "Peak torque in N m, and how many samples were cut to the drive's limit"
+        yield f"Peak torque in {torque}, and how many samples were cut to the drive's limit"
         yield from (torque_table(page, left) for page in _pages(logged, abreast))
     if runs[0].table is not None:
         caption, rows = runs[0].table

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from scenarios.reports.broken_runs import broken_runs
 from scenarios.reports.verdicts import summed, verdict
+from twin.robot.joint_units import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -60,9 +61,7 @@ def largest_error(run: Run) -> str:
     if figures is None:
         return ""
     joint = int(np.argmax(figures.joint_largest))
-    return (
-        f"{figure(figures.joint_largest[joint])} {'rad' if figures.joint_kinds[joint] == 'revolute' else 'm'}"
-    )
+    return f"{figure(figures.joint_largest[joint])} {joint_unit(figures.joint_kinds[joint])}"
 
 
 def robot_labels(runs: Sequence[Run]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.running.repeat import repeat_command
+from twin.robot.joint_units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.base import Config
@@ -126,7 +127,7 @@ def _saturated(run: Run) -> str:
     if figures is None:
         return ""
     cut = [
-        f"{name}: {limit:.4g} {'N m' if kind == 'revolute' else 'N'}"
+        f"{name}: {limit:.4g} {joint_unit(kind, 'torque')}"
         for name, kind, limit, count in zip(
             figures.joint_names,
             figures.joint_kinds,

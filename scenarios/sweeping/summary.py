@@ -155,13 +155,14 @@ def _happened(case: WorstCase, of: str) -> str:
     kept = "holds" if row["holds"] else "does not hold"
     worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
     where = f"of joint {row['joint_error_joint']} at {row['joint_error_time']:.4g} s"
-    return f"{kept}, {worst}largest joint error {figure(row['joint_error'])} rad, {where}"
+    return f"{kept}, {worst}largest joint error {figure(row['joint_error'])} {case.unit}, {where}"
 
 
 def _in_engine(case: WorstCase) -> str:
     if not case.agrees:
-        found = case.run.error or f"largest joint error {case.engine_error!r} rad"
-        return f"NOT SO: {found}; {figure(case.apart)} rad apart, by rounding at most {figure(case.limit)}"
+        found = case.run.error or f"largest joint error {case.engine_error!r} {case.unit}"
+        beside = f"{figure(case.apart)} {case.unit} apart, by rounding at most {figure(case.limit)}"
+        return f"NOT SO: {found}; {beside}"
     if case.ended_early:
         return "it ends early, too"
-    return f"{figure(case.apart)} rad apart"
+    return f"{figure(case.apart)} {case.unit} apart"

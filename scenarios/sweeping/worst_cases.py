@@ -11,6 +11,7 @@ from scenarios.checks.rounding import whole_run_limit
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from twin.logs.tracking_error import joint_error
+from twin.robot.joint_units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.base import Config
@@ -37,6 +38,12 @@ class WorstCase(NamedTuple):
     engine_error: float
     apart: float
     limit: float
+
+    @property
+    def unit(self) -> str:
+        """Unit of the joint error: that of the joint which is furthest off."""
+        figures, joint = self.run.figures, self.row["joint_error_joint"] - 1
+        return "rad" if figures is None else joint_unit(figures.joint_kinds[joint])
 
     @property
     def agrees(self) -> bool:

@@ -39,6 +39,7 @@ from twin.drives.motors import MotorLimits
 from twin.drives.sensors import Sensors
 from twin.errors import DivergenceError, LimitError, LoopError
 from twin.logs.log import Log
+from twin.robot.joint_units import joint_unit
 from twin.trajectories.limits import check_radians
 from twin.trajectories.sampling import Reference, Samples, State
 
@@ -166,7 +167,8 @@ def run_closed_loop(
             signals[DEMAND] = demand
             if not limit_and_record(signals, *limits, recorded, k):
                 joint = joint_without_torque(signals[DEMAND], torque)
-                demanded = f"demands {torque[joint]} N m of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
+                unit = joint_unit(robot.joint_kinds[joint], "torque")
+                demanded = f"demands {torque[joint]} {unit} of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
                 raise DivergenceError(f"controller {name!r} {demanded}", log(k + 1))
             if k < N - 1 or part:
                 try:

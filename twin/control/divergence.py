@@ -8,6 +8,7 @@ import numpy as np
 
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.robot.evaluation import copied
+from twin.robot.joint_units import joint_unit
 from twin.robot.robot import Robot
 
 RUNAWAY_SPEED = 20.0
@@ -47,13 +48,13 @@ def divergence_message(robot: Robot, q: np.ndarray, qd: np.ndarray) -> str:
     broken = ~(np.isfinite(q) & np.isfinite(qd))
     if broken.any():
         joint = int(np.argmax(broken))
-        return f"{names[joint]} is at {q[joint]} rad with {qd[joint]} rad/s"
+        unit = joint_unit(robot.joint_kinds[joint])
+        return f"{names[joint]} is at {q[joint]} {unit} with {qd[joint]} {unit}/s"
     bounds = Bounds.of(robot)
     ratio = np.abs(qd * bounds.watched)
     joint = int(np.argmax(ratio))
-    fastest = (
-        f"{names[joint]} runs away: {qd[joint]:.6g} rad/s, with a limit of {robot.qd_max[joint]:.6g} rad/s,"
-    )
+    unit, limit = joint_unit(robot.joint_kinds[joint], "speed"), robot.qd_max[joint]
+    fastest = f"{names[joint]} runs away: {qd[joint]:.6g} {unit}, with a limit of {limit:.6g} {unit},"
     if not ratio[joint] <= RUNAWAY_SPEED:
         return fastest
     kinetic = 0.5 * float(qd @ mass_matrix(robot, q) @ qd)

@@ -12,6 +12,7 @@ from twin.control.rollout_batch import Record
 from twin.control.rollout_loop import FOLDED, NOT_A_TORQUE, WRONG_SHAPE
 from twin.control.signals import PLAIN_ROWS, joint_without_torque
 from twin.errors import LimitError
+from twin.robot.joint_units import joint_unit
 from twin.robot.limits import ROUND_OFF, check_folding
 from twin.robot.robot import Robot
 from twin.robot.violations import Violation, violation
@@ -65,7 +66,8 @@ def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: in
         raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
     if trouble == NOT_A_TORQUE:
         joint = joint_without_torque(demand, tau)
-        return f"law {law!r} demands {demand[joint]} N m of {robot.joint_names[joint]} at {when}"
+        unit = joint_unit(robot.joint_kinds[joint], "torque")
+        return f"law {law!r} demands {demand[joint]} {unit} of {robot.joint_names[joint]} at {when}"
     if trouble == FOLDED:
         try:
             check_folding(robot, q)

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats, real_array
 from twin.drives.drives import Drives
 from twin.multibody.tree import frozen
+from twin.robot.joint_units import joint_unit
 from twin.robot.robot import Robot
 
 LINK = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
@@ -74,7 +75,7 @@ def dynamic_parameters(robot: Robot) -> DynamicParameters:
         names += [f"drive {i + 1} {name}" for i in range(robot.n) for name in DRIVE]
         symbols += [f"{symbol}{i + 1}" for i in range(robot.n) for symbol in DRIVE_SYMBOLS]
         for kind in (robot.tree.kinds[joint] for joint in robot.driven):
-            force, speed = ("N", "m") if kind == "prismatic" else ("N m", "rad")
+            force, speed = joint_unit(kind, "torque"), joint_unit(kind)
             units += ["kg m^2", f"{force} s/{speed}", force, force]
     return DynamicParameters(np.concatenate(values), tuple(names), tuple(symbols), tuple(units))
 

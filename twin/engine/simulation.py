@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from twin.arrays import real_array
 from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.engine import body, loops
 from twin.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
@@ -68,7 +69,7 @@ class Simulation(AbstractContextManager):
     def __init__(
         self, robot: Robot, *, time_step: float = 1e-3, gui: bool = False, real_time: bool | None = None
     ) -> None:
-        if not (time_step > 0 and np.isfinite(time_step)):
+        if not 0 < real_array(time_step, "the time step") < np.inf:
             raise ValueError(f"expected a time step above 0 s, got {time_step}")
         self.robot, self.time_step, self.loop_gap = robot, float(time_step), 0.0
         warn_of_unresolved_springs(robot, self.time_step)
@@ -282,7 +283,7 @@ class Simulation(AbstractContextManager):
         """What a failed call of PyBullet means."""
         if self.bench is not None and self.bench.lost:
             return TwinError("the window of the simulation was closed, and with it the simulation ended")
-        return TwinError(f"PyBullet: {error}")
+        return TwinError(f"PyBullet: {error}" if str(error) else "the torques are too large for PyBullet")
 
     def close(self) -> None:
         """End the simulation and close its window; a second time does nothing."""

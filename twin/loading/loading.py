@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from twin.drives.drives import Drives
-from twin.errors import DriveWarning, RobotError, UnknownNameError
+from twin.errors import DriveWarning, RobotError, UnknownNameError, near
 from twin.loading import consistency
 from twin.loading.announced_robots import announced_file, announced_robots
 from twin.loading.motor_strength import weak_motors
 from twin.multibody import recursions
 from twin.multibody.moved_mass import require_moved_mass
 from twin.multibody.tree import Loop, frozen
+from twin.packages_beside import HOUSE
 from twin.robot.robot import DH, PublishedPose, Rating, Robot
 
 
@@ -35,8 +35,7 @@ def laboratory_names() -> tuple[str, ...]:
 
 
 def _folders_with(file: str) -> tuple[str, ...]:
-    folders = (entry for entry in resources.files("urdf").iterdir() if entry.is_dir())
-    return tuple(sorted(entry.name for entry in folders if entry.joinpath(file).is_file()))
+    return tuple(sorted(found.parent.name for found in (HOUSE / "urdf").glob(f"*/{file}")))
 
 
 def robot_title(name: str) -> str:
@@ -90,7 +89,7 @@ def _loaded(name_or_path: str | Path) -> Robot:
     known = (*robot_names(), *laboratory_names(), *announced_robots())
     if text not in known:
         raise UnknownNameError(
-            f"unknown robot {text!r}: known are {', '.join(known)}, "
+            f"unknown robot {text!r}{near(text, known)}: known are {', '.join(known)}, "
             "or the path of a .urdf, a robot.toml or a dh.toml"
         )
     file = _home(text)
@@ -102,7 +101,7 @@ def _home(name: str) -> Path:
     if name not in (*robot_names(), *laboratory_names()):
         return announced_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
-    return Path(str(resources.files("urdf"))) / name / file
+    return HOUSE / "urdf" / name / file
 
 
 def is_table(path: Path) -> bool:

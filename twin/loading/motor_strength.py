@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from twin.multibody import recursions
+from twin.robot.joint_units import joint_unit
 from twin.robot.limits import folded
 from twin.robot.robot import Robot
 
@@ -26,7 +27,7 @@ def weak_motors(robot: Robot) -> list[str]:
     with np.errstate(all="ignore"):  # a robot of any numbers may be loaded
         held = np.abs(_holding_torques(robot) @ np.linalg.inv(robot.drives.coupling))
     needed, given = np.max(held, axis=0, initial=0.0), robot.drives.torque_max
-    units = ["N m" if robot.tree.kinds[joint] == "revolute" else "N" for joint in robot.driven]
+    units = [joint_unit(kind, "torque") for kind in robot.joint_kinds]
     return [
         f"robot {robot.name!r}: the motor of axis {i + 1} gives {given[i]:.4g} {units[i]} at the joint, "
         f"the arm's own weight asks it for {needed[i]:.4g} {units[i]}"

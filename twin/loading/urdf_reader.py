@@ -82,6 +82,11 @@ def read_urdf(path: Path) -> UrdfModel:
     for index, joint in enumerate(moving):
         depths[index] = depths[joint.parent] + 1
     _, flange_joint, T_joint_flange = max(links, key=lambda link: (link.name == "tool0", depths[link.index]))
+    if flange_joint < 0:
+        raise RobotError(
+            f"{path}: no joint moves link 'tool0': it is fixed to the base, and a tool or payload could not "
+            "hang there; expected it behind a joint that moves, or under another name"
+        )
     joints = [joint.said for joint in moving]
     limits = np.array([_limits(path, joint) for joint in joints])
     tree = Tree(

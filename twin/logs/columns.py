@@ -18,17 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from twin.logs.tracking_error import POSE_COMPONENTS, joint_error, tool_distance
+from twin.robot.joint_units import joint_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.logs.log import Log
-
-UNITS = {
-    "revolute": {"position": "rad", "speed": "rad/s", "acceleration": "rad/s^2", "torque": "N m", "": ""},
-    "prismatic": {"position": "m", "speed": "m/s", "acceleration": "m/s^2", "torque": "N", "": ""},
-}
-"""What the dimensions of a joint are measured in, by the kind of the joint."""
 
 QUANTITIES = {
     "q_ref": "position", "q": "position", "error": "position", "qd_ref": "speed", "qd": "speed",
@@ -69,7 +64,7 @@ class Column(NamedTuple):
 
 def unit_of(kind: str, quantity: str) -> str:
     """The unit of a joint's quantity: `unit_of("prismatic", "tau")` is `N`."""
-    return UNITS[kind][QUANTITIES[quantity]]
+    return joint_unit(kind, QUANTITIES[quantity])
 
 
 def columns(log: Log) -> tuple[Column, ...]:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from twin.arrays import Floats
 from twin.errors import LimitError
+from twin.robot.joint_units import position_text
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 ROUND_OFF = 1e-9
 """A limit is exceeded when it is by more than this, as a fraction of speed or in [rad]: a move made as short
 as its limits allow ends on them exactly."""
+QUESTIONS = {
+    "revolute": "angles are in radians, are these degrees",
+    "prismatic": "a sliding joint's positions are in metres, are these millimetres",
+}
 
 
 def check_position(robot: "Robot", q: Floats, where: str = "", *, hint: bool = True) -> None:
@@ -31,12 +36,12 @@ def check_position(robot: "Robot", q: Floats, where: str = "", *, hint: bool = T
     outside = ~((q >= robot.q_min - ROUND_OFF) & (q <= robot.q_max + ROUND_OFF))
     if outside.any():
         joint = int(np.argmax(outside))
-        low, high = robot.q_min[joint], robot.q_max[joint]
+        low, high, kind = robot.q_min[joint], robot.q_max[joint], robot.joint_kinds[joint]
         asked = hint and far_outside(robot, q).any()
         raise LimitError(
-            f"{robot.joint_names[joint]} would be at {angle_text(q[joint])}{where}, "
-            f"its range is {angle_text(low)} to {angle_text(high)}"
-            + "; angles are in radians, are these degrees?"
+            f"{robot.joint_names[joint]} would be at {position_text(q[joint], kind)}{where}, "
+            f"its range is {position_text(low, kind)} to {position_text(high, kind)}"
+            + f"; {QUESTIONS[kind]}?"
             * bool(asked)
         )
     check_folding(robot, q, where)
@@ -60,11 +65,11 @@ def check_folding(robot: "Robot", q: Floats, where: str = "") -> None:
         return
     passive = int(np.argmax(beyond))
     joint = robot.passive[passive]
-    low, high = robot.passive_min[passive], robot.passive_max[passive]
+    low, high, kind = robot.passive_min[passive], robot.passive_max[passive], robot.tree.kinds[joint]
     raise LimitError(
         f"{robot.tree.names[joint]} ({_combination(robot, joint)}) would be at "
-        f"{angle_text(robot.passive_angles(q)[passive])}{where}, "
-        f"its range is {angle_text(low)} to {angle_text(high)}"
+        f"{position_text(robot.passive_angles(q)[passive], kind)}{where}, "
+        f"its range is {position_text(low, kind)} to {position_text(high, kind)}"
         f"{_fold(robot, joint, q)}"
     )
 
@@ -103,8 +108,3 @@ def _fold(robot: "Robot", joint: int, q: Floats) -> str:
 def far_outside(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
     """Return where positions (..., n) are beyond twice a joint's range, as angles in degrees are."""
     return np.abs(q) > 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
-
-
-def angle_text(value: float, per: str = "") -> str:
-    """Return an angle or a speed in degrees and radians."""
-    return f"{np.rad2deg(value):.6g} deg{per} ({value:.6g} rad{per})"

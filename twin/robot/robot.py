@@ -69,6 +69,8 @@ class Payload(Portable):
     inertia: Sequence[Sequence[float]] | np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
+        if real_array(self.mass, "the payload's mass").shape != ():
+            raise ValueError(f"expected a payload mass that is one number, in kg, got {self.mass!r}")
         com = frozen(real_array(self.com, "the payload's com"))
         inertia = frozen(real_array(self.inertia, "the payload's inertia"))
         if not 0 <= self.mass < np.inf:
@@ -225,6 +227,8 @@ class Robot(Portable):
         bare = self.tree if self.bare is None else self.bare
         if payload is None:
             return replace(self, tree=bare, payload=None, bare=None)
+        if not isinstance(payload, Payload):
+            raise ValueError(f"expected a twin.Payload or None, got {payload!r}: write twin.Payload(mass)")
         body = inertial_parameters(payload.mass, np.asarray(payload.com), np.asarray(payload.inertia))
         loaded = bare.with_body(bare.flange_joint, transformed_parameters(body, bare.T_joint_flange))
         return replace(self, tree=loaded, payload=payload, bare=bare)

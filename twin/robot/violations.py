@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from twin.robot.limits import ROUND_OFF, angle_text
+from twin.robot.joint_units import position_text
+from twin.robot.limits import ROUND_OFF
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
@@ -22,6 +23,7 @@ class Violation(NamedTuple):
         value: the position or the speed there, in [rad] or [rad/s] (of a prismatic joint in [m] or [m/s]).
         limit: the end of the range, or the speed limit, that it went beyond, in the same unit.
         rollout: which rollout of a batch, `()` where there is one alone.
+        kind: of the joint, `"revolute"` or `"prismatic"`.
     """
 
     quantity: str
@@ -30,10 +32,11 @@ class Violation(NamedTuple):
     value: float
     limit: float
     rollout: tuple[int, ...] = ()
+    kind: str = "revolute"
 
     def __str__(self) -> str:
         per = "/s" if self.quantity == "speed" else ""
-        value, limit = angle_text(self.value, per), angle_text(self.limit, per)
+        value, limit = (position_text(x, self.kind, per) for x in (self.value, self.limit))
         said = f"moves at {value}" if per else f"is at {value}"
         of = f" in rollout {self.rollout[0] if len(self.rollout) == 1 else self.rollout}"
         return f"{self.joint} {said} at t = {self.t:.6g} s, its limit is {limit}" + (
@@ -72,4 +75,4 @@ def violation(
         limit = float(np.copysign(robot.qd_max[joint], value))
     else:
         limit = float(robot.q_max[joint] if value > robot.q_max[joint] else robot.q_min[joint])
-    return Violation(quantity, robot.joint_names[joint], t, value, limit, rollout)
+    return Violation(quantity, robot.joint_names[joint], t, value, limit, rollout, robot.joint_kinds[joint])

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from twin.drives.drives import MODES
 from twin.errors import UnknownNameError, VariationError
 from twin.multibody.tree import Tree, frozen
+from twin.robot.joint_units import joint_unit
 from twin.robot.robot import Robot
 
 
@@ -94,7 +95,7 @@ def quantities(robot: Robot) -> tuple[Quantity, ...]:
             for link, mass in zip(robot.tree.links, _bare(robot).inertias[:, 0].tolist(), strict=True)
             if mass > 0
         ]
-    units = ("N m" if kind == "revolute" else "N" for kind in robot.joint_kinds)
+    units = (joint_unit(kind, "torque") for kind in robot.joint_kinds)
     found.append(Quantity("torque_limit", 1.0, "", "factor on what each drive can give at standstill"))
     found += [
         Quantity(f"torque_limit.{axis}", limit, unit, f"what the drive of axis {axis} can give at standstill")

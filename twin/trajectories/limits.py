@@ -7,7 +7,8 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import LimitError
-from twin.robot.limits import ROUND_OFF, angle_text, check_position, far_outside, folded
+from twin.robot.joint_units import position_text
+from twin.robot.limits import ROUND_OFF, check_position, far_outside, folded
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
@@ -39,9 +40,10 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
     where = f" at t = {samples.t[k]:.6g} s (sample {k})"
     check_position(robot, q[k], where)
     joint = int(np.argmax(fast[k]))
+    kind = robot.joint_kinds[joint]
     raise LimitError(
-        f"{robot.joint_names[joint]} would move at {angle_text(qd[k, joint], '/s')}{where}, "
-        f"its limit is {angle_text(robot.qd_max[joint], '/s')}"
+        f"{robot.joint_names[joint]} would move at {position_text(qd[k, joint], kind, '/s')}{where}, "
+        f"its limit is {position_text(robot.qd_max[joint], kind, '/s')}"
     )
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twin.robot.joint_units import SHOWN, joint_unit
+
 if TYPE_CHECKING:
     from twin.window.bench import Bench
 
@@ -37,17 +39,16 @@ class StatusText:
         payload = "none" if robot.payload is None else f"{robot.payload.mass:g} kg"
         push = "" if bench.push is None else f"   push {np.abs(bench.push).max():g} N"
         bench.say("payload", f"payload {payload}{push}")
-        turning = np.array([kind == "revolute" for kind in robot.joint_kinds])
-        scale = np.where(turning, np.rad2deg(1.0), 1e3)
         shown = np.round(tau, 1) + 0.0  # no -0.0
         part = np.abs(tau) / robot.drive_torque_max
         for j in range(min(robot.n, MOST_JOINTS)):
-            unit, effort = ("deg", "N m") if turning[j] else ("mm", "N")
+            kind = robot.joint_kinds[j]
+            (unit, scale), effort = SHOWN[kind], joint_unit(kind, "torque")
             beyond = not robot.q_min[j] <= q[j] <= robot.q_max[j] or abs(qd[j]) > robot.qd_max[j]
             said = "  OUT OF RANGE" if beyond else "  AT ITS LIMIT" if part[j] >= AT_LIMIT else ""
             bench.say(
                 f"joint {j}",
-                f"{robot.joint_names[j]}  {scale[j] * q[j]:.2f} {unit}  {scale[j] * qd[j]:.1f} {unit}/s  "
+                f"{robot.joint_names[j]}  {scale * q[j]:.2f} {unit}  {scale * qd[j]:.1f} {unit}/s  "
                 f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){said}",
                 RED if said else GREY,
             )

@@ -13,6 +13,7 @@ from scenarios.reports.page.worst_moment import ROUNDING, worst_moment
 from twin.logs.loads import motor_load, speed_load
 from twin.logs.thinning import thinned
 from twin.logs.tracking_error import joint_error, tool_distance
+from twin.robot.joint_units import joint_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +68,7 @@ def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
         points: of a curve, at most.
     """
     robot = shown[0].log.robot
-    units = ["rad" if kind == "revolute" else "m" for kind in robot.joint_kinds]
+    units = [joint_unit(kind) for kind in robot.joint_kinds]
     errors, torque, speed = ([of(one.log) for one in shown] for of in (joint_error, motor_load, speed_load))
     worst = [worst_moment(one.log) for one in shown]
     quantities: dict[str, list[Panel]] = {ERROR: [], TORQUE: [], SPEED: []}

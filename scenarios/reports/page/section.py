@@ -17,6 +17,7 @@ from scenarios.reports.report import check_names, describe
 from scenarios.reports.verdicts import WORDS
 from twin.logs.loads import motor_load, speed_load
 from twin.logs.tracking_error import joint_error, largest, pose_error, rms, tool_distance
+from twin.robot.joint_units import caption_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -144,8 +145,9 @@ def _joints(logs: Sequence[Logged]) -> Markup:
                 _largest(log, speed[:, j], percent=True),
                 f"{len(cut)}, from {log.t[cut[0]]:.4g} s" if len(cut) else "0",
             ))  # fmt: skip
-        head = (name, "RMS error [rad]", "largest error [rad]", "peak torque [N m]", "peak torque / limit",
-                "peak speed / limit", "samples cut to the limit")  # fmt: skip
+        unit, torque_unit = (caption_unit(log.robot.joint_kinds, of) for of in ("{position}", "{torque}"))
+        head = (name, f"RMS error [{unit}]", f"largest error [{unit}]", f"peak torque [{torque_unit}]",
+                "peak torque / limit", "peak speed / limit", "samples cut to the limit")  # fmt: skip
         parts.append(table(head, rows, "numbers"))
         tool, pose = tool_distance(log), pose_error(log)
         found = [

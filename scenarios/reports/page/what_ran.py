@@ -11,6 +11,7 @@ from scenarios.checks.law_gains import NAMES, VALUES
 from scenarios.reports.page.markup import Markup, joined, table, tag
 from scenarios.running.provenance import all_settings
 from scenarios.running.repeat import repeat_command
+from twin.robot.joint_units import caption_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -52,22 +53,26 @@ def _arm(robot: Robot) -> Markup:
         ),
         ("drives", robot.drive_mode),
     ]
+
+    def unit(column: str, form: str) -> str:
+        return f"{column} [{caption_unit(robot.joint_kinds, form)}]"
+
     columns: dict[str, Any] = {
         "joint": list(robot.joint_names),
         "range": [f"{_position(low, kind)} to {_position(high, kind)}" for low, high, kind in
                   zip(robot.q_min, robot.q_max, robot.joint_kinds, strict=True)],
-        "speed limit [rad/s]": [figure(value) for value in robot.qd_max],
-        "torque limit at standstill [N m]": [figure(value) for value in robot.drive_torque_max],
+        unit("speed limit", "{speed}"): [figure(value) for value in robot.qd_max],
+        unit("torque limit at standstill", "{torque}"): [figure(value) for value in robot.drive_torque_max],
     }  # fmt: skip
     if (drives := robot.active_drives) is not None:
         columns |= {
             "gear": [figure(value) for value in drives.ratio],
             "rotor at the joint [kg m²]": [figure(value) for value in np.diag(drives.reflected_inertia)],
-            "dry friction [N m]": [figure(value) for value in drives.coulomb],
-            "viscous [N m s/rad]": [figure(value) for value in drives.viscous],
+            unit("dry friction", "{torque}"): [figure(value) for value in drives.coulomb],
+            unit("viscous", "{torque} s/{position}"): [figure(value) for value in drives.viscous],
         }
         if robot.drive_mode == "elastic":
-            columns["spring [N m/rad]"] = [figure(value) for value in drives.stiffness]
+            columns[unit("spring", "{torque}/{position}")] = [figure(value) for value in drives.stiffness]
     return joined([table((), rows), table(list(columns), zip(*columns.values(), strict=True), "numbers")])
 
 

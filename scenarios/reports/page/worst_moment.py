@@ -11,6 +11,7 @@ import numpy as np
 
 from twin.logs.loads import motor_load, speed_load
 from twin.logs.tracking_error import joint_error
+from twin.robot.joint_units import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -41,14 +42,19 @@ class WorstMoment:
         return self.log.robot.joint_names[self.joint]
 
     @property
+    def kind(self) -> str:
+        """`"revolute"` or `"prismatic"`."""
+        return self.log.robot.joint_kinds[self.joint]
+
+    @property
     def unit(self) -> str:
         """Of the joint's position."""
-        return "rad" if self.log.robot.joint_kinds[self.joint] == "revolute" else "m"
+        return joint_unit(self.kind)
 
     @property
     def torque_unit(self) -> str:
         """Of the joint's torque, or force."""
-        return "N m" if self.unit == "rad" else "N"
+        return joint_unit(self.kind, "torque")
 
     @cached_property
     def error(self) -> NDArray:

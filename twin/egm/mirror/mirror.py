@@ -25,6 +25,7 @@ from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied, rms_and_
 from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.order import Counts, StreamOrder, between
+from twin.egm.wire.parts import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -66,7 +67,7 @@ class Mirror:
         tell: called with every alarm, as soon as it is raised.
 
     Raises:
-        EgmError: the alarm is no limit.
+        EgmError: the alarm is no limit, or the robot has a sliding joint.
         RobotError: the masses of the robot's links are not known.
     """
 
@@ -84,20 +85,19 @@ class Mirror:
         tell: Callable[[Alarm], object] | None = None,
     ) -> None:
         robot.require_inertia()
+        require_turning_joints(robot)
         if not 0 < horizon < np.inf:
             raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
-        self._torque_age = age(torque_age)
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
         self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
-        self.raised, self._tell = 0, tell
+        self.raised, self._tell, self._torque_age = 0, tell, age(torque_age)
         self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
         self._early: list[tuple[int, RobotMessage, float]] = []
         self._expectation: Expectation | None = None
         self._last: tuple[int, RobotMessage] | None = None
-        self._last_time = 0.0
         # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
-        self._before = self._newest = self._told_at = 0.0
+        self._last_time = self._before = self._newest = self._told_at = 0.0
         self._rows: list[tuple[float, Row]] = []
         self._raised: list[Alarm] = []
         self._alarmed = np.zeros(robot.n, dtype=np.bool_)

@@ -20,6 +20,7 @@ from twin.egm.mirror.clock import LONGEST_GAP, StreamClock
 from twin.egm.mirror.smoothing import HALF_A_CYCLE, Smoothing, age
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.order import Counts, StreamOrder
+from twin.egm.wire.parts import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -51,10 +52,11 @@ class StreamLog:
         torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1.
 
     Raises:
-        EgmError: the duration is not above 0, or beyond `LONGEST`.
+        EgmError: the duration is not above 0, or beyond `LONGEST`, or the robot has a sliding joint.
     """
 
     def __init__(self, robot: Robot, duration: float = LONGEST, torque_age: float = HALF_A_CYCLE) -> None:
+        require_turning_joints(robot)
         if not 0 < duration <= LONGEST:
             raise EgmError(f"expected a duration above 0 s and up to {LONGEST:g} s, got {duration:g} s")
         self._torque_age = age(torque_age)

@@ -26,6 +26,7 @@ from twin.egm.robot_side.pace import pace_of, undisturbed
 from twin.egm.robot_side.plan import Plan, whole_periods
 from twin.egm.robot_side.session import Session
 from twin.egm.robot_side.state import EgmState
+from twin.egm.wire.parts import require_turning_joints
 from twin.errors import EgmError
 from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector
@@ -106,7 +107,7 @@ class EgmRobot:
         tell: called with every `Event`, in the thread in which the robot runs.
 
     Raises:
-        EgmError: settings or addresses that cannot be, a port in use.
+        EgmError: settings or addresses that cannot be, a port in use, a robot with a sliding joint.
         LimitError: a start beyond the range of a joint.
         ValueError: a start, or a tool, that is none.
     """
@@ -134,6 +135,7 @@ class EgmRobot:
         keep: float = 120.0,
         tell: Callable[[Event], object] | None = None,
     ) -> None:
+        require_turning_joints(robot)
         self._robot, self._controller = robot, controller
         self._settings = GuidanceSettings() if settings is None else settings
         self._tool = checked_tool(T_flange_tool)

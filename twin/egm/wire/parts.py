@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from twin.arrays import Floats, real_array
 from twin.egm.wire.orientation import Rows, euler_of, quaternion_of, rows_of_euler, rows_of_quaternion
 from twin.errors import EgmError
+from twin.robot.robot import Robot
 
 LARGEST = 1024
 """Size of a message, in bytes, at most: what ABB's own C++ client has room for."""
@@ -58,6 +59,16 @@ def finite(values: Sequence[float], what: str) -> Sequence[float]:
 def joints_of(holder: Any) -> list[float]:
     """The joints and the external joints of a message that has both, in one list."""
     return [*holder.joints.joints, *holder.externalJoints.joints]
+
+
+def require_turning_joints(robot: Robot) -> None:
+    """Raise `EgmError` for a robot with a sliding joint, whose metres no angle in degrees stands for."""
+    if "prismatic" in robot.joint_kinds:
+        joint = robot.joint_names[robot.joint_kinds.index("prismatic")]
+        raise EgmError(
+            f"robot {robot.name!r} cannot speak EGM: its joint {joint} slides, and the joints of a message "
+            "are angles in degrees; expected a robot whose joints all turn"
+        )
 
 
 def joint_values(holder: Any, n: int, what: str) -> Floats | None:

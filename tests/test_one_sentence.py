@@ -1,0 +1,43 @@
+"""Misuse from Python gets one clear sentence."""
+
+import pytest
+
+import twin
+from controllers.own_laws import OwnLaw
+from twin.control.analytic_plant import AnalyticPlant
+from twin.errors import OwnCodeError, TwinError, UnknownNameError
+
+
+def test_a_payload_that_is_none(irb140):
+    with pytest.raises(ValueError, match=r"expected a twin\.Payload or None, got 3: write"):
+        irb140.with_payload(3)
+    with pytest.raises(ValueError, match="expected the payload's mass to be real numbers, got text"):
+        twin.Payload("2")
+
+
+def test_a_name_that_is_near(irb140):
+    with pytest.raises(UnknownNameError, match="unknown robot 'IRB140', did you mean 'irb140'"):
+        twin.load("IRB140")
+
+
+@pytest.mark.parametrize("plant", [AnalyticPlant, twin.Simulation])
+def test_a_time_step_in_text(plant, irb140):
+    with pytest.raises(ValueError, match="expected the time step to be real numbers, got text"):
+        plant(irb140, time_step="1e-3")
+
+
+def test_torques_that_overflow(irb140):
+    with (
+        twin.Simulation(irb140) as arm,
+        pytest.raises(TwinError, match="the torques are too large"),
+    ):
+        arm.step([1e308] * 6)
+
+
+def test_a_reset_that_fails():
+    class Law:
+        def reset(self):
+            raise KeyError("r")
+
+    with pytest.raises(OwnCodeError, match=r"controller 'law' failed in its reset: .*KeyError"):
+        OwnLaw("law", Law).reset()

@@ -1,0 +1,36 @@
+"""Finds the packages beside this one, which a user's folder of the same name may hide on Python's path."""
+
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+
+HOUSE = Path(__file__).resolve().parents[1]
+
+
+def import_urdf() -> None:
+    """Import the package `urdf` from beside this one, whatever folder `urdf` comes first on Python's path.
+
+    Raises:
+        ImportError: another module of that name was imported before.
+    """
+    if "urdf" not in sys.modules:
+        folder = HOUSE / "urdf"
+        spec = spec_from_file_location(
+            "urdf", folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules["urdf"] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["urdf"])
+    if sentence := hidden("urdf"):
+        raise ImportError(f"{sentence}; or import twin before it")
+
+
+def hidden(name: str) -> str:
+    """Return a sentence on what hides a package beside this one; empty where nothing does."""
+    spec = find_spec(name)
+    folders = [Path(folder) for folder in (spec and spec.submodule_search_locations) or ()]
+    if any(folder.resolve() == HOUSE / name for folder in folders):
+        return ""
+    what = str(folders[0]) if folders else spec.origin if spec is not None else None
+    return f"the package {name} of irb-twin is hidden by {what}: rename that, or take it off Python's path"
