@@ -7,12 +7,16 @@ import dataclasses
 from contextlib import contextmanager
 from functools import cache
 
+import numpy as np
 import pytest
 
 from scenarios.base import Config
 from scenarios.checks import tracking
+from scenarios.checks.replay import step_limits
+from scenarios.checks.rounding import kicked_runs
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from twin.drives.drive_train import Q_MOTOR
+from twin.dynamics.one_period import PlantState
 from twin.engine.simulation import Simulation
 from twin.sweeps.robot_quantities import changed
 from twin.trajectories.joint_trajectories import hold, quintic
@@ -137,6 +141,27 @@ def test_an_engine_that_begins_elsewhere_is_seen():
         moved = dataclasses.replace(log, arrays={**log.arrays, "start_model": start})
         broken = [metric.name for metric in agreement_metrics(moved) if not metric.holds]
         assert broken == ["engine - model, every state / its limit"]
+
+
+def test_no_limit_grows_with_the_fault_that_it_judges():
+    config = Config(drives="elastic", controller="pd")
+    arm = config.load_robot()
+    zero = arm.poses["zero"]
+    reference = sampled(config, quintic(zero, zero + 0.1, 0.15))
+    log = follow(config, reference, arm)
+    struck = {}
+    for name in PlantState._fields:
+        struck[name] = getattr(log, name).copy()
+        struck[name][70, 1] += 10.0
+    broken = dataclasses.replace(log, **struck)
+    limits = step_limits(log, log.model_residuals())
+    after = step_limits(broken, broken.model_residuals())
+    # One step from the struck state is the model's: a spring that is twisted by nothing makes no torque.
+    assert all(late <= 50 * early for early, late in zip(limits, after, strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scenarios.checks.rounding.step_limits", lambda *_: limits)
+        kicked = kicked_runs(broken, config.control_law(arm), reference, None)
+    assert np.ptp(kicked.q, axis=0).max() < 1e-9
 
 
 def test_sensors_are_replayed():
