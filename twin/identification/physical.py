@@ -98,8 +98,7 @@ class PhysicalSolution:
         found: the identification with the free solution.
         pi: (p,) all parameters, in the order of `found.model.parameters`; what the robot carries is in them.
         residuals: that they leave.
-        deviations: (r,) standard deviations of the base parameters `found.model.base.K @ pi`, by how curved
-            the minimum is.
+        deviations: (r,) of the base parameters `found.model.base.K @ pi`, by how curved the minimum is.
     """
 
     found: Identification
@@ -115,8 +114,7 @@ class PhysicalSolution:
     @cached_property
     def beta_of_file(self) -> Floats:
         """The base parameters (r,) that a robot's file has: those without the offsets of torques."""
-        offset = _offsets(self.found.model)
-        return self.found.model.base.K @ np.where(offset, 0.0, self.pi)
+        return self.found.model.base.K @ np.where(_offsets(self.found.model), 0.0, self.pi)
 
     @cached_property
     def residuals_of_file(self) -> JointResiduals:
@@ -126,10 +124,8 @@ class PhysicalSolution:
     @cached_property
     def validation(self) -> JointResiduals | None:
         """Residuals of the parameters of a robot's file on recordings that were kept out."""
-        kept_out = self.found.kept_out
-        if not kept_out:
-            return None
-        return joint_residuals(triangles(self.found.model, kept_out), self.beta_of_file)
+        kept_out, model = self.found.kept_out, self.found.model
+        return joint_residuals(triangles(model, kept_out), self.beta_of_file) if kept_out else None
 
     @cached_property
     def robot(self) -> Robot:
@@ -171,8 +167,7 @@ def physical_solution(found: Identification) -> PhysicalSolution:
         )
         start[unknown] *= np.linalg.norm(free) / np.linalg.norm(typical)
     pi = np.concatenate([(start + carried).ravel(), known[links:]])
-    offset = _offsets(model)
-    amounts, others = links + np.flatnonzero(~offset[links:]), np.flatnonzero(offset)
+    amounts, others = links + np.flatnonzero(~_offsets(model)[links:]), np.flatnonzero(_offsets(model))
     sizes, told = _sizes(found, R)
     pi[amounts] = np.where(known > 0, np.maximum(known, told / DOUBT), sizes)[amounts]
     pi, deviations = _minimum(
@@ -210,9 +205,8 @@ def _parameters(P: Floats) -> Floats:
 def _sizes(found: Identification, R: Floats) -> tuple[Floats, Floats]:
     """The sizes (p,) of parameters that the recordings allow, and the least that they tell (p,).
 
-    A size is the largest that a free sum with the parameter gives it.  A sum counts with its value, or with
-    its deviation under the weights of R (r, r + 1) where that is more.  The least is two deviations below
-    the value of a parameter that is alone in its sum, and 0 of others.
+    A size is the largest that a free sum with the parameter gives it, by its value or its deviation under the
+    weights of R (r, r + 1).  The least is two deviations below a value that is alone in its sum, else 0.
     """
     beta, base = found.beta, found.model.base
     share, deviations = np.abs(base.K), np.linalg.norm(np.linalg.inv(R[:, :-1]), axis=1)
