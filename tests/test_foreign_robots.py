@@ -150,10 +150,8 @@ def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monke
 def test_a_tool_that_no_joint_moves_is_refused(tmp_path, capsys):
     """A payload would hang on the last link, and the tool's pose would be that of the last link."""
     path = tmp_path / "limitless.urdf"
-    still = (
-        '<link name="tool0"/><joint name="flange" type="fixed">'
-        '<parent link="{}"/><child link="tool0"/></joint>'
-    )
+    still = '<link name="tool0"/><joint name="flange" type="fixed"><parent link="{}"/>'
+    still += '<child link="tool0"/></joint>'
     path.write_text(LIMITLESS.replace("</robot>", still.format("base") + "</robot>"), encoding="utf-8")
     sentence = "no joint moves link 'tool0': it is fixed to the base"
     with pytest.raises(RobotError, match=sentence):
