@@ -14,7 +14,8 @@ from numpy.lib.recfunctions import repack_fields
 
 from tests.sweep_experiments import NAMES, Deadly, Faulty, Slow, Swing, Warned, points
 from twin.errors import ClusterError, VariationError
-from twin.sweeps import cluster, dependencies, evaluation
+from twin.sweeps import cluster, evaluation
+from twin.sweeps import trial as dependencies
 from twin.sweeps.chunks import remove_kept
 from twin.sweeps.cluster import Cluster
 from twin.sweeps.outcomes import OUTCOME

@@ -15,9 +15,9 @@ from scenarios.commands.command_line import main
 from tests.sweep_experiments import Swing, points
 from twin import own_code
 from twin.errors import OwnCodeError, TwinError
-from twin.sweeps import dependencies
-from twin.sweeps.dependencies import MOST_NAMED, differences
+from twin.sweeps import trial as dependencies
 from twin.sweeps.running import run_points
+from twin.sweeps.trial import MOST_NAMED, differences
 
 LAW = """
 import numpy as np

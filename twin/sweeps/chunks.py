@@ -20,8 +20,8 @@ import numpy as np
 
 from twin.atomic_file import drafted
 from twin.errors import TwinError
-from twin.sweeps.dependencies import differences
 from twin.sweeps.outcomes import OUTCOME
+from twin.sweeps.trial import differences
 
 if TYPE_CHECKING:
     from twin.sweeps.trial import Experiment
@@ -72,7 +72,7 @@ def description(
         experiment: what varies.
         names: of the quantities.
         values: (N, d) of the points.
-        depends: digests of `twin.sweeps.dependencies`.
+        depends: digests of `twin.sweeps.trial`.
         size: of the chunks.
         engine: whether PyBullet makes them.
 

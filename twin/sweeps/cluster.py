@@ -22,7 +22,7 @@ import numpy as np
 
 from twin.errors import ClusterError, TwinError
 from twin.faults import told, told_with_kind
-from twin.sweeps.dependencies import dependencies, differences, surroundings
+from twin.sweeps.trial import dependencies, differences, surroundings
 from twin.sweeps.workers_here import WorkersHere, quiet
 from twin.threads import in_threads, thread_count
 from twin.version import __version__

@@ -19,8 +19,8 @@ import numpy as np
 
 from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError
 from twin.sweeps.chunks import KeptChunks, chunk_size, chunks, description
-from twin.sweeps.dependencies import dependencies
 from twin.sweeps.outcomes import FIGURES, OUTCOME, TROUBLES
+from twin.sweeps.trial import dependencies
 from twin.threads import thread_count
 
 if TYPE_CHECKING:

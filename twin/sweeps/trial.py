@@ -1,11 +1,22 @@
-"""What a sweep runs: a trial is one closed loop, an experiment makes one of numbers with names."""
+"""What a sweep runs: a trial is one closed loop, an experiment makes one of numbers with names.
+
+What the figures depend on is here too, as digests part by part, so that a change is found and named.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+
+from twin.own_code import PACKAGES, PROJECT, user_files
+from twin.version import __version__
 
 if TYPE_CHECKING:
     from twin.control.control_law import ControlLaw
@@ -69,3 +80,69 @@ class Experiment(Protocol):
             TwinError, ValueError: there is no such arm or loop.
         """
         ...
+
+
+LIBRARIES = ("numpy", "numba", "pybullet")
+PATHS = ("file", "urdf")
+"""Fields of a robot that may differ between machines."""
+
+MOST_NAMED = 5
+
+
+@cache
+def surroundings() -> dict[str, str]:
+    """Versions, the kind of processor, and a digest of every source file of this project."""
+    from llvmlite.binding import get_host_cpu_name
+
+    files = [file for package in PACKAGES for file in sorted((PROJECT / package).rglob("*.py"))]
+    return {
+        "version of irb-twin": __version__,
+        **{f"version of {name}": metadata.version(name) for name in LIBRARIES},
+        "processor": f"{platform.machine()} {get_host_cpu_name()}",
+        **{file.relative_to(PROJECT).as_posix(): _digest(file.read_bytes()) for file in files},
+    }
+
+
+def dependencies(trial: Trial) -> dict[str, str]:
+    """All that a sweep's figures depend on, by name: surroundings, the user's code, and the nominal trial.
+
+    Args:
+        trial: with nominal values, made a moment ago, so that the code that it takes is loaded.
+    """
+    law: Any = trial.controller
+    parts = {
+        f"robot {trial.plant.name}": trial.plant,
+        "model of the controller": getattr(law, "robot", None),
+        "numbers of the controller": getattr(law, "parameters", None),
+        "reference": tuple(trial.reference),
+    }
+    code = {f"code {'/'.join(file.parts[-2:])}": file.read_bytes() for file in user_files()}
+    contents = code | {name: _content(part) for name, part in parts.items()}
+    return surroundings() | {name: _digest(content) for name, content in contents.items()}
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The names of what differs, the first few in words; empty where nothing does."""
+    names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
+    told = [
+        f"{name} (was {then.get(name)}, is {now.get(name)})" if name.startswith("version") else name
+        for name in names[:MOST_NAMED]
+    ]
+    return ", ".join(told) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+
+
+def _content(value: Any) -> bytes:
+    """The bytes of arrays and texts, the same in every process."""
+    if isinstance(value, np.ndarray):
+        return repr((value.shape, value.dtype.str)).encode() + value.tobytes()
+    if is_dataclass(value):
+        value = {item.name: getattr(value, item.name) for item in fields(value) if item.name not in PATHS}
+    if isinstance(value, Mapping):
+        value = tuple(value.items())
+    if isinstance(value, (tuple, list)):
+        return b"(%s)" % b",".join(map(_content, value))
+    return repr(value).encode()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
