@@ -50,6 +50,13 @@ def real_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
         raise ValueError(f"expected {name} to be real numbers, got {_short(values)}") from None
 
 
+def time_step_of(value: float) -> float:
+    """Return a time step, in [s]; `ValueError` unless it is one number above 0."""
+    if (step := real_array(value, "the time step")).shape != () or not 0 < step < np.inf:
+        raise ValueError(f"expected a time step above 0 s, got {value}")
+    return float(step)
+
+
 def float_array(value: ArrayLike, name: str, tail: tuple[int, ...]) -> NDArray[np.float64]:
     """Return value as a float array whose last dimensions are `tail`.
 

@@ -72,7 +72,7 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
     yield Text.assemble("\n", (runs[0].scenario, "bold"), f": {title}")
     yield Text(describe(runs[0]) + "\n", "dim")
     if logged:
-        kinds = [kind for column in logged for kind in column.run.log.robot.joint_kinds]
+        kinds = [kind for log in _logs(logged) for kind in log.robot.joint_kinds]
         position, torque = caption_unit(kinds), caption_unit(kinds, "{torque}")
         yield f"Tracking error, RMS / largest; joints in {position}, tool x y z in m, a b c d its quaternion"
         yield from (error_table(page, left) for page in _pages(logged, abreast))

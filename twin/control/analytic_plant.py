@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import real_array
+from twin.arrays import time_step_of
 from twin.drives.drive_train import DriveTrain
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.dynamics.spring_vibration import warn_of_unresolved_springs
@@ -26,10 +26,8 @@ class AnalyticPlant:
     """
 
     def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
-        if not 0 < real_array(time_step, "the time step") < np.inf:
-            raise ValueError(f"expected a time step above 0 s, got {time_step}")
         self.robot = robot
-        self.time_step = float(time_step)
+        self.time_step = time_step_of(time_step)
         warn_of_unresolved_springs(robot, self.time_step)
         self.loop_gap = 0.0
         self._state = np.zeros((2, robot.n))

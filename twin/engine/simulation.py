@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import real_array
+from twin.arrays import time_step_of
 from twin.dynamics.spring_vibration import warn_of_unresolved_springs
 from twin.engine import body, loops
 from twin.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
@@ -69,9 +69,7 @@ class Simulation(AbstractContextManager):
     def __init__(
         self, robot: Robot, *, time_step: float = 1e-3, gui: bool = False, real_time: bool | None = None
     ) -> None:
-        if not 0 < real_array(time_step, "the time step") < np.inf:
-            raise ValueError(f"expected a time step above 0 s, got {time_step}")
-        self.robot, self.time_step, self.loop_gap = robot, float(time_step), 0.0
+        self.robot, self.time_step, self.loop_gap = robot, time_step_of(time_step), 0.0
         warn_of_unresolved_springs(robot, self.time_step)
         self._drives: EngineDrives | None = None
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
