@@ -28,6 +28,7 @@ from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, wit
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RobotError
 from twin.robot.joint_units import caption_unit
+from twin.short_texts import literal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,15 +172,16 @@ def picture(logs: Sequence[Log], path: Path) -> None:
     rows = -(-robot.n // 3)
     figure = Figure(figsize=(12.0, 3.2 * rows + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(f"motors of {robot.name}: torque [N m] over speed [1/min]", fontweight="bold")
+    title = f"motors of {robot.name}: torque [N m] over speed [1/min]"
+    figure.suptitle(literal(title), fontweight="bold")
     panels = figure.subplots(rows, 3, squeeze=False).ravel()
     for axes in panels[robot.n :]:
         axes.set_axis_off()
     for motor, axes in enumerate(panels[: robot.n]):
-        axes.set_title(robot.joint_names[motor])
+        axes.set_title(literal(robot.joint_names[motor]))
         for log in logs:
             speed = log.qd_motor @ drives.motor_matrix[motor]
-            axes.plot(PER_MINUTE * speed, log.tau_motor[:, motor], lw=0.9, label=log.controller)
+            axes.plot(PER_MINUTE * speed, log.tau_motor[:, motor], lw=0.9, label=literal(log.controller))
         rated, top = PER_MINUTE * drives.motor_speed_rated[motor], PER_MINUTE * drives.motor_speed_max[motor]
         torque = drives.motor_torque_max[motor]
         if np.isfinite(top) and np.isfinite(torque):

@@ -43,7 +43,7 @@ def test_of_a_run_that_holds_there_is_nothing_to_say():
         (failing("my check", drives="rigid", model_drives="ideal"), "the settings: pd believes in another"),
         (failing("friction - its law"), "the twin: in its steps the drives"),
         (failing("samples not replayed"), "the control law: on the same states pd"),
-        (undetermined("largest joint error"), "nobody's: rounding decides"),
+        (undetermined("largest joint error"), "nobody's: runs that differ by rounding"),
         (Run("swing", Config(), None, (), 0.1, "no", refused=True), "the setting or the robot"),
         (Run("swing", Config(), None, (), 0.1, "mine.py, line 3: no"), "the code that is named there"),
     ],

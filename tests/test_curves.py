@@ -153,3 +153,9 @@ def test_a_picture_grows_with_the_joints_and_is_whole_or_not_there(tmp_path, log
 def test_one_sample_can_be_drawn(tmp_path):
     draw({"one": log_of(twin.load("irb140"), samples=1)}, tmp_path / "a.png", "position", ["joint_1"])
     assert (tmp_path / "a.png").exists()
+
+
+def test_names_with_dollars_are_drawn_as_they_are(tmp_path):
+    """Between two dollars matplotlib reads mathematics, and fails at what is none."""
+    draw({"$\\no mathematics{$": irb140_log()}, tmp_path / "dollars.png")
+    assert (tmp_path / "dollars.png").stat().st_size > 1000

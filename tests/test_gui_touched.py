@@ -235,7 +235,7 @@ def test_closing_the_window_ends_the_run_with_a_sentence(display, how, when):
         """,
         display,
     )
-    said = "TwinError the window of the simulation was closed, and with it the simulation ended"
+    said = "TouchedError the window of the simulation was closed, and with it the simulation ended"
     assert result.stdout.endswith(f"{said}\nthe program goes on\n"), result.stdout + result.stderr
     assert ("it is closed: True" in result.stdout) == (when == "lingering")
     assert "Traceback" not in result.stderr

@@ -1,11 +1,33 @@
 """Misuse from Python gets one clear sentence."""
 
+import os
+
 import pytest
 
 import twin
 from controllers.own_laws import OwnLaw
 from twin.control.analytic_plant import AnalyticPlant
 from twin.errors import OwnCodeError, TwinError, UnknownNameError
+
+
+def test_a_pose_that_has_another_name(irb140):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown pose 'tset_1', did you mean 'test_1'\?: known are zero"
+    ):
+        irb140.poses["tset_1"]
+    assert "home" not in irb140.poses
+
+
+def test_a_name_in_the_place_of_a_robot():
+    with pytest.raises(ValueError, match=r"expected a Robot, as twin\.load gives it, got 'irb140'"):
+        twin.forward_kinematics("irb140", [0.0] * 6)
+
+
+def test_a_robot_loads_from_a_folder_whose_name_is_not_utf_8(tmp_path, monkeypatch):
+    folder = os.path.join(os.fsencode(tmp_path), b"odd\xff")
+    os.mkdir(folder)
+    monkeypatch.chdir(os.fsdecode(folder))
+    assert twin.load("irb140").n == 6
 
 
 def test_a_payload_that_is_none(irb140):

@@ -77,6 +77,13 @@ def test_text_is_text(written):
 
 
 @pytest.mark.browser
+def test_no_character_turns_the_direction_of_a_name():
+    evil = "law\u202egnp.exe\u2066"
+    for shown in (tag("p", evil), tag("p", "", title=evil), data({"name": evil})):
+        assert "\u202e" not in shown.encode().decode("unicode_escape")
+        assert "\u2066" not in shown.encode().decode("unicode_escape")
+
+
 def test_in_a_browser(written, tmp_path):
     """It asks for nothing, complains of nothing, draws its curves, and its replay moves."""
     with browser(tmp_path / "profile") as open_page:

@@ -7,7 +7,8 @@ import pytest
 
 from scenarios.checks.tracking import agreement_metrics, bound_metric, error_metrics, validity_metrics
 from scenarios.running import registry
-from twin.logs.tracking_error import place_of_largest
+from tests.made_logs import sliding_log
+from twin.logs.tracking_error import place_of_largest, unit_of_largest
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +84,16 @@ def test_a_place_is_that_of_the_largest_magnitude_and_of_a_nan_before_all(log):
     assert place_of_largest(log, error) == "joint_1 at t = 0.04 s"
     assert place_of_largest(log, error[:, 4]) == "at t = 0.02 s"
     assert place_of_largest(log, error[:0]) == ""
+
+
+def test_errors_have_the_unit_of_the_joint_that_has_them():
+    log = sliding_log()
+    sliding = log.robot.joint_kinds.index("prismatic")
+    for joint, unit, speed in (
+        (sliding, "m", "m/s"),
+        (log.robot.joint_kinds.index("revolute"), "rad", "rad/s"),
+    ):
+        error = np.zeros_like(log.q)
+        error[3, joint] = 1.0
+        assert unit_of_largest(log, error) == unit
+        assert unit_of_largest(log, error, "speed") == speed

@@ -97,7 +97,7 @@ class DivergenceError(TwinError):
 
 
 class TouchedError(TwinError):
-    """A run whose motion a person changed at the window: nothing is claimed of it; `log` holds it."""
+    """A run that a person changed or ended at the window: nothing is claimed of it; `log` holds it."""
 
     def __init__(self, message: str, log: Any = None) -> None:
         super().__init__(message)

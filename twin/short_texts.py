@@ -21,6 +21,11 @@ def figure(value: float) -> str:
     return f"{float(digits):g}e{int(exponent)}"
 
 
+def literal(text: str) -> str:
+    """Return a text as matplotlib draws it letter by letter: a pair of dollars would begin mathematics."""
+    return text.replace("$", r"\$")
+
+
 def shortened(names: Sequence[str], width: int) -> list[str]:
     """Each name in at most `width` characters; different ones stay different, and what fits stays as it is.
 

@@ -23,6 +23,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
         log: of the run.
         leaves_limits: why the run is made to leave them; then the figures are reported without a limit.
     """
+    from twin.logs.tracking_error import unit_of_largest
     from twin.robot.limits import ROUND_OFF
 
     robot = log.robot
@@ -32,7 +33,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
         Metric(
             "position beyond the range",
             float(np.maximum(np.max(excess, initial=0.0), 0.0)),
-            "rad",
+            unit_of_largest(log, np.maximum(excess, 0.0)),
             None if leaves_limits else ROUND_OFF,
             leaves_limits or "of any joint, as the engine had it; ranges of the robot's URDF",
             found.get("position", ""),

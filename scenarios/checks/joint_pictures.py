@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scenarios.checks import joint_experiment as experiment
+from twin.short_texts import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +41,8 @@ def picture(logs: Sequence[Log], path: Path) -> None:
     windows = [slice(start, start + count) for start in found.first.tolist()]
     figure = Figure(figsize=(12.0, 12.0), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(f"axis 1 of {log.robot.name}: torque and motion of its motor", fontweight="bold")
+    title = f"axis 1 of {log.robot.name}: torque and motion of its motor"
+    figure.suptitle(literal(title), fontweight="bold")
     panels = figure.subplots(5, 2)
     for column, (window, what) in enumerate(zip(windows, ("estimation", "validation"), strict=True)):
         wider = slice(window.start - margin(log), window.stop + margin(log))

@@ -14,7 +14,13 @@ from scenarios.checks.replay import differing_samples, step_limits, step_ratios
 from scenarios.checks.rounding import DECIDED, rounding_arrays, whole_run_limit
 from twin.dynamics.one_period import PlantState
 from twin.errors import DivergenceError, TouchedError
-from twin.logs.tracking_error import joint_error, largest, place_of_largest, tool_distance
+from twin.logs.tracking_error import (
+    joint_error,
+    largest,
+    place_of_largest,
+    tool_distance,
+    unit_of_largest,
+)
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -173,7 +179,7 @@ def error_metrics(log: Log) -> tuple[Metric, ...]:
         Metric(
             "largest joint error",
             float(np.max(largest(joint_error(log)))),
-            "rad",
+            unit_of_largest(log, joint_error(log)),
             bounds.ROUND_OFF if exact else None,
             "exact model, reference in the engine's own steps: only rounding is left"
             if exact
@@ -200,7 +206,8 @@ def motor_metrics(log: Log) -> tuple[Metric, ...]:
     error = log.q_ref - log.q_motor
     why = "in joint units, before the springs: what a law on the motors' side can see"
     where = place_of_largest(log, error)
-    return (Metric("largest motor error", float(np.max(largest(error))), "rad", None, why, where),)
+    unit = unit_of_largest(log, error)
+    return (Metric("largest motor error", float(np.max(largest(error))), unit, None, why, where),)
 
 
 def bound_metric(log: Log) -> Metric:
@@ -247,7 +254,7 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
         Metric(
             "engine - model, one step",
             float(np.max(np.abs(speeds))),
-            "rad/s",
+            unit_of_largest(log, speeds, "speed"),
             float(step_limits(log, residuals).qd),
             "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
             place_of_largest(log, speeds),
@@ -288,7 +295,7 @@ def whole_run_metric(log: Log) -> Metric:
     return Metric(
         "engine - model, whole run",
         float(np.max(np.abs(difference), initial=0.0)),
-        "rad",
+        unit_of_largest(log, difference),
         limit if np.isfinite(limit) else None,
         why,
         place_of_largest(log, difference),
@@ -313,7 +320,7 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
         Metric(
             "reference beyond the range",
             float(np.maximum(beyond, 0.0)),
-            "rad",
+            unit_of_largest(log, excess),
             0.0,
             "joint limits of the robot's URDF, those of passive joints included",
             place_of_largest(log, excess),

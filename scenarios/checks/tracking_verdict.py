@@ -11,6 +11,7 @@ from scenarios.base import Config
 from scenarios.checks import bounds
 from scenarios.metric import Metric, Outcome
 from twin.logs.tracking_error import joint_error, largest
+from twin.robot.joint_units import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def tracking_verdict(config: Config, log: Log, metrics: tuple[Metric, ...]) -> T
     value = float(errors[joint])
     return TrackingVerdict(
         kind, judge.outcome, error.span or (value, value),
-        "rad" if log.robot.joint_kinds[joint] == "revolute" else "m", log.robot.joint_names[joint],
+        joint_unit(log.robot.joint_kinds[joint]), log.robot.joint_names[joint],
         limit, None if since is None else float(since),
         "" if limit is not None else _reason(config, log) if ERROR in named else NO_CHECK,
     )  # fmt: skip

@@ -46,7 +46,7 @@ def write_markdown(
     lines += _table(runs)
     lines += [plain(unsuited), ""] if unsuited else []
     lines += [f"Made with {plain(in_a_line())}.", ""]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    path.write_text("\n".join(lines), encoding="utf-8", errors="backslashreplace")
 
 
 def _verdict(runs: Sequence[Run], published: Sequence[Row]) -> Iterator[str]:

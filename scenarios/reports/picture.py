@@ -10,7 +10,7 @@ import numpy as np
 
 from twin.logs.tracking_error import joint_error
 from twin.robot.joint_units import caption_unit
-from twin.short_texts import shortened
+from twin.short_texts import literal, shortened
 from twin.views.curves import COLOURS
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     logs = [log for _, log in drawn]
     figure = Figure(figsize=(max(1.2 + 4.0 * len(logs), 7.0), 8.4), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(f"{runs[0].scenario} on {logs[0].robot.name}", fontweight="bold")
+    figure.suptitle(literal(f"{runs[0].scenario} on {logs[0].robot.name}"), fontweight="bold")
     above, below = cast("NDArray", figure.subfigures(2, 1, height_ratios=(1.0, 1.05)))
     row = above.subplots(1, len(logs), sharey=True, squeeze=False)[0]
     for column, ((label, log), axes) in enumerate(zip(drawn, row, strict=True)):
         _draw_error(axes, log)
-        axes.set_title(shortened([label], TITLE)[0])
+        axes.set_title(literal(shortened([label], TITLE)[0]))
         _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
     low, high = _decades(logs)
     row[0].set_ylim(low, high)
@@ -74,8 +74,10 @@ def _decades(logs: Sequence[Log]) -> tuple[float, float]:
 
 def _draw_error(axes: Axes, log: Log) -> None:
     error = np.maximum(np.abs(joint_error(log)), FLOOR)
-    for joint, name in enumerate(shortened(log.robot.joint_names, TITLE)):
-        axes.semilogy(log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.0, label=name)
+    for joint, name in enumerate(map(literal, shortened(log.robot.joint_names, TITLE))):
+        axes.semilogy(
+            log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.0, label=literal(name)
+        )
     axes.set_xlabel("time  [s]")
     axes.set_xlim(log.t[0], log.t[-1] if log.t[-1] > log.t[0] else 1.0)
     axes.grid(True, which="major", color="0.88")

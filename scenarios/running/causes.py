@@ -40,9 +40,12 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
     robot, law = run.config.robot, run.config.controller
     broken = [metric.name for metric in run.metrics if not metric.holds]
     if run.outcome == "undetermined":
-        return "nobody's: runs that differ by rounding alone lie on both sides of the limit"
+        return (
+            "nobody's: runs that differ by rounding alone lie on both sides of the limit; it ends where the "
+            "controller's model is not exact, as no real one is: --with model.drives.coulomb=0.99"
+        )
     if run.touched:
-        return "nobody's: a person changed the motion at the window, and nothing is claimed of it any more"
+        return "nobody's: a person touched the motion or closed its window, and nothing is claimed of it"
     if run.refused:
         return "the setting or the robot: the scenario cannot be run like this" + _check_model(
             robot, "shows what the robot has"
@@ -58,12 +61,6 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
         return "the twin: in its steps the drives do not keep the law of friction of the robot's file"
     if REPLAY_CHECK in broken:
         return f"the control law: on the same states {law} gives other torques when it runs once more"
-    if run.error is None and all(metric.holds or metric.outcome == "undetermined" for metric in run.metrics):
-        return (
-            "nobody's: rounding decides the path of this arm under this controller, and with it whether the "
-            "limit is kept; friction that the controller's model has 1 % off, as every real one, ends that: "
-            "--with model.drives.coulomb=0.99"
-        )
     if any(name.startswith(REFERENCE_CHECKS) for name in broken):
         return (
             "the scenario's settings or the robot's limits: what is asked of the arm is beyond its ranges or "

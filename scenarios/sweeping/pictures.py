@@ -17,7 +17,7 @@ import numpy as np
 from scenarios.sweeping.failures import failures
 from scenarios.sweeping.findings import Swept
 from scenarios.sweeping.words import percent, quantity
-from twin.short_texts import shortened
+from twin.short_texts import literal, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None
     panels = max(inputs, 2)  # one alone has its figure beside its share
     made = Figure(figsize=(MARGIN + PANEL * panels, MARGIN + PANEL * max(inputs, 1)), layout="constrained")
     FigureCanvasAgg(made)
-    made.suptitle(title, fontweight="bold")
+    made.suptitle(literal(title), fontweight="bold")
     grid = made.subplots(max(inputs, 1), panels, squeeze=False)
     drawing = _Drawing(swept, scale or scale_of([swept]))
     labels = shortened(list(names), NAME)

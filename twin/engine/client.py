@@ -28,6 +28,20 @@ class _Client(BulletClient):
     _client = -1  # which its destructor asks for, after a failed connection too
 
 
+class _WindowClient(_Client):
+    """The server behind a window, which warns on the console when a drawing has to be asked for twice."""
+
+    def __getattr__(self, name: str) -> Any:
+        call = super().__getattr__(name)
+        return partial(_silently, call) if name.startswith("addUserDebug") else call
+
+
+def _silently(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call a function of PyBullet; what it prints is dropped."""
+    with suppress_output(errors=False):
+        return call(*arguments, **named)
+
+
 _keeping_zero: list[_Client] = []
 _opening = threading.Lock()
 
@@ -64,7 +78,7 @@ def connected_window() -> tuple[Any, WindowWatch]:
         with _opening, suppress_output(errors=False):
             while _keeping_zero:
                 _keeping_zero.pop().disconnect()
-            client = _Client(pybullet.GUI, options=f"--width={width} --height={height}")
+            client = _WindowClient(pybullet.GUI, options=f"--width={width} --height={height}")
     except pybullet.error as error:
         watch.close()
         raise TwinError("one window is open already, and PyBullet allows one a process") from error

@@ -31,7 +31,7 @@ from twin.engine.state import (
     state_reader,
     tree_jacobian,
 )
-from twin.errors import TwinError
+from twin.errors import TouchedError, TwinError
 from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
@@ -280,7 +280,7 @@ class Simulation(AbstractContextManager):
     def _failure(self, error: Exception | None = None) -> TwinError:
         """What a failed call of PyBullet means."""
         if self.bench is not None and self.bench.lost:
-            return TwinError("the window of the simulation was closed, and with it the simulation ended")
+            return TouchedError("the window of the simulation was closed, and with it the simulation ended")
         return TwinError(f"PyBullet: {error}" if str(error) else "the torques are too large for PyBullet")
 
     def close(self) -> None:

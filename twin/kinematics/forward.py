@@ -30,7 +30,11 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
 
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
-    if T_flange_tool is None and (T := robot.single_sample.tool_pose(q)) is not None:
+    try:
+        one = robot.single_sample
+    except AttributeError:
+        raise ValueError(f"expected a Robot, as twin.load gives it, got {robot!r}") from None
+    if T_flange_tool is None and (T := one.tool_pose(q)) is not None:
         return T
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))

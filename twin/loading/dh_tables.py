@@ -23,7 +23,7 @@ from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.multibody.moved_mass import require_moved_mass
 from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
-from twin.robot.robot import DH, Robot
+from twin.robot.robot import DH, NamedPoses, Robot
 
 KINDS = ("revolute", "prismatic")
 
@@ -258,7 +258,7 @@ def robot_of_table(path: Path, facts: Mapping[str, Any]) -> Robot:
         )
     except (RobotError, ValueError) as error:
         raise RobotError(f"{path}: {error}") from error
-    return replace(robot, poses=MappingProxyType(poses))
+    return replace(robot, poses=MappingProxyType(NamedPoses(poses)))
 
 
 def _link_body(values: Mapping[str, Any]) -> LinkBody:

@@ -21,7 +21,7 @@ from twin.multibody import recursions
 from twin.multibody.moved_mass import require_moved_mass
 from twin.multibody.tree import Loop, frozen
 from twin.packages_beside import HOUSE
-from twin.robot.robot import DH, PublishedPose, Rating, Robot
+from twin.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
 
 
 def robot_names() -> tuple[str, ...]:
@@ -171,7 +171,9 @@ def _from_toml(path: Path) -> Robot:
             alpha=frozen(np.deg2rad(table["alpha_deg"])),
         ),
         loops=tuple(_loop(path, robot, name, loop) for name, loop in facts.get("loop", {}).items()),
-        poses=_mapping((name, frozen(np.deg2rad(pose["q_deg"]))) for name, pose in facts["poses"].items()),
+        poses=MappingProxyType(
+            NamedPoses((name, frozen(np.deg2rad(pose["q_deg"]))) for name, pose in facts["poses"].items())
+        ),
         published=_mapping(
             (name, PublishedPose(frozen(pose["flange"]), float(pose["flange_tolerance"])))
             for name, pose in facts["poses"].items()

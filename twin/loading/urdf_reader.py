@@ -158,7 +158,7 @@ def faults(path: Path) -> list[str]:
 class _File(io.BytesIO):
     """Text that urchin takes for a file."""
 
-    name = ""
+    name = "/"  # an empty one would stand for the working directory, whose name need not be UTF-8
 
 
 def parsed(path: Path, root: ET.Element) -> Any:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twin.robot.joint_units import joint_unit
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -67,3 +69,15 @@ def place_of_largest(log: Log, error: NDArray) -> str:
     sample, *joint = np.unravel_index(np.argmax(size), size.shape)
     names = [f"{log.robot.joint_names[k]} " for k in joint]
     return "".join(names) + f"at t = {log.t[sample]:.6g} s"
+
+
+def unit_of_largest(log: Log, error: NDArray, dimension: str = "position") -> str:
+    """Return the unit of the joint whose error (N, n) is largest: a joint may turn or slide.
+
+    Args:
+        log: of the run.
+        error: (N, n) of the joints; a NaN is larger than any number.
+        dimension: of the error, see `twin.robot.joint_units`.
+    """
+    largest_of_joints = np.max(np.where(np.isnan(error), np.inf, np.abs(error)), axis=0, initial=0.0)
+    return joint_unit(log.robot.joint_kinds[int(np.argmax(largest_of_joints))], dimension)

@@ -13,7 +13,7 @@ import numpy as np
 
 from twin.arrays import real_array
 from twin.drives.drives import Drives, known_mode
-from twin.errors import RobotError, UnknownNameError
+from twin.errors import RobotError, UnknownNameError, near
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 
 if TYPE_CHECKING:
@@ -89,6 +89,14 @@ class Payload(Portable):
             raise ValueError(f"no body has the principal moments of inertia {moments.tolist()} kg m^2")
         object.__setattr__(self, "com", com)
         object.__setattr__(self, "inertia", inertia)
+
+
+class NamedPoses(dict):
+    """Joint positions by their names; an unknown name gets a sentence with those that there are."""
+
+    def __missing__(self, name: str) -> np.ndarray:
+        known = ", ".join(self) or "none"
+        raise UnknownNameError(f"unknown pose {name!r}{near(str(name), self)}: known are {known}")
 
 
 @dataclass(frozen=True, eq=False)

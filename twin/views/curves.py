@@ -10,7 +10,7 @@ import numpy as np
 
 from twin.atomic_file import drafted
 from twin.logs.parts import first_fault
-from twin.short_texts import figure, shortened
+from twin.short_texts import figure, literal, shortened
 from twin.views.panels import TITLES, Curve, Panel, panels
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def draw(
     made.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
     FigureCanvasAgg(made)
     robots = dict.fromkeys(f"{log.robot.name}, {log.drives} drives" for log in logs.values())
-    title = f"{TITLES[what]}  ({'; '.join(robots)})"
+    title = literal(f"{TITLES[what]}  ({'; '.join(robots)})")
     grid = made.subplots(rows, columns, sharex=True, squeeze=False)
     places = list((grid.T if what == "pose" else grid).flat)  # the pose: position left, orientation right
     styles, sound = _styles(logs), [name for name, log in logs.items() if first_fault(log) is None]
@@ -87,7 +87,7 @@ def _styles(logs: Mapping[str, Log]) -> dict[str, dict[str, Any]]:
         ended = f" (ends at {end:.4g} s)" if end < last else ""
         label = short + (ended if fault is None else f" (not finite at {fault:.4g} s)")
         width = WIDTHS[min(k, len(WIDTHS) - 1)]
-        styles[name] = {"color": COLOURS[k % len(COLOURS)], "lw": width, "label": label}
+        styles[name] = {"color": COLOURS[k % len(COLOURS)], "lw": width, "label": literal(label)}
     return styles
 
 
@@ -137,7 +137,7 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], sound: Seq
     for limit in {limit for pair in limits for limit in pair if low <= limit <= high}:
         axes.axhline(scale * limit, color=LIMIT, ls=(0, (5, 3)), lw=0.9, label="limit")
     axes.set_ylim(scale * bottom, scale * high)
-    axes.set_title(title, loc="left", fontsize=9, fontweight="bold", pad=3)
+    axes.set_title(literal(title), loc="left", fontsize=9, fontweight="bold", pad=3)
     if len(limits) == 1:
         axes.set_title(_limit_text(*limits.pop(), unit), loc="right", fontsize=8, color=LIMIT, pad=3)
     factor = f"$10^{{{power}}}$ " if power else ""

@@ -9,6 +9,9 @@ from typing import Any
 
 EMPTY = ("br", "meta", "input")
 
+TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+"""Characters that turn the direction of what follows, and would show a name as another one."""
+
 
 class Markup(str):
     """A text that is HTML, as `tag` makes it; every other text is what a reader is to see."""
@@ -23,7 +26,7 @@ def tag(name: str, /, *inside: str, **attributes: str) -> Markup:
         attributes: with `_` for `-` and after words of Python's own, as `class_`.
     """
     told = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items()
+        f' {key.rstrip("_").replace("_", "-")}="{_seen(value)}"' for key, value in attributes.items()
     )
     if name in EMPTY:
         return Markup(f"<{name}{told}>")
@@ -32,7 +35,12 @@ def tag(name: str, /, *inside: str, **attributes: str) -> Markup:
 
 def joined(parts: Iterable[str]) -> Markup:
     """Several of them, one after the other."""
-    return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
+    return Markup("".join(part if isinstance(part, Markup) else _seen(part) for part in parts))
+
+
+def _seen(text: str) -> str:
+    """Return the HTML that shows a text as it is."""
+    return escape(text.translate(TURNING))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], class_: str = "") -> Markup:
@@ -45,6 +53,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], class_: str = "") 
 
 def data(value: Any, **attributes: str) -> Markup:
     """A script of type JSON, which no text in it can end."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    text = text.translate(TURNING).replace("<", "\\u003c")
     told = "".join(f' {key}="{escape(content)}"' for key, content in attributes.items())
     return Markup(f'<script type="application/json"{told}>{text}</script>')

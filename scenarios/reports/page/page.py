@@ -80,7 +80,9 @@ def write_page(runs: Sequence[Run], path: Path, titles: Mapping[str, str]) -> No
         tag("h2", "Made with"), tag("p", in_a_line(), class_="quiet"), *held,
         tag("script", Markup(get_plotlyjs())), tag("script", Markup(SCRIPT)),
     )  # fmt: skip
-    path.write_text("<!doctype html>\n" + tag("html", head, body, lang="en"), encoding="utf-8")
+    path.write_text(
+        "<!doctype html>\n" + tag("html", head, body, lang="en"), encoding="utf-8", errors="backslashreplace"
+    )
 
 
 def verdict(runs: Sequence[Run]) -> Markup:
