@@ -28,8 +28,8 @@ from scenarios.checks import bounds
 from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.free_motion import check_free_time, free_metrics, free_motion
 from scenarios.checks.motion_range import finite_speed, middle_and_half
+from scenarios.checks.replay import LOOP_GAP
 from scenarios.checks.tracking import (
-    LOOP_GAP,
     agreement_metrics,
     error_metrics,
     follow,

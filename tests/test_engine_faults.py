@@ -159,7 +159,7 @@ def test_no_limit_grows_with_the_fault_that_it_judges():
     # One step from the struck state is the model's: a spring that is twisted by nothing makes no torque.
     assert all(late <= 50 * early for early, late in zip(limits, after, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scenarios.checks.rounding.step_limits", lambda *_: limits)
+        patch.setattr("scenarios.checks.replay.step_limits", lambda *_: limits)
         kicked = kicked_runs(broken, config.control_law(arm), reference, None)
     assert np.ptp(kicked.q, axis=0).max() < 1e-9
 

@@ -49,7 +49,8 @@ def test_names_are_those_of_the_laboratory():
         "figure_7_1", "manutec_r3", "rtr", "rx90", "two_link", "youbot", "youbot3",
     )  # fmt: skip
     with pytest.raises(
-        UnknownNameError, match=r"unknown robot 'rx91': known are irb140, .*youbot3, or the path"
+        UnknownNameError,
+        match=r"'rx91', did you mean 'rx90'\?: known are irb140, .*youbot3, or the path",
     ):
         twin.load("rx91")
 

@@ -10,7 +10,7 @@ import pytest
 import scenarios
 from scenarios.base import Metric
 from scenarios.commands.command_line import main
-from scenarios.running import registry
+from scenarios.running import registry, workers
 from tests import own_scenarios
 
 WAYS_OUT = [
@@ -181,7 +181,8 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("fault", ["syntax", "exit"])
-def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, package, capsys):
+def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, package, capsys, monkeypatch):
+    monkeypatch.setattr(workers, "task_of", lambda *_, **__: None)  # other processes know another package
     parts = {"syntax": {"config": "class Config(:\n"}, "exit": {"head": "raise SystemExit\n"}}[fault]
     own_scenarios.write(package / f"broken_{fault}.py", **parts)
     own_scenarios.write(package / "sound.py")

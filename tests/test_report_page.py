@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scenarios.checks.law_gains import gains
+from scenarios.checks.closed_loop import gains
 from scenarios.commands.command_line import main
 from scenarios.reports.page import curves, page, replay
 from scenarios.reports.page.arm_meshes import Mesh, coarser

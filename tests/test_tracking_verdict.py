@@ -15,7 +15,6 @@ from controllers.gains import cascade_gains, diagonal_inertia
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.tracking import error_metrics
-from scenarios.checks.tracking_verdict import ERROR, limited, tracking_verdict
 from scenarios.commands.command_line import main
 from scenarios.reports.baseline import compare, read_baseline
 from scenarios.reports.junit_file import write_junit
@@ -28,6 +27,7 @@ from scenarios.running import registry
 from scenarios.running.causes import cause
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
+from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
 from tests.test_report import rendered
 from twin.logs.tracking_error import joint_error
 

@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twin.dynamics.one_period import PlantState
+from scenarios.checks.rounding import DECIDED, whole_run_limit
+from scenarios.metric import Metric
+from twin.logs.tracking_error import place_of_largest, unit_of_largest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from twin.control.closed_loop import Sensors
+    from twin.drives.sensors import Sensors
+    from twin.dynamics.one_period import PlantState
     from twin.logs.log import Log
     from twin.trajectories.sampling import Samples
 
+STATES = ("q", "qd", "q_motor", "qd_motor", "tau_joint")
+"""What is compared: the fields of `twin.dynamics.one_period.PlantState`."""
 SPEED_CHANGE = 1e-11
 """Of the largest change of speed in a period: what rounding makes of it where springs or wrists are stiff.
 Seen: 2e-12 with elastic drives and five steps in a period, 1e-13 else."""
@@ -33,6 +38,8 @@ SPEED = 1e-14
 LOOP_SPEED = 2e-12
 """[rad/s]: what the engine leaves of a closed loop's constraint in a step, which it solves to a residual of
 1e-25, the square of 3e-13. Seen: 3.3e-13."""
+LOOP_GAP = 1e-12
+"""[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
 POSITION = 8.0
 """Units in the last place of the largest angle, in a step, besides what its speed is off. Seen: 2."""
 TORQUE = 3e-14
@@ -107,7 +114,7 @@ def step_limits(log: Log, residuals: PlantState) -> PlantState:
         speed += s * LOOP_SPEED
     place = s * POSITION * float(np.spacing(max(1.0, _largest(log.q)))) + s * log.time_step * speed
     torque = TORQUE * max(1.0, _largest(log.tau_joint[:-1] - residuals.tau_joint))
-    return PlantState(place, speed, place, speed, torque)  # type: ignore[arg-type]
+    return type(residuals)(place, speed, place, speed, torque)  # type: ignore[arg-type]
 
 
 def step_ratios(log: Log) -> NDArray:
@@ -118,13 +125,94 @@ def step_ratios(log: Log) -> NDArray:
     residuals = log.model_residuals()
     limits = step_limits(log, residuals)
     ratios = np.zeros((len(residuals), *log.q.shape))
-    for row, (name, residual, limit) in enumerate(zip(PlantState._fields, residuals, limits, strict=True)):
+    for row, (name, residual, limit) in enumerate(zip(STATES, residuals, limits, strict=True)):
         if name == "tau_joint":
             ratios[row, :-1] = residual / limit
         else:
             ratios[row, 0] = (getattr(log, name)[0] - log.arrays["start_model"][row]) / limit
             ratios[row, 1:] = residual / limit
     return ratios
+
+
+def loop_metrics(log: Log) -> tuple[Metric, ...]:
+    """How far closed loops came open; nothing for an open chain."""
+    if not log.robot.loops:
+        return ()
+    return (
+        Metric(
+            "largest gap of a closed loop",
+            float(np.max(log.loop_gap)),
+            "m",
+            LOOP_GAP,
+            "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
+            place_of_largest(log, log.loop_gap),
+        ),
+    )
+
+
+def agreement_metrics(log: Log) -> tuple[Metric, ...]:
+    """Return whether the engine did what the model of the plant predicts: every step, and the whole run."""
+    if "q_model" not in log.arrays:  # a kicked run, which is none of the engine's
+        return ()
+    if len(log.t) < 2:
+        return (whole_run_metric(log), *loop_metrics(log))
+    residuals = log.model_residuals()
+    speeds = np.concatenate([np.zeros((1, log.robot.n)), residuals.qd])
+    ratios = step_ratios(log)
+    state = STATES[int(np.argmax(np.max(np.nan_to_num(np.abs(ratios), nan=np.inf), axis=(1, 2))))]
+    differs = log.arrays["replay_differs"]
+    repeatable = bool(log.arrays["repeatable"])
+    return (
+        whole_run_metric(log),
+        Metric(
+            "engine - model, one step",
+            float(np.max(np.abs(speeds))),
+            unit_of_largest(log, speeds, "speed"),
+            float(step_limits(log, residuals).qd),
+            "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
+            place_of_largest(log, speeds),
+        ),
+        Metric(
+            "engine - model, every state / its limit",
+            float(np.max(np.abs(ratios))),
+            "",
+            1.0,
+            "positions, speeds and torques of joints and motors after each control period, from the engine's "
+            f"state before it; limits from rounding alone, closest to its own is {state}",
+            place_of_largest(log, np.max(np.abs(ratios), axis=0)),
+        ),
+        Metric(
+            "samples not replayed",
+            float(np.count_nonzero(differs)),
+            "",
+            0.0 if repeatable else None,
+            "controller, sensors and motor limits, run again on the recorded states from reset on, give the "
+            "recorded torques to the last bit"
+            + ("" if repeatable else "; of this controller it is not known"),
+            place_of_largest(log, differs.astype(float)),
+        ),
+        *loop_metrics(log),
+    )
+
+
+def whole_run_metric(log: Log) -> Metric:
+    """Return how far the engine's run was from the analytic plant's, as long as rounding does not decide."""
+    decided = int(np.count_nonzero(~(log.arrays["spread"] > DECIDED)))
+    difference = (log.q - log.arrays["q_model"])[:decided]
+    limit = whole_run_limit(log, decided)
+    why = "the analytic plant under the same controller"
+    if np.isfinite(limit):
+        why += ": 5 x what this loop makes of the steps' rounding"
+    if decided < len(log.t):
+        why += f"; from {log.t[decided]:.6g} s on rounding decides the path, and nothing is compared"
+    return Metric(
+        "engine - model, whole run",
+        float(np.max(np.abs(difference), initial=0.0)),
+        unit_of_largest(log, difference),
+        limit if np.isfinite(limit) else None,
+        why,
+        place_of_largest(log, difference),
+    )
 
 
 def _largest(values: NDArray) -> float:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.checks.replay import step_limits
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -91,6 +89,7 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
     Raises:
         ValueError: the law cannot be compiled.
     """
+    from scenarios.checks.replay import step_limits  # whose checks ask for the spread of these runs
     from twin.control.rollout import run_rollouts
 
     rng, (N, n) = np.random.default_rng(0), log.q.shape

@@ -10,9 +10,8 @@ import numpy as np
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
-from scenarios.checks.replay import differing_samples, step_limits, step_ratios
-from scenarios.checks.rounding import DECIDED, rounding_arrays, whole_run_limit
-from twin.dynamics.one_period import PlantState
+from scenarios.checks.replay import STATES, agreement_metrics, differing_samples
+from scenarios.checks.rounding import rounding_arrays
 from twin.errors import DivergenceError, TouchedError
 from twin.logs.tracking_error import (
     joint_error,
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
-
-LOOP_GAP = 1e-12
-"""[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
 
 
 def sampled(config: Config, trajectory: Trajectory) -> Samples:
@@ -72,13 +68,13 @@ def follow(
         settings that limits depend on: `bandwidth` in [rad/s], `repeatable`, whether it is a `ControlLaw`,
         `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
         far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any,
-        `gain_names` and `gains` of the law, see `scenarios.checks.law_gains`.
+        `gain_names` and `gains` of the law, see `scenarios.checks.closed_loop`.
 
     Raises:
         DivergenceError: if the simulation runs away; its log has what the law was, too.
         TouchedError: a person changed the motion at the window; the same.
     """
-    from scenarios.checks.law_gains import gains
+    from scenarios.checks.closed_loop import gains
     from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
     from twin.control.control_law import ControlLaw
@@ -113,7 +109,7 @@ def follow(
     return with_arrays(
         replace(log, T_flange_tool=config.T_flange_tool),
         q_model=predicted.q,
-        start_model=np.array([getattr(predicted, name)[0] for name in PlantState._fields[:4]]),
+        start_model=np.array([getattr(predicted, name)[0] for name in STATES[:4]]),
         replay_differs=differing_samples(log, law, reference, sensors),
         repeatable=np.array(isinstance(law, ControlLaw)),
         stops=np.array(stops, dtype=int),
@@ -219,87 +215,6 @@ def bound_metric(log: Log) -> Metric:
     where = place_of_largest(log, ratio)
     where += f", whose bound is {figure(float(bound[joint]))} {unit}" if where else ""
     return Metric("joint error / its bound", float(np.max(largest(ratio))), "", 1.0, why, where)
-
-
-def loop_metrics(log: Log) -> tuple[Metric, ...]:
-    """How far closed loops came open; nothing for an open chain."""
-    if not log.robot.loops:
-        return ()
-    return (
-        Metric(
-            "largest gap of a closed loop",
-            float(np.max(log.loop_gap)),
-            "m",
-            LOOP_GAP,
-            "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
-            place_of_largest(log, log.loop_gap),
-        ),
-    )
-
-
-def agreement_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return whether the engine did what the model of the plant predicts: every step, and the whole run."""
-    if "q_model" not in log.arrays:  # a kicked run, which is none of the engine's
-        return ()
-    if len(log.t) < 2:
-        return (whole_run_metric(log), *loop_metrics(log))
-    residuals = log.model_residuals()
-    speeds = np.concatenate([np.zeros((1, log.robot.n)), residuals.qd])
-    ratios = step_ratios(log)
-    state = PlantState._fields[int(np.argmax(np.max(np.nan_to_num(np.abs(ratios), nan=np.inf), axis=(1, 2))))]
-    differs = log.arrays["replay_differs"]
-    repeatable = bool(log.arrays["repeatable"])
-    return (
-        whole_run_metric(log),
-        Metric(
-            "engine - model, one step",
-            float(np.max(np.abs(speeds))),
-            unit_of_largest(log, speeds, "speed"),
-            float(step_limits(log, residuals).qd),
-            "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
-            place_of_largest(log, speeds),
-        ),
-        Metric(
-            "engine - model, every state / its limit",
-            float(np.max(np.abs(ratios))),
-            "",
-            1.0,
-            "positions, speeds and torques of joints and motors after each control period, from the engine's "
-            f"state before it; limits from rounding alone, closest to its own is {state}",
-            place_of_largest(log, np.max(np.abs(ratios), axis=0)),
-        ),
-        Metric(
-            "samples not replayed",
-            float(np.count_nonzero(differs)),
-            "",
-            0.0 if repeatable else None,
-            "controller, sensors and motor limits, run again on the recorded states from reset on, give the "
-            "recorded torques to the last bit"
-            + ("" if repeatable else "; of this controller it is not known"),
-            place_of_largest(log, differs.astype(float)),
-        ),
-        *loop_metrics(log),
-    )
-
-
-def whole_run_metric(log: Log) -> Metric:
-    """Return how far the engine's run was from the analytic plant's, as long as rounding does not decide."""
-    decided = int(np.count_nonzero(~(log.arrays["spread"] > DECIDED)))
-    difference = (log.q - log.arrays["q_model"])[:decided]
-    limit = whole_run_limit(log, decided)
-    why = "the analytic plant under the same controller"
-    if np.isfinite(limit):
-        why += ": 5 x what this loop makes of the steps' rounding"
-    if decided < len(log.t):
-        why += f"; from {log.t[decided]:.6g} s on rounding decides the path, and nothing is compared"
-    return Metric(
-        "engine - model, whole run",
-        float(np.max(np.abs(difference), initial=0.0)),
-        unit_of_largest(log, difference),
-        limit if np.isfinite(limit) else None,
-        why,
-        place_of_largest(log, difference),
-    )
 
 
 def validity_metrics(log: Log) -> tuple[Metric, ...]:

@@ -13,9 +13,9 @@ from scenarios.running.provenance import all_settings, provenance
 if TYPE_CHECKING:
     from junitparser import Failure, TestCase, TestSuite
 
-    from scenarios.checks.tracking_verdict import TrackingVerdict
     from scenarios.ledger.rows import Row
     from scenarios.running.runs import Run
+    from scenarios.running.tracking_verdict import TrackingVerdict
 
 
 def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) -> None:

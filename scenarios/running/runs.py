@@ -24,7 +24,7 @@ from twin.logs.figures import Figures, figures_of
 from twin.own_code import own_files
 
 if TYPE_CHECKING:
-    from scenarios.checks.tracking_verdict import TrackingVerdict
+    from scenarios.running.tracking_verdict import TrackingVerdict
     from twin.logs.log import Log
 
 
@@ -123,7 +123,7 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         config: its settings.
         progress: called with the fraction done.
     """
-    from scenarios.checks.tracking_verdict import tracking_verdict
+    from scenarios.running.tracking_verdict import tracking_verdict
 
     start = time.perf_counter()
     log, metrics, table, tracking = None, (), None, None
@@ -162,7 +162,7 @@ def judged(scenario: Scenario, config: Config, log: Log) -> tuple[Metric, ...]:
     Raises:
         OwnCodeError: the scenario's checks are none, or cannot be told apart.
     """
-    from scenarios.checks.tracking_verdict import limited
+    from scenarios.running.tracking_verdict import limited
 
     metrics = _sound_metrics(scenario.metrics(log), scenario)
     of_every_run = (*friction_metrics(log), *arm_metrics(log, scenario.leaves_limits))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import warnings
@@ -16,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from signal import Signals
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -175,11 +175,12 @@ class Processes:
         environment = os.environ | {VARIABLE: str(max(1, thread_count() // self._jobs))}
         with _changing:
             process = subprocess.Popen(
-                [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-            )
+                [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
+                start_new_session=True,
+            )  # fmt: skip
             _running.add(process)
             if self._over:
-                process.kill()
+                _kill(process)
         return process
 
 
@@ -191,6 +192,15 @@ def kill_all() -> None:
     """End every process at once."""
     with _changing:
         for process in _running:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process at once, with those that the user's code in it began: they are of its session."""
+    with suppress(OSError):
+        if os.name == "posix" and process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
             process.kill()
 
 
@@ -224,11 +234,11 @@ def _ended(process: subprocess.Popen[bytes]) -> str:
     try:
         status = process.wait(timeout=5.0)
     except subprocess.TimeoutExpired:
-        process.kill()
+        _kill(process)
         status = process.wait()
     with _changing:
         _running.discard(process)
     if status < 0:
         with suppress(ValueError):
-            return f"was ended by {Signals(-status).name}"
+            return f"was ended by {signal.Signals(-status).name}"
     return f"ended with status {status}"

@@ -129,15 +129,14 @@ class Log:
     def model_residuals(self) -> PlantState:
         """Plant less model, one control period on from each sample: states (N-1, n) of samples 1 to N-1.
 
-        Each sample's state, with that of its motors, is advanced to the next by the robot's dynamics, in the
-        engine's steps and under the logged torque: round-off if plant and analytic model are the same robot.
-        The torques `tau_joint` are those of the first step after samples 0 to N-2.
+        The robot's dynamics advance each sample's state under the logged torque: round-off if plant and model
+        are the same robot. `tau_joint` is of the first step after samples 0 to N-2.
         """
         logged = [getattr(self, name) for name in PlantState._fields]
         states = tuple(state[:-1] for state in logged[:4])
         model = one_period_on(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
         parts = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])
-        return PlantState(*(part - of_model for part, of_model in zip(parts, model, strict=True)))
+        return PlantState(*map(np.subtract, parts, model))
 
     def model_residual(self) -> float | None:
         """Largest residual of a joint's speed, in [rad/s]; `None` where there are less than two samples."""
@@ -179,8 +178,7 @@ class Log:
     def save(self, path: str | Path) -> None:
         """Write a NumPy archive, by custom `.npz`, whole or not at all.
 
-        Of the robot it keeps where it came from, and all numbers of its links, limits, payload and drives;
-        its named poses, and how it is drawn, are those of its file.
+        All numbers of the robot are in it; its named poses, and how it is drawn, are those of its file.
 
         Raises:
             TwinError: the log is one that `load` would refuse, or its robot one that cannot be kept.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.checks.law_gains import NAMES, VALUES
+from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.reports.page.markup import Markup, joined, table, tag
 from scenarios.running.provenance import all_settings
 from scenarios.running.repeat import repeat_command
