@@ -45,7 +45,7 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
             "controller's model is not exact, as no real one is: --with model.drives.coulomb=0.99"
         )
     if run.touched:
-        return "nobody's: a person touched the motion or closed its window, and nothing is claimed of it"
+        return "nobody's: a person changed the motion or closed its window, and nothing is claimed of it"
     if run.refused:
         return "the setting or the robot: the scenario cannot be run like this" + _check_model(
             robot, "shows what the robot has"
