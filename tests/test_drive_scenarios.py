@@ -178,6 +178,13 @@ def test_rounding_decides_where_a_feed_forward_runs_into_falling_friction():
         (1.1 * high, "passes"),
     ):
         assert dataclasses.replace(error, limit=limit).outcome == outcome
+    for lost in (slice(3, 4), slice(0, 8)):  # kicked runs that ran away
+        q = log.arrays["kicked_q"].copy()
+        q[lost, -1] = np.nan
+        away = dataclasses.replace(log, arrays={**log.arrays, "kicked_q": q})
+        judged = named(with_spans(tracking_metrics(away), away, tracking_metrics))
+        assert judged["largest joint error"].span[1] == np.inf
+        assert judged["engine - model, one step"].outcome == "passes"
     slack = dataclasses.replace(config, changes=(("model.drives.coulomb", 0.99),))
     assert "undetermined_from" not in follow(slack, sampled(slack, path), robot).arrays
 

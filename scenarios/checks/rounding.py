@@ -126,19 +126,22 @@ def with_friction_scaled(robot: Robot, ulps: float) -> Robot:
     return robot.with_drives(robot.drive_mode, scaled)
 
 
+def without_comparison(log: Log) -> dict[str, NDArray]:
+    """Return the arrays of a log but for those that compare the engine with the model."""
+    compared = ("q_model", "start_model", "spread", "replay_differs", "undetermined_from")
+    return {
+        name: array
+        for name, array in log.arrays.items()
+        if name not in compared and not name.startswith(KICKED)
+    }
+
+
 def kicked_logs(log: Log) -> Iterator[Log]:
-    """Yield the logs of the kicked runs that reached the end; none where rounding decides nothing."""
+    """Yield the logs of the kicked runs that reached the end."""
     from twin.kinematics.forward import forward_kinematics
     from twin.spatial.rotations import pose_vector
 
-    if "undetermined_from" not in log.arrays:
-        return
-    of_the_engine = ("q_model", "start_model", "spread", "replay_differs", "undetermined_from")
-    arrays = {
-        name: array
-        for name, array in log.arrays.items()
-        if name not in of_the_engine and not name.startswith(KICKED)
-    }
+    arrays = without_comparison(log)
     for run in range(RUNS):
         signals = {name: log.arrays[KICKED + name][run] for name in SIGNALS}
         if all(np.all(np.isfinite(signal)) for signal in signals.values()):
@@ -159,18 +162,22 @@ def with_spans(
         log: of that run.
         judge: makes the metrics of a log.
     """
-    figures: dict[str, list[float]] = {metric.name: [metric.value] for metric in metrics}
+    if "undetermined_from" not in log.arrays:
+        return tuple(metrics)
+    # The engine's own run comes first, without the checks of engine against model, which have no span.
+    figures = {metric.name: [metric.value] for metric in judge(replace(log, arrays=without_comparison(log)))}
     kicked = list(kicked_logs(log))
     for run in kicked:
         for metric in judge(run):
             figures[metric.name].append(metric.value)
-    if kicked and len(kicked) < RUNS:  # one of them ran away
+    if len(kicked) < RUNS:  # one of them ran away
         figures = {name: [*values, np.inf] for name, values in figures.items()}
-    spans = {name: (min(values), max(values)) for name, values in figures.items()}
-    return tuple(
-        metric if high - low <= SOUND * max(1.0, abs(low)) else replace(metric, span=(low, high))
-        for metric, (low, high) in ((metric, spans[metric.name]) for metric in metrics)
-    )
+    found = []
+    for metric in metrics:
+        low, high = min(figures.get(metric.name, [0.0])), max(figures.get(metric.name, [0.0]))
+        sound = high - low <= SOUND * max(1.0, abs(low))
+        found.append(metric if sound else replace(metric, span=(low, high)))
+    return tuple(found)
 
 
 def position_rounding(log: Log) -> float:
