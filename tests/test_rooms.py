@@ -64,7 +64,7 @@ ORDER = (
 scenario shares is below what scenarios are made of."""
 
 MOST_FILES = 14
-LONGEST = 300
+LONGEST = 500
 
 
 def room_of_file(file):

@@ -19,10 +19,8 @@ from scenarios.bench.jogging import Follower
 from scenarios.bench.loop_view import LoopView
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
-from twin.errors import DivergenceError, TwinError
-from twin.faults import told
-from twin.logs.log import Log
-from twin.logs.running_log import RunningLog
+from twin.errors import DivergenceError, TwinError, told
+from twin.logs.log import Log, RunningLog
 from twin.trajectories.sampling import Samples, recursion_consistent
 
 if TYPE_CHECKING:

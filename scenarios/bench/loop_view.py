@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.kinematics.forward import forward_kinematics
-from twin.robot.joint_units import shown
+from twin.robot.limits import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

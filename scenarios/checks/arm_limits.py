@@ -23,7 +23,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
         log: of the run.
         leaves_limits: why the run is made to leave them; then the figures are reported without a limit.
     """
-    from twin.logs.tracking_error import unit_of_largest
+    from twin.logs.figures import unit_of_largest
     from twin.robot.limits import ROUND_OFF
 
     robot = log.robot

@@ -82,8 +82,7 @@ def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:
         states: how many.
     """
     from twin.drives.motors import MotorLimits, torque_at_speed
-    from twin.dynamics.drive_torques import friction_torque
-    from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
+    from twin.dynamics.equation_of_motion import friction_torque, gravity_torque, mass_matrix
 
     drives, v = known_drives(robot), finite_speed(robot)
     to_motors = np.linalg.inv(drives.coupling)  # of rows of torques at the joints

@@ -20,7 +20,7 @@ import numpy as np
 
 from scenarios.metric import Metric
 from twin.drives.drives import MOTOR
-from twin.logs.tracking_error import place_of_largest
+from twin.logs.figures import place_of_largest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

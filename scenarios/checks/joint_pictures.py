@@ -84,7 +84,7 @@ def frequency_panels(pair: Sequence[Axes], log: Log, window: slice, found: exper
     from matplotlib.ticker import NullFormatter
 
     from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, velocity_model
-    from twin.identification.drives.frequency_start import measured_response
+    from twin.identification.drives.elastic_joint import measured_response
 
     period = log.time_step * log.steps_per_period
     omega, response, _ = measured_response(log.tau_motor[window, 0], found.speed[window], period)

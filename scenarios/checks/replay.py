@@ -16,7 +16,7 @@ import numpy as np
 
 from scenarios.checks.rounding import DECIDED, whole_run_limit
 from scenarios.metric import Metric
-from twin.logs.tracking_error import place_of_largest, unit_of_largest
+from twin.logs.figures import place_of_largest, unit_of_largest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twin.drives.sensors import Sensors
-    from twin.dynamics.one_period import PlantState
+    from twin.dynamics.equation_of_motion import PlantState
     from twin.logs.log import Log
     from twin.trajectories.sampling import Samples
 
 STATES = ("q", "qd", "q_motor", "qd_motor", "tau_joint")
-"""What is compared: the fields of `twin.dynamics.one_period.PlantState`."""
+"""What is compared: the fields of `twin.dynamics.equation_of_motion.PlantState`."""
 SPEED_CHANGE = 1e-11
 """Of the largest change of speed in a period: what rounding makes of it where springs or wrists are stiff.
 Seen: 2e-12 with elastic drives and five steps in a period, 1e-13 else."""

@@ -13,7 +13,7 @@ from scenarios.checks.motion_range import beyond_passive_range
 from scenarios.checks.replay import STATES, agreement_metrics, differing_samples
 from scenarios.checks.rounding import rounding_arrays
 from twin.errors import DivergenceError, TouchedError
-from twin.logs.tracking_error import (
+from twin.logs.figures import (
     joint_error,
     largest,
     place_of_largest,
@@ -75,9 +75,9 @@ def follow(
         TouchedError: a person changed the motion at the window; the same.
     """
     from scenarios.checks.closed_loop import gains
-    from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
     from twin.control.control_law import ControlLaw
+    from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
     from twin.spatial.rotations import pose_vector
 

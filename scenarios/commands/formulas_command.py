@@ -27,7 +27,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 
 def show_formulas(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`formulas`: equations of motion as text."""
-    from twin.dynamics.symbolic.models import formulas
+    from twin.dynamics.symbolic.trees import formulas
 
     console().print(formulas(given.model), highlight=False, soft_wrap=True)
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import controllers
 from scenarios.console.output import console
 from scenarios.running import registry
-from twin.faults import is_interrupt, told
+from twin.errors import is_interrupt, told
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario

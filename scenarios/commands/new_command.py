@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenarios.console.output import complain, console
 from scenarios.running.options import WrongUse
-from twin.faults import told
+from twin.errors import told
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario

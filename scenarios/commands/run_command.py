@@ -16,8 +16,7 @@ from scenarios.commands.sweep_options import add_limits, chosen_limits
 from scenarios.console.output import Files, apart, complain, console, writable
 from scenarios.running import options, registry
 from scenarios.running.options import WrongUse
-from twin.errors import OwnCodeError, TwinError
-from twin.faults import is_interrupt, told_with_place
+from twin.errors import OwnCodeError, TwinError, is_interrupt, told_with_place
 from twin.own_code import announced
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from scenarios.running.help_page import Unprintable
 from scenarios.running.options import WrongUse
-from twin.faults import told
+from twin.errors import told
 
 WIDEST, NARROWEST = 100_000, 40
 """Columns of a page that is no terminal: as many as its tables take; and the fewest they can be read in."""

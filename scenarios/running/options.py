@@ -15,8 +15,7 @@ from scenarios.base import Config
 from scenarios.running import law_settings
 from scenarios.running.help_page import HelpPage, Unprintable
 from scenarios.running.law_settings import WrongUse
-from twin.errors import UnknownNameError
-from twin.faults import told
+from twin.errors import UnknownNameError, told
 
 TAKEN = (
     "carry_out", "changes", "command", "explain", "film", "help", "json", "limit", "limits", "log",

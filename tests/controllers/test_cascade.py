@@ -7,8 +7,8 @@ import controllers
 import twin
 from controllers.cascade import Cascade
 from controllers.gains import cascade_gains, diagonal_inertia
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.trajectories.joint_trajectories import hold, quintic
 from twin.trajectories.sampling import Reference, State, recursion_consistent, sample
 

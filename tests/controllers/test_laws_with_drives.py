@@ -10,8 +10,8 @@ from controllers.gains import diagonal_inertia
 from controllers.pd import PD
 from controllers.pid import PID
 from scenarios.joint_tracking import Config, trajectory
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.drives.drives import Drives
 from twin.trajectories.joint_trajectories import hold, quintic, sequence
 from twin.trajectories.sampling import Reference, State, recursion_consistent

@@ -20,8 +20,8 @@ from scenarios.reports.report import describe
 from scenarios.running import registry
 from scenarios.running.runs import Run
 from tests.scenarios.test_scenarios import full_run
+from twin.logs.figures import joint_error
 from twin.logs.log import Log
-from twin.logs.tracking_error import joint_error
 from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines
 
 SWING = sines(np.zeros(6), np.full(6, 0.2), np.full(6, 1.0), 1.2)

@@ -13,7 +13,7 @@ from scenarios.commands.command_line import main
 from scenarios.running import registry
 from scenarios.running.validation import planned
 from twin.errors import RobotError
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 
 FOREIGN = ("gravity_hold", "joint_tracking", "model_agreement")
 

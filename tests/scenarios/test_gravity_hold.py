@@ -7,7 +7,7 @@ import pytest
 
 from scenarios.gravity_hold import decay, settled_error
 from scenarios.running import registry
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 
 SCENARIO = registry.find("gravity_hold")
 

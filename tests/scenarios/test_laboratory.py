@@ -14,7 +14,7 @@ from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Config
 from twin.errors import LimitError, RobotError, UnreachableError
 from twin.kinematics.forward import forward_kinematics
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 
 ROBOTS = ("irb140", "irb1400", "irb1600")

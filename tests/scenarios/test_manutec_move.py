@@ -11,8 +11,8 @@ import twin
 from scenarios import manutec_move
 from scenarios.checks.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
 from scenarios.manutec_move import Config
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.errors import RecordingError, RobotError
 from twin.trajectories.joint_trajectories import hold, sequence
 from twin.trajectories.sampling import recursion_consistent, sample

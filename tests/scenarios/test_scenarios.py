@@ -16,8 +16,8 @@ from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from scenarios.running import registry
 from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
+from twin.logs.figures import joint_error
 from twin.logs.log import Log
-from twin.logs.tracking_error import joint_error
 from twin.trajectories.joint_trajectories import quintic, sines
 
 

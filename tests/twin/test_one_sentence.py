@@ -6,7 +6,7 @@ import pytest
 
 import twin
 from controllers.own_laws import OwnLaw
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.errors import OwnCodeError, TwinError, UnknownNameError
 
 

@@ -7,12 +7,12 @@ import pytest
 
 import twin
 from twin.arrays import real_array
-from twin.kinematics.pose_coordinates import coordinates_from_pose
+from twin.kinematics.differential import coordinates_from_pose
 from twin.kinematics.statics import twist_transform
 from twin.spatial.euler_angles import axis_angle_from_matrix, euler_from_matrix, matrix_from_euler
 from twin.spatial.quaternions import quaternion_by_largest_axis, quaternion_norm
 from twin.spatial.rotations import pose_vector, quaternion_from_matrix
-from twin.trajectories.moves import quintic
+from twin.trajectories.limits import quintic
 from twin.trajectories.sampling import consistent_from_positions
 
 Q = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6])

@@ -13,9 +13,17 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats, real_array
 from twin.atomic_file import drafted
 from twin.errors import RecordingError
-from twin.recordings import checks
-from twin.recordings.checks import LARGEST_ANGLE, Source
-from twin.recordings.columns import si_columns
+from twin.recordings.columns import (
+    LARGEST_ANGLE,
+    Source,
+    check_angles,
+    check_joint_steps,
+    check_positions,
+    check_samples,
+    check_turns,
+    si_columns,
+    unit_quaternions,
+)
 from twin.spatial.euler_angles import matrix_from_euler
 from twin.spatial.rotations import quaternion_from_matrix
 
@@ -108,7 +116,7 @@ def joint_columns(n: int) -> list[str]:
 
 
 def joint_quantities(n: int, robot: "Robot | None") -> list[str]:
-    """Return what each joint's position is, a key of `twin.recordings.units.UNITS`."""
+    """Return what each joint's position is, a key of `twin.recordings.table.UNITS`."""
     return ["angle"] * n if robot is None else [_quantity(kind) for kind in robot.joint_kinds]
 
 
@@ -127,15 +135,15 @@ def checked_tool(values: Floats, source: Source) -> ToolRecording:
         values: (N, 8) `[t x y z a b c d]`, or (N, 7) `[t x y z rx ry rz]`.
         source: where they come from.
     """
-    checks.check_samples(values, source)
+    check_samples(values, source)
     position, orientation = values[:, 1:4], values[:, 4:]
-    checks.check_positions(position, 1, source)
+    check_positions(position, 1, source)
     columns = range(4, values.shape[1])
     if len(columns) == 3:
-        checks.check_angles(orientation, np.full(3, LARGEST_ANGLE), columns, source)
+        check_angles(orientation, np.full(3, LARGEST_ANGLE), columns, source)
         orientation = quaternion_from_matrix(matrix_from_euler(orientation[:, ::-1], "zyx"))
-    quats = checks.unit_quaternions(orientation, source)
-    checks.check_turns(quats, columns, source)
+    quats = unit_quaternions(orientation, source)
+    check_turns(quats, columns, source)
     return ToolRecording(values[:, 0], np.column_stack([position, quats]))
 
 
@@ -147,7 +155,7 @@ def checked_joints(values: Floats, source: Source, robot: "Robot | None") -> Joi
         source: where they come from.
         robot: as for `joint_recording`.
     """
-    checks.check_samples(values, source)
+    check_samples(values, source)
     turning, sliding = (
         [k for k, column in enumerate(source.columns) if k > 0 and column.quantity == quantity]
         for quantity in ("angle", "length")
@@ -156,9 +164,9 @@ def checked_joints(values: Floats, source: Source, robot: "Robot | None") -> Joi
     if robot is not None:  # twice a joint's range: beyond the range itself it is the motion that is at fault
         largest[1:] = 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
     for column in sliding:
-        checks.check_positions(values[:, column : column + 1], column, source)
-    checks.check_angles(values[:, turning], largest[turning], turning, source)
-    checks.check_joint_steps(values[:, turning], turning, source)
+        check_positions(values[:, column : column + 1], column, source)
+    check_angles(values[:, turning], largest[turning], turning, source)
+    check_joint_steps(values[:, turning], turning, source)
     return JointRecording(values[:, 0], values[:, 1:])
 
 

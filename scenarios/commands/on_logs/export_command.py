@@ -53,8 +53,8 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 
 def export(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`export`: a file of each kind that was asked for, of each log."""
+    from twin.logs.columns import between
     from twin.logs.log import Log
-    from twin.logs.parts import between
     from twin.logs.table_files import needed, write_csv, write_parquet
 
     if given.csv is None and given.parquet is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
 
 WHAT = ("error", "torque", "speed", "position", "pose")
-"""What can be drawn; `twin.views.panels.TITLES`, which is not imported for the help."""
+"""What can be drawn; `twin.views.curves.TITLES`, which is not imported for the help."""
 
 EXAMPLES = """examples:
   irb-twin plot run.npz
@@ -61,10 +61,9 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 def plot(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`plot`: the logs drawn, and their figures printed."""
-    from twin.logs.parts import between
+    from twin.logs.columns import between
     from twin.views.comparison import compare
-    from twin.views.curves import FORMATS
-    from twin.views.panels import panels
+    from twin.views.curves import FORMATS, panels
 
     what = list(dict.fromkeys(given.what))
     pictures = [writable(path, FORMATS, "--picture") for path in _pictures(given, what)]

@@ -13,7 +13,7 @@ from scenarios.checks import bounds
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
 from scenarios.running import registry
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 from twin.trajectories.joint_trajectories import sines
 
 

@@ -16,7 +16,7 @@ from scenarios.checks.replay import step_limits
 from scenarios.checks.rounding import kicked_runs
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from twin.drives.drive_train import Q_MOTOR
-from twin.dynamics.one_period import PlantState
+from twin.dynamics.equation_of_motion import PlantState
 from twin.engine.simulation import Simulation
 from twin.sweeps.robot_quantities import changed
 from twin.trajectories.joint_trajectories import hold, quintic

@@ -8,7 +8,7 @@ import pytest
 from scenarios.checks.tracking import agreement_metrics, bound_metric, error_metrics, validity_metrics
 from scenarios.running import registry
 from tests.support.example_logs import sliding_log
-from twin.logs.tracking_error import place_of_largest, unit_of_largest
+from twin.logs.figures import place_of_largest, unit_of_largest
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
 from tests.scenarios.report.test_report import rendered
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 
 SCENARIO = registry.find("joint_tracking")
 UNDETERMINED = {"undetermined_from": np.array(0.25)}

@@ -6,12 +6,12 @@ import pytest
 import controllers
 from scenarios.checks.arm_limits import arm_metrics
 from tests.support.example_logs import made_log
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
+from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
+from twin.robot.limits import violations
 from twin.robot.robot import Payload
-from twin.robot.violations import violations
 from twin.trajectories.joint_trajectories import sines
 from twin.trajectories.sampling import sample
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from scenarios import base
 from scenarios.base import Metric, option
 from scenarios.checks.tracking import follow, sampled
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 
 
 @dataclass(frozen=True)

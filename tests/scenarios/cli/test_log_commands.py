@@ -10,7 +10,7 @@ import twin
 from scenarios.commands.command_line import main
 from scenarios.commands.on_logs import plot_command
 from tests.support.example_logs import N, irb140_log
-from twin.views.panels import TITLES
+from twin.views.curves import TITLES
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,13 @@ from scenarios.running.runs import Run
 from scenarios.sweeping.worst_cases import WorstCase
 from tests.scenarios.report.test_report import rendered
 from tests.support.small_robots import SOUND
-from twin.control.divergence import divergence_message
+from twin.control.closed_loop import divergence_message
 from twin.egm.mirror.mirror import Mirror
 from twin.egm.mirror.stream_log import StreamLog
 from twin.egm.robot_side.robot import EgmRobot
 from twin.errors import EgmError, LimitError
 from twin.logs.log import Log
-from twin.robot.joint_units import caption_unit, position_text, shown
-from twin.robot.limits import check_position
-from twin.robot.violations import violations
+from twin.robot.limits import caption_unit, check_position, position_text, shown, violations
 from twin.trajectories.limits import check_limits
 from twin.trajectories.sampling import Samples
 

@@ -16,8 +16,8 @@ from scenarios.reports.report import explanations, scenario_report
 from scenarios.reports.results_file import write_json
 from scenarios.reports.validation_report import validation_report, validation_total
 from scenarios.running.runs import Run
+from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
 from twin.logs.log import Log
-from twin.logs.tracking_error import joint_error, largest, pose_error, rms, tool_distance
 from twin.short_texts import figure
 
 N = 50

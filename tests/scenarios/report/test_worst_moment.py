@@ -8,7 +8,7 @@ import pytest
 from scenarios.reports.page.reasons import reasons
 from scenarios.reports.page.worst_moment import WorstMoment, worst_moment
 from scenarios.running import registry
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 
 TRACKING = registry.find("joint_tracking")
 

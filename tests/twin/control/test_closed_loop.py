@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tests.twin.control.test_rollout_drives import SLOWLY
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.engine.simulation import Simulation

@@ -10,8 +10,8 @@ import pytest
 import controllers
 import twin
 from tests.twin.control.test_rollout import path
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample

@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twin.control.analytic_plant import AnalyticPlant
-from twin.control.closed_loop import run_closed_loop
-from twin.control.divergence import RUNAWAY_SPEED
+from twin.control.closed_loop import RUNAWAY_SPEED, run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, LimitError

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import twin
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.drives.drives import Drives
 
 pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long for the springs")

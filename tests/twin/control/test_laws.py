@@ -13,9 +13,9 @@ import pytest
 import controllers
 import twin
 from tests.twin.control.test_closed_loop import PERIOD, still
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw, is_kept
+from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import sample
@@ -143,7 +143,7 @@ def test_rollouts_refuse_a_controller_that_is_more_than_its_law(irb140):
 THREADS = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np, twin
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from tests.twin.control.test_closed_loop import still
 robot = twin.load("irb140")
@@ -204,7 +204,7 @@ def test_only_our_own_laws_are_kept_and_they_use_nothing_that_could_change(irb14
 TWO = """
 import sys, numpy as np, twin
 import gains, helpers
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.control.control_law import ControlLaw
 from twin.control.rollout import run_rollouts
 from tests.twin.control.test_closed_loop import still

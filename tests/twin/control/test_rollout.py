@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import controllers
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
+from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload
@@ -221,7 +221,7 @@ import sys
 import numpy as np
 import controllers, twin
 from tests.twin.control.test_rollout import SOFT, filtered, path
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control import rollout_loop
 from twin.control.compiled_rollout import compiled_law

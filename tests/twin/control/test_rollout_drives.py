@@ -10,11 +10,11 @@ import pytest
 
 import controllers
 from tests.twin.control.test_rollout import PERIOD, nothing, path, same
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
+from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
-from twin.control.running_sensors import RunningSensors
+from twin.control.signals import RunningSensors
 from twin.drives.sensors import Sensors
 from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning

@@ -7,9 +7,9 @@ import pytest
 
 import controllers
 from tests.twin.control.test_rollout import nothing, still
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
+from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.errors import DivergenceError, LimitError
 

@@ -5,7 +5,7 @@ import pytest
 
 import controllers
 from twin.control.closed_loop import run_closed_loop
-from twin.control.running_sensors import RunningSensors
+from twin.control.signals import RunningSensors
 from twin.drives.sensors import Sensors
 from twin.engine.simulation import Simulation
 from twin.trajectories.joint_trajectories import sines

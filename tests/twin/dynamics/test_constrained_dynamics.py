@@ -17,11 +17,13 @@ from tests.support.peers import Pinocchio
 from tests.twin.kinematics.test_differential_kinematics import times
 from twin.dynamics.constrained import (
     Constraint,
+    Cylinder,
+    Plane,
+    Sphere,
     constrained_forward_dynamics,
     surface_constraint,
     surface_violation,
 )
-from twin.dynamics.surfaces import Cylinder, Plane, Sphere
 from twin.engine.simulation import Simulation
 from twin.errors import SingularityError
 from twin.robot.robot import Payload

@@ -7,8 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from tests.twin.dynamics.test_flexible_joint import DAMPED, IDENTIFIED
-from twin.dynamics.flexible_joint import FlexibleJoint, angle_model, energy, poles
-from twin.dynamics.flexible_joint_motion import simulate_flexible_joint
+from twin.dynamics.flexible_joint import FlexibleJoint, angle_model, energy, poles, simulate_flexible_joint
 
 FREE = FlexibleJoint(Jm=0.7, Ja=2.3, k=31.0, r=-0.4)
 START = np.array([0.3, -0.2, 0.1, 0.4])

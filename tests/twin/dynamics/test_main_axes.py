@@ -14,8 +14,14 @@ from scipy.spatial.transform import Rotation
 import twin
 from tests.support.peers import largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
-from twin.dynamics.main_axes import MainAxes, coriolis_matrix, gravity_torque, mass_matrix
-from twin.dynamics.main_axes_model import main_axes_parameters, main_axes_robot
+from twin.dynamics.main_axes import (
+    MainAxes,
+    coriolis_matrix,
+    gravity_torque,
+    main_axes_parameters,
+    main_axes_robot,
+    mass_matrix,
+)
 from twin.errors import RobotError
 from twin.multibody.tree import frozen, inertial_parameters
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.twin.engine.test_drives import BODY
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import mass_matrix
-from twin.dynamics.spring_vibration import frequency_in_steps, spring_frequencies
+from twin.dynamics.flexible_joint import frequency_in_steps, spring_frequencies
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError
 

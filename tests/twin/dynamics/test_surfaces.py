@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from twin.dynamics.surfaces import Cylinder, Plane, Sphere
+from twin.dynamics.constrained import Cylinder, Plane, Sphere
 
 CENTER = np.array([0.3, -0.2, 0.5])
 AXIS = np.array([1.0, 2.0, -2.0])

@@ -11,11 +11,16 @@ import twin
 from tests.support.peers import largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.symbolic_checks import agrees, is_skew
-from twin.dynamics.main_axes import MainAxes, coriolis_matrix, gravity_torque, mass_matrix
-from twin.dynamics.main_axes_model import main_axes_parameters, main_axes_robot
+from twin.dynamics.main_axes import (
+    MainAxes,
+    coriolis_matrix,
+    gravity_torque,
+    main_axes_parameters,
+    main_axes_robot,
+    mass_matrix,
+)
 from twin.dynamics.symbolic.euler_lagrange import angular_jacobian, rotation_about
-from twin.dynamics.symbolic.models import formulas, main_axes_dynamics, two_link_dynamics
-from twin.dynamics.symbolic.trees import tree_dynamics
+from twin.dynamics.symbolic.trees import formulas, main_axes_dynamics, tree_dynamics, two_link_dynamics
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.errors import RobotError, UnknownNameError
 
@@ -191,7 +196,7 @@ def test_sympy_is_loaded_for_formulas_only():
         "import sys, twin, scenarios.commands.command_line\n"
         "twin.load('irb1400'); print('sympy' in sys.modules)\n"
         "for name in [m for m in sys.modules if m.startswith('twin')]: del sys.modules[name]\n"
-        "import twin.dynamics.symbolic.models; twin.dynamics.symbolic.models.formulas('two_link')\n"
+        "import twin.dynamics.symbolic.trees; twin.dynamics.symbolic.trees.formulas('two_link')\n"
         "print('twin.multibody.recursions' in sys.modules or 'twin.multibody.kernels' in sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import twin
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.small_robots import inertial
 from tests.support.symbolic_checks import agrees, is_skew
-from twin.dynamics.main_axes_model import main_axes_robot
+from twin.dynamics.main_axes import main_axes_robot
 from twin.dynamics.symbolic.trees import exact_rotation, mass_symbols, rotation_from_z, tree_dynamics
 
 

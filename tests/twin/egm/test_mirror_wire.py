@@ -17,7 +17,7 @@ from twin.egm.mirror import relay
 from twin.egm.mirror.listener import is_message
 from twin.egm.mirror.relay import Relay
 from twin.errors import EgmError
-from twin.identification.kept_excitation import kept_excitation
+from twin.identification.excitation import kept_excitation
 from twin.robot.flange_load import payload_of
 
 HERE = ("127.0.0.1", 0)

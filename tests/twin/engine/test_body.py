@@ -16,7 +16,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import RobotError
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.multibody.tree import body_of_parameters
-from twin.robot.open_chain import open_chain, without_loop_links
+from twin.robot.loops import open_chain, without_loop_links
 from twin.robot.robot import Payload
 from twin.robot.uncompiled import uncompiled
 

@@ -11,7 +11,7 @@ import pytest
 from scenarios.checks.motion_range import random_positions
 from tests.support.peers import one_step
 from tests.support.random_trees import interpreted, random_urdf
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.drives.drives import Drives
 from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
 from twin.engine.simulation import Simulation

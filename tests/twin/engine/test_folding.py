@@ -7,8 +7,8 @@ import pytest
 
 import twin
 from tests.twin.engine.test_loops import WEIGHTLESS, ZERO, open_loop
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque
 from twin.engine.simulation import Simulation, loops
 from twin.errors import DivergenceError, LimitError, LoopError

@@ -14,7 +14,7 @@ from scenarios.checks.free_motion import free_motion
 from scenarios.checks.motion_range import random_positions
 from scenarios.parallelogram import Config, run
 from tests.support.peers import one_step
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import forward_dynamics
 from twin.engine.simulation import Simulation, loops
 from twin.engine.state import link_pose

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import twin
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import textwrap
 
-from twin.engine.suppress_output import suppress_output
+from twin.engine.client import suppress_output
 
 
 def printed_by(script):
@@ -18,7 +18,7 @@ def printed_by(script):
 def test_two_that_are_silent_at_once_give_the_console_back():
     out, error = printed_by("""
         import sys, threading
-        from twin.engine.suppress_output import suppress_output
+        from twin.engine.client import suppress_output
 
         first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
 

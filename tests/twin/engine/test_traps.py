@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.small_robots import ROTOR, arm, inertial, joint, one_step_error
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.robot.robot import Payload

@@ -8,11 +8,21 @@ from scipy.signal import lfilter
 
 from scenarios import identify_joint
 from scenarios.checks import joint_experiment as experiment
-from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, poles, velocity_model
-from twin.dynamics.flexible_joint_motion import simulate_flexible_joint
+from twin.dynamics.flexible_joint import (
+    FlexibleJoint,
+    frequency_response,
+    poles,
+    simulate_flexible_joint,
+    velocity_model,
+)
 from twin.errors import IdentificationError, RobotError
-from twin.identification.drives.elastic_joint import identify_elastic_joint, simulated_speed
-from twin.identification.drives.sampled_joint import difference_equation, exact, in_steps
+from twin.identification.drives.elastic_joint import (
+    difference_equation,
+    exact,
+    identify_elastic_joint,
+    in_steps,
+    simulated_speed,
+)
 
 R, PERIOD = 13 / 1540, 0.002
 JM, JA, FM, K = experiment.PUBLISHED

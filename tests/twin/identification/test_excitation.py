@@ -14,10 +14,12 @@ from twin.identification.excitation import (
     SPEED_SHARE,
     TORQUE_SHARE,
     excitation_use,
+    kept_excitation,
     optimal_excitation,
+    read_excitation,
+    write_excitation,
 )
 from twin.identification.fourier_motion import FourierMotion, at_rest_basis
-from twin.identification.kept_excitation import kept_excitation, read_excitation, write_excitation
 
 FEW = {"draws": 3, "iterations": 2}
 

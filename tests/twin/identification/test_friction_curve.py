@@ -10,12 +10,12 @@ import twin
 from twin.drives.drives import Drives
 from twin.drives.friction import friction_rows, sliding_friction
 from twin.errors import IdentificationError, LimitError, RobotError
-from twin.identification.drives.friction_curve import (
+from twin.identification.drives.friction_law import (
     constant_speed_motion,
+    fit_friction,
     friction_by_direction,
     friction_curve,
 )
-from twin.identification.drives.friction_law import fit_friction
 from twin.trajectories.sampling import recursion_consistent
 
 AXIS = Drives([1.0], 0.0, coulomb=24.2, static=36.3, stribeck_speed=0.0085, viscous=11.85)

@@ -10,7 +10,7 @@ import twin
 from scenarios import excitation
 from scenarios.commands.command_line import main
 from twin.errors import IdentificationError, IdentificationWarning
-from twin.identification.kept_excitation import kept_excitation
+from twin.identification.excitation import kept_excitation
 from twin.identification.least_squares import fitted, joint_residuals, solved, triangles
 from twin.identification.torque_model import TorqueModel
 

@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from twin.drives.drives import Drives
-from twin.identification.kept_excitation import kept_excitation
+from twin.identification.excitation import kept_excitation
 from twin.identification.measurements import Measurements
 from twin.identification.physical import (
     physical_solution,

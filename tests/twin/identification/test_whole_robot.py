@@ -9,7 +9,7 @@ import pytest
 
 import controllers
 import twin
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 from twin.errors import RecordingError, RobotError, TwinError
 from twin.logs.log import Log
 from twin.recordings.torque_recording import read_torque_recording

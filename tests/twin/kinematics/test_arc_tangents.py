@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from twin.kinematics.arc_tangents import STEEP, arc_tangents
+from twin.kinematics.joint_turns import STEEP, arc_tangents
 
 
 def angles_of(y, x):

@@ -12,13 +12,11 @@ from twin.kinematics.differential import (
     analytic_jacobian,
     analytic_jacobian_dot,
     analytic_jacobian_inverse,
-    inverse_acceleration,
-    inverse_velocity,
-)
-from twin.kinematics.pose_coordinates import (
     coordinate_accelerations,
     coordinate_rates,
     coordinates_from_pose,
+    inverse_acceleration,
+    inverse_velocity,
     tool_coordinates,
 )
 from twin.spatial.euler_angles import euler_rate_matrix

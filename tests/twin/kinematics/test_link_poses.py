@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 import twin
-from twin.kinematics.link_poses import link_poses
+from twin.kinematics.forward import link_poses
 
 
 def joints(arm, rng, count):

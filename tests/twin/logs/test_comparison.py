@@ -9,8 +9,8 @@ import pytest
 import twin
 from tests.support.example_logs import PERIOD, N, broken_log, irb140_log, log_of, sliding_log
 from twin.errors import TwinError
-from twin.logs.parts import between, finite_part, first_fault
-from twin.logs.tracking_error import tool_turn
+from twin.logs.columns import between, finite_part, first_fault
+from twin.logs.figures import tool_turn
 from twin.spatial.euler_angles import axis_angle_from_matrix
 from twin.spatial.rotations import pose_matrix
 

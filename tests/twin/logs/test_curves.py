@@ -9,9 +9,8 @@ from PIL import Image
 import twin
 from tests.support.example_logs import broken_log, irb140_log, log_of, sliding_log
 from twin.errors import UnknownNameError
-from twin.logs.tracking_error import tool_distance
-from twin.views.curves import _power, _same_wanted, _view, draw
-from twin.views.panels import Curve, panels
+from twin.logs.figures import tool_distance
+from twin.views.curves import Curve, _power, _same_wanted, _view, draw, panels
 
 T = np.linspace(0.0, 1.0, 5)
 

@@ -14,8 +14,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.views import film as films
-from twin.views.film import film
-from twin.views.film_scene import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene
+from twin.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
 from twin.views.playback import tracks
 
 SIZE = (240, 200)

@@ -9,7 +9,7 @@ import pytest
 from tests.twin.robot.test_drive_torques import COUPLING
 from tests.twin.robot.test_motors import CURVED, by_motor
 from twin.drives.motors import MotorLimits, limited_torque
-from twin.logs.loads import motor_load, speed_load
+from twin.logs.figures import motor_load, speed_load
 
 
 def run_of(robot, rng, samples=400):

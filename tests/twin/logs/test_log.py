@@ -6,8 +6,8 @@ import pytest
 
 import twin
 from tests.twin.control.test_rollout_drives import SLOWLY, WRIST
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.errors import RobotError, TwinError

@@ -6,8 +6,8 @@ import pytest
 import controllers
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
-from twin.logs.parts import between
-from twin.logs.running_log import RunningLog
+from twin.logs.columns import between
+from twin.logs.log import RunningLog
 from twin.trajectories.joint_trajectories import sines
 from twin.trajectories.sampling import Samples, recursion_consistent
 

@@ -116,8 +116,8 @@ def test_without_masses_there_are_no_dynamics(ask):
 
 
 def test_a_log_keeps_such_robots(rng, tmp_path):
-    from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
+    from twin.control.plant import AnalyticPlant
     from twin.logs.log import Log
     from twin.trajectories.joint_trajectories import hold
     from twin.trajectories.sampling import sample
@@ -148,7 +148,7 @@ def test_a_log_keeps_such_robots(rng, tmp_path):
 
 def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
     from twin.errors import TwinError
-    from twin.logs.robot_record import robot_to_record
+    from twin.logs.archive import robot_to_record
 
     with pytest.raises(TwinError, match="no log can keep robot 'irb140'"):
         robot_to_record(replace(irb140, file=None, dh=None))

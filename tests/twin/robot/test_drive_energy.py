@@ -12,7 +12,7 @@ import pytest
 
 import twin
 from tests.support.drive_oracles import levels
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 
 pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long for the springs")
 

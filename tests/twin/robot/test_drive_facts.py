@@ -9,7 +9,7 @@ import pytest
 import twin
 from twin.drives.drives import Drives
 from twin.errors import DriveWarning, RobotError, UnknownNameError
-from twin.loading import loading, motor_strength
+from twin.loading import consistency, loading
 from twin.loading.loading import robot_facts
 from twin.loading.model_check import check_model
 from urdf import build
@@ -251,26 +251,26 @@ def test_a_motor_that_cannot_carry_the_arm_is_told_once_by_load_and_check_model(
 def test_what_holds_the_arm_is_found_at_nearly_its_worst_and_with_the_coupling(irb140, rng):
     q = rng.uniform(irb140.q_min, irb140.q_max, (20000, 6))
     worst = np.max(np.abs(twin.gravity_torque(irb140, q)), axis=0)[1:5]
-    found = np.max(np.abs(motor_strength._holding_torques(irb140)), axis=0)[1:5]
+    found = np.max(np.abs(consistency._holding_torques(irb140)), axis=0)[1:5]
     np.testing.assert_array_less(0.9 * worst, found)
     drives = irb140.drives
     assert drives is not None
     just = Drives(np.ones(6), 0.0, motor_torque_max=np.maximum(worst[0] * 1.01, 1.0))
-    assert not motor_strength.weak_motors(irb140.with_drives("ideal", just))
+    assert not consistency.weak_motors(irb140.with_drives("ideal", just))
     coupling = np.eye(6)
     coupling[2, 1] = -0.5  # motor 2 holds what joint 3 leaves it, and that is more
     together = replace(just, coupling=coupling)
-    q = motor_strength._poses(irb140)
+    q = consistency._poses(irb140)
     held = np.linalg.solve(coupling.T, twin.gravity_torque(irb140, q).T)
     beyond = np.max(np.abs(held), axis=1) > just.torque_max
     assert beyond.tolist() == [False, True, False, False, False, False]
-    (told,) = motor_strength.weak_motors(irb140.with_drives("ideal", together))
+    (told,) = consistency.weak_motors(irb140.with_drives("ideal", together))
     assert "motor of axis 2 gives" in told
 
 
 @pytest.mark.parametrize("name", [*loading.robot_names(), *loading.laboratory_names()])
 def test_our_own_robots_carry_themselves(name):
-    assert motor_strength.weak_motors(twin.load(name)) == []
+    assert consistency.weak_motors(twin.load(name)) == []
 
 
 @pytest.mark.parametrize(

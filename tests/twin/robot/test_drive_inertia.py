@@ -9,7 +9,7 @@ import sympy as sp
 import twin
 from tests.support.peers import MuJoCo, Pinocchio, largest_relative_error
 from tests.twin.robot.test_drive_torques import COUPLING
-from twin.control.analytic_plant import AnalyticPlant
+from twin.control.plant import AnalyticPlant
 
 DT = 1e-3
 

@@ -13,7 +13,7 @@ from tests.twin.engine.test_oracle import BODY
 from twin.errors import LimitError, RobotError
 from twin.robot.dh_frames import dh_poses
 from twin.robot.limits import check_folding, check_position
-from twin.robot.open_chain import open_chain, without_loop_links
+from twin.robot.loops import open_chain, without_loop_links
 
 LOOP_LINKS = ("link_lever", "link_rod")
 

@@ -11,8 +11,8 @@ import controllers
 import twin
 from tests.twin.control.test_rollout import PERIOD, path
 from tests.twin.control.test_rollout_drives import SLOWLY, WRIST
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.drives.sensors import Sensors, observe, sensor_numbers
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError

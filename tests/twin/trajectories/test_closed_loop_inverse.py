@@ -9,8 +9,12 @@ import twin
 from tests.support.laboratory_arms import YOUBOT, urdf_of
 from tests.twin.kinematics.test_differential_kinematics import SEVEN
 from twin.errors import SingularityError
-from twin.kinematics.differential import analytic_jacobian
-from twin.kinematics.pose_coordinates import coordinate_rates, coordinates_from_pose, tool_coordinates
+from twin.kinematics.differential import (
+    analytic_jacobian,
+    coordinate_rates,
+    coordinates_from_pose,
+    tool_coordinates,
+)
 from twin.spatial.rotations import matrix_from_quaternion
 from twin.trajectories.closed_loop_inverse import (
     FeedbackLaw,

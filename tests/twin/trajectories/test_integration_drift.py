@@ -8,11 +8,13 @@ from scipy.linalg import expm
 
 from tests.support.laboratory_arms import YOUBOT, urdf_of
 from tests.twin.trajectories.test_closed_loop_inverse import K, path_of
-from twin.kinematics.differential import analytic_jacobian_dot
+from twin.kinematics.differential import (
+    analytic_jacobian_dot,
+    coordinate_accelerations,
+    coordinates_from_pose,
+)
 from twin.kinematics.forward import forward_kinematics
-from twin.kinematics.pose_coordinates import coordinate_accelerations, coordinates_from_pose
-from twin.trajectories.closed_loop_inverse import FeedbackLaw, step_decay, track
-from twin.trajectories.integration_drift import decayed_error, drift_bound
+from twin.trajectories.closed_loop_inverse import FeedbackLaw, decayed_error, drift_bound, step_decay, track
 from twin.trajectories.tool_paths import through_poses
 
 GAINS = np.array([20.0, 40.0, 80.0, 10.0, 60.0, 30.0])

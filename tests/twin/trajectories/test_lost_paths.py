@@ -11,7 +11,7 @@ from scenarios.ledger.rows import rows
 from scenarios.reports.ledger_report import total
 from twin.errors import UnreachableError
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
-from twin.trajectories.straight_lines import straight_line
+from twin.trajectories.tool_paths import straight_line
 
 
 @pytest.mark.parametrize(("gain", "period"), [(10.0, 1e-3), (50.0, 1e-3), (10.0, 1e-2)])

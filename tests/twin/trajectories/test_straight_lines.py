@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from twin.errors import LimitError
 from twin.trajectories.joint_trajectories import cruising_trapezoid
-from twin.trajectories.straight_lines import straight_line
+from twin.trajectories.tool_paths import straight_line
 
 TURN = np.array([0.4, -0.9, 0.6])
 START, END = np.tile(np.eye(4), (2, 1, 1))
