@@ -1,7 +1,7 @@
 """PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
 
 PyBullet's defaults are for games: plausible, fast, and off by anything from 1e-8 to a factor.  Each setting
-that looks odd removes one of them, and has a test in `tests/test_engine.py` that fails without it.
+that looks odd removes one of them, and has a test in `tests/twin/engine/test_traps.py` that fails without it.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
