@@ -11,9 +11,8 @@ import twin
 from scenarios import drive_check, drive_mismatch
 from scenarios.base import Config
 from scenarios.checks import bounds
-from scenarios.checks.drive_load import known_drives, with_rated_payload
-from scenarios.checks.friction_law import friction_metrics
-from scenarios.checks.rounding import position_rounding, whole_run_limit, with_spans
+from scenarios.checks.drive_load import friction_metrics, known_drives, with_rated_payload
+from scenarios.checks.replay import position_rounding, whole_run_limit, with_spans
 from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
 from scenarios.commands.command_line import main
 from scenarios.reports.report import describe

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twin.errors import RecordingError
-from twin.recordings.columns import Reading, Source, Wanted, find_columns, places_of, read_numbers, reading
+from twin.recordings.columns import Reading, Wanted, find_columns, places_of, read_numbers, reading
 from twin.recordings.recording import (
     EULER,
     POSITION,
     QUATERNION,
     Recording,
+    Source,
     checked_joints,
     checked_tool,
     joint_columns,

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from scenarios.checks.rounding import whole_run_limit
+from scenarios.checks.replay import whole_run_limit
 from scenarios.checks.tracking import agreement_metrics, tracking_metrics
 from scenarios.running import registry
 from tests.support.scenario_cases import full_run
