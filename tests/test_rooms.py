@@ -153,3 +153,14 @@ def test_the_top_of_the_house_is_light():
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_simulation_without_a_window_imports_none():
+    code = (
+        "import sys, twin\n"
+        "with twin.Simulation(twin.load('irb140')) as simulation:\n"
+        "    simulation.reset([0.0] * 6)\n"
+        "    simulation.step([0.0] * 6)\n"
+        "assert not [name for name in sys.modules if name.startswith('twin.window')]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
