@@ -1,6 +1,7 @@
 """The rooms of the house: arrows between them run one way, none is overfull, PyBullet is behind one door."""
 
 import ast
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -133,6 +134,18 @@ def test_pybullet_is_behind_one_door():
         if any(module.partition(".")[0].startswith("pybullet") for module in imported(file))
     }
     assert doors == {"twin.engine"}
+
+
+def test_no_test_module_imports_another():
+    """What they share is in `tests/support` or in a `conftest.py`, also for the processes that they start."""
+    named = {
+        f"{file.relative_to(HOUSE)}: {name}"
+        for file in sorted((HOUSE / "tests").rglob("*.py"))
+        for name in re.findall(
+            r"(?:from|import)\s+(tests\.(?:\w+\.)*test_\w+)", file.read_text(encoding="utf-8")
+        )
+    }
+    assert not named
 
 
 def test_a_name_is_public_once_and_no_module_takes_it():

@@ -1,0 +1,28 @@
+"""Commands of `irb-twin` as processes, and as words that are parsed back."""
+
+import shlex
+import sys
+import time
+
+from scenarios.commands.command_line import _parser
+from scenarios.running import options, registry
+
+COMMAND = [sys.executable, "-c", "import sys; from scenarios.commands.process import main; sys.exit(main())"]
+
+
+def wait(reached, longest=60.0):
+    end = time.monotonic() + longest
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def parsed_back(command):
+    """The scenario that a command names, and the one setting that it makes."""
+    words = shlex.split(command)
+    assert words[:2] == ["irb-twin", "run"]
+    scenario = registry.find(words[2])
+    given = _parser("run", [scenario]).parse_args(words[1:])
+    assert given.scenarios == [words[2]]
+    (config,) = options.configs(vars(given), scenario.Config, given.controller)
+    return scenario, config
