@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import lfilter
 
 from twin.egm.guidance.guidance import GuidanceStop
-from twin.egm.guidance.joint_guidance import JointGuidance
+from twin.egm.guidance.guidance import JointGuidance
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage

@@ -10,7 +10,6 @@ import selectors
 import socket
 import sys
 from typing import NamedTuple, Protocol
-
 from twin.errors import EgmError, told
 
 MOST_BYTES = 1024
