@@ -11,11 +11,9 @@ from twin.egm.guidance.guidance import guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm
 from twin.egm.robot.pace import Lateness
-from twin.egm.robot.session import Plan
-from twin.egm.robot.session import Session
+from twin.egm.robot.session import Plan, Session
+from twin.egm.wire.encoding import decode_robot, encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.encoding import decode_robot
-from twin.egm.wire.encoding import encode_sensor
 
 BRISK = {"max_speed_deviation": 60.0, "ramp_time": 0.05}
 """As a robot that clients are tried on."""

@@ -16,14 +16,15 @@ import socket
 import warnings
 from collections.abc import Iterator
 from time import monotonic
+
 from numpy.typing import ArrayLike
+
 from twin.arrays import Floats, real_array
 from twin.egm.wire.channel import Address
+from twin.egm.wire.encoding import COUNT, decode_robot, encode_sensor
 from twin.egm.wire.messages import RobotMessage, SensorMessage
 from twin.egm.wire.stream import Counts, StreamOrder
 from twin.egm.wire.values import LARGEST
-from twin.egm.wire.encoding import COUNT, decode_robot
-from twin.egm.wire.encoding import encode_sensor
 from twin.errors import EgmError, EgmWarning
 
 PORT = 6510

@@ -16,21 +16,21 @@ Which guidance a robot gets: by its mode.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
-from twin.arrays import Floats
-from twin.egm.wire.messages import SensorMessage
 import math
-from typing import TYPE_CHECKING
-import numpy as np
-from twin.egm.guidance.settings import GuidanceSettings
-from twin.errors import LimitError
-from twin.robot.limits import check_position
 from pathlib import Path
-from twin.errors import EgmError
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.wire.messages import SensorMessage
+from twin.errors import EgmError, LimitError
+from twin.robot.limits import check_position
 
 if TYPE_CHECKING:
-    from twin.robot.robot import Robot
     from twin.recordings.recording import Recording
+    from twin.robot.robot import Robot
 
 MODE_MISMATCH = 41826
 OUT_OF_RANGE = 50027

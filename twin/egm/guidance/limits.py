@@ -22,11 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
 import numpy as np
+
 from twin.arrays import Floats
-from twin.drives.motors import MotorLimits
 from twin.control.control_law import Model
 from twin.drives.drive_train import add_drive_torque
+from twin.drives.motors import MotorLimits
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot

@@ -35,20 +35,18 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 from scipy.spatial.transform import Rotation
+
 from twin.arrays import Floats
-from twin.egm.guidance.settings import GuidanceSettings
-from twin.errors import EgmError
-from twin.robot.flange_load import numbers, unit_pose
-from typing import TYPE_CHECKING
-from twin.egm.guidance.guidance import MODE_MISMATCH, Fault, GuidanceStop
-from twin.egm.guidance.guidance import filter_share
+from twin.egm.guidance.guidance import MODE_MISMATCH, Fault, GuidanceStop, filter_share
 from twin.egm.guidance.settings import AXES, GuidanceSettings
 from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
-from twin.errors import RobotError
+from twin.errors import EgmError, RobotError
 from twin.kinematics.inverse import inverse_kinematics
+from twin.robot.flange_load import numbers, unit_pose
 from twin.spatial.rotations import rigid_poses
 
 if TYPE_CHECKING:

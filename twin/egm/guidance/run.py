@@ -8,19 +8,21 @@ One instruction that guides a robot: from waiting for the first answer to standi
 from __future__ import annotations
 
 import math
-import numpy as np
-from twin.arrays import Floats
 from enum import Enum
 from typing import TYPE_CHECKING
-from twin.egm.guidance.limits import DriveLimits
+
+import numpy as np
+
+from twin.arrays import Floats
 from twin.egm.guidance.guidance import OUT_OF_RANGE, Fault, Guidance, GuidanceStop
-from twin.egm.guidance.limits import Ranges, top_speed
+from twin.egm.guidance.limits import DriveLimits, Ranges, top_speed
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.trajectories.sampling import Samples
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
+
 
 def periods(duration: float, period: float) -> int:
     """How many periods a duration, in [s], has: at least one."""

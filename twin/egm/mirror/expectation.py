@@ -30,18 +30,21 @@ linearly, for the sign of its speed is not known.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from twin.arrays import Floats
 from dataclasses import dataclass
 from functools import cached_property
-from twin.errors import EgmError
 from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from twin.arrays import Floats
 from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.dynamics.regressor import dynamics_regressor
+from twin.errors import EgmError
 from twin.identification.payload import flange_columns
 from twin.identification.torque_model import TorqueModel
 from twin.robot.robot import Robot
+
 
 class Window:
     """The last samples of shape `shape`, at least `reach` of them."""

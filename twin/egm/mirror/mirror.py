@@ -15,16 +15,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.wire.stream import LONGEST_GAP, LatenessMeter, StreamClock
-from twin.egm.mirror.expectation import Expectation, Row
-from twin.egm.mirror.report import History, Second
-from twin.egm.mirror.relay import LISTEN, WAIT, Listener, Wire, is_message
+from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, age
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
-from twin.egm.mirror.relay import Relay
-from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied, rms_and_peak
-from twin.egm.mirror.expectation import HALF_A_CYCLE, age
+from twin.egm.mirror.relay import LISTEN, WAIT, Listener, Relay, Wire, is_message
+from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, copied, rms_and_peak
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.stream import Counts, StreamOrder, between
+from twin.egm.wire.stream import LONGEST_GAP, Counts, LatenessMeter, StreamClock, StreamOrder, between
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log

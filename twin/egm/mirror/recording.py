@@ -22,18 +22,16 @@ The messages may be passed on to the robot's client meanwhile.
 from __future__ import annotations
 
 import numpy as np
+
 from twin.arrays import Floats
-from twin.egm.wire.stream import LONGEST_GAP, StreamClock
 from twin.egm.mirror.expectation import HALF_A_CYCLE, Smoothing, age
+from twin.egm.mirror.relay import LISTEN, WAIT, Listener, Relay, Wire
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.stream import Counts, StreamOrder
+from twin.egm.wire.stream import LONGEST_GAP, Counts, StreamClock, StreamOrder
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
-from twin.egm.mirror.relay import LISTEN, WAIT, Listener, Wire
-from twin.egm.mirror.relay import Relay
-from twin.egm.mirror.expectation import HALF_A_CYCLE
 
 LONGEST = 3600.0
 """In [s]: the longest stream that is recorded, 900,000 messages."""

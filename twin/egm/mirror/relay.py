@@ -12,19 +12,18 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
 from typing import NamedTuple
-from twin.egm.wire.channel import MOST_BYTES, Address, UdpChannel, resolved
-from twin.errors import EgmError, told
-from collections.abc import Callable, Iterator
-from time import monotonic
+
 import numpy as np
-from twin.egm.wire.messages import RobotMessage
+
+from twin.egm.wire.channel import MOST_BYTES, Address, UdpChannel, resolved
 from twin.egm.wire.encoding import decode_robot
-from twin.errors import EgmError
+from twin.egm.wire.messages import RobotMessage
+from twin.errors import EgmError, told
 
 WAITING = 2500
 """Messages that wait to be looked at, at most: 10 s of a robot's; later ones are passed on all the same."""

@@ -5,19 +5,20 @@ The last half hour of what a mirror told, as a log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
-import numpy as np
-from twin.arrays import Floats
-from twin.egm.wire.stream import Lateness
-from twin.egm.mirror.payload_estimate import ExplainingPayload
-from twin.egm.wire.stream import Counts
-from twin.errors import EgmError
-from twin.robot.robot import Robot
 from collections import deque
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from twin.arrays import Floats
 from twin.egm.mirror.expectation import Row
+from twin.egm.mirror.payload_estimate import ExplainingPayload
+from twin.egm.wire.stream import Counts, Lateness
+from twin.errors import EgmError
 from twin.logs.log import Log
+from twin.robot.robot import Robot
+
 
 class Alarm(NamedTuple):
     """A torque that was further from the expected one than it may be.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
 from twin.arrays import Floats
 from twin.control.closed_loop import run_closed_loop
 from twin.control.signals import RunningSensors
@@ -18,8 +20,6 @@ from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import RunningLog
-from twin.trajectories.sampling import Samples
-from typing import TYPE_CHECKING
 from twin.trajectories.joint_trajectories import quintic
 from twin.trajectories.sampling import Samples, recursion_consistent
 

@@ -12,10 +12,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
+
 from twin.egm.guidance.guidance import Fault
 from twin.egm.wire.channel import Channel
-from twin.egm.wire.messages import SensorMessage
 from twin.egm.wire.encoding import decode_sensor
+from twin.egm.wire.messages import SensorMessage
 from twin.egm.wire.stream import Arrival, Sequence
 from twin.errors import EgmError, EgmModeError
 

@@ -9,14 +9,16 @@ number of cycles, and two runs are the same to the bit.  It is as if the partner
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-import numpy as np
 import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
+
 from twin.egm.robot.inbox import Inbox
 from twin.errors import EgmError
 from twin.window.bench import RealTimeClock

@@ -1,5 +1,4 @@
-"""A robot on the wire: its arm in the engine, guided by whoever answers its messages.
-"""
+"""A robot on the wire: its arm in the engine, guided by whoever answers its messages."""
 
 from __future__ import annotations
 
@@ -8,23 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
+
 from twin.arrays import Floats
 from twin.control.closed_loop import whole_steps
 from twin.drives.sensors import Sensors
-from twin.egm.guidance.guidance import guidance_of
-from twin.egm.guidance.guidance import Fault
+from twin.egm.guidance.guidance import Fault, guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.wire.channel import UdpChannel
-from twin.egm.robot.session import Event
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.inbox import Counts
-from twin.egm.robot.pace import Lateness
-from twin.egm.robot.pace import pace_of, undisturbed
-from twin.egm.robot.session import Plan, whole_periods
-from twin.egm.robot.session import Session
-from twin.egm.robot.session import EgmState
+from twin.egm.robot.pace import Lateness, pace_of, undisturbed
+from twin.egm.robot.session import EgmState, Event, Plan, Session, whole_periods
+from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.kinematics.forward import tool_pose as checked_tool

@@ -23,35 +23,31 @@ cycle after the message.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from typing import NamedTuple
-from enum import Enum
-from dataclasses import dataclass
-from twin.errors import EgmError
-import numpy as np
-from twin.arrays import Floats
-from twin.egm.wire.messages import RobotMessage, SensorMessage
-from twin.spatial.rotations import pose_vector
-from typing import TYPE_CHECKING
-from twin.egm.guidance.guidance import Fault
 import math
 import threading
 import time
-from twin.egm.guidance.pose_guidance import work_object
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, Guidance
+from twin.egm.guidance.pose_guidance import work_object
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.wire.channel import Channel
-from twin.egm.robot.guided_arm import GuidedArm
+from twin.egm.robot.guided_arm import GuidedArm, OwnMotion
 from twin.egm.robot.inbox import Inbox
-from twin.egm.robot.guided_arm import OwnMotion
 from twin.egm.robot.pace import Pace
+from twin.egm.wire.channel import Channel
+from twin.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
-from twin.egm.wire.encoding import encode_robot
-from twin.egm.wire.encoding import decode_sensor, encode_sensor
 from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
+from twin.spatial.rotations import pose_vector
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot

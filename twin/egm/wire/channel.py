@@ -10,6 +10,7 @@ import selectors
 import socket
 import sys
 from typing import NamedTuple, Protocol
+
 from twin.errors import EgmError, told
 
 MOST_BYTES = 1024

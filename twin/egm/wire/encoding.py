@@ -14,17 +14,18 @@ messages alone, so that neither can be read as the other.
 from __future__ import annotations
 
 from typing import Any
+
 import numpy as np
+
 from twin.arrays import Floats
 from twin.egm.wire import schema
-from twin.egm.wire.messages import MotionState, RobotMessage
-from twin.egm.wire.values import JOINTS, finite, joints_of, parsed, pose, put_joints, put_pose, sound
-from twin.errors import EgmError
-from twin.egm.wire.messages import SensorMessage
+from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
 from twin.egm.wire.values import (
+    JOINTS,
     MM,
     finite,
     joint_values,
+    joints_of,
     parsed,
     pose,
     put_joints,

@@ -17,14 +17,15 @@ is not known, for the two clocks are not the same.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
 from twin.arrays import Floats
 from twin.egm.wire.messages import RobotMessage
-from enum import Enum
-from collections import deque
-from typing import NamedTuple
-import numpy as np
 
 NUMBERS = 2**32
 FAR = 100

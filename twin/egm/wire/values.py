@@ -14,14 +14,15 @@ The manual does not tell in which order the angles of `EgmEuler` turn; as in ABB
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import degrees, hypot, isfinite, radians
+from math import atan2, cos, degrees, hypot, isfinite, radians, sin, sqrt
 from typing import Any
+
 import numpy as np
 from google.protobuf.message import DecodeError
+
 from twin.arrays import Floats, real_array
 from twin.errors import EgmError
 from twin.robot.robot import Robot
-from math import atan2, cos, degrees, hypot, radians, sin, sqrt
 
 LARGEST = 1024
 """Size of a message, in bytes, at most: what ABB's own C++ client has room for."""
