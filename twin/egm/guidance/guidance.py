@@ -1,17 +1,12 @@
-"""The form of a way to be guided: references come in by messages, joint speeds go out period by period.
+"""The form of every guidance, and joint guidance (`EGMRunJoint`): joint angles, joint speeds, or both.
 
-The low-pass filter of guided speeds: first order, sampled exactly; the manual tells neither, both ours.
-
-Joint guidance (`EGMRunJoint`): references are joint angles, joint speeds, or both.
-
-The speed that is wanted is `u = k (q_ref - q) + qd_ref`, with q the commanded angles; the low-pass filter
-makes `v+ = v + (1 - exp(-2 pi f dt)) (u - v)` of it, and at level 0 `v+ = u`.  What the limits of a run leave
-of v+ is the v of the next period, so that the filter does not go on behind a limit.
+References come in by messages, joint speeds go out period by period.  The speed that is wanted of joints is
+`u = k (q_ref - q) + qd_ref`, with q the commanded angles; the low-pass filter makes
+`v+ = v + (1 - exp(-2 pi f dt)) (u - v)` of it, and at level 0 `v+ = u`.  What the limits of a run leave of v+
+is the v of the next period, so that the filter does not go on behind a limit.
 
 The manual tells that the filter acts on gain times error plus speed reference, and not its order nor how it
 is sampled: of first order and exact between samples, ours.
-
-Which guidance a robot gets: by its mode.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Braking in front of the ends of ranges, so late that a joint just comes to rest on the end.
+"""The limits of guided motion: ends of ranges, and what the drives can give.
 
-At a distance d from the end a joint may have the speed from which a constant deceleration a stops it within
-d, about `sqrt(2 a d)`; for the recursion `q+ = q + dt v` it is taken exactly, so that no command leaves a
-range.  The manual does not tell how a robot brakes; ours.
-
-How much of what its drives can give a motion takes.
-
-How fast a commanded speed may change: as far as the drives can bring it about.
+At a distance d from the end of its range a joint may have the speed from which a constant deceleration a
+stops it within d, about `sqrt(2 a d)`; for the recursion `q+ = q + dt v` it is taken exactly, so that no
+command leaves a range, and the joint just comes to rest on the end.  The manual does not tell how a robot
+brakes; ours.
 
 Of a motion that takes more than the drives can give, "utilization above 100 %", a robot does a part, as the
 manual tells.  Which part is ours: all joints change their speeds by one factor s, the largest up to 1 with

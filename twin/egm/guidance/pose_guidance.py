@@ -1,19 +1,17 @@
-"""The frames that a tool's pose is told and corrected in: of `EGMActPose`, relative to the base and others.
+"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both, in frames of their own.
 
     T_base_wobj      the work object, told in the base frame
-    T_base_corr      CorrFrame: along and about its axes the tool is guided, or kept
+    T_base_corr      CorrFrame: along and about its axes the tool is guided, or stays
     T_base_sensor    SensorFrame: what poses and speeds of a message are told in
 
 CorrFrame and SensorFrame are told relative to one of four: `base`; `wobj`, the work object; `world`; and
 `tool`, the frame tool0 of the flange where it was when the instruction began, and fixed from then on (that it
 does not move along is ours, the manual does not tell).  The manual's fifth, `EGM_FRAME_JOINT`, there is not.
 
-Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both.
-
-A pose T of a message is told in the sensor's frame, `T_base_wanted = T_base_sensor T`; its speed is resolved
-along the axes of that frame.  The guided axes of the correction frame are taken of it; along and about the
-others the tool keeps the value that it had at the start.  Without a pose in a message the last one stays
-valid, at first that of the start; without a speed it is 0:
+A pose T of a message is `T_base_wanted = T_base_sensor T`; its speed is resolved along the axes of the
+sensor's frame.  The guided axes of the correction frame are taken of it; along and about the others the tool
+keeps the value that it had at the start.  Without a pose in a message the last one stays valid, at first that
+of the start; without a speed it is 0:
 
     p_ref = p_start + A m A^T (p_wanted - p_start)
     R_ref = exp(A m A^T r) R_start          exp(r) R_start = R_wanted

@@ -1,8 +1,7 @@
-"""Ramps of an instruction: linear ones of the speed, in and out, and the way back to where it began.
+"""One instruction that guides a robot: from waiting for the first answer to standing still again.
 
-The manual tells neither the shape of its ramps nor that of the way back; these are ours.
-
-One instruction that guides a robot: from waiting for the first answer to standing still again.
+Ramps of the speed are linear, in and out, and the way back to the start is a line of the joints.  The manual
+tells neither; these are ours.
 """
 
 from __future__ import annotations

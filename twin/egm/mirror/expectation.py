@@ -1,31 +1,27 @@
-"""The last samples of a stream, in one piece of memory, however long the stream is.
-
-The filters of the mirror: symmetric, short, and the same on both sides of `tau = Y pi`.
-
-A bell is a Hann window of a stated width, with the sum 1.  Positions go through `2 b - b * b`, `b` the bell
-of `POSITIONS`, which leaves motions as they are to the fourth order in time; speeds and accelerations are
-central differences behind it.  What the model makes of them, and the payload's columns, go through the bell
-of `TORQUES`.  Reported torques go through both, one after the other, and so does friction, which is a torque
-that jumps where joints turn back: so on both sides all was filtered alike.
-
-A reported torque may be older than the angles beside it.  A mean over the cycle before is so by half a
-cycle: it is taken between two messages, see `aligned`.
-
-The filters look both ways in time, and so what they tell is `lag` old.  Those of
-`twin/identification/filtering.py` are sharper and several times as long.
-
-Source: J. Kaiser, R. Hamming, "Sharpening the response of a symmetric nonrecursive filter by multiple use of
-the same filter", IEEE Trans. on Acoustics, Speech and Signal Processing 25 (1977).
-
-What the model expects of a robot's torques, along the stream of its joint angles.
+"""What the model expects of a robot's torques, along the stream of its joint angles.
 
 Angles are filtered and differentiated; the model makes of them the torques of arm and rotors, friction, and
-the columns of a body at the flange; these are filtered, and reported torques are filtered alike, see
-`twin/egm/mirror/expectation.py`.
+the columns of a body at the flange; these are filtered, and reported torques are filtered alike.
+
+The filters are symmetric, short, and the same on both sides of `tau = Y pi`.  A bell is a Hann window of a
+stated width, with the sum 1.  Positions go through `2 b - b * b`, `b` the bell of `POSITIONS`, which leaves
+motions as they are to the fourth order in time; speeds and accelerations are central differences behind it.
+What the model makes of them, and the payload's columns, go through the bell of `TORQUES`.  Reported torques
+go through both, one after the other, and so does friction, which is a torque that jumps where joints turn
+back: so on both sides all was filtered alike.
+
+A reported torque may be older than the angles beside it.  A mean over the cycle before is so by half a
+cycle: it is taken between two messages, see `Smoothing.aligned`.
+
+The filters look both ways in time, and so what they tell is `Smoothing.lag` old.  Those of
+`twin/identification/filtering.py` are sharper and several times as long.
 
 A shaft that rests may have any torque up to its static friction.  So where a shaft is slower than `REST`, its
 static friction is told beside the expected torque, as `friction_open`; and below `TURNING` its own falls to 0
 linearly, for the sign of its speed is not known.
+
+Source: J. Kaiser, R. Hamming, "Sharpening the response of a symmetric nonrecursive filter by multiple use of
+the same filter", IEEE Trans. on Acoustics, Speech and Signal Processing 25 (1977).
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""A stream of a robot's messages as a log, so that it can be drawn, exported, and identified from.
+"""A robot's stream, heard on the wire and kept as a log, to be drawn, exported, and identified from.
+
+    with Recording(robot, duration=20.0) as recording:
+        recording.run()
+    log = recording.stream.log()
+
+The messages may be passed on to the robot's client meanwhile.
 
 A place in the log is a number of the robot, and the time between two is measured over all of them, for a
 cycle that is called 4 ms takes 4.032 ms.  Lost messages are filled, angles by a cubic spline through those
@@ -9,14 +15,6 @@ that was planned, are central differences behind the filter of positions of `twi
 the motion going on beyond its ends as it was before, turned by half a turn.  `tau` is the reported torque,
 taken between two messages by its age; NaN where none was.  A period has four steps of an engine, in name, so
 that nobody takes one for an engine's step.
-
-A robot's stream, heard on the wire and kept as a log.
-
-    with Recording(robot, duration=20.0) as recording:
-        recording.run()
-    log = recording.stream.log()
-
-The messages may be passed on to the robot's client meanwhile.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Where a robot's messages come to, and from where they may go on to its client, and the answers back.
 
-What passes is passed on at once, byte for byte, by a thread that does nothing else; the mirror gets a copy.
-The first that sends a robot's message is the robot; another one counts only when it has been silent for a
-second, as it is when its controller was started anew.  Datagrams of all others are counted and left alone.
-
-The messages of a robot, one by one, as they come to a relay, until they end.
+What passes is passed on at once, byte for byte, by a thread that does nothing else; a `Listener` gets a copy,
+message by message.  The first that sends a robot's message is the robot; another one counts only when it has
+been silent for a second, as it is when its controller was started anew.  Datagrams of all others are counted
+and left alone.
 """
 
 from __future__ import annotations

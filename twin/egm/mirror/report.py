@@ -1,7 +1,4 @@
-"""What a mirror tells, once a second and at the end.
-
-The last half hour of what a mirror told, as a log.
-"""
+"""What a mirror tells: a report a second, alarms, and the last half hour as a log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The arm behind a robot on the wire: PyBullet, drives, sensors and a control law, moved cycle by cycle.
 
-What a robot does between two instructions: it stands, or goes to where the next one has to begin.
+Between two instructions the arm stands, or goes to where the next one has to begin: `OwnMotion`.
 """
 
 from __future__ import annotations

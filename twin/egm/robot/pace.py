@@ -1,6 +1,4 @@
-"""How late what is due once a cycle was done, in memory that does not grow.
-
-The pace of a robot on the wire: by the clock, or in lockstep with whoever guides it.
+"""The pace of a robot on the wire, by the clock or in lockstep with its client, and how late its messages are.
 
 By the clock a cycle begins when it is due, whether an answer is there or not.  In lockstep, as `virtual_time`
 has it, the robot waits after each message for exactly one answer, however long that takes: time is then the

@@ -1,14 +1,4 @@
-"""What happens to a robot on the wire, in sentences; in memory that does not grow.
-
-What a robot on the wire is doing, in the words of RAPID.
-
-How long a robot is on the wire, and what happens meanwhile.
-
-What a robot was sent and what it told, cycle by cycle, as arrays beside its log.
-
-What a robot's controller watches while it is guided, and the faults that it finds.
-
-A robot's time on the wire: a message each cycle, one instruction after another that guides the arm.
+"""A robot's time on the wire: a message each cycle, one instruction after another that guides the arm.
 
 Messages are sent at the sample rate all the time.  Their `mciState` is RUNNING during an instruction, ERROR
 after a fault until the next instruction begins, and STOPPED else.  After the last instruction of a plan one

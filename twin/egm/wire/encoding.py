@@ -1,9 +1,7 @@
-"""What a robot tells, in bytes and back: degrees and millimetres there, SI units here.
+"""The two messages in bytes and back: degrees and millimetres there, SI units here.
 
-ABB's own C++ client refuses messages without seqno, tm and mtype, without joints, pose and time of both what
-is measured and what is planned, and without all of the states, so those are always written.
-
-What a robot is answered, in bytes and back: degrees and millimetres there, SI units here.
+ABB's own C++ client refuses a robot's messages without seqno, tm and mtype, without joints, pose and time of
+both what is measured and what is planned, and without all of the states, so those are always written.
 
 Two messages come to a robot in the same way, and nothing before them says which: `EgmSensor` with joints or a
 pose, and `EgmSensorPathCorr`.  Their headers may tell (`mtype`), which senders are free to leave out.  What

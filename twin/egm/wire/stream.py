@@ -1,13 +1,10 @@
-"""The numbers of a robot's messages: what was lost on the way, came twice or late, or began anew.
+"""Streams of messages: what was lost on the way, came twice or late, or began anew, and the robot's time.
 
 A robot counts its messages up by one, modulo 2^32.  So a number tells the message's place in the stream; one
 that is missing is lost until it comes after all.  Rules, which are ours: a number that was there is doubled;
 one that is older, with a time that is older, too, comes out of order; an older number with a newer time, or
-one that is more than `FAR` older, is that of a robot that began anew.
-
-Which of the messages that come is new, by its number.
-
-The time of a robot: how long its cycle is, and how late its messages arrive.
+one that is more than `FAR` older, is that of a robot that began anew.  Those who answer a robot count in
+their own ways, see `Sequence`.
 
 A cycle that is called 4 ms takes 4.032 ms on a real robot, while `tm` is in whole milliseconds: so the period
 is the time of many cycles over their number, by the robot's clock where it is told, else by `tm`.  A message

@@ -1,14 +1,10 @@
-"""The parts that messages share, read and written: joints, poses, speeds.
+"""The values that messages share, read and written: joints, poses, speeds, orientations.
 
 What comes by wire is read within bounds: size, counts, finite numbers, quaternions that are near unit length.
 
-Orientations of single messages, in plain numbers: quaternions, and Euler angles in degrees.
-
-`twin.spatial` has the same for arrays, at a hundred times the cost of one: a robot writes two orientations
-in every message, some 4 ms apart.
-
-The manual does not tell in which order the angles of `EgmEuler` turn; as in ABB's own C++ client it is
-`R = Rz(z) Ry(y) Rx(x)` here.
+Orientations of single messages are plain numbers here.  `twin.spatial` has the same for arrays, at a hundred
+times the cost of one: a robot writes two orientations in every message, some 4 ms apart.  The manual does not
+tell in which order the angles of `EgmEuler` turn; as in ABB's own C++ client it is `R = Rz(z) Ry(y) Rx(x)`.
 """
 
 from __future__ import annotations
