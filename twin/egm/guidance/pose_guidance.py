@@ -1,4 +1,4 @@
-"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both, in frames of their own.
+"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both, in stated frames.
 
     T_base_wobj      the work object, told in the base frame
     T_base_corr      CorrFrame: along and about its axes the tool is guided, or stays

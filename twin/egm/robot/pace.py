@@ -1,4 +1,4 @@
-"""The pace of a robot on the wire, by the clock or in lockstep with its client, and how late its messages are.
+"""The pace of a robot on the wire: by the clock, or in lockstep with its client; how late its messages are.
 
 By the clock a cycle begins when it is due, whether an answer is there or not.  In lockstep, as `virtual_time`
 has it, the robot waits after each message for exactly one answer, however long that takes: time is then the
