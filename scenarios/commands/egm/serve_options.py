@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scenarios.running import options
 from scenarios.running.options import WrongUse
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.channel import Address
+from twin.egm.wire.channel import Address
 
 if TYPE_CHECKING:
     from scenarios.base import Config
