@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests import own_scenarios
 from twin.atomic_file import drafted
 from twin.logs.log import Log

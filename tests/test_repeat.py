@@ -6,8 +6,9 @@ import shlex
 import pytest
 
 from scenarios.base import Config
-from scenarios.commands.command_line import _parser
-from scenarios.running import options, registry
+from scenarios.cli.command_line import read
+from scenarios.cli.settings import configs_of
+from scenarios.running import registry
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from tests import own_scenarios
@@ -23,9 +24,9 @@ def parsed_back(command):
     words = shlex.split(command)
     assert words[:2] == ["irb-twin", "run"]
     scenario = registry.find(words[2])
-    given = _parser("run", [scenario]).parse_args(words[1:])
-    assert given.scenarios == [words[2]]
-    (config,) = options.configs(vars(given), scenario.Config, given.controller)
+    given, call = read(words[1:])
+    assert given.scenarios == (words[2],)
+    (config,) = configs_of(call.settings, scenario.Config, given.controller, given.laws, given.changes)
     return scenario, config
 
 
