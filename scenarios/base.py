@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import controllers
-from scenarios.cli.arguments import option as option
 from scenarios.metric import Metric as Metric
 from twin.drives.drives import MODES, known_mode
 from twin.errors import RobotError, UnknownNameError
@@ -46,6 +45,11 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 1_000_000
 """Engine steps in a control period, as `twin.run_closed_loop` has it, which is not light enough to ask."""
+
+
+def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
+    """Return a field of a `Config` that the command line offers, with its help and, if few, its values."""
+    return field(default=default, metadata={"help": help, "choices": choices})
 
 
 def one_of(value: str, what: str, known: tuple[str, ...]) -> None:

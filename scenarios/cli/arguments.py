@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, field
 from dataclasses import fields as all_fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from twin.errors import UnknownNameError
 from twin.faults import told
@@ -94,46 +94,38 @@ class Commands(NamedTuple):
     places: Mapping[str, tuple[str, str]]
 
 
-def option(
-    default: Any,
-    help: str | Callable[[Sequence[Any]], str],
-    choices: tuple[str, ...] = (),
-    *,
-    flag: str = "",
-    metavar: str | tuple[str, ...] = "",
-    group: str = "",
-    read: Callable[[str], Any] | None = None,
-    **more: Any,
-) -> Any:
+Text: TypeAlias = "str | Callable[[Sequence[Any]], str]"
+"""A help text, or what makes it of the scenarios that are named."""
+
+
+def option(default: Any, help: Text, metavar: str | tuple[str, ...] = "", **more: Any) -> Any:
     """Return a field that is an option.
 
     Args:
         default: its value where it is not given; the help tells it, unless its text has a `(default`.
-        help: its help text, or what makes it of the scenarios that are named.
-        choices: the values that the help shows; whoever has the dataclass checks them.
-        flag: the option, where it is not `--` and the name of the field.
+        help: its help text.
         metavar: stands for the value in the help.
-        group: title of the group in which the help shows it.
-        read: makes the value of a word, where the type cannot.
-        more: `alone`, the value of an option that is given without one; `suffix`, see `output_file`.
+        more: `flag`, where the option is not `--` and the field's name; `group`, the title of the group in
+            which the help shows it and the options after it; `read`, which makes the value of a word where
+            the type cannot; `alone`, the value of an option that stands without one; `suffix`, see
+            `output_file`.
     """
-    given = {"flag": flag, "metavar": metavar, "group": group, "read": read} | more
-    return field(default=default, metadata={"help": help, "choices": choices} | given)
+    return field(default=default, metadata={"help": help, "metavar": metavar} | more)
 
 
-def argument(help: str | Callable[[Sequence[Any]], str], metavar: str, default: Any = MISSING) -> Any:
+def argument(help: Text, metavar: str, default: Any = MISSING) -> Any:
     """Return a field whose value has no option before it; it must be given if it has no default."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "positional": True})
 
 
-def output_file(suffix: str | tuple[str, ...], help: str, group: str = "files", metavar: str = "") -> Any:
+def output_file(suffix: str, help: str, **more: Any) -> Any:
     """Return a field for the path of a file to be written, whose name ends so; see `output_files`."""
-    return option(None, help, metavar=metavar or f"FILE{suffix}", group=group, suffix=suffix)
+    return option(None, help, f"FILE{suffix}", suffix=suffix, **more)
 
 
-def section(kind: type, title: str, about: str | None = None) -> Any:
+def section(kind: type, title: str) -> Any:
     """Return a field that holds a dataclass, whose options the help shows in a group with that title."""
-    return field(default_factory=kind, metadata={"section": title, "about": about})
+    return field(default_factory=kind, metadata={"section": title})
 
 
 def fields(kind: type) -> dict[str, Field]:
@@ -193,30 +185,29 @@ def _annotations(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def add_options(
-    parser: argparse.ArgumentParser, kind: type, scenarios: Sequence[Any] = (), group: Any = None
-) -> None:
+def add_options(parser: Parser, kind: type, scenarios: Sequence[Any] = (), group: Any = None) -> None:
     """Offer the fields of a dataclass; one that is not given stays out of the result.
 
     Args:
         parser: where the options go.
         kind: the dataclass.
         scenarios: that are named, of which help texts may tell.
-        group: where its options without a group go.
+        group: where its options go until one begins another group.
     """
     for item in all_fields(kind):
         if "section" in item.metadata:
-            group_here = group_of(parser, item.metadata["section"], item.metadata["about"])
-            add_options(parser, item.default_factory, scenarios, group_here)  # pyright: ignore
+            add_options(parser, _class_of(item), scenarios, parser.group(item.metadata["section"]))
+            group = None
         elif "help" in item.metadata:
-            title = item.metadata.get("group")
-            add_option(group_of(parser, title) if title else group or parser, kind, item, scenarios)
+            if title := item.metadata.get("group"):
+                group = parser.group(title)
+            add_option(group or parser, kind, item, scenarios)
 
 
-def group_of(parser: argparse.ArgumentParser, title: str, about: str | None = None) -> Any:
-    """The group of options with that title, which is made where there is none."""
-    known = (group for group in parser._action_groups if group.title == title)
-    return next(known, None) or parser.add_argument_group(title, about)
+def _class_of(section: Field) -> type:
+    """The dataclass of a section."""
+    assert isinstance(section.default_factory, type)
+    return section.default_factory
 
 
 def add_option(
@@ -272,7 +263,7 @@ def made(kind: type[T], given: dict[str, Any]) -> T:
     values = {}
     for item in all_fields(kind):  # pyright: ignore[reportArgumentType]
         if "section" in item.metadata:
-            values[item.name] = made(item.default_factory, given)  # pyright: ignore[reportArgumentType]
+            values[item.name] = made(_class_of(item), given)
         elif "help" in item.metadata:
             value = given.pop(_place(item), None)
             if value is not None and value != []:  # a positional that is missing
@@ -335,6 +326,11 @@ class Parser(argparse.ArgumentParser):
             raise
         except OSError as error:
             raise Unprintable(told(error)) from error
+
+    def group(self, title: str) -> Any:
+        """Return the group of options with that title, which is made where there is none."""
+        known = (group for group in self._action_groups if group.title == title)
+        return next(known, None) or self.add_argument_group(title)
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUse`."""

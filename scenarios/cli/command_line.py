@@ -16,16 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenarios.cli import output
-from scenarios.cli.arguments import (
-    Call,
-    Command,
-    Commands,
-    Parser,
-    Unprintable,
-    WrongUse,
-    made,
-    output_files,
-)
+from scenarios.cli.arguments import Call, Command, Commands, Parser, Unprintable, WrongUse, made, output_files
 from twin.errors import TwinError
 
 if TYPE_CHECKING:
@@ -70,10 +61,7 @@ COMMANDS = Commands(
         "plot": ("logs:Plot", "draw logs over time, overlaid, and show their figures side by side"),
         "replay": ("logs:Replay", "show logs again, in PyBullet's window or as a film"),
         "export": ("logs:Export", "write logs as CSV or Parquet, with units in the names of the columns"),
-        "formulas": (
-            "look:Formulas",
-            "print the equations of motion of a small arm, derived symbolically",
-        ),
+        "formulas": ("look:Formulas", "print the equations of motion of a small arm, derived symbolically"),
         "check-model": (
             "look:CheckModel",
             "tell what the twin makes of a robot file, and whether PyBullet agrees with the model on it",

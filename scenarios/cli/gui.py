@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from scenarios.base import Config, positive
 from scenarios.cli.arguments import Call, Command, argument, option, output_file, section
 from scenarios.cli.output import Files, console
-from scenarios.cli.settings import LawSettings, configs_of
+from scenarios.cli.settings import LAWS, LawSettings, configs_of
 
 
 @dataclass(frozen=True)
@@ -22,28 +21,26 @@ class Bench(Command):
     by `irb-twin run SCENARIO --gui`, a log by `irb-twin replay`.
     """
 
-    usage: ClassVar[str] = "irb-twin gui [ROBOT] [options]"
-    examples: ClassVar[str] = """examples:
+    usage = "irb-twin gui [ROBOT] [options]"
+    examples = """examples:
   irb-twin gui
   irb-twin gui irb1400 --controller pid --drives elastic
   irb-twin gui irb140 --payload 6,0,0,0.08 --model-payload 0
   irb-twin gui --poses taught.csv --log taught.npz
   irb-twin run pose_path --csv taught.csv --gui
 """
-    besides: ClassVar[tuple[str, ...]] = (
+    besides = (
         "controller", "robot", "gui", "close_window", "seed", "reference",
         "encoder", "noise", "speed_cutoff", "delay",
     )  # fmt: skip
 
     robot: str = argument("name of the robot, or path of its robot.toml or URDF", "ROBOT", "irb140")
-    controller: str = option("computed_torque", "the law to begin with, as in run", metavar="NAME")
-    start: str | None = option(None, "named pose to begin in (default the zero pose)", metavar="POSE")
-    duration: float = option(
-        float("inf"), "end by itself, in s (default when it is closed)", metavar="SECONDS"
-    )
-    poses: Path | None = output_file(".csv", "write the motion through taught poses", group="")
-    log: Path | None = output_file(".npz", "write the last two minutes of the run", group="")
-    laws: LawSettings = section(LawSettings, "settings of the control laws")
+    controller: str = option("computed_torque", "the law to begin with, as in run", "NAME")
+    start: str | None = option(None, "named pose to begin in (default the zero pose)", "POSE")
+    duration: float = option(float("inf"), "end by itself, in s (default when it is closed)", "SECONDS")
+    poses: Path | None = output_file(".csv", "write the motion through taught poses")
+    log: Path | None = output_file(".npz", "write the last two minutes of the run")
+    laws: LawSettings = section(LawSettings, LAWS)
 
     def carry_out(self, call: Call) -> int:
         """Show it until the window is closed."""

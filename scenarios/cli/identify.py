@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, flag, option, output_file
 from scenarios.cli.logs import end_option, start_option
@@ -16,10 +16,6 @@ from scenarios.cli.output import Files, console, shown, writable
 if TYPE_CHECKING:
     from twin.identification.identify import Identification, Source
     from twin.robot.robot import Robot
-
-ROBOT, TABLES, FILTER = "the robot", "tables", "filter, of what was measured"
-COUNTS, FOUND = "what counts", "what is found"
-"""Groups of options."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +27,8 @@ class Identify(Command):
     tau1, tau2 and so on, in s, rad and N m. Logs are used as they are; what was measured is filtered.
     """
 
-    usage: ClassVar[str] = "irb-twin identify LOG.npz | DATA.csv [...] [options]"
-    examples: ClassVar[str] = """examples:
+    usage = "irb-twin identify LOG.npz | DATA.csv [...] [options]"
+    examples = """examples:
   irb-twin identify run.npz --validate other.npz
   irb-twin identify measured.csv --robot irb140 --angle-unit deg --json found.json --picture fit.png
   irb-twin identify positions.csv.gz --torques torques.csv.gz --robot my_arm/dh.toml --motor-side both
@@ -45,75 +41,53 @@ class Identify(Command):
     robot: str | None = option(
         None,
         "name of the robot, or path of its file (default: the log's): its kinematics and gears count",
-        metavar="NAME",
-        group=ROBOT,
+        "NAME",
+        group="the robot",
     )
-    mounting: str | None = option(
-        None, "how its base is mounted, floor, wall or inverted", metavar="HOW", group=ROBOT
-    )
+    mounting: str | None = option(None, "how its base is mounted, floor, wall or inverted", "HOW")
     both_sides: bool = option(
-        False,
-        "drives whose motors turn together with other joints rub, and have inertia, on both sides",
-        group=ROBOT,
+        False, "drives whose motors turn together with other joints rub, and have inertia, on both sides"
     )
     columns: str | None = option(
         None,
         "the table's names of columns, as 't=Time, q*=Pos_*, tau*=Torque_*'; * is the joint's number",
-        metavar="NAMES",
-        group=TABLES,
+        "NAMES",
+        group="tables",
     )
-    torques: Path | None = option(None, "a table of its own for the torques", metavar="FILE", group=TABLES)
-    angle_unit: str = option("rad", "rad or deg", metavar="UNIT", group=TABLES)
-    time_unit: str = option("s", "s or ms", metavar="UNIT", group=TABLES)
-    torque_unit: str = option("Nm", "Nm or mNm", metavar="UNIT", group=TABLES)
-    sample_time: float | None = option(
-        None, "between two rows, of a table without a time, in s", metavar="S", group=TABLES
-    )
+    torques: Path | None = option(None, "a table of its own for the torques", "FILE")
+    angle_unit: str = option("rad", "rad or deg", "UNIT")
+    time_unit: str = option("s", "s or ms", "UNIT")
+    torque_unit: str = option("Nm", "Nm or mNm", "UNIT")
+    sample_time: float | None = option(None, "between two rows, of a table without a time, in s", "S")
     motor_side: str | None = option(
-        None,
-        "positions, torques or both are those of the motors, before the gears",
-        metavar="WHAT",
-        group=TABLES,
+        None, "positions, torques or both are those of the motors, before the gears", "WHAT"
     )
     q_offset: str | None = option(
-        None,
-        "added to the positions of the joints, in the angles' unit",
-        metavar="Q1,Q2,...",
-        group=TABLES,
+        None, "added to the positions of the joints, in the angles' unit", "Q1,Q2,..."
     )
     cutoff: float | None = option(
-        None, "of torques and model (default: chosen from the motion)", metavar="HZ", group=FILTER
-    )
-    position_cutoff: float | None = option(
-        None, "of positions (default: five times --cutoff)", metavar="HZ", group=FILTER
-    )
-    row_rate: float | None = option(
-        None, "rows kept in a second (default: twice --cutoff)", metavar="HZ", group=FILTER
-    )
-    start: float | None = start_option(COUNTS)
-    end: float | None = end_option(COUNTS)
-    split: float | None = option(
-        None, "keep out what comes from this time on, and test with it", metavar="S", group=COUNTS
-    )
-    validate: tuple[Path, ...] = option((), "test with these recordings", metavar="FILE", group=COUNTS)
-    physical: bool = option(False, "also the nearest parameters that bodies can have", group=FOUND)
-    payload: bool = option(False, "what the flange carries, in place of the arm's parameters", group=FOUND)
-    without: tuple[Path, ...] = option(
-        (),
-        "with --payload: recordings without it (default: the robot's own parameters are believed)",
-        metavar="FILE",
-        group=FOUND,
-    )
-    json: Path | None = output_file(".json", "write everything that was found")
-    picture: Path | None = option(
         None,
-        "draw measured, predicted and residual torques; also FILE.pdf or FILE.svg",
-        metavar="FILE.png",
-        group="files",
+        "of torques and model (default: chosen from the motion)",
+        "HZ",
+        group="filters of what was measured",
+    )
+    position_cutoff: float | None = option(None, "of positions (default: five times --cutoff)", "HZ")
+    row_rate: float | None = option(None, "rows kept in a second (default: twice --cutoff)", "HZ")
+    start: float | None = start_option(group="what counts")
+    end: float | None = end_option()
+    split: float | None = option(None, "keep out what comes from this time on, and test with it", "S")
+    validate: tuple[Path, ...] = option((), "test with these recordings", "FILE")
+    physical: bool = option(False, "also the nearest parameters that bodies can have", group="what is found")
+    payload: bool = option(False, "what the flange carries, in place of the arm's parameters")
+    without: tuple[Path, ...] = option(
+        (), "with --payload: recordings without it (default: the robot's own parameters are believed)", "FILE"
+    )
+    json: Path | None = output_file(".json", "write everything that was found", group="files")
+    picture: Path | None = option(
+        None, "draw measured, predicted and residual torques; also FILE.pdf or FILE.svg", "FILE.png"
     )
     out: Path | None = output_file(
-        ".toml",
-        "write the robot with possible links, rotors and friction as found, and its URDF beside it",
+        ".toml", "write the robot with possible links, rotors and friction as found, and its URDF beside it"
     )
 
     def carry_out(self, call: Call) -> int:

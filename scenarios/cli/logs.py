@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
 from scenarios.cli.output import Files, apart, complain, console, shown, writable
@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 
-def start_option(group: str = "") -> Any:
-    """Return the field of `--from`."""
-    return option(None, "only from this time on, in s", flag="--from", metavar="S", group=group)
-
-
-def end_option(group: str = "") -> Any:
-    """Return the field of `--to`."""
-    return option(None, "only up to this time, in s", flag="--to", metavar="S", group=group)
+start_option = partial(option, None, "only from this time on, in s", "S", flag="--from")
+end_option = partial(option, None, "only up to this time, in s", "S", flag="--to")
+"""Return the fields of `--from` and `--to`."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +29,8 @@ class Plot(Command):
     where torques were cut to them. Errors, torques and speeds are printed side by side.
     """
 
-    usage: ClassVar[str] = "irb-twin plot LOG [LOG ...] [options]"
-    examples: ClassVar[str] = """examples:
+    usage = "irb-twin plot LOG [LOG ...] [options]"
+    examples = """examples:
   irb-twin plot run.npz
   irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz --what error torque
   irb-twin plot run.npz --what position --joint joint_2 joint_3 --from 1 --to 2.5 --picture detail.pdf
@@ -45,16 +40,16 @@ class Plot(Command):
     what: tuple[Literal["error", "torque", "speed", "position", "pose"], ...] = option(
         ("error",),
         "what to draw, a picture each: error, torque, speed, position, pose (default error)",
-        metavar="WHAT",
+        "WHAT",
     )
-    joint: tuple[str, ...] = option((), "only these joints", metavar="NAME")
+    joint: tuple[str, ...] = option((), "only these joints", "NAME")
     start: float | None = start_option()
     end: float | None = end_option()
     picture: Path | None = option(
         None,
         "where to draw, also FILE.pdf or FILE.svg; of several pictures one each, named after it (default "
         "beside a single log, of several comparison-WHAT.png in this folder)",
-        metavar="FILE.png",
+        "FILE.png",
     )
 
     def carry_out(self, call: Call) -> int:
@@ -99,19 +94,17 @@ class Export(Command):
     --csv run.csv`.
     """
 
-    usage: ClassVar[str] = (
-        "irb-twin export LOG [LOG ...] --csv [FILE.csv] | --parquet [FILE.parquet] [options]"
-    )
-    examples: ClassVar[str] = """examples:
+    usage = "irb-twin export LOG [LOG ...] --csv [FILE.csv] | --parquet [FILE.parquet] [options]"
+    examples = """examples:
   irb-twin export run.npz --csv
   irb-twin export run.npz --csv table.csv --every 10
   irb-twin export run-*.npz --parquet
 """
 
     logs: tuple[Path, ...] = argument("a log; before any option", "LOG")
-    csv: Path | None = option(None, EXPORTED.format("CSV"), metavar="FILE.csv", alone=BESIDE)
-    parquet: Path | None = option(None, EXPORTED.format("Parquet"), metavar="FILE.parquet", alone=BESIDE)
-    every: int = option(1, "write one sample of N, the first included", metavar="N")
+    csv: Path | None = option(None, EXPORTED.format("CSV"), "FILE.csv", alone=BESIDE)
+    parquet: Path | None = option(None, EXPORTED.format("Parquet"), "FILE.parquet", alone=BESIDE)
+    every: int = option(1, "write one sample of N, the first included", "N")
     decimal_comma: bool = option(False, "CSV with 1,5 for 1.5 and semicolons between columns")
     start: float | None = start_option()
     end: float | None = end_option()
@@ -173,30 +166,25 @@ class Replay(Command):
     wanted and those that were followed. With --film it becomes a file instead, and no display is needed.
     """
 
-    examples: ClassVar[str] = """examples:
+    examples = """examples:
   irb-twin replay run.npz --speed 0.5
   irb-twin replay run-pose_path-computed_torque.npz run-pose_path-pd.npz
   irb-twin replay run.npz --film run.gif --camera 120 -10
 """
 
     logs: tuple[Path, ...] = argument("a log, .npz", "LOG")
-    speed: float = option(1.0, "times real time (default 1)", metavar="FACTOR")
+    speed: float = option(1.0, "times real time (default 1)", "FACTOR")
     loop: bool = option(False, "in the window: begin again at the end")
     film: Path | None = option(
         None,
         "write an animated .gif, or an .mp4 (pip install 'irb-twin[film]'), and open no window",
-        metavar="FILE",
+        "FILE",
         group="a film",
     )
-    fps: float | None = option(None, "frames a second (default 20)", metavar="N", group="a film")
-    size: tuple[int, int] | None = option(
-        None, "in pixels (default 640x480)", metavar="WxH", group="a film", read=_size
-    )
+    fps: float | None = option(None, "frames a second (default 20)", "N")
+    size: tuple[int, int] | None = option(None, "in pixels (default 640x480)", "WxH", read=_size)
     camera: tuple[float, float] | None = option(
-        None,
-        "where from, in degrees; a negative pitch looks down (default 50 -20)",
-        metavar=("YAW", "PITCH"),
-        group="a film",
+        None, "where from, in degrees; a negative pitch looks down (default 50 -20)", ("YAW", "PITCH")
     )
 
     def carry_out(self, call: Call) -> int:
@@ -265,8 +253,7 @@ def write_film(files: Files, path: Path, logs: list[Log], names: list[str], **se
     with shown(1) as begin:
         progress = begin(f"drawing {path.name}")
         files.write(
-            path,
-            lambda draft: done.append(film(logs, draft, names=names, progress=progress, **settings)),
+            path, lambda draft: done.append(film(logs, draft, names=names, progress=progress, **settings))
         )
     for made in done:
         for note in made.notes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from scenarios.cli.arguments import Call, Command, argument, output_file
 from scenarios.cli.output import Files, console
@@ -63,7 +62,7 @@ class Formulas(Command):
     joints.
     """
 
-    examples: ClassVar[str] = "examples:\n  irb-twin formulas main_axes\n  irb-twin formulas my_robot.urdf\n"
+    examples = "examples:\n  irb-twin formulas main_axes\n  irb-twin formulas my_robot.urdf\n"
 
     model: str = argument("main_axes, two_link, or the path of a small URDF", "MODEL")
 
@@ -82,13 +81,13 @@ class CheckModel(Command):
     PyBullet is compared with the analytic model on it, from random states. Exit status 1: something is wrong.
     """
 
-    examples: ClassVar[str] = """examples:
+    examples = """examples:
   irb-twin check-model my_robot.urdf
   irb-twin check-model my_arm/robot.toml --json findings.json
 """
 
     file: Path = argument("a .urdf, a robot.toml or a dh.toml", "FILE")
-    json: Path | None = output_file(".json", "write all of it", group="")
+    json: Path | None = output_file(".json", "write all of it")
 
     def carry_out(self, call: Call) -> int:
         """Print what was found."""

@@ -69,7 +69,7 @@ class New(Command):
 
     kind: Literal["controller", "scenario", "robot"] = argument(", ".join(KINDS), "KIND")
     name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME")
-    folder: Path = option(Path(), "where to (default: the current folder)", metavar="DIR")
+    folder: Path = option(Path(), "where to (default: the current folder)", "DIR")
 
     def carry_out(self, call: Call) -> int:
         """Write all files of a kind, or none."""

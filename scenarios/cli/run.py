@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import controllers
 from scenarios.base import Config
@@ -14,6 +14,7 @@ from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, o
 from scenarios.cli.logs import film_writable, write_film
 from scenarios.cli.output import Files, apart, complain, console, shown
 from scenarios.cli.settings import (
+    LAWS,
     LawSettings,
     changes_option,
     configs_of,
@@ -71,22 +72,20 @@ class RunScenarios(Command):
     Name a scenario before --help to see what it shows and its own settings.
     """
 
-    usage: ClassVar[str] = "irb-twin run SCENARIO [SCENARIO ...] [options]"
-    names_after: ClassVar[int] = 0
-    besides: ClassVar[tuple[str, ...]] = ("controller",)
+    usage = "irb-twin run SCENARIO [SCENARIO ...] [options]"
+    names_after = 0
+    besides = ("controller",)
 
     scenarios: tuple[str, ...] = argument(_known_scenarios, "SCENARIO", ())
-    controller: tuple[str, ...] = option((), _known_laws, metavar="NAME")
+    controller: tuple[str, ...] = option((), _known_laws, "NAME")
     explain: bool = option(False, "tell where every limit comes from, after the tables")
     limit: tuple[str, ...] = limit_option()
-    log: Path | None = output_file(".npz", "write reference, state and torque over time", FILES)
-    picture: Path | None = output_file(".png", "draw the tracking error and the tool's path", FILES)
-    report: Path | None = output_file(".html", "write one page: verdict, why, curves and a 3-D replay", FILES)
-    film: Path | None = option(
-        None, "show the motion as a film, .gif or .mp4; see replay --film", metavar="FILE", group=FILES
-    )
-    json: Path | None = output_file(".json", "write every figure of the tables", FILES)
-    laws: LawSettings = section(LawSettings, "settings of the control laws")
+    log: Path | None = output_file(".npz", "write reference, state and torque over time", group=FILES)
+    picture: Path | None = output_file(".png", "draw the tracking error and the tool's path")
+    report: Path | None = output_file(".html", "write one page: verdict, why, curves and a 3-D replay")
+    film: Path | None = option(None, "show the motion as a film, .gif or .mp4; see replay --film", "FILE")
+    json: Path | None = output_file(".json", "write every figure of the tables")
+    laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = changes_option()
 
     @classmethod

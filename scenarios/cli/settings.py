@@ -10,12 +10,13 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import controllers
 from scenarios.base import Config
-from scenarios.cli.arguments import WrongUse, add_option, fields, flag, group_of, kind_of, option
+from scenarios.cli.arguments import Parser, WrongUse, add_option, fields, flag, kind_of, option
 from twin.errors import TwinError
 
 if sys.version_info >= (3, 11):
@@ -34,9 +35,7 @@ TOPICS = {
 """The settings of every scenario in the order of the help; the controller is an option of the command."""
 
 
-def add_settings(
-    parser: argparse.ArgumentParser, configs: Mapping[str, type[Config]], besides: Sequence[str]
-) -> None:
+def add_settings(parser: Parser, configs: Mapping[str, type[Config]], besides: Sequence[str]) -> None:
     """Offer every field of the scenarios' settings; an option that is not given stays out of the result.
 
     Args:
@@ -64,7 +63,7 @@ def add_settings(
     for title, name, config in places:
         if name in besides and config is Config:
             continue
-        group, item = group_of(parser, title), fields(config)[name]
+        group, item = parser.group(title), fields(config)[name]
         try:
             add_option(
                 group, config, item, default=default(name, configs), switch=argparse.BooleanOptionalAction
@@ -113,16 +112,16 @@ def configs_of(
     ]
 
 
-def changes_option() -> Any:
-    """Return the field of `--with`, which changes the plant and the controller's model apart."""
-    return option(
-        (),
-        "what of the arm is not nominal, and the controller does not know: mass=1.1 (a factor), "
-        "mass.link_3=12 (kg), drives.coulomb=1.3, drives.viscous.2=5, torque_limit=0.9; after model. of the "
-        "controller's model alone: model.mass=0.93",
-        flag="--with",
-        metavar="NAME=VALUE",
-    )
+changes_option = partial(
+    option,
+    (),
+    "what of the arm is not nominal, and the controller does not know: mass=1.1 (a factor), mass.link_3=12 "
+    "(kg), drives.coulomb=1.3, drives.viscous.2=5, torque_limit=0.9; after model. of the controller's model "
+    "alone: model.mass=0.93",
+    "NAME=VALUE",
+    flag="--with",
+)
+"""Returns the field of `--with`, which changes the plant and the controller's model apart."""
 
 
 def changes_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
@@ -143,15 +142,14 @@ def changes_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-def limit_option(group: str = "") -> Any:
-    """Return the field of `--limit`."""
-    return option(
-        (),
-        "a run holds if it also keeps this: joint_error, rms_error [rad], tool_error [m], rms_torque, "
-        "beyond_range, speed_ratio, saturated",
-        metavar="FIGURE=VALUE",
-        group=group,
-    )
+limit_option = partial(
+    option,
+    (),
+    "a run holds if it also keeps this: joint_error, rms_error [rad], tool_error [m], rms_torque, "
+    "beyond_range, speed_ratio, saturated",
+    "FIGURE=VALUE",
+)
+"""Returns the field of `--limit`."""
 
 
 def limits_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
@@ -167,6 +165,9 @@ def limits_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
     return tuple(limits(words).items())
 
 
+LAWS = "settings of the control laws"
+
+
 @dataclass(frozen=True)
 class LawSettings:
     """Settings of control laws, as the command line has them."""
@@ -174,14 +175,14 @@ class LawSettings:
     words: tuple[str, ...] = option(
         (),
         "their own settings: Kp=100; one value a joint: Kp=9,9,9,4,4,4; of one law: pd.Kp=100",
+        "NAME=VALUE",
         flag="--set",
-        metavar="NAME=VALUE",
     )
     file: Path | None = option(
         None,
         "the same from a file, which may have a table for each law; --set is stronger",
+        "FILE.toml",
         flag="--settings",
-        metavar="FILE.toml",
     )
 
     def chosen(self, laws: Sequence[str]) -> dict[str, tuple[tuple[str, Any], ...]]:

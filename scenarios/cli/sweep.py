@@ -8,21 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import controllers
-from scenarios.cli.arguments import (
-    Call,
-    Command,
-    WrongUse,
-    argument,
-    count,
-    option,
-    output_file,
-    section,
-)
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
 from scenarios.cli.output import Files, apart, complain, console, counted, duration
-from scenarios.cli.settings import LawSettings, changes_option, configs_of, limit_option
+from scenarios.cli.settings import LAWS, LawSettings, changes_option, configs_of, limit_option
 from scenarios.running import registry
 
 if TYPE_CHECKING:
@@ -34,28 +25,18 @@ if TYPE_CHECKING:
 
 BESIDES = ("controller", "gui", "close_window")
 """Settings of every scenario that are no options of `sweep` and `tune`, or take several values."""
-VARIES, JUDGED, RUN = "what varies", "what is judged", "how it is run"
-"""Groups of options."""
+MEANS = "how it is run"
 
 
-def scenario_argument() -> Any:
-    """Return the field of the scenario."""
-    return argument("name or .py file of one; before any option", "SCENARIO", ())
-
-
-def samples_option(samples: int, each: str) -> Any:
-    """Return the field of `--samples`: how many by default, and what is run under each."""
-    return option(samples, f"random draws, {each}", metavar="N", group=VARIES, read=count)
-
-
-def design_option() -> Any:
-    """Return the field of `--design`."""
-    return option(
-        "latin",
-        "how draws are spread: evenly, by Latin hypercubes or Sobol sequences, or independently (default "
-        "latin); --seed draws others",
-        group=VARIES,
-    )
+scenario_argument = partial(argument, "name or .py file of one; before any option", "SCENARIO", ())
+samples_option = partial(option, metavar="N", read=count)
+design_option = partial(
+    option,
+    "latin",
+    "how draws are spread: evenly, by Latin hypercubes or Sobol sequences, or independently (default latin); "
+    "--seed draws others",
+)
+"""Return the fields of the scenario, of `--samples` and of `--design`."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +45,9 @@ class MeansOptions:
 
     engine: bool = option(False, "all in PyBullet, 30 to 40 times slower, and not compiled")
     workers: int | None = option(
-        None,
-        "processes on this machine (default: threads; with --engine a process a core)",
-        metavar="N",
-        read=count,
+        None, "processes on this machine (default: threads; with --engine a process a core)", "N", read=count
     )
-    scheduler: str | None = option(None, "processes of a Dask cluster", metavar="tcp://HOST:PORT")
+    scheduler: str | None = option(None, "processes of a Dask cluster", "tcp://HOST:PORT")
 
     def chosen(self, keep: Path | None = None, resume: bool = False) -> Means:
         """Who was chosen.
@@ -110,25 +88,16 @@ def one_of_them(scenarios: Sequence[Scenario], where: str) -> Scenario:
 
 
 def experiments(
-    call: Call,
-    scenario: Scenario,
-    laws: Sequence[str],
-    law_settings: LawSettings,
-    changes: Sequence[str] = (),
-    *,
-    tool_error: bool,
-    engine: bool,
+    given: Any, call: Call, scenario: Scenario, laws: Sequence[str], tool_error: bool
 ) -> list[ScenarioExperiment]:
     """What is run, one a law.
 
     Args:
+        given: options of `sweep` or `tune`.
         call: the settings that were given.
         scenario: what is followed.
         laws: under which control laws; empty for the scenario's.
-        law_settings: settings of the laws.
-        changes: the words of `--with`.
         tool_error: whether the tool's error is asked for.
-        engine: whether PyBullet runs all.
     """
     from scenarios.running.repeat import scenario_word
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
@@ -137,8 +106,8 @@ def experiments(
     if word.endswith(".py"):  # which is found from the folder of another process, too
         word = str(Path(word).resolve())
     return [
-        ScenarioExperiment(word, config, tool_error=tool_error, engine=engine)
-        for config in configs_of(call.settings, scenario.Config, laws, law_settings, changes)
+        ScenarioExperiment(word, config, tool_error=tool_error, engine=given.means.engine)
+        for config in configs_of(call.settings, scenario.Config, laws, given.laws, given.changes)
     ]
 
 
@@ -156,8 +125,8 @@ def _share(text: str) -> float:
 class Sweep(Command):
     """Run a scenario thousands of times, with numbers that vary: payload, friction, masses, gains, delay.
 
-    Masses are those of the arm or of the controller's model. Tell the share
-    of runs that hold, how the others fail, and on what it depends; do the worst runs again in PyBullet.
+    Masses are those of the arm or of the controller's model. Tell the share of runs that hold, how the others
+    fail, and on what it depends; do the worst runs again in PyBullet.
 
     A variation is NAME=TEXT; --list shows the names. Drawn at random, --samples times: 0:6 from 0 to 6;
     1:100:log each decade as likely; +-50% or +-0.5 about the nominal value; 3~0.5 normal with mean and
@@ -168,68 +137,58 @@ class Sweep(Command):
     PyBullet does otherwise than a worst run says, or fewer hold than --require-share wants; 2 wrong use.
     """
 
-    usage: ClassVar[str] = "irb-twin sweep SCENARIO --vary NAME=TEXT [NAME=TEXT ...] [options]"
-    examples: ClassVar[str] = """examples:
+    usage = "irb-twin sweep SCENARIO --vary NAME=TEXT [NAME=TEXT ...] [options]"
+    examples = """examples:
   irb-twin sweep joint_tracking --list --controller pd
   irb-twin sweep joint_tracking --controller pd pid --vary payload=0:6 model.mass=+-10% --samples 2000
   irb-twin sweep joint_tracking --controller pd --vary payload=0:6 bandwidth=5:40:8 --limit joint_error=0.05
   irb-twin sweep joint_tracking --drives rigid --vary drives.coulomb=+-50% --out sweep.csv --picture sweep.png
   irb-twin sweep joint_tracking --vary payload=0:6 --scheduler tcp://host:8786 --out sweep.csv
 """
-    names_after: ClassVar[int] = 0
-    besides: ClassVar[tuple[str, ...]] = BESIDES
+    names_after = 0
+    besides = BESIDES
 
     scenarios: tuple[str, ...] = scenario_argument()
     controller: tuple[str, ...] = option(
         (),
         f"control laws, each under the same draws: {', '.join(controllers.NAMES)}, or one of your own",
-        metavar="NAME",
+        "NAME",
     )
     listed: bool = option(False, "show what can vary, with nominal values and units, and end", flag="--list")
-    vary: tuple[str, ...] = option((), "see above", metavar="NAME=TEXT", group=VARIES)
-    samples: int = samples_option(1000, "each run at all points of the grid and with all laws")
+    vary: tuple[str, ...] = option((), "see above", "NAME=TEXT", group="what varies")
+    samples: int = samples_option(1000, "random draws, each run at all points of the grid and with all laws")
     design: Literal["latin", "sobol", "random"] = design_option()
-    limit: tuple[str, ...] = limit_option(JUDGED)
-    tool_error: bool = option(False, "tell the tool's error too, a tenth slower", group=JUDGED)
-    figure: str = option(
-        "joint_error",
-        "what the worst runs are the worst of, and colours mean",
-        metavar="FIGURE",
-        group=JUDGED,
-    )
+    limit: tuple[str, ...] = limit_option(group="what is judged")
+    tool_error: bool = option(False, "tell the tool's error too, a tenth slower")
+    figure: str = option("joint_error", "what the worst runs are the worst of, and colours mean", "FIGURE")
     worst: int = option(
-        3,
-        "do the K worst runs of each law again in PyBullet",
-        metavar="K",
-        group=JUDGED,
-        read=partial(count, least=0),
+        3, "do the K worst runs of each law again in PyBullet", "K", read=partial(count, least=0)
     )
     require_share: float | None = option(
         None,
         "exit status 1 unless the share that holds, the lower end of its interval, is at least this",
-        metavar="SHARE",
-        group=JUDGED,
+        "SHARE",
         read=_share,
     )
-    means: MeansOptions = section(MeansOptions, RUN)
+    means: MeansOptions = section(MeansOptions, MEANS)
     resume: bool = option(
         False,
         "go on with a sweep that was ended in the midst: the same command with the same --out, beside which "
         "finished parts are kept until the end",
-        group=RUN,
+        group=MEANS,
     )
     out: tuple[Path, ...] = option(
         (),
         "write a row a run: a .csv, a .parquet or both; without it only the summary is left",
-        metavar="FILE",
-        group="files",
+        "FILE",
         suffix=(".csv", ".parquet"),
+        group="files",
     )
     picture: Path | None = output_file(
         ".png", "draw where runs hold and fail, for each pair of inputs; of several laws one each"
     )
     json: Path | None = output_file(".json", "write every figure of the summary")
-    laws: LawSettings = section(LawSettings, "settings of the control laws")
+    laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = changes_option()
 
     def carry_out(self, call: Call) -> int:
@@ -285,9 +244,7 @@ class Sweep(Command):
         """What is run, one a law."""
         asked = self.tool_error or any(text.startswith("tool_error") for text in (self.figure, *self.limit))
         laws = self.controller or list(scenario.side_by_side)
-        return experiments(
-            call, scenario, laws, self.laws, self.changes, tool_error=asked, engine=self.means.engine
-        )
+        return experiments(self, call, scenario, laws, asked)
 
     def _list(self, call: Call, scenario: Scenario) -> int:
         """`--list`: what can vary."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import controllers
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
 from scenarios.cli.output import Files, complain, console, counted
-from scenarios.cli.settings import LawSettings, limit_option
+from scenarios.cli.settings import LAWS, LawSettings, limit_option
 from scenarios.cli.sweep import (
     BESIDES,
-    RUN,
-    VARIES,
+    MEANS,
     MeansOptions,
     design_option,
     experiments,
@@ -25,9 +24,6 @@ from scenarios.cli.sweep import (
 
 if TYPE_CHECKING:
     from scenarios.tuning.comparison import Task
-
-WANTED, SEARCH = "what is wanted", "the search"
-"""Groups of options."""
 
 
 @dataclass(frozen=True)
@@ -49,56 +45,50 @@ class Tune(Command):
     written.
     """
 
-    usage: ClassVar[str] = "irb-twin tune LAW SCENARIO [--vary NAME=TEXT ...] [options]"
-    examples: ClassVar[str] = """examples:
+    usage = "irb-twin tune LAW SCENARIO [--vary NAME=TEXT ...] [options]"
+    examples = """examples:
   irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
   irb-twin tune pd joint_tracking --drives rigid --delay 3 --vary payload=0:6 drives.coulomb=+-50%
   irb-twin tune pid pose_path --vary model.mass=+-10% --gains Kp=0.5:5 Kd --of mean
   irb-twin tune ./my.py:Law joint_tracking --vary payload=0:6 --minimise rms_torque --limit joint_error=0.05
 """
-    names_after: ClassVar[int] = 1
-    besides: ClassVar[tuple[str, ...]] = BESIDES
+    names_after = 1
+    besides = BESIDES
 
     law: str | None = argument(f"{', '.join(controllers.NAMES)}, or one of your own", "LAW", None)
     scenarios: tuple[str, ...] = scenario_argument()
     vary: tuple[str, ...] = option(
         (),
         "as in irb-twin sweep, which lists the names: payload=0:6, drives.coulomb=+-50%, delay=0,3",
-        metavar="NAME=TEXT",
-        group=VARIES,
+        "NAME=TEXT",
+        group="what varies",
     )
-    samples: int = samples_option(100, "under each of which every set of gains is run")
+    samples: int = samples_option(100, "random draws, under each of which every set of gains is run")
     design: Literal["latin", "sobol", "random"] = design_option()
-    fresh: int = option(
-        1000,
-        "draws of the next seed, under which both gains are judged",
-        metavar="N",
-        group=VARIES,
-        read=count,
-    )
+    fresh: int = option(1000, "draws of the next seed, under which both gains are judged", "N", read=count)
     minimise: Literal["joint_error", "rms_error", "tool_error", "rms_torque"] = option(
-        "joint_error", "in rad, m, and of the drives' limits", group=WANTED
+        "joint_error", "in rad, m, and of the drives' limits", group="what is wanted"
     )
-    of: Literal["worst", "mean"] = option("worst", "its worst or its mean", group=WANTED)
-    limit: tuple[str, ...] = limit_option(WANTED)
+    of: Literal["worst", "mean"] = option("worst", "its worst or its mean")
+    limit: tuple[str, ...] = limit_option()
     gains: tuple[str, ...] = option(
         (),
         "what is searched, and from where to where: Kp=0.5:20, of a vector a factor on its default, of a "
         "number what it is (default: all gains, a tenth of the default to ten times)",
-        metavar="NAME[=RANGE]",
-        group=SEARCH,
+        "NAME[=RANGE]",
+        group="the search",
     )
     evaluations: int | None = option(
         None,
         "sets of gains to try (default 120 for each gain that is searched)",
-        metavar="N",
-        group=SEARCH,
+        "N",
         read=partial(count, least=5),
     )
-    means: MeansOptions = section(MeansOptions, RUN)
-    out: Path | None = output_file(".toml", "write the gains, for irb-twin run --settings")
+    means: MeansOptions = section(MeansOptions, MEANS)
+    out: Path | None = output_file(".toml", "write the gains, for irb-twin run --settings", group="files")
     json: Path | None = output_file(".json", "write every figure")
-    laws: LawSettings = section(LawSettings, "settings of the control laws")
+    laws: LawSettings = section(LawSettings, LAWS)
+    changes: tuple[str, ...] = ()
 
     def carry_out(self, call: Call) -> int:
         """Search, compare, write, and tell."""
@@ -189,9 +179,7 @@ class Tune(Command):
                 "joint_error=0.01"
             )
         tool_error = "tool_error" in (self.minimise, *limited)
-        (experiment,) = experiments(
-            call, scenario, [self.law], self.laws, tool_error=tool_error, engine=self.means.engine
-        )
+        (experiment,) = experiments(self, call, scenario, [self.law], tool_error)
         law = TunedLaw(experiment)
         varied = variations(self.vary) if self.vary else ()
         design = Design(varied, self.samples, self.design, law.scenario.settings.seed)

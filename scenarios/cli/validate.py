@@ -8,21 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import controllers
-from scenarios.cli.arguments import (
-    Call,
-    Command,
-    WrongUse,
-    argument,
-    count,
-    option,
-    output_file,
-    section,
-)
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
 from scenarios.cli.output import Files, complain, console, tallied
-from scenarios.cli.settings import LawSettings, limit_option, limits_of
+from scenarios.cli.settings import LAWS, LawSettings, limit_option, limits_of
 from scenarios.running import registry
 
 if TYPE_CHECKING:
@@ -50,8 +41,8 @@ class Validate(Command):
     not be written, or something got worse than the baseline; 2 wrong use.
     """
 
-    usage: ClassVar[str] = "irb-twin validate [SCENARIO ...] [options]"
-    examples: ClassVar[str] = """examples:
+    usage = "irb-twin validate [SCENARIO ...] [options]"
+    examples = """examples:
   irb-twin validate                                                  everything that there is
   irb-twin validate ./reach.py --controller ./law.py:SlidingMode     your scenario with your law
   irb-twin validate joint_tracking --robot my_arm.urdf               your robot, all laws
@@ -59,8 +50,8 @@ class Validate(Command):
   irb-twin validate --junit results.xml --markdown summary.md --json results.json
   irb-twin validate --baseline results.json                          what got worse since then
 """
-    names_after: ClassVar[int] = 0
-    besides: ClassVar[tuple[str, ...]] = ("robot", "controller", "gui", "close_window")
+    names_after = 0
+    besides = ("robot", "controller", "gui", "close_window")
 
     scenarios: tuple[str, ...] = argument(
         lambda _: (
@@ -72,38 +63,31 @@ class Validate(Command):
     robot: tuple[str, ...] = option(
         (),
         "names of robots or paths of their files (default: all arms, or the one a scenario is about)",
-        metavar="NAME",
+        "NAME",
     )
     controller: tuple[str, ...] = option(
-        (),
-        "control laws (default all of this project); a variant runs if its law is among them",
-        metavar="NAME",
+        (), "control laws (default all of this project); a variant runs if its law is among them", "NAME"
     )
     only: tuple[str, ...] = option(
         (),
         "only runs with one of these texts in `robot, scenario, controller, settings`, as the table has "
         "them; * and ? stand for other signs",
-        metavar="TEXT",
+        "TEXT",
     )
-    jobs: int | None = option(
-        None, "processes to share the runs (default: the cores)", metavar="N", read=count
-    )
+    jobs: int | None = option(None, "processes to share the runs (default: the cores)", "N", read=count)
     limit: tuple[str, ...] = limit_option()
-    junit: Path | None = output_file(".xml", "write the checks as JUnit XML")
+    junit: Path | None = output_file(".xml", "write the checks as JUnit XML", group="files")
     json: Path | None = output_file(".json", "write every figure")
     markdown: Path | None = output_file(".md", "write a summary for the page of a CI")
-    baseline: Path | None = option(
-        None, "compare with results that --json wrote earlier", metavar="FILE.json", group="files"
-    )
+    baseline: Path | None = option(None, "compare with results that --json wrote earlier", "FILE.json")
     grown: float | None = option(
         None,
         "a figure has grown if it is more than so many times that of the baseline (default 1.1)",
-        metavar="FACTOR",
-        group="files",
+        "FACTOR",
         read=_factor,
     )
-    grown_fails: bool = option(False, "such a figure makes the exit status 1", group="files")
-    laws: LawSettings = section(LawSettings, "settings of the control laws")
+    grown_fails: bool = option(False, "such a figure makes the exit status 1")
+    laws: LawSettings = section(LawSettings, LAWS)
 
     def carry_out(self, call: Call) -> int:
         """Plan the runs, carry them out, write the files, and tell what holds."""

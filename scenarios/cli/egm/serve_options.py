@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.cli import settings
-from scenarios.cli.arguments import WrongUse, count, group_of, made
+from scenarios.cli.arguments import Parser, WrongUse, count, made
 from scenarios.cli.arguments import add_options as add_fields
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot_side.channel import Address
@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Offer them all."""
     parser.add_argument(
         "--robot", nargs="+", default=["irb140"], metavar="NAME",
@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.json",
         help="write the last 1000 events, and the table's figures",
     )
-    add_fields(parser, settings.LawSettings, group=group_of(parser, "settings of the control laws"))
+    add_fields(parser, settings.LawSettings, group=parser.group("settings of the control laws"))
     settings.add_settings(parser, {}, BESIDES)
 
 
