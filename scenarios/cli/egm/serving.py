@@ -194,7 +194,7 @@ def opening(job: Job, arm: EgmRobot) -> str:
 
 def settings_of(job: Job) -> dict[str, object]:
     """All that the robot was told, as JSON can have it."""
-    from scenarios.running.options import fields
+    from scenarios.cli.arguments import fields
     from scenarios.running.provenance import plain
 
     config = {name: getattr(job.config, name) for name in fields(type(job.config))}

@@ -34,7 +34,7 @@ def main() -> int:
         sys.stderr.write(f"irb-twin: {sentence}\n")
         return 2
     _at_the_end.append(abandon)
-    from scenarios.commands.command_line import main
+    from scenarios.cli.command_line import main
 
     status = main()
     if "twin.window.x11_window" in sys.modules:  # which ends a process whose window was lost

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from scenarios.commands.egm.serve_options import HOST, LAST_PORT, PORT
-from scenarios.console.output import complain, console
-from scenarios.running.options import WrongUse
+from scenarios.cli.arguments import WrongUse
+from scenarios.cli.egm.serve_options import HOST, LAST_PORT, PORT
+from scenarios.cli.output import complain, console
 
 ABOUT = """Send the references of a log to a robot whose EGM messages come here: slowly from where the robot
 is to where the log begins, then the positions and speeds of the log at the times of the robot's messages,

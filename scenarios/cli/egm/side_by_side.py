@@ -16,12 +16,12 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from scenarios.commands.egm.serving import Job, Served, Serving
+from scenarios.cli.egm.serving import Job, Served, Serving
 from scenarios.running.interrupts import told_to_stop
 from twin.atomic_file import abandon
 from twin.errors import TwinError, told, told_with_kind
 
-CODE = "import sys; sys.path[:] = {}; from scenarios.commands.egm.side_by_side import main; main()"
+CODE = "import sys; sys.path[:] = {}; from scenarios.cli.egm.side_by_side import main; main()"
 STOP = b"stop\n"
 
 

@@ -6,14 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.running import options
-from scenarios.running.options import WrongUse
+from scenarios.cli import settings
+from scenarios.cli.arguments import Parser, WrongUse, count, made
+from scenarios.cli.arguments import add_options as add_fields
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.channel import Address
 
 if TYPE_CHECKING:
     from scenarios.base import Config
-    from scenarios.commands.egm.serving import Job
+    from scenarios.cli.egm.serving import Job
 HOST, PORT = "127.0.0.1", 6510
 LAST_PORT = 65535
 LIMIT = 60.0
@@ -32,7 +33,7 @@ EXAMPLES = """examples:
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: Parser) -> None:
     """Offer them all."""
     parser.add_argument(
         "--robot", nargs="+", default=["irb140"], metavar="NAME",
@@ -56,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     guidance.add_argument(
         "--path", type=Path, metavar="FILE.csv", help="path mode: poses over time, as pose_path takes them"
     )
-    options.add_settings(guidance, GuidanceSettings)
+    add_fields(parser, GuidanceSettings, group=guidance)
     files = parser.add_argument_group("files (of several robots: one each, named after them)")
     files.add_argument(
         "--log", type=Path, metavar="FILE.npz", help="write the last two minutes of motion and of the stream"
@@ -67,7 +68,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.json",
         help="write the last 1000 events, and the table's figures",
     )
-    options.add(parser, {}, BESIDES)
+    add_fields(parser, settings.LawSettings, group=parser.group("settings of the control laws"))
+    settings.add_settings(parser, {}, BESIDES)
 
 
 def _add_wire(group: Any) -> None:
@@ -101,7 +103,7 @@ def _add_session(group: Any) -> None:
         help="end by itself after so long, with --lockstep in virtual time (default: by Ctrl-C)",
     )
     group.add_argument(
-        "--runs", type=options.count, metavar="N",
+        "--runs", type=count, metavar="N",
         help="end after so many instructions EGMRun or EGMMove, however they ended (default: no end)",
     )  # fmt: skip
     group.add_argument(
@@ -164,15 +166,15 @@ def guidance(given: argparse.Namespace) -> GuidanceSettings:
     Raises:
         EgmError: one is not valid.
     """
-    known = options.fields(GuidanceSettings)
-    return GuidanceSettings(**{name: value for name, value in vars(given).items() if name in known})
+    return made(GuidanceSettings, dict(vars(given)))
 
 
 def plant(given: argparse.Namespace, robot: str) -> Config:
     """The settings of an arm and of its control loop."""
     from scenarios.base import Config
 
-    return options.configs(vars(given) | {"robot": robot}, Config, [given.controller])[0]
+    laws = made(settings.LawSettings, dict(vars(given)))
+    return settings.configs_of(vars(given) | {"robot": robot}, Config, [given.controller], laws)[0]
 
 
 def jobs(given: argparse.Namespace) -> list[Job]:
@@ -181,10 +183,10 @@ def jobs(given: argparse.Namespace) -> list[Job]:
     Raises:
         TwinError, ValueError, WrongUse: one is not valid.
     """
-    from scenarios.commands.egm.serving import Job
-    from scenarios.console.output import apart
+    from scenarios.cli.egm.serving import Job
+    from scenarios.cli.output import apart
 
-    settings = guidance(given)
+    guided = guidance(given)
     to = addresses(given.to, given.robot)
     several = len(given.robot) > 1
     labels = [
@@ -196,7 +198,7 @@ def jobs(given: argparse.Namespace) -> list[Job]:
     limit = (given.limit or LIMIT) if given.lockstep else None
     return [
         Job(
-            label, plant(given, robot), settings, address, given.bind, given.start, given.path,
+            label, plant(given, robot), guided, address, given.bind, given.start, given.path,
             given.duration, given.wait, given.runs, given.pause, given.lag, limit, log,
         )
         for label, robot, address, log in zip(labels, given.robot, to, logs, strict=True)
@@ -210,7 +212,7 @@ def check(given: argparse.Namespace) -> None:
         WrongUse, ValueError: something does not.
     """
     from scenarios.base import positive
-    from scenarios.console.output import writable
+    from scenarios.cli.output import writable
 
     mode = getattr(given, "mode", GuidanceSettings.mode)
     if mode == "path" and given.path is None:

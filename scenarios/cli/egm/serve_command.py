@@ -6,13 +6,13 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.egm import serve_options
-from scenarios.console.output import Files, complain, console
+from scenarios.cli.egm import serve_options
+from scenarios.cli.output import Files, complain, console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scenarios.commands.egm.serving import Job, Served
+    from scenarios.cli.egm.serving import Job, Served
 
 ABOUT = """Be the robot's side of EGM: send the robot's state every 4 ms, and go where the answers say. The
 robot sends first, to where its client listens; whoever answers from there guides it. Behind it is the closed
@@ -50,7 +50,7 @@ def carry_out(given: argparse.Namespace) -> int:
     if len(jobs) == 1:
         results, signal = _served_here(jobs[0])
     else:
-        from scenarios.commands.egm.side_by_side import served
+        from scenarios.cli.egm.side_by_side import served
 
         for job in jobs:
             job.config.load_robot()  # what cannot be is said before any begins
@@ -58,7 +58,7 @@ def carry_out(given: argparse.Namespace) -> int:
     files = _written(given, jobs, results)  # before anything is printed: a reader may hang up
     page = console()
     if any(served.sent for served in results):
-        from scenarios.commands.egm.serve_report import table
+        from scenarios.cli.egm.serve_report import table
 
         page.print(table(jobs, results))
     for job, served in zip(jobs, results, strict=True):
@@ -91,7 +91,7 @@ def _say(line: str) -> None:
 
 def _served_here(job: Job) -> tuple[list[Served], int]:
     """One robot, in this process."""
-    from scenarios.commands.egm.serving import Serving
+    from scenarios.cli.egm.serving import Serving
     from scenarios.running.interrupts import told_to_stop
 
     serving = Serving(job, _say)
@@ -103,7 +103,7 @@ def _written(given: argparse.Namespace, jobs: Sequence[Job], results: Sequence[S
     """Write the file for programs; logs are written where they are made."""
     files = Files()
     if given.json is not None:
-        from scenarios.commands.egm.serve_report import write_json
+        from scenarios.cli.egm.serve_report import write_json
 
         files.write(given.json, partial(write_json, jobs, results))
     return files

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.commands.egm.serving import settings_of
+from scenarios.cli.egm.serving import settings_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scenarios.commands.egm.serving import Job, Served
+    from scenarios.cli.egm.serving import Job, Served
 
 FORMAT = 1
 """Of the file for programs."""

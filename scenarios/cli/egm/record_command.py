@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from scenarios.commands.egm import listen_options
+from scenarios.cli.egm import listen_options
 
 ABOUT = """Record the messages of a robot as a log: what was measured as q, what was planned as q_ref, speeds
 by a filter of 60 ms that shifts nothing in time, and torques that were reported as tau; NaN where none were.
@@ -44,7 +44,7 @@ def add_parser(parsers: Any) -> None:
 
 def carry_out(given: argparse.Namespace) -> int:
     """`egm record`: until it is over."""
-    from scenarios.console.output import Files, console, writable
+    from scenarios.cli.output import Files, console, writable
     from scenarios.running.interrupts import told_to_stop
     from twin.egm.mirror.recording import Recording
 

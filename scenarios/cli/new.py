@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import keyword
 import re
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Literal, NamedTuple
 
-from scenarios.console.output import complain, console
-from scenarios.running.options import WrongUse
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
+from scenarios.cli.output import complain, console
 from twin.errors import told
-
-if TYPE_CHECKING:
-    from scenarios.running.registry import Scenario
 
 
 class Kind(NamedTuple):
@@ -63,41 +60,36 @@ KINDS = {
 }
 
 
-def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
-    """Add the command to the command line."""
-    parser = parsers.add_parser(
-        "new",
-        help="write a small controller, scenario or robot of your own, with its test",
-        description="Write a small working file of your own with its test, and say what to type next. "
-        "A robot is a folder with robot.toml, the URDF that follows from it, and a test.",
-    )
-    parser.set_defaults(parser=parser, carry_out=new)
-    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("name", metavar="NAME", help="lower-case letters, digits and _, as in sliding_mode")
-    parser.add_argument(
-        "--folder", type=Path, default=Path(), metavar="DIR", help="where to (default: the current folder)"
-    )
+@dataclass(frozen=True)
+class New(Command):
+    """Write a small working file of your own with its test, and say what to type next.
 
+    A robot is a folder with robot.toml, the URDF that follows from it, and a test.
+    """
 
-def new(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    """`new`: all files of a kind, or none."""
-    kind, name, folder = KINDS[given.kind], given.name, given.folder
-    require_free(name, folder, kind)
-    texts = written(kind, name, folder)
-    try:
-        write(texts)
-    except OSError as error:
-        complain(f"cannot write {error.filename}: {told(error)}")
-        return 1
-    page = console()
-    for path in texts:
-        page.print(f"wrote {path}", highlight=False, soft_wrap=True)
-    page.print("Next:")
-    at = folder.as_posix() if folder.is_absolute() else f"./{folder.as_posix()}".removesuffix("/.")
-    for line in kind.next:
-        words = line.replace("AT", at).replace("NAME", name).replace("CLASS", class_name(name))
-        page.print(f"  {words}", highlight=False, soft_wrap=True)
-    return 0
+    kind: Literal["controller", "scenario", "robot"] = argument(", ".join(KINDS), "KIND")
+    name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME")
+    folder: Path = option(Path(), "where to (default: the current folder)", "DIR")
+
+    def carry_out(self, call: Call) -> int:
+        """Write all files of a kind, or none."""
+        kind, name, folder = KINDS[self.kind], self.name, self.folder
+        require_free(name, folder, kind)
+        texts = written(kind, name, folder)
+        try:
+            write(texts)
+        except OSError as error:
+            complain(f"cannot write {error.filename}: {told(error)}")
+            return 1
+        page = console()
+        for path in texts:
+            page.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        page.print("Next:")
+        at = folder.as_posix() if folder.is_absolute() else f"./{folder.as_posix()}".removesuffix("/.")
+        for line in kind.next:
+            words = line.replace("AT", at).replace("NAME", name).replace("CLASS", class_name(name))
+            page.print(f"  {words}", highlight=False, soft_wrap=True)
+        return 0
 
 
 def require_free(name: str, folder: Path, kind: Kind) -> None:

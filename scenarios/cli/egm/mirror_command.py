@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.egm import listen_options
+from scenarios.cli.egm import listen_options
 
 if TYPE_CHECKING:
     from twin.egm.mirror.mirror import Mirror
@@ -62,7 +62,7 @@ def add_parser(parsers: Any) -> None:
 def carry_out(given: argparse.Namespace) -> int:
     """`egm mirror`: until it is over."""
     from scenarios.base import positive
-    from scenarios.console.output import Files, complain, console, writable
+    from scenarios.cli.output import Files, complain, console, writable
     from scenarios.running.interrupts import told_to_stop
     from twin.egm.mirror.mirror import Mirror
     from twin.errors import EgmError

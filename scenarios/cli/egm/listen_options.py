@@ -6,8 +6,8 @@ import argparse
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from scenarios.commands.egm.serve_options import HOST, PORT, Address, address, own_address
-from scenarios.console.output import complain
+from scenarios.cli.egm.serve_options import HOST, PORT, Address, address, own_address
+from scenarios.cli.output import complain
 from twin.drives.drives import MODES
 
 if TYPE_CHECKING:
