@@ -20,8 +20,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twin.errors import OwnCodeError, UnknownNameError
-from twin.faults import is_interrupt, told_with_place
+from twin.errors import OwnCodeError, UnknownNameError, is_interrupt, told_with_place
 from twin.own_code import announced, module_named, module_of_file, named_in, own_files
 
 if TYPE_CHECKING:

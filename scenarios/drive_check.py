@@ -27,7 +27,7 @@ from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, with_rated_payload
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RobotError
-from twin.robot.joint_units import caption_unit
+from twin.robot.limits import caption_unit
 from twin.short_texts import literal
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def hurried(robot: Robot, config: Config) -> Samples:
     Raises:
         RobotError: there is none.
     """
-    from twin.dynamics.drive_torques import drive_inverse_dynamics
+    from twin.dynamics.equation_of_motion import drive_inverse_dynamics
 
     swings = joint_tracking.Config(duration=config.duration, speed_fraction=config.speed_fraction)
     while swings.speed_fraction > SLOWEST:

@@ -149,9 +149,9 @@ def predicted(config: Config, samples: Samples, robot: Robot, knows: str) -> tup
 
 def modelled(config: Config, reference: Samples, robot: Robot, model: Robot) -> NDArray | None:
     """The motion (N, n) of the analytic model under a controller with that model; `None` if it runs away."""
-    from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
     from twin.control.control_law import ControlLaw
+    from twin.control.plant import AnalyticPlant
     from twin.control.rollout import run_rollouts
 
     law, steps = config.control_law(model), config.steps_per_period

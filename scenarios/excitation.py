@@ -85,7 +85,7 @@ def run(config: Config) -> Log:
 
 def kept(config: Config, robot: Robot) -> FourierMotion | None:
     """The motion that is kept beside the robot's file, if it is one of these settings and does for it."""
-    from twin.identification.kept_excitation import kept_excitation
+    from twin.identification.excitation import kept_excitation
 
     motion = kept_excitation(robot)
     if motion is None or (motion.period, motion.a.shape[1]) != (config.duration, config.harmonics):

@@ -23,7 +23,7 @@ from scenarios.checks.bounds import ideal_drives
 from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.motion_range import middle_and_half
 from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
-from twin.logs.tracking_error import joint_error
+from twin.logs.figures import joint_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

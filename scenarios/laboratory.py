@@ -17,10 +17,10 @@ integrator. We read it as their order: the derivative of the wanted coordinates,
 saturation, then K e is added. At the default speed this takes nothing away; above it the tool lags.
 
 What must hold: the error e at the start dies away as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T,
-and what is added to it stays under the bound of `twin.trajectories.integration_drift`. The controller follows
-the joint angles within the bound of `scenarios.checks.bounds`, computed torque to 1e-10 rad, and the engine
-does what the model predicts. (`--reference continuous` integrates by Runge-Kutta instead of Euler, so that
-the joint angles follow the continuous law itself.)
+and what is added to it stays under the bound of `twin.trajectories.closed_loop_inverse`. The controller
+follows the joint angles within the bound of `scenarios.checks.bounds`, computed torque to 1e-10 rad, and the
+engine does what the model predicts. (`--reference continuous` integrates by Runge-Kutta instead of Euler, so
+that the joint angles follow the continuous law itself.)
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
     from twin.trajectories.closed_loop_inverse import FeedbackLaw, Integration, TrackedPath
     from twin.trajectories.sampling import Samples
-    from twin.trajectories.straight_lines import StraightLine
-    from twin.trajectories.tool_paths import ToolMotion
+    from twin.trajectories.tool_paths import StraightLine, ToolMotion
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def start_pose(robot: Robot, name: str | None) -> NDArray:
 def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
     """The line, which begins beside the tool of an arm at q_start (n,), in [rad]."""
     from twin.kinematics.forward import forward_kinematics
-    from twin.trajectories.straight_lines import straight_line
+    from twin.trajectories.tool_paths import straight_line
 
     T = np.tile(forward_kinematics(robot, q_start, config.T_flange_tool), (2, 1, 1))
     T[:, :3, 3] += config.start_error * BESIDE
@@ -214,7 +213,7 @@ def reference(robot: Robot, config: Config) -> Samples:
 
 def run(config: Config) -> Log:
     """Follow the line."""
-    from twin.trajectories.integration_drift import decayed_error, drift_bound
+    from twin.trajectories.closed_loop_inverse import decayed_error, drift_bound
 
     robot = config.bare_robot()
     law, path, tracked, samples = followed(robot, config)

@@ -86,8 +86,8 @@ def has_published_gains(config: base.Config) -> bool:
 
 def run(config: Config) -> Log:
     """Make the move, in the engine and in the model."""
-    from twin.control.analytic_plant import AnalyticPlant
     from twin.control.closed_loop import run_closed_loop
+    from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
     from twin.trajectories.joint_trajectories import hold, sequence
 

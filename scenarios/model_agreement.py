@@ -71,8 +71,7 @@ def run(config: Config) -> Log:
 
 def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str, NDArray]:
     """Accelerations of the engine and of the model: (states, n) each, in [rad/s^2]."""
-    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
-    from twin.dynamics.one_period import one_period_on
+    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, one_period_on
     from twin.engine.simulation import Simulation
 
     q = random_positions(robot, rng, config.states)

@@ -111,7 +111,7 @@ def reference(robot: Robot, config: Config) -> Samples:
 
 def arms(robot: Robot, config: Config) -> Arms:
     """The robot, and what the controller believes in."""
-    from twin.robot.open_chain import open_chain, without_loop_links
+    from twin.robot.loops import open_chain, without_loop_links
 
     if not suits(robot):
         raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario is about")

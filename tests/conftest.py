@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import twin
-from tests import browser
-from tests.random_trees import interpreted
-from tests.shared_data import shared_folder
-from tests.xwindow import xvfb
+from tests.support import browser
+from tests.support.random_trees import interpreted
+from tests.support.shared_data import shared_folder
+from tests.support.xwindow import xvfb
 
 os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
 

@@ -1,10 +1,10 @@
-"""The figures of docs/agreement.md are upper bounds: here of few states, in `tests.agreement` of all."""
+"""The figures of docs/agreement.md are upper bounds: here of few states, in `support.agreement` of all."""
 
 import numpy as np
 import pytest
 
 import twin
-from tests import agreement
+from tests.support import agreement
 
 COUNT = 12
 BOUNDS = agreement.bounds(agreement.PAGE.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ import pytest
 
 import twin
 from scenarios.cli.egm.serve_report import rows
-from tests.doc_pages import HOUSE, PAGES, blocks, follow, give, give_here
+from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, give, give_here
 from twin.egm.robot_side.inbox import Counts
 from urdf.facts import TABLES
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.doc_pages import HOUSE
+from tests.support.doc_pages import HOUSE
 
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*?\b(?:src|data|srcset)\s*=\s*["']?(?:https?:)?//[^>]*>

@@ -4,7 +4,7 @@ import re
 
 import twin
 from scenarios import pose_path
-from tests.doc_pages import HOUSE, blocks
+from tests.support.doc_pages import HOUSE, blocks
 
 README = (HOUSE / "README.md").read_text(encoding="utf-8")
 

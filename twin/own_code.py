@@ -19,8 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from twin.errors import OwnCodeError
-from twin.faults import is_interrupt, told_with_kind
+from twin.errors import OwnCodeError, is_interrupt, told_with_kind
 
 GROUPS = {
     "irb_twin.controllers": "controller",
@@ -81,6 +80,35 @@ def announced(group: str) -> dict[str, Announced]:
         if package not in others:
             found[entry.name] = Announced(group, entry.name, entry.value, (*others, package))
     return found
+
+
+def announced_robots() -> tuple[str, ...]:
+    """Return the names of the robots that installed packages announce, which `twin.load` takes."""
+    return tuple(announced("irb_twin.robots"))
+
+
+def announced_file(name: str) -> Path:
+    """Return the file of a robot that a package announces.
+
+    Its entry point names a package, whose folder holds a `robot.toml` with its URDF, a `dh.toml`, or one
+    `.urdf`.
+
+    Raises:
+        OwnCodeError: the package does not load, or there is no robot in its folder.
+    """
+    entry = announced("irb_twin.robots")[name]
+    found = entry.load()
+    for folder in getattr(found, "__path__", ()):
+        for file in ("robot.toml", "dh.toml"):
+            if (path := Path(folder) / file).is_file():
+                return path
+        urdfs = sorted(Path(folder).glob("*.urdf"))
+        if len(urdfs) == 1:
+            return urdfs[0]
+    raise OwnCodeError(
+        f"cannot load {entry.title}: expected {entry.value!r} to be a package with a robot.toml, a dh.toml "
+        "or one .urdf in its folder"
+    )
 
 
 def module_of_file(path: str | Path, what: str) -> ModuleType:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import controllers
-from twin.errors import TwinError
-from twin.faults import told
+from twin.errors import TwinError, told
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

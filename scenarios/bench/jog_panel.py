@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios.bench.jogging import AXES, Follower, ToolJog
-from twin.robot.joint_units import SHOWN
+from twin.robot.limits import SHOWN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from twin.engine.client import open_bench
-from twin.robot.joint_units import joint_unit
+from twin.robot.limits import joint_unit
 from twin.robot.robot import Payload
-from twin.views.film_scene import FIRST, GHOSTS, GREY
+from twin.views.film import FIRST, GHOSTS, GREY
 from twin.views.playback import Playback, Track, paths_wanted
 from twin.window.bench import Bench
 from twin.window.camera import PLACES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.robot.joint_units import SHOWN
+from twin.robot.limits import SHOWN
 from twin.trajectories.joint_trajectories import quintic, sequence
 
 if TYPE_CHECKING:

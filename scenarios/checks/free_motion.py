@@ -49,7 +49,7 @@ def free_motion(
     Raises:
         TouchedError: a person changed the motion at the window.
     """
-    from twin.control.analytic_plant import AnalyticPlant
+    from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
 
     arrays: dict[str, NDArray] = {}

@@ -24,8 +24,7 @@ from dataclasses import fields as all_fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 
-from twin.errors import UnknownNameError
-from twin.faults import told
+from twin.errors import UnknownNameError, told
 
 WIDEST = 100
 """Characters of a line of help, beyond which it is hard to read."""

@@ -54,10 +54,9 @@ class Plot(Command):
 
     def carry_out(self, call: Call) -> int:
         """Draw the logs, and print their figures."""
-        from twin.logs.parts import between
+        from twin.logs.columns import between
         from twin.views.comparison import compare
-        from twin.views.curves import FORMATS
-        from twin.views.panels import panels
+        from twin.views.curves import FORMATS, panels
 
         what, joints = list(dict.fromkeys(self.what)), self.joint or None
         pictures = [writable(path, FORMATS, "--picture") for path in self._pictures(what)]
@@ -111,8 +110,8 @@ class Export(Command):
 
     def carry_out(self, call: Call) -> int:
         """Write a file of each kind that was asked for, of each log."""
+        from twin.logs.columns import between
         from twin.logs.log import Log
-        from twin.logs.parts import between
         from twin.logs.table_files import needed, write_csv, write_parquet
 
         if self.csv is None and self.parquet is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scenarios.cli.arguments import Call, Command, argument, output_file
 from scenarios.cli.output import Files, console
-from twin.faults import is_interrupt, told
+from twin.errors import is_interrupt, told
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Formulas(Command):
 
     def carry_out(self, call: Call) -> int:
         """Print them as text."""
-        from twin.dynamics.symbolic.models import formulas
+        from twin.dynamics.symbolic.trees import formulas
 
         console().print(formulas(self.model), highlight=False, soft_wrap=True)
         return 0

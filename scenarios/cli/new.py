@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
 from scenarios.cli.output import complain, console
-from twin.faults import told
+from twin.errors import told
 
 
 class Kind(NamedTuple):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.cli.arguments import Unprintable, WrongUse
-from twin.faults import told
+from twin.errors import told
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -23,8 +23,7 @@ from scenarios.cli.settings import (
     limits_of,
 )
 from scenarios.running import registry
-from twin.errors import OwnCodeError, TwinError
-from twin.faults import is_interrupt, told_with_place
+from twin.errors import OwnCodeError, TwinError, is_interrupt, told_with_place
 from twin.own_code import announced
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from scenarios.running.causes import cause
 from scenarios.running.repeat import repeat_command
-from twin.robot.joint_units import joint_unit
+from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

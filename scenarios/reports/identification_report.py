@@ -15,7 +15,7 @@ from rich.text import Text
 
 from twin.identification.identify import Identification
 from twin.multibody.tree import body_of_parameters
-from twin.robot.joint_units import joint_unit
+from twin.robot.limits import joint_unit
 from twin.views.curves import COLOURS
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from scenarios.reports.verdicts import verdict
 from twin.errors import TwinError
-from twin.loading.model_check import ModelCheck, check_model
-from twin.loading.model_findings import ERROR, Finding
+from twin.loading.model_check import ERROR, Finding, ModelCheck, check_model
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

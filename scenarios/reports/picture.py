@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from twin.logs.tracking_error import joint_error
-from twin.robot.joint_units import caption_unit
+from twin.logs.figures import joint_error
+from twin.robot.limits import caption_unit
 from twin.short_texts import literal, shortened
 from twin.views.curves import COLOURS
 

@@ -19,8 +19,8 @@ from scenarios.reports.broken_runs import broken_run
 from scenarios.reports.listing import listing
 from scenarios.reports.verdicts import verdict
 from scenarios.running.runs import Run
-from twin.logs.tracking_error import POSE_COMPONENTS, joint_error, largest, pose_error, rms
-from twin.robot.joint_units import caption_unit
+from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+from twin.robot.limits import caption_unit
 from twin.short_texts import figure, shortened
 
 if TYPE_CHECKING:

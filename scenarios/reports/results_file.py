@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.running.provenance import all_settings, provenance
 from scenarios.running.repeat import repeat_command
-from twin.logs.tracking_error import POSE_COMPONENTS
+from twin.logs.figures import POSE_COMPONENTS
 
 if TYPE_CHECKING:
     from scenarios.ledger.rows import Row

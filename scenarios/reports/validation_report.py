@@ -13,7 +13,7 @@ from rich.text import Text
 
 from scenarios.reports.broken_runs import broken_runs
 from scenarios.reports.verdicts import summed, verdict
-from twin.robot.joint_units import joint_unit
+from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.running.repeat import repeat_command
-from twin.robot.joint_units import joint_unit
+from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.base import Config

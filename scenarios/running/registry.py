@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from scenarios.base import Config, Metric
 from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
 from scenarios.cli.arguments import fields, kind_of
-from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError
-from twin.faults import told
+from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError, told
 from twin.own_code import announced, module_named, module_of_file
 
 if TYPE_CHECKING:

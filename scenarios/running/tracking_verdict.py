@@ -10,8 +10,8 @@ import numpy as np
 from scenarios.base import Config
 from scenarios.checks import bounds
 from scenarios.metric import Metric, Outcome
-from twin.logs.tracking_error import joint_error, largest
-from twin.robot.joint_units import joint_unit
+from twin.logs.figures import joint_error, largest
+from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

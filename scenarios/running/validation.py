@@ -12,8 +12,7 @@ import controllers
 from scenarios.base import Config
 from scenarios.cli.arguments import fields
 from scenarios.running import registry
-from twin.errors import OwnCodeError
-from twin.faults import is_interrupt, told_with_place
+from twin.errors import OwnCodeError, is_interrupt, told_with_place
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario

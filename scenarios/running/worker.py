@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from twin.faults import told_with_kind
+from twin.errors import told_with_kind
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario

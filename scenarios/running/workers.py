@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from scenarios.running.repeat import scenario_word
 from scenarios.running.runs import Run, carry_out
 from scenarios.running.worker import Answer, ItemTask, RunTask
-from twin.faults import told_with_kind
+from twin.errors import told_with_kind
 from twin.threads import VARIABLE, thread_count
 
 if TYPE_CHECKING:

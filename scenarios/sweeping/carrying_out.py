@@ -56,7 +56,7 @@ def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
     Raises:
         TwinError, ValueError: there is no such loop.
     """
-    from twin.dynamics.spring_vibration import warn_of_unresolved_springs
+    from twin.dynamics.flexible_joint import warn_of_unresolved_springs
     from twin.sweeps import evaluation
 
     values = nominal_values(law.experiment, plan.design)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from scenarios.checks.rounding import whole_run_limit
+from scenarios.checks.replay import whole_run_limit
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
-from twin.logs.tracking_error import joint_error
-from twin.robot.joint_units import joint_unit
+from twin.logs.figures import joint_error
+from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.base import Config

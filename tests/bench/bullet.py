@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from twin.engine.suppress_output import suppress_output
+from twin.engine.client import suppress_output
 from twin.robot.robot import Robot
 
 

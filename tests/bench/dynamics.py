@@ -9,8 +9,8 @@ import pinocchio as pin
 import twin
 from tests.bench import bullet, mujoco_arm
 from tests.bench.timing import Meter, Row, peer, same
-from tests.dh_arms import dh_frames
-from tests.peers import Pinocchio
+from tests.support.dh_arms import dh_frames
+from tests.support.peers import Pinocchio
 from twin.kinematics.forward import FLANGE
 from twin.robot.robot import Robot
 

@@ -7,7 +7,7 @@ import pinocchio as pin
 from scipy.linalg.lapack import dposv
 
 from tests.bench.timing import Meter, Row, same
-from tests.peers import PinocchioLoops
+from tests.support.peers import PinocchioLoops
 from twin.robot.robot import Robot
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import urdf
-from tests import small_robots
 from tests.fuzz import odd, raw, toml_changes, xml_changes
-from tests.random_trees import random_urdf
+from tests.support import small_robots
+from tests.support.random_trees import random_urdf
 
 ROBOTS = Path(urdf.__file__).parent
 ARMS = ("irb140", "irb1400", "irb1600")

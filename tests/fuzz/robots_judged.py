@@ -15,7 +15,7 @@ from twin.drives.drive_step import drive_numbers
 from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning, LimitError, ShapeWarning, TwinError
 from twin.loading.model_check import check_model
-from twin.loading.urdf_document import read_document
+from twin.loading.urdf_reader import read_document
 from twin.robot.robot import Robot
 from twin.robot.uncompiled import uncompiled
 

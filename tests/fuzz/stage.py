@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from twin.control.analytic_plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.logs.log import Log
 from twin.robot.uncompiled import uncompiled
 from twin.trajectories.joint_trajectories import hold

@@ -9,13 +9,13 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from tests import small_robots
 from tests.fuzz import cases, robots_judged, workers
 from tests.fuzz.cases import KINDS, Case, CaseId
 from tests.fuzz.judges import recording_file
 from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, refusal
 from tests.fuzz.workers import judged
+from tests.support import small_robots
 from twin.errors import RobotError
 
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 
 from tests.fuzz import odd
-from tests.random_trees import random_inertial
+from tests.support.random_trees import random_inertial
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical", "Revolute", "")
 OF_LINKS = (

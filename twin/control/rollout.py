@@ -1,6 +1,6 @@
 """The analytic twin as a simulator of its own: closed loops run whole in compiled code, one or many at once.
 
-A rollout is what `run_closed_loop` does with `twin.control.analytic_plant.AnalyticPlant`, to the bit, and
+A rollout is what `run_closed_loop` does with `twin.control.plant.AnalyticPlant`, to the bit, and
 what it does with the engine but for the rounding of the accelerations: state, law, drives, steps.  It takes
 about a microsecond a step, so that starts, gains, payloads and mountings can be swept:
 
@@ -16,17 +16,23 @@ the same to the bit for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.control.closed_loop import check_period, checked_reference, whole_steps
+from twin.control.closed_loop import (
+    RUNAWAY_SPEED,
+    check_period,
+    checked_reference,
+    divergence_message,
+    whole_steps,
+)
 from twin.control.compiled_rollout import compiled_rollout
 from twin.control.control_law import ControlLaw, is_kept
-from twin.control.divergence import RUNAWAY_SPEED
 from twin.control.rollout_batch import (
     Passive,
     Record,
@@ -36,18 +42,27 @@ from twin.control.rollout_batch import (
     objects_of,
     rows_of,
 )
-from twin.control.rollout_failures import Failure, early_ends, of_rollout, worst_violations
-from twin.control.rollout_figures import Figures, figures_of
-from twin.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
-from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
+from twin.control.rollout_loop import (
+    FOLDED,
+    ITS_SAMPLE,
+    LARGEST_ERROR,
+    NOT_A_TORQUE,
+    POSITION,
+    RK4,
+    SEMI_IMPLICIT_EULER,
+    SPEED,
+    SQUARED_ERRORS,
+    SQUARED_TORQUES,
+    WRONG_SHAPE,
+)
+from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, joint_without_torque, other_rows
 from twin.drives.sensors import Sensors, sensor_numbers
-from twin.dynamics.spring_vibration import warn_of_unresolved_springs
-from twin.errors import DivergenceError
+from twin.dynamics.flexible_joint import warn_of_unresolved_springs
+from twin.errors import DivergenceError, LimitError
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.evaluation import copied, joint_vectors
-from twin.robot.limits import ROUND_OFF, check_folding
+from twin.robot.limits import ROUND_OFF, Violation, check_folding, joint_unit, violation
 from twin.robot.robot import Robot
-from twin.robot.violations import Violation
 from twin.threads import in_threads, thread_count
 from twin.trajectories.limits import check_radians
 from twin.trajectories.sampling import Samples
@@ -298,3 +313,126 @@ def _empty_record(rollouts: int, kept: int, signals: tuple[int, int]) -> Record:
         tool=np.zeros((rollouts, 2)),
         stop=np.zeros(1, dtype=np.int64),
     )
+
+
+class Failure(NamedTuple):
+    """A rollout that ended early.
+
+    Attributes:
+        rollout: its place in the batch, `()` where there is one alone.
+        samples: how many samples it reached.
+        message: what ended it.
+    """
+
+    rollout: tuple[int, ...]
+    samples: int
+    message: str
+
+
+def worst_violations(
+    record: Record, shape: tuple[int, ...], plants: np.ndarray, t: np.ndarray
+) -> Iterator[Violation]:
+    """Report where the arms were furthest beyond their limits."""
+    for r, kind in np.argwhere(record.worst > [ROUND_OFF, 1.0 + ROUND_OFF]).tolist():
+        index = tuple(int(i) for i in np.unravel_index(r, shape))
+        joint, sample = record.where[r, kind].tolist()
+        quantity, value = ("position", "speed")[kind], float(record.value[r, kind])
+        yield violation(plants[index], quantity, joint, float(t[sample]), value, index)
+
+
+def early_ends(
+    record: Record, shape: tuple[int, ...], plants: np.ndarray, law: str, every: int, t: np.ndarray
+) -> list[Failure]:
+    """Report the rollouts that ended early, and put NaN where they did not get to."""
+    failures = []
+    for r in np.flatnonzero(record.trouble).tolist():
+        index = tuple(int(i) for i in np.unravel_index(r, shape))
+        samples = int(record.samples[r])
+        record.log[r, -(-samples // every) :] = np.nan
+        message = _trouble(int(record.trouble[r]), plants[index], record.last[r], law, samples, t)
+        failures.append(Failure(index, samples, message + of_rollout(index)))
+    return failures
+
+
+def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: int, t: np.ndarray) -> str:
+    """What ended a rollout, where and when."""
+    q, qd, demand, tau = last[:PLAIN_ROWS]
+    k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
+    when = f"t = {t[k]:.6g} s (sample {k})"
+    if trouble == WRONG_SHAPE:
+        raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
+    if trouble == NOT_A_TORQUE:
+        joint = joint_without_torque(demand, tau)
+        unit = joint_unit(robot.joint_kinds[joint], "torque")
+        return f"law {law!r} demands {demand[joint]} {unit} of {robot.joint_names[joint]} at {when}"
+    if trouble == FOLDED:
+        try:
+            check_folding(robot, q)
+        except LimitError as error:
+            return f"{error}, in the step after {when}"
+        return f"a passive joint is at the end of its range in the step after {when}"
+    return f"{divergence_message(robot, q, qd)} at {when}"
+
+
+def of_rollout(index: tuple[int, ...]) -> str:
+    """Which rollout, as the end of a message; nothing where there is one alone."""
+    return f" in rollout {index[0] if len(index) == 1 else index}" if index else ""
+
+
+class Figures(NamedTuple):
+    """Of all samples that were reached, kept or not; `...` is the shape of the batch.
+
+    Attributes:
+        samples: (...) how many there were.
+        trouble: (...) what ended the rollout early, 0 where nothing did; see `twin.control.rollout_loop`.
+        joint_error: (..., n) the largest `|q_ref - q|`, in [rad].
+        joint_error_time: (..., n) when that was, in [s].
+        rms_error: (..., n) root of the mean of its square, in [rad].
+        rms_torque: (..., n) root of the mean square of the motors' torque at the joint, in [N m].
+        tool_error: (...) the largest distance of the tool from where it should be, in [m]; NaN where nobody
+            asked.
+        tool_error_time: (...) when that was, in [s].
+        beyond_range: (...) how far a joint was beyond its range, in [rad], 0 where none was.
+        speed_ratio: (...) the largest speed over its limit.
+    """
+
+    samples: np.ndarray
+    trouble: np.ndarray
+    joint_error: np.ndarray
+    joint_error_time: np.ndarray
+    rms_error: np.ndarray
+    rms_torque: np.ndarray
+    tool_error: np.ndarray
+    tool_error_time: np.ndarray
+    beyond_range: np.ndarray
+    speed_ratio: np.ndarray
+
+
+def figures_of(record: Record, shape: tuple[int, ...], t: np.ndarray, tool: bool) -> Figures:
+    """The figures in a record.
+
+    Args:
+        record: that the loop filled.
+        shape: of the batch.
+        t: (N,) times of the samples, in [s].
+        tool: whether the tool was asked for.
+    """
+    samples = record.samples
+    mean = np.sqrt(
+        record.summed[:, [SQUARED_ERRORS, SQUARED_TORQUES]] / np.maximum(samples, 1)[:, None, None]
+    )
+    where = np.where(tool, record.tool.T, np.nan)
+    seconds = t[record.tool[:, 1].astype(np.int64)] if tool else where[1]
+    each = Figures(
+        samples=samples,
+        trouble=record.trouble,
+        joint_error=record.summed[:, LARGEST_ERROR],
+        joint_error_time=t[record.summed[:, ITS_SAMPLE].astype(np.int64)],
+        rms_error=mean[:, 0],
+        rms_torque=mean[:, 1],
+        tool_error=where[0],
+        tool_error_time=seconds,
+        beyond_range=record.worst[:, POSITION],
+        speed_ratio=record.worst[:, SPEED],
+    )
+    return Figures(*(array.reshape(shape + array.shape[1:]) for array in each))

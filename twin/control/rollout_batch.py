@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twin.control.closed_loop import Bounds
 from twin.control.control_law import ControlLaw
-from twin.control.divergence import Bounds
 from twin.drives.drive_step import drive_numbers
 from twin.drives.motors import MotorLimits
 from twin.robot.evaluation import copied
@@ -25,7 +25,7 @@ class Batch(NamedTuple):
         see `twin.drives.drive_step.DriveNumbers`; m is 0 where drives are ideal.
     encoder (R, 2, n, n): see `twin.drives.sensors.SensorNumbers`.
     q_min, q_max (R, n), per_speed (R, n): the ranges of their joints, and 1 / speed limits, 0 where none is.
-    watched (R, n), energy (R,): see `twin.control.divergence.Bounds`.
+    watched (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
     model_inertias, model_gravity, model_tau_max, model_period: of the controllers' models.
     model_drive_inertia (R, n, n), model_friction (R, 4, n), model_shafts (R, n, n): their drives.
     parameters (R, m, n): of the laws.

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats, real_array
 from twin.drives.drives import Drives
 from twin.multibody.tree import frozen
-from twin.robot.joint_units import joint_unit
+from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 
 LINK = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")

@@ -9,10 +9,14 @@ Newton-Euler kernel (`twin/multibody/recursions.py`).  Every function takes one 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
+from twin.drives.drive_step import drive_numbers, drive_steps
+from twin.drives.friction import friction_rows, sliding_friction
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import Robot
 
@@ -147,7 +151,7 @@ def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
 
 def _inertial(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """Inertias and gravity as the kernels have been compiled for, see `twin/robot/single_sample.py`."""
+    """Inertias and gravity as the kernels have been compiled for, see `twin/robot/evaluation.py`."""
     robot.require_inertia()
     return robot.single_sample.inertias, robot.single_sample.gravity
 
@@ -168,3 +172,119 @@ def _wrench_torque(
     except ValueError:
         raise ValueError(f"expected a wrench whose shape fits q {q.shape}, got {F.shape}") from None
     return np.einsum("...ji,...j->...i", jacobian(robot, q, T_flange_tool), F)
+
+
+def reflected_inertia(robot: Robot) -> np.ndarray:
+    """What the rotors add to the mass matrix.
+
+    Args:
+        robot: the robot, with the drives that act (`Robot.with_drives`).
+
+    Returns:
+        A (n, n), in [kg m^2]; zeros where drives are ideal.
+    """
+    drives = robot.active_drives
+    return np.zeros((robot.n, robot.n)) if drives is None else drives.reflected_inertia.copy()
+
+
+def friction_torque(robot: Robot, qd: ArrayLike) -> np.ndarray:
+    """What friction takes of the motors' torque while joints move: of the sign of their speed.
+
+    Of a shaft that does not move it is 0, between what breaks it away one way and the other.
+
+    Args:
+        robot: the robot, with the drives that act (`Robot.with_drives`).
+        qd: (..., n) joint velocities, in [rad/s].
+
+    Returns:
+        (..., n), in [N m]; zeros where drives are ideal.
+
+    Source: P. Obal, P. Gierlak, Acta Mechanica et Automatica 19 (2025).
+    """
+    (qd,) = joint_vectors(robot, qd=qd)
+    drives = robot.active_drives
+    if drives is None:
+        return np.zeros_like(qd)
+    R = drives.friction_matrix
+    w = np.ascontiguousarray(qd @ R.T).reshape(-1, robot.n)
+    F = np.empty_like(w)
+    sliding_friction(friction_rows(drives), w, F)
+    return F.reshape(qd.shape) @ R
+
+
+def drive_inverse_dynamics(
+    robot: Robot,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    wrench: ArrayLike | None = None,
+    T_flange_tool: ArrayLike | None = None,
+) -> np.ndarray:
+    """Torques that the motors bring to the joints in a motion: the arm's, the rotors' and friction's.
+
+    Args:
+        robot: the robot, with the drives that act (`Robot.with_drives`).
+        q: (..., n) joint angles, in [rad].
+        qd: (..., n) joint velocities, in [rad/s].
+        qdd: (..., n) joint accelerations, in [rad/s^2].
+        wrench: (..., 6) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Returns:
+        (..., n) `tau`, in [N m]; of the motors themselves it is N^-T tau.
+    """
+    tau = inverse_dynamics(robot, q, qd, qdd, wrench, T_flange_tool)
+    drives = robot.active_drives
+    if drives is None:
+        return tau
+    return tau + np.asarray(qdd, dtype=np.float64) @ drives.reflected_inertia + friction_torque(robot, qd)
+
+
+class PlantState(NamedTuple):
+    """The state of a plant, and the torque that led to it; (..., n) each.
+
+    Attributes:
+        q, qd: positions and velocities of the joints, in [rad, rad/s].
+        q_motor, qd_motor: those of the motors in joint units; of rigid drives they are the joints'.
+        tau_joint: torque that the arm got from its drives in the first step of the period, in [N m].
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    q_motor: np.ndarray
+    qd_motor: np.ndarray
+    tau_joint: np.ndarray
+
+
+def one_period_on(
+    robot: Robot, states: tuple[np.ndarray, ...], tau: np.ndarray, time_step: float, steps: int
+) -> PlantState:
+    """Where a `twin.AnalyticPlant` would be after some steps from each of N states.
+
+    Args:
+        robot: with its payload, gravity and drives.
+        states: positions and velocities of the joints, then of the motors in joint units; (N, n) each.
+        tau: (N, n) torques of the motors at the joints, in [N m].
+        time_step: in [s].
+        steps: number of steps.
+
+    Returns:
+        The state after the steps, with arrays (N, n).
+    """
+    q, qd, q_motor, qd_motor = (np.array(state, order="C") for state in states)
+    drives = robot.active_drives
+    tau = np.array(tau, order="C")
+    tau_joint, torque_now = tau, np.empty_like(tau)
+    if drives is None:
+        q_motor, qd_motor = q, qd
+    else:
+        numbers = drive_numbers(drives, robot.drive_mode, time_step)
+    for step in range(steps if len(q) else 0):
+        if drives is None:
+            qd += time_step * forward_dynamics(robot, q, qd, tau)
+            q += time_step * qd
+        else:
+            M, h = mass_matrix(robot, q), inverse_dynamics(robot, q, qd, np.zeros(robot.n))
+            drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, torque_now)
+            tau_joint = torque_now.copy() if step == 0 else tau_joint
+    return PlantState(q, qd, q_motor, qd_motor, tau_joint)

@@ -3,7 +3,7 @@
 PyBullet reads most URDFs nearly right, and each file in its own way.  Here it reads none: it is handed poses,
 masses, principal axes and moments as doubles, so that it simulates the robot that it is given, whatever was
 done to it since it was loaded, and no number is parsed twice.  What of its own it adds is taken away in
-`twin/engine/settings.py`; what the links look like is in `twin/loading/link_shapes.py`.
+`twin/engine/body.py`; what the links look like is in `twin/loading/link_shapes.py`.
 
 Nothing collides: the robot is alone in its world, and its links pass through each other as in the model.
 """
@@ -11,19 +11,20 @@ Nothing collides: the robot is alone in its world, and its links pass through ea
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from twin.engine.suppress_output import suppress_output
+from twin.engine.client import suppress_output
 from twin.errors import RobotError, TwinError
 from twin.loading.link_shapes import link_shapes
-from twin.multibody.moved_mass import require_moved_mass
+from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import body_of_parameters
 from twin.robot.robot import Robot
-from twin.window.link_meshes import mesh_files, meshes_by_colour, visual_shape
+from twin.window.ghosts import mesh_files, meshes_by_colour, visual_shape
 
 MOST_JOINTS = 121
 """PyBullet keeps 128 coordinates, 7 of them the base's: beyond, its states are wrong without a word."""
@@ -138,3 +139,23 @@ def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
 def _quaternion(R: np.ndarray) -> list[float]:
     """Scalar last, as PyBullet and scipy have it."""
     return Rotation.from_matrix(R).as_quat().tolist()
+
+
+UNCLAMPED = 1e9  # rad/s or m/s
+
+
+def remove_hidden_physics(client: Any, body: int, joints: Sequence[int]) -> None:
+    """Take away damping, clamped speeds and motors: everything that the model does not have.
+
+    Args:
+        client: PyBullet's world.
+        body: its number for the robot.
+        joints: PyBullet's index of every moving joint.
+    """
+    for link in range(-1, client.getNumJoints(body)):
+        # Links are slowed by 0.04 /s unless told otherwise, and joints cannot exceed 100 rad/s.
+        client.changeDynamics(body, link, linearDamping=0, angularDamping=0, jointDamping=0)
+        client.changeDynamics(body, link, maxJointVelocity=UNCLAMPED)
+    # Every joint starts with a motor that brakes it.
+    free = [0.0] * len(joints)
+    client.setJointMotorControlArray(body, joints, client.VELOCITY_CONTROL, forces=free)

@@ -1,7 +1,7 @@
 """PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
 
 PyBullet's defaults are for games: plausible, fast, and off by anything from 1e-8 to a factor.  Each setting
-that looks odd removes one of them, and has a test in `tests/test_engine.py` that fails without it.
+that looks odd removes one of them, and has a test in `tests/twin/engine/test_traps.py` that fails without it.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import time_step_of
-from twin.dynamics.spring_vibration import warn_of_unresolved_springs
+from twin.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.engine import body, loops
+from twin.engine.body import remove_hidden_physics
 from twin.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
 from twin.engine.drives import EngineDrives
-from twin.engine.settings import remove_hidden_physics
 from twin.engine.state import (
     checked_out,
     checked_wrench,
@@ -37,9 +37,8 @@ from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Payload, Robot
 from twin.window import camera as cameras
-from twin.window.bench import Bench
+from twin.window.bench import Bench, RealTimeClock
 from twin.window.drawing import path_points
-from twin.window.real_time_clock import RealTimeClock
 
 
 class Simulation(AbstractContextManager):

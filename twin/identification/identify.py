@@ -16,8 +16,12 @@ from twin.identification.least_squares import (
     Triangles,
     fitted,
     joint_residuals,
+    require_motion,
+    require_rank,
+    require_units,
     solved,
     triangles,
+    warn_of_masses,
 )
 from twin.identification.measurements import (
     Filtering,
@@ -26,7 +30,6 @@ from twin.identification.measurements import (
     filtered_measurements,
     measurements_of_log,
 )
-from twin.identification.plausibility import require_motion, require_rank, require_units, warn_of_masses
 from twin.identification.torque_model import TorqueModel, identifiable
 from twin.logs.log import Log
 from twin.recordings.torque_recording import TorqueRecording

@@ -13,7 +13,8 @@ Source: A. Björck, "Numerical Methods for Least Squares Problems" (1996), secti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,8 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.arrays import Floats
+from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification.measurements import Measurements, equations
 from twin.identification.torque_model import TorqueModel
+from twin.loading.loading import robot_facts
+from twin.robot.robot import Robot
 
 ROUNDS = 20
 """At most, until weights stay; measured data take four."""
@@ -185,3 +189,152 @@ def joint_residuals(reduced: Triangles, beta: Floats) -> JointResiduals:
     with np.errstate(invalid="ignore", divide="ignore"):
         percent = 100.0 * left / whole
     return JointResiduals(left / np.sqrt(count), percent, whole / np.sqrt(count), int(np.sum(reduced.counts)))
+
+
+STANDS_STILL = 0.01
+"""In [rad] or [m]: the range of a joint below which nothing is told of its own inertia and friction."""
+
+BEYOND_RANGE = 2.0
+"""Times a joint's range, beyond which positions are no joint's."""
+
+INVOLVED = 0.2
+"""The share of a parameter in a direction that is open, from which on it is named."""
+
+UNLIKE = 5.0
+"""A factor between measured and predicted torques that the model alone does not explain."""
+
+ALIKE = 2.5
+"""How far, as a factor, it may be from one that a unit or a gear explains."""
+
+SOME_SAMPLES = 2000
+"""Samples that are compared with the robot's own model."""
+
+
+def require_motion(robot: Robot, measured: Sequence[Measurements]) -> None:
+    """Raise `IdentificationError` where a joint stands still, or is further out than it can be."""
+    for one in measured:
+        reached = np.max(np.abs(one.q), axis=0)
+        limit = BEYOND_RANGE * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
+        if not np.all(reached <= limit):
+            joint = int(np.argmin(reached <= limit))
+            gear = "" if robot.drives is None else "of the motors (motor_side), "
+            raise IdentificationError(
+                f"{one.name}: joint {joint + 1} is said to reach {reached[joint]:.4g} rad, and its range is "
+                f"{robot.q_min[joint]:.4g} to {robot.q_max[joint]:.4g} rad: are these positions {gear}or in "
+                "another unit (angle_unit)?"
+            )
+    moved = np.max([_span(one) for one in measured], axis=0)
+    if not np.all(moved >= STANDS_STILL):
+        still = ", ".join(str(joint + 1) for joint in np.flatnonzero(~(moved >= STANDS_STILL)))
+        raise IdentificationError(
+            f"joint {still} stands still: it moves over {np.min(moved):.2g} rad, which tells nothing of its "
+            f"inertia and friction; expected it to turn by {STANDS_STILL:g} rad or more, back and forth"
+        )
+
+
+def _span(one: Measurements) -> Floats:
+    """How far each joint moves (n,) in the samples that count."""
+    q = one.q[np.any(one.used, axis=1)]
+    return np.ptp(q, axis=0) if len(q) else np.zeros(q.shape[1])
+
+
+def require_units(model: TorqueModel, measured: Sequence[Measurements]) -> None:
+    """Raise `IdentificationError` where torques are off by a factor that a unit or a gear explains."""
+    robot = model.robot
+    drives = robot.active_drives
+    assert drives is not None
+    for one in measured:
+        places = np.flatnonzero(np.any(one.used, axis=1))
+        places = places[:: max(1, len(places) // SOME_SAMPLES)]
+        if not places.size:
+            continue
+        Y = model.regressor(*(v[places] for v in (one.q, one.qd, one.qdd, one.qd_friction)))
+        predicted, tau = Y @ model.parameters.values, one.tau[places]
+        sizes = [np.sqrt(np.mean(torque**2, axis=0)) for torque in (tau, predicted)]
+        if not all(np.all(size > 0) for size in sizes):
+            continue
+        factor = sizes[0] / sizes[1]
+        ratio = np.abs(np.diagonal(drives.motor_matrix))
+        if _apart(factor, np.ones_like(ratio)) < UNLIKE:
+            continue
+        for explained, told in (
+            (1.0 / ratio, "one over its gear ratio: torques of the motors (motor_side)"),
+            (ratio, "its gear ratio: torques of the joints, told as if of the motors (motor_side)"),
+            (np.full_like(ratio, 1e3), "1000: torques in mN m (torque_unit)"),
+        ):
+            if np.ptp(explained) + np.abs(explained[0] - 1) > 0 and _apart(factor, explained) < ALIKE:
+                worst = int(np.argmax(np.abs(np.log(factor))))
+                raise IdentificationError(
+                    f"{one.name}: torques are unlike those of {robot.name!r}, that of joint {worst + 1} "
+                    f"{factor[worst]:.3g} times as large, and {explained[worst]:.3g} is {told}?"
+                )
+
+
+def _apart(factor: Floats, explained: Floats) -> float:
+    """How far factors are from those explained, as a factor, in the median."""
+    return float(np.exp(np.median(np.abs(np.log(factor / explained)))))
+
+
+def warn_of_masses(model: TorqueModel, beta: Floats, reduced: Triangles) -> None:
+    """Warn where links come out `UNLIKE` times heavier or lighter than the robot has them.
+
+    Args:
+        model: the robot, and what is fitted.
+        beta: (r,) base parameters that were found.
+        reduced: the equations of the recordings.
+    """
+    robot, base = model.robot, model.base
+    links = base.columns < 10 * robot.tree.n
+    R = reduced.R[:, :, :-1][:, :, links]
+    of_robot = base.K @ model.parameters.values
+    found, known = R @ beta[links], R @ of_robot[links]
+    sizes = np.sum(known * known, axis=1)
+    if not np.all(sizes > 0):
+        return
+    factor = float(np.median(np.sum(found * known, axis=1) / sizes))  # noise has no share in it
+    mass, told, file = float(np.sum(robot.tree.inertias[:, 0])), "", robot.file
+    off = [factor]
+    if (
+        file is not None
+        and file.suffix == ".toml"
+        and file.exists()
+        and "mass" in (facts := robot_facts(file))
+    ):
+        off.append(factor * mass / facts["mass"])
+        told = f"; the data sheet's arm weighs {facts['mass']:.4g} kg with its base"
+    if not all(1.0 / UNLIKE < part < UNLIKE for part in off):
+        warnings.warn(
+            f"the recordings tell links that are {factor:.3g} times as heavy as those of {robot.name!r}, "
+            f"{factor * mass:.3g} kg for {mass:.3g} kg{told}: are the torques those of the motors "
+            "(motor_side), or in another unit (torque_unit)?",
+            IdentificationWarning,
+            stacklevel=3,
+        )
+
+
+def require_rank(model: TorqueModel, fit: Fit, measured: Sequence[Measurements]) -> None:
+    """Raise `IdentificationError` where the motion leaves parameters open that another one would tell."""
+    r = len(fit.beta)
+    if fit.rank == r:
+        return
+    symbols = model.base.symbols
+    open_ones = fit.directions[fit.singular_values <= SINGULAR * fit.singular_values[0]]
+    share = np.linalg.norm(open_ones, axis=0)
+    named = [symbols[k] for k in np.argsort(-share, kind="stable") if share[k] > INVOLVED]
+    listed = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
+    raise IdentificationError(
+        f"the motion tells {fit.rank} of {r} base parameters: {listed} cannot be told apart; "
+        f"{_advice(measured)}"
+    )
+
+
+def _advice(measured: Sequence[Measurements]) -> str:
+    """What motion would tell more."""
+    qd = np.concatenate([one.qd[np.any(one.used, axis=1)] for one in measured])
+    one_way = np.flatnonzero(~((np.min(qd, axis=0) < 0) & (np.max(qd, axis=0) > 0)))
+    if one_way.size:
+        joints = ", ".join(str(joint + 1) for joint in one_way)
+        return f"let joint {joints} turn back and forth"
+    return (
+        "let all joints turn at once, each by other amounts, over more of their range and with other speeds"
+    )

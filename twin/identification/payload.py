@@ -34,10 +34,10 @@ from twin.identification.least_squares import (
     JointResiduals,
     Triangles,
     joint_residuals,
+    require_units,
     triangles,
 )
 from twin.identification.measurements import Filtering
-from twin.identification.plausibility import require_units
 from twin.identification.torque_model import TorqueModel, identifiable
 from twin.multibody.tree import body_of_parameters, transformed_parameters
 from twin.robot.robot import Payload, Robot

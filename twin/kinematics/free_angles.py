@@ -36,7 +36,7 @@ def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, tolera
 
     Args:
         T: (N, 4, 4) flange poses, rigid.
-        arm: from `twin.kinematics.arm_family.arm_constants`.
+        arm: from `twin.kinematics.inverse.arm_constants`.
         theta0: (6,) DH angles at q = 0, in [rad].
         inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0.
         limits: (2, 6) lower and upper joint limits in [rad], infinite for none.

@@ -3,22 +3,89 @@
 Here are the rules, checks and broadcasting; the solution itself is in `twin.kinematics.spherical_wrist`.
 """
 
+import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import real_array
+from twin.errors import RobotError
 from twin.jit import compiled
-from twin.kinematics.arm_family import arm_constants
+from twin.kinematics import spherical_wrist
 from twin.kinematics.forward import tool_pose
 from twin.kinematics.free_angles import NOISE_TOLERANCE, solve
 from twin.kinematics.joint_turns import choose_nearest
 from twin.kinematics.spherical_wrist import SINGULAR_TOLERANCE
 from twin.robot.evaluation import WORTH_A_THREAD, joint_vectors
 from twin.robot.robot import Robot
-from twin.spatial.rotations import RIGID_TOLERANCE, rigid_poses, rigidity_error
+from twin.spatial.rotations import (
+    RIGID_TOLERANCE,
+    float_array,
+    rigid_poses,
+    rigidity_error,
+    rotation_matrices,
+)
 from twin.threads import in_chunks
+
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
+
+
+@lru_cache(maxsize=16)
+def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return what the kernel needs of an arm of the family.
+
+    Remembered for the last robots asked for (they are immutable): the checks cost as much as twenty poses.
+
+    Args:
+        robot: any robot.
+
+    Returns:
+        arm: (8,) d1, a1, a2, d6 and the forearm's length hypot(a3, d4) in [m]; the forearm's direction in
+            frame 3, seen in the arm's plane, in [rad]; sin alpha_3; -sin alpha_4.
+        theta0: (6,) DH angles at q = 0, in [rad].
+        inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0, whole numbers.
+
+    Raises:
+        RobotError: the robot has no DH table, or one outside the family; the message names the entry.
+    """
+    dh = robot.dh
+    if dh is None:
+        raise RobotError(f"robot {robot.name!r} has no DH table, which inverse kinematics needs")
+    outside = f"robot {robot.name!r} is outside the family of closed-form inverse kinematics:"
+    if len(dh.d) != 6:
+        raise RobotError(f"{outside} it has {len(dh.d)} DH rows, expected 6")
+    if "prismatic" in robot.joint_kinds:
+        raise RobotError(f"{outside} joint {robot.joint_kinds.index('prismatic') + 1} is prismatic")
+    right = math.pi / 2
+    allowed = {
+        "alpha": ((-right,), (0.0,), (-right, right), (-right, right), (-dh.alpha[3],), (0.0,)),
+        "a": (None, None, None, (0.0,), (0.0,), (0.0,)),
+        "d": (None, (0.0,), (0.0,), None, (0.0,), None),
+    }
+    for letter, entries in allowed.items():
+        for axis, (value, choices) in enumerate(zip(getattr(dh, letter), entries, strict=True), start=1):
+            if choices is None or any(abs(value - choice) <= 1e-12 for choice in choices):
+                continue
+            unit, scale = ("degrees", 180.0 / math.pi) if letter == "alpha" else ("m", 1.0)
+            wanted = " or ".join(f"{choice * scale:g}" for choice in choices)
+            raise RobotError(f"{outside} DH {letter}_{axis} is {value * scale:g} {unit}, expected {wanted}")
+    for name, length in (("a_2", abs(dh.a[1])), ("hypot(a_3, d_4)", math.hypot(dh.a[2], dh.d[3]))):
+        if not length > 0:
+            raise RobotError(f"{outside} DH {name} is {length:g} m, expected more than 0")
+    # Then a full turn of any DH angle is full turns of joints, and the other way round.
+    if not (
+        np.all(np.rint(robot.dh_coupling) == robot.dh_coupling)
+        and abs(abs(np.linalg.det(robot.dh_coupling)) - 1.0) <= 1e-9
+    ):
+        raise RobotError(f"{outside} S must hold whole numbers and have determinant 1 or -1")
+    sigma, kappa = np.sign(dh.alpha[2]), -np.sign(dh.alpha[3])
+    forearm, beta = math.hypot(dh.a[2], dh.d[3]), math.atan2(-sigma * dh.d[3], dh.a[2])
+    arm = np.array([dh.d[0], dh.a[0], dh.a[1], dh.d[5], forearm, beta, sigma, kappa])
+    return arm, np.array(dh.theta0), np.ascontiguousarray(np.rint(np.linalg.inv(robot.dh_coupling)))
+
 
 BRANCHES = tuple(
     f"wrist centre {axis_1} axis 1, {lower_arm} the lower arm, axis 5 {axis_5}"
@@ -186,3 +253,90 @@ def _all_rigid(T):
     for pose in range(len(T)):
         rigid = rigid and _rigidity_error(T[pose]) <= RIGID_TOLERANCE
     return rigid
+
+
+PRINTED_ORDER = [0, 1, 3, 2]
+"""Of the compiled rows, `2 * rear + elbow`: behind axis 1 the elbow that is up is the other one."""
+
+
+def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
+    """Return the DH angles of the main axes that bring the wrist centre to a point: all four solutions.
+
+    The rows are in the order of the report, after the signs of its eq. (2.33):
+
+    - 0: wrist centre in front of axis 1, elbow up;
+    - 1: in front, elbow down;
+    - 2: wrist centre behind axis 1, elbow up;
+    - 3: behind, elbow down.
+
+    Elbow up is a positive angle in (2.33), where a2 is the length of the lower arm: axis 3 is then above the
+    line from axis 2 to the wrist centre, unless the latter is horizontally between axes 1 and 2.
+
+    A row is NaN where the wrist centre is out of its reach; joint limits are not asked. An angle that is
+    undefined, theta_1 with the wrist centre on axis 1 or theta_2 with it on axis 2, is that of q = 0.
+
+    Args:
+        robot: an arm of the family of `inverse_kinematics`.
+        p_wrist: (..., 3) wrist centres in the base frame, in [m]; `d6 - d_6 z6` of a flange pose (2.28).
+
+    Returns:
+        (..., 4, 3) DH angles theta_1, theta_2, theta_3 in (-pi, pi], in [rad]; `joint_angles` takes six of
+        them to the pendant's.
+
+    Raises:
+        ValueError: a wrong shape, or a number that is not finite.
+        RobotError: the arm has no DH table, or one outside the family.
+
+    Source: Norrlöf 1999, eq. (2.29)-(2.40), his `ikin1`. The second theta_1 is that of (2.38), which the text
+    after (2.29) misprints; a1 and d1 are taken off along the arm, not by R01 as in (2.30); and the quotient
+    in (2.34) is horizontal over vertical distance from axis 2, an arctan2.
+    """
+    arm, theta0, _ = arm_constants(robot)
+    p_wrist = _finite(float_array(p_wrist, "p_wrist", (3,)), "p_wrist")
+    rows = np.array(p_wrist, order="C").reshape(-1, 3)
+    theta = np.empty((len(rows), 4, 3))
+    spherical_wrist.main_axes(rows, arm, theta0, theta)
+    return theta[:, PRINTED_ORDER].reshape(*p_wrist.shape[:-1], 4, 3)
+
+
+def wrist_axis_angles(robot: Robot, R_36: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the DH angles of the wrist that turn frame 6 so against frame 3: both solutions, and the flag s.
+
+    At a wrist singularity, where axes 4 and 6 are in line, theta_4 is that of q = 0 in both rows, and theta_6
+    makes up the rest.
+
+    Args:
+        robot: an arm of the family of `inverse_kinematics`.
+        R_36: (..., 3, 3) orientations of DH frame 6 in DH frame 3, `R_03.T @ R_06`.
+
+    Returns:
+        Two arrays.
+
+        - theta: (..., 2, 3) DH angles theta_4, theta_5, theta_6 in (-pi, pi], in [rad]: row 0 with theta_5 of
+          at least 0, row 1 with its opposite.
+        - s: (..., 2) of each row: 0 away from the singularity, 1 where only theta_4 + theta_6 is determined
+          (theta_5 is 0), -1 where only theta_4 - theta_6 is (theta_5 is pi, or by rounding -pi).
+
+    Raises:
+        ValueError: a wrong shape, a number that is not finite, or no rotation within 1e-9.
+        RobotError: the arm has no DH table, or one outside the family.
+
+    Source: Norrlöf 1999, eq. (2.43)-(2.50), his `ikin2`. Of (2.48) the second form holds, the first prints
+    r11, r21, r31 for r13, r23, r33; and the arccos of (2.50) loses the angle's sign, which arctan2 keeps.
+    """
+    arm, theta0, _ = arm_constants(robot)
+    R_36 = rotation_matrices(R_36, "R_36")
+    rows = np.array(R_36, order="C").reshape(-1, 3, 3)
+    theta, s = np.empty((len(rows), 2, 3)), np.empty(len(rows), dtype=np.int64)
+    spherical_wrist.wrist_axes(rows, arm, theta0, theta, s)
+    shape = R_36.shape[:-2]
+    return theta.reshape(*shape, 2, 3), np.repeat(s[:, None], 2, axis=1).reshape(*shape, 2)
+
+
+def _finite(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Return the values; `ValueError` names the first of them that is not finite."""
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        where = wrong[0].tolist()
+        raise ValueError(f"expected {name} to be finite, got {values[tuple(where)]} at {where}")
+    return values

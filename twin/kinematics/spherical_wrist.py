@@ -17,8 +17,7 @@ import math
 import numpy as np
 
 from twin.jit import compiled
-from twin.kinematics.arc_tangents import arc_tangents
-from twin.kinematics.joint_turns import principal
+from twin.kinematics.joint_turns import arc_tangents, principal
 
 REACH_TOLERANCE = 1e-12
 """How far out of reach, relative to the arm's length, still counts as rounding of a fully stretched pose.
@@ -42,7 +41,7 @@ def main_axes(p_wrist, arm, theta_free, theta):
 
     Args:
         p_wrist: (N, 3) wrist centres in the base frame, in [m].
-        arm: from `twin.kinematics.arm_family.arm_constants`.
+        arm: from `twin.kinematics.inverse.arm_constants`.
         theta_free: (6,) DH angles that axes 1 and 2 take where they are undefined, in [rad].
         theta: (N, 4, 3) DH angles in (-pi, pi], the result: rows `2 * rear + elbow`, NaN for none.
     """
@@ -63,7 +62,7 @@ def wrist_axes(R_36, arm, theta_free, theta, singular):
 
     Args:
         R_36: (N, 3, 3) orientations of frame 6 in frame 3.
-        arm: from `twin.kinematics.arm_family.arm_constants`.
+        arm: from `twin.kinematics.inverse.arm_constants`.
         theta_free: (6,) DH angles; that of axis 4 is taken where it is undefined, in [rad].
         theta: (N, 2, 3) DH angles in (-pi, pi], the result: row 0 with theta_5 in [0, pi].
         singular: (N,) whole numbers, the result: 0, or 1 and -1 as `_wrist_directions` returns them.
@@ -87,7 +86,7 @@ def dh_angles(T, arm, theta_free, tolerance, directions, theta, free_axes):
 
     Args:
         T: (n, 4, 4) flange poses, rigid.
-        arm: from `twin.kinematics.arm_family.arm_constants`.
+        arm: from `twin.kinematics.inverse.arm_constants`.
         theta_free: (n, 6), or (1, 6) for all poses.
         tolerance: below which an angle counts as undefined.
         directions: (6, 8 n) space for y of three angles and x of three angles.

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
 from twin.errors import RobotError
-from twin.multibody.moved_mass import require_moved_mass
+from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.robot import DH, NamedPoses, Robot
 

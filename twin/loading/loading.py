@@ -15,11 +15,11 @@ import numpy as np
 from twin.drives.drives import Drives
 from twin.errors import DriveWarning, RobotError, UnknownNameError, near
 from twin.loading import consistency
-from twin.loading.announced_robots import announced_file, announced_robots
-from twin.loading.motor_strength import weak_motors
+from twin.loading.consistency import weak_motors
 from twin.multibody import recursions
-from twin.multibody.moved_mass import require_moved_mass
+from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import Loop, frozen
+from twin.own_code import announced_file, announced_robots
 from twin.packages_beside import HOUSE
 from twin.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
 
@@ -71,7 +71,7 @@ def load(name_or_path: str | Path) -> Robot:
         OwnCodeError: the package that announces the robot does not load.
 
     Warns:
-        DriveWarning: a motor cannot carry the arm's own weight, see `twin.loading.motor_strength`.
+        DriveWarning: a motor cannot carry the arm's own weight, see `twin.loading.model_parts`.
     """
     robot = _loaded(name_or_path)
     for sentence in weak_motors(robot):

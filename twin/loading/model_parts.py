@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.loading.link_shapes import resolve_mesh
-from twin.loading.shape_extents import Extent, shape_extent
-from twin.loading.urdf_document import read_document
-from twin.loading.urdf_reader import parsed
+from twin.loading.link_shapes import Extent, resolve_mesh, shape_extent
+from twin.loading.urdf_reader import parsed, read_document
 from twin.multibody.tree import body_of_parameters
 from twin.robot.robot import Robot
 

@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
+
+from twin.drives.drives import Drives
+from twin.errors import RobotError, TwinError
+from twin.loading.dh_tables import dh_robot
+from twin.loading.loading import laboratory_names, load, robot_names
+from twin.multibody.tree import body_of_parameters, frozen
+from twin.robot.robot import DH, Payload, Robot
+from twin.spatial.rotations import rigid_poses
 
 KINDS = "biufcU"
 """Bits, integers, floats, complex numbers and texts; times, bytes and objects have no place in an archive."""
@@ -61,3 +72,171 @@ def _array(content: bytes, name: str) -> np.ndarray:
         raise ValueError(f"{name} says it has the shape {shape} of {dtype}, and has {there} bytes")
     array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if columns_first else "C")
     return array.copy(order="K")
+
+
+TREE = ("inertias", "T_parent_joint", "axes", "T_joint_flange")
+ARM = (
+    *("q_min", "q_max", "qd_max", "tau_max", "passive_min", "passive_max"),
+    *("dh_coupling", "embedding", "embedding_offset"),
+)
+"""Numbers of the tree and of the robot around it."""
+
+SLACK = 1e-6
+"""What rounding to six printed digits can do to moments of inertia, relative to them."""
+
+LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
+
+
+def robot_to_record(robot: Robot) -> dict[str, Any]:
+    """What `robot_from_record` needs to know of a robot, by name.
+
+    Raises:
+        TwinError: the robot comes neither from a file nor from a DH table.
+    """
+    content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
+    tree = robot.tree if robot.bare is None else robot.bare
+    content |= {name: getattr(tree, name) for name in TREE if robot.has_inertia or name != "inertias"}
+    content |= {name: getattr(robot, name) for name in ARM}
+    content |= {"structure": np.array(_structure(robot)), "loop_points": _loop_points(robot)}
+    if robot.dh is not None:
+        content |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    if robot.file is None:
+        content |= _table(robot)
+    if robot.payload is not None:
+        content |= {f"payload_{item.name}": getattr(robot.payload, item.name) for item in fields(Payload)}
+    if robot.drives is not None:
+        content |= {f"drives_{item.name}": getattr(robot.drives, item.name) for item in fields(Drives)}
+    return content
+
+
+def robot_from_record(content: Mapping[str, Any]) -> Robot:
+    """The robot that `robot_to_record` recorded.
+
+    Raises:
+        UnknownNameError, RobotError: it is not there any more, has other joints now, or cannot be.
+        KeyError: something is missing.
+    """
+    name = _texts(content, "robot", 0)
+    robot = _with_numbers(_made_again(name, content) if "dh_kinds" in content else load(name), content)
+    robot = _with_drives(robot.with_gravity(content["gravity"]), content)
+    if "payload_mass" not in content:
+        return robot
+    return robot.with_payload(
+        Payload(float(content["payload_mass"]), content["payload_com"], content["payload_inertia"])
+    )
+
+
+def _source(robot: Robot) -> str:
+    """What `load` takes to find the robot: its name if that will do, else its file, if it has one."""
+    known = (*robot_names(), *laboratory_names())
+    if robot.file is None or (robot.name in known and load(robot.name).file == robot.file):
+        return robot.name
+    return str(robot.file.absolute())
+
+
+def _table(robot: Robot) -> dict[str, Any]:
+    """What makes a robot without a file, beside the numbers of its DH table and its limits."""
+    if robot.dh is None:
+        raise TwinError(f"no log can keep robot {robot.name!r}: it has neither a file nor a DH table")
+    return {"dh_kinds": np.array(robot.tree.kinds), "joint_names": np.array(robot.tree.names)}
+
+
+def _with_drives(robot: Robot, content: Mapping[str, Any]) -> Robot:
+    """The robot with the drives that were kept; before there were any, they were ideal, and its file's."""
+    if "drives" not in content:
+        return robot
+    drives = None
+    if "drives_ratio" in content:
+        columns = {item.name: content[f"drives_{item.name}"] for item in fields(Drives)}
+        columns["friction_at"] = tuple(_texts(content, "drives_friction_at", 1))
+        drives = Drives(**columns)
+    return replace(robot, drives=None).with_drives(_texts(content, "drives", 0), drives)
+
+
+def _texts(content: Mapping[str, Any], name: str, axes: int) -> Any:
+    """One text, or a list of them."""
+    array = content[name]
+    if array.dtype.kind != "U" or array.ndim != axes:
+        raise TwinError(f"expected {name} to be text of {axes} axes, got {array.dtype} of {array.ndim}")
+    return array.tolist()
+
+
+def _made_again(name: str, content: Mapping[str, Any]) -> Robot:
+    return dh_robot(
+        name,
+        DH(*(content[f"dh_{letter}"] for letter in DH._fields)),
+        kinds=_texts(content, "dh_kinds", 1),
+        joint_names=_texts(content, "joint_names", 1),
+        **{name: content[name] for name in LIMITS},
+    )
+
+
+def _structure(robot: Robot) -> list[str]:
+    """Which joint moves which, in words; what a file with other numbers must still have."""
+    tree = robot.tree
+    joints = zip(tree.names, tree.kinds, tree.parents, strict=True)
+    return [
+        *(f"{kind} joint {name} on joint {parent}" for name, kind, parent in joints),
+        f"flange on joint {tree.flange_joint}",
+        f"motors on joints {robot.driven}",
+        *(f"loop {loop.name} of joints {loop.joints}" for loop in robot.loops),
+    ]
+
+
+def _loop_points(robot: Robot) -> np.ndarray:
+    return np.array([loop.points for loop in robot.loops], dtype=np.float64).reshape(-1, 2, 3)
+
+
+def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
+    """The robot with the numbers that were recorded; older files have its masses and torque limits alone."""
+    if "structure" in content:
+        then, now = _texts(content, "structure", 1), _structure(robot)
+        if then != now:
+            new, old = ", ".join(x for x in now if x not in then), ", ".join(x for x in then if x not in now)
+            raise RobotError(
+                f"{robot.name!r} is now another robot: {new or 'nothing'} in place of {old or 'nothing'}"
+            )
+    there = {name: getattr(robot.tree, name) for name in TREE} | {name: getattr(robot, name) for name in ARM}
+    there["loop_points"] = _loop_points(robot)
+    if robot.dh is not None:
+        there |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    found = {name: content[name] for name in there if name in content}
+    for name, array in found.items():
+        shape = there[name].shape
+        if array.shape != shape or array.dtype != np.float64 or np.any(np.isnan(array)):
+            told = f"{array.dtype} of shape {array.shape}"
+            raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {told}")
+    numbers = {name: frozen(array) for name, array in (there | found).items()}
+    _require_possible(robot, numbers, found)
+    tree = replace(robot.tree, **{name: numbers[name] for name in TREE})
+    points = zip(robot.loops, numbers["loop_points"], strict=True)
+    return replace(
+        robot,
+        tree=tree,
+        **{name: numbers[name] for name in ARM},
+        loops=tuple(loop._replace(points=frozen(shared)) for loop, shared in points),
+        dh=None if robot.dh is None else DH(*(numbers[f"dh_{letter}"] for letter in DH._fields)),
+        has_inertia=robot.has_inertia or "inertias" in found,
+    )
+
+
+def _require_possible(robot: Robot, numbers: Mapping[str, np.ndarray], found: Mapping[str, Any]) -> None:
+    """Raise `TwinError` where the numbers that were found in a log are those of no robot."""
+    if not np.all(numbers["tau_max"] > 0):
+        raise TwinError(f"expected torque limits tau_max above 0 N m, got {numbers['tau_max'].tolist()}")
+    for name in ("T_parent_joint", "T_joint_flange"):
+        if name in found:
+            rigid_poses(numbers[name], name)
+    for link, parameters in zip(robot.tree.links, numbers["inertias"], strict=True):
+        if "inertias" not in found:
+            break
+        if not np.all(np.isfinite(parameters)):
+            raise TwinError(f"expected finite inertias, got {parameters.tolist()} of link {link!r}")
+        mass, com, inertia = body_of_parameters(parameters)
+        moments = np.linalg.eigvalsh(inertia)
+        slack = SLACK * (np.max(np.abs(moments)) + abs(mass) * (com @ com))
+        if not (mass >= 0 and moments[0] >= -slack and moments[2] <= moments[0] + moments[1] + slack):
+            raise TwinError(
+                f"no body has the inertia of link {link!r}: {mass:g} kg, principal moments "
+                f"{', '.join(f'{moment:g}' for moment in moments)} kg m^2"
+            )

@@ -8,8 +8,12 @@ Source: Featherstone 2008, sections 6.2 and 6.5; the factors `L^T D L` need no r
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
+from twin.errors import RobotError
 from twin.multibody.recursions import (
     Placement,
     Rotation,
@@ -18,6 +22,7 @@ from twin.multibody.recursions import (
     compose,
     cross,
     dot,
+    placements,
     rotate,
     scale,
     symmetric,
@@ -100,3 +105,21 @@ def solve(M: list[list[Any]], load: list[Any], reciprocal: Any) -> list[Any]:
         for i in range(k):
             x[k] = x[k] - M[k][i] * x[i]
     return x
+
+
+def require_moved_mass(where: str, tree: Tree) -> None:
+    """Raise `RobotError` where joints move no mass of their own; `where` begins the sentence."""
+    somewhere = [0.1 * (i + 1) for i in range(tree.n)]  # in no special position
+    at = placements(tree, somewhere, math)
+    M = np.array(mass_matrix(tree, at, tree.inertias.tolist()))
+    for name, moment in zip(tree.names, np.diag(M), strict=True):
+        if not moment > 0:
+            raise RobotError(f"{where}: joint {name!r} moves no mass; give a link beyond it mass and inertia")
+    scale = np.sqrt(np.diag(M))
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    if not values[0] > 1e-12:
+        first, second = (tree.names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
+        raise RobotError(
+            f"{where}: joints {first!r} and {second!r} move the same mass in the same way; "
+            "give the link between them mass and inertia"
+        )

@@ -1,7 +1,7 @@
 """How traced quantities are written as the functions of a Python module.
 
 Of a quantity there are `f`, which fills `out`, and `f_batch`, which does so for every row; `f_one` checks its
-vectors first, see `twin/robot/single_sample.py`.  `f` refuses arrays of other shapes than its own, which it
+vectors first, see `twin/robot/evaluation.py`.  `f` refuses arrays of other shapes than its own, which it
 would read or write beyond: control laws call it, which anybody writes.
 
 Where a batch is worth compiling the arithmetic twice, it is done for `LANES` samples at a time, copied into

@@ -229,7 +229,7 @@ def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ..
     """The module of compiled kernels for a robot's geometry, from the cache where it is there.
 
     Each function `f(..., out)` fills `out`, and checks the shapes; `f_batch` does it for every row, and
-    `f_one` see `twin/robot/single_sample.py`.  Arguments are C-contiguous float64 arrays.
+    `f_one` see `twin/robot/evaluation.py`.  Arguments are C-contiguous float64 arrays.
     """
     key = hashlib.sha256()
     for part in (tree.T_parent_joint, tree.axes, tree.T_joint_flange, G, g0):

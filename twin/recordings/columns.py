@@ -1,6 +1,6 @@
 """Columns of a table: which is which, in what unit it is, and its numbers in SI units.
 
-A column is found by its name, with or without its unit behind it (`twin.recordings.units`). Files that call
+A column is found by its name, with or without its unit behind it (`twin.recordings.table`). Files that call
 a column otherwise are read by naming it: `columns={"x": "X Pos"}`.
 """
 
@@ -12,8 +12,16 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import RecordingError
-from twin.recordings.table import DecimalMark, Table, open_table, quoted
-from twin.recordings.units import UNITS, require_unit, si_unit, split_unit
+from twin.recordings.table import (
+    UNITS,
+    DecimalMark,
+    Table,
+    open_table,
+    quoted,
+    require_unit,
+    si_unit,
+    split_unit,
+)
 
 
 class Wanted(NamedTuple):
@@ -21,7 +29,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         name: what we call it.
-        quantity: key of `twin.recordings.units.UNITS`.
+        quantity: key of `twin.recordings.table.UNITS`.
     """
 
     name: str
@@ -34,7 +42,7 @@ class Column(NamedTuple):
     Attributes:
         label: its name in the header.
         place: where it stands, from 0.
-        quantity, unit: keys of `twin.recordings.units.UNITS`.
+        quantity, unit: keys of `twin.recordings.table.UNITS`.
     """
 
     label: str

@@ -5,7 +5,7 @@
     t,q1,...,qn         positions of the joints; the robot's own names of them do as well, and those of
                         an exported log, joint_1_q_rad
 
-Seconds, metres and radians, or the unit that a column names (`twin.recordings.units`); in any order, others
+Seconds, metres and radians, or the unit that a column names (`twin.recordings.table`); in any order, others
 beside them; separated by commas, semicolons or tabs, with the last two also with decimal commas
 (`twin.recordings.table`).
 """
@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twin.errors import RecordingError
-from twin.recordings.checks import Source
 from twin.recordings.columns import Reading, Wanted, find_columns, places_of, read_numbers, reading
 from twin.recordings.recording import (
     EULER,
     POSITION,
     QUATERNION,
     Recording,
+    Source,
     checked_joints,
     checked_tool,
     joint_columns,

@@ -1,16 +1,56 @@
-"""Joint ranges: of the joints themselves, and between those of a closed loop."""
+"""Units and limits of joints: their ranges, speeds and torques, and where a motion was beyond them."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twin.arrays import Floats
 from twin.errors import LimitError
-from twin.robot.joint_units import position_text
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
+
+
+UNITS = {
+    "revolute": {"position": "rad", "speed": "rad/s", "acceleration": "rad/s^2", "torque": "N m", "": ""},
+    "prismatic": {"position": "m", "speed": "m/s", "acceleration": "m/s^2", "torque": "N", "": ""},
+}
+"""What the dimensions of a joint are measured in, by the kind of the joint."""
+
+SHOWN = {"revolute": ("deg", float(np.rad2deg(1.0))), "prismatic": ("mm", 1e3)}
+"""What people read a position in, by the kind of the joint, and how many of them are one of the SI unit."""
+
+
+def joint_unit(kind: str, dimension: str = "position") -> str:
+    """Return the SI unit of a joint: `joint_unit("prismatic", "torque")` is `N`."""
+    return UNITS[kind][dimension]
+
+
+def caption_unit(kinds: Iterable[str], form: str = "{position}") -> str:
+    """Return the unit that a caption over joints names: `rad`, `m`, or `rad (sliding joints: m)`.
+
+    Args:
+        kinds: of the joints.
+        form: how the unit is made of those of the dimensions, as `{torque} s/{position}`.
+    """
+    units = [form.format(**UNITS[kind]) for kind in sorted(set(kinds), reverse=True)]
+    return units[0] + "".join(f" (sliding joints: {unit})" for unit in units[1:] if unit != units[0])
+
+
+def shown(value: float, kind: str, digits: int = 6, per: str = "") -> str:
+    """Return a position or, with `per="/s"`, a speed in degrees, or in millimetres of a prismatic joint."""
+    unit, scale = SHOWN[kind]
+    return f"{scale * value:.{digits}g} {unit}{per}"
+
+
+def position_text(value: float, kind: str, per: str = "") -> str:
+    """Return a position, or with `per="/s"` a speed, in the unit that people read and in SI."""
+    return f"{shown(value, kind, per=per)} ({value:.6g} {joint_unit(kind)}{per})"
+
 
 ROUND_OFF = 1e-9
 """A limit is exceeded when it is by more than this, as a fraction of speed or in [rad]: a move made as short
@@ -21,7 +61,7 @@ QUESTIONS = {
 }
 
 
-def check_position(robot: "Robot", q: Floats, where: str = "", *, hint: bool = True) -> None:
+def check_position(robot: Robot, q: Floats, where: str = "", *, hint: bool = True) -> None:
     """Check joint positions against the joint ranges of a robot, passive joints included.
 
     Args:
@@ -47,7 +87,7 @@ def check_position(robot: "Robot", q: Floats, where: str = "", *, hint: bool = T
     check_folding(robot, q, where)
 
 
-def check_folding(robot: "Robot", q: Floats, where: str = "") -> None:
+def check_folding(robot: Robot, q: Floats, where: str = "") -> None:
     """Check that no passive joint is beyond its range: there a closed loop folds flat.
 
     Past the fold the loop could go on in two ways, and what a simulation then does is worthless.
@@ -74,7 +114,7 @@ def check_folding(robot: "Robot", q: Floats, where: str = "") -> None:
     )
 
 
-def folded(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
+def folded(robot: Robot, q: Floats) -> NDArray[np.bool_]:
     """Return where (..., n_passive) a passive joint is beyond its range."""
     if not robot.passive:
         return np.zeros((*q.shape[:-1], 0), dtype=bool)
@@ -82,7 +122,7 @@ def folded(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
     return ~((angles >= robot.passive_min - ROUND_OFF) & (angles <= robot.passive_max + ROUND_OFF))
 
 
-def _combination(robot: "Robot", joint: int) -> str:
+def _combination(robot: Robot, joint: int) -> str:
     """Return what a passive joint's angle is made of: "q3 - q2"."""
     text = ""
     for negated, i in sorted(
@@ -93,7 +133,7 @@ def _combination(robot: "Robot", joint: int) -> str:
     return text.removeprefix(" + ").strip()
 
 
-def _fold(robot: "Robot", joint: int, q: Floats) -> str:
+def _fold(robot: Robot, joint: int, q: Floats) -> str:
     """Return how far from flat the loop of a passive joint would be, as a part of a sentence."""
     from twin.robot.loops import clearance, is_past_fold
 
@@ -105,6 +145,71 @@ def _fold(robot: "Robot", joint: int, q: Floats) -> str:
     return ""
 
 
-def far_outside(robot: "Robot", q: Floats) -> NDArray[np.bool_]:
+def far_outside(robot: Robot, q: Floats) -> NDArray[np.bool_]:
     """Return where positions (..., n) are beyond twice a joint's range, as angles in degrees are."""
     return np.abs(q) > 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
+
+
+class Violation(NamedTuple):
+    """Where an arm was furthest beyond a limit.
+
+    Attributes:
+        quantity: `"position"` or `"speed"`.
+        joint: name of the joint.
+        t: the time, in [s].
+        value: the position or the speed there, in [rad] or [rad/s] (of a prismatic joint in [m] or [m/s]).
+        limit: the end of the range, or the speed limit, that it went beyond, in the same unit.
+        rollout: which rollout of a batch, `()` where there is one alone.
+        kind: of the joint, `"revolute"` or `"prismatic"`.
+    """
+
+    quantity: str
+    joint: str
+    t: float
+    value: float
+    limit: float
+    rollout: tuple[int, ...] = ()
+    kind: str = "revolute"
+
+    def __str__(self) -> str:
+        per = "/s" if self.quantity == "speed" else ""
+        value, limit = (position_text(x, self.kind, per) for x in (self.value, self.limit))
+        said = f"moves at {value}" if per else f"is at {value}"
+        of = f" in rollout {self.rollout[0] if len(self.rollout) == 1 else self.rollout}"
+        return f"{self.joint} {said} at t = {self.t:.6g} s, its limit is {limit}" + (
+            of if self.rollout else ""
+        )
+
+
+def violations(robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[Violation, ...]:
+    """Where a motion was furthest beyond the robot's ranges and speed limits; empty where it kept them.
+
+    Args:
+        robot: whose limits are asked.
+        t: (N,) times, in [s].
+        q: (N, n) joint positions, in [rad].
+        qd: (N, n) joint velocities, in [rad/s].
+
+    Returns:
+        One for the position and one for the speed at most, of the joint that was furthest beyond.
+    """
+    found = []
+    excess = np.maximum(q - robot.q_max, robot.q_min - q)
+    ratio = np.abs(qd) / robot.qd_max
+    for quantity, amount, allowed in (("position", excess, ROUND_OFF), ("speed", ratio, 1.0 + ROUND_OFF)):
+        if amount.size and not np.max(amount) <= allowed:
+            k, joint = np.unravel_index(int(np.argmax(amount)), amount.shape)
+            value = (q if quantity == "position" else qd)[k, joint]
+            found.append(violation(robot, quantity, int(joint), float(t[k]), float(value)))
+    return tuple(found)
+
+
+def violation(
+    robot: Robot, quantity: str, joint: int, t: float, value: float, rollout: tuple[int, ...] = ()
+) -> Violation:
+    """A violation with the limit that a value, in [rad] or [rad/s], is beyond."""
+    if quantity == "speed":
+        limit = float(np.copysign(robot.qd_max[joint], value))
+    else:
+        limit = float(robot.q_max[joint] if value > robot.q_max[joint] else robot.q_min[joint])
+    return Violation(quantity, robot.joint_names[joint], t, value, limit, rollout, robot.joint_kinds[joint])

@@ -17,7 +17,7 @@ from twin.errors import RobotError, UnknownNameError, near
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 
 if TYPE_CHECKING:
-    from twin.robot.single_sample import SingleSample
+    from twin.robot.evaluation import SingleSample
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
 MOUNTINGS = {
@@ -226,7 +226,7 @@ class Robot(Portable):
     @cached_property
     def single_sample(self) -> SingleSample:
         """Those functions for one sample, with the checks that a public function must make."""
-        from twin.robot.single_sample import SingleSample
+        from twin.robot.evaluation import SingleSample
 
         return SingleSample(self)
 

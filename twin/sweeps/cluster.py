@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from twin.errors import ClusterError, TwinError
-from twin.faults import told, told_with_kind
+from twin.errors import ClusterError, TwinError, told, told_with_kind
 from twin.sweeps.trial import dependencies, differences, surroundings
 from twin.sweeps.workers_here import WorkersHere, quiet
 from twin.threads import in_threads, thread_count

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from twin.drives.drives import MODES
 from twin.errors import UnknownNameError, VariationError
 from twin.multibody.tree import Tree, frozen
-from twin.robot.joint_units import joint_unit
+from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 
 

@@ -14,8 +14,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 
-from twin.errors import ClusterError
-from twin.faults import told
+from twin.errors import ClusterError, told
 from twin.threads import VARIABLE
 
 

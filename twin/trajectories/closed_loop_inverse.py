@@ -21,10 +21,11 @@ from scipy.linalg import expm
 
 from twin.arrays import Floats, float_array, real_array
 from twin.errors import SingularityError, UnreachableError
-from twin.kinematics.differential import analytic_jacobian, analytic_jacobian_dot
-from twin.kinematics.pose_coordinates import (
+from twin.kinematics.differential import (
     SIZES,
     Coordinates,
+    analytic_jacobian,
+    analytic_jacobian_dot,
     coordinate_accelerations,
     coordinate_rates,
     coordinates_from_pose,
@@ -282,3 +283,73 @@ def _on_the_side_of(x_hat: Floats, x: Floats, coordinates: Coordinates) -> Float
 def _times(A: Floats, b: Floats) -> Floats:
     """Return the products (..., m) of matrices (..., m, n) and vectors (..., n)."""
     return np.einsum("...ij,...j->...i", A, b)
+
+
+def decayed_error(law: FeedbackLaw, error: Floats, N: int, period: float, integration: Integration) -> Floats:
+    """Return what is left of an error after 0, 1, ... N-1 steps, of a path without acceleration.
+
+    Args:
+        law: of Euler angles, with a diagonal gain.
+        error: (6,) at the start, in [m] and [rad].
+        N: number of instants.
+        period: T, in [s].
+        integration: "euler", for `(1 - K T)^k e`, or "runge-kutta".
+
+    Returns:
+        (N, 6).
+
+    Raises:
+        ValueError: see `drift_bound`.
+    """
+    return _step_factors(law, period, integration) ** np.arange(N)[:, None] * error
+
+
+def drift_bound(
+    law: FeedbackLaw, samples: Samples, motion: ToolMotion, period: float, integration: Integration
+) -> Floats:
+    """Return how far the error may be from `decayed_error`, for each coordinate: (2).
+
+    J_A_dot(qd) qd is taken at both ends of every step, and so is xdd; between them it is larger by no more
+    than a share of second order in the step.
+
+    Args:
+        law: of Euler angles, with a diagonal gain.
+        samples: of `track`: joint angles and speeds at N instants.
+        motion: the wanted motion at these.
+        period: T, in [s].
+        integration: as given to `track`.
+
+    Returns:
+        (6,) in [m] and [rad].
+
+    Raises:
+        ValueError: another law, for which the error does not obey (1) coordinate by coordinate, or
+            a gain too high for the period.
+    """
+    factor = np.abs(_step_factors(law, period, integration))
+    if not np.all(factor < 1.0):
+        raise ValueError(f"expected a gain that lets errors decay in steps of {period:g} s")
+    robot, tool, coordinates = law.robot, law.T_flange_tool, law.coordinates
+    x = coordinates_from_pose(motion.T_base_tool, coordinates)
+    xdd = np.abs(coordinate_accelerations(x, motion.twist, motion.twist_rate, coordinates))
+    q, qd = samples.q[:-1], samples.qd[:-1]
+    turning = np.zeros_like(x[:-1])
+    for end in (q, q + period * qd):
+        J_A_dot = analytic_jacobian_dot(robot, end, qd, tool, coordinates)
+        turning = np.maximum(turning, np.abs(np.einsum("kij,kj->ki", J_A_dot, qd)))
+    d = np.max(np.maximum(xdd[:-1], xdd[1:]) + turning, axis=0)
+    r = np.max(np.abs(law.left_over(samples.q, samples.qd, motion)), axis=0)
+    return (period * r + 0.5 * period**2 * d) / (1.0 - factor)
+
+
+def _step_factors(law: FeedbackLaw, period: float, integration: Integration) -> Floats:
+    """Return what one step makes of each coordinate's error: (6,)."""
+    K = np.asarray(law.gain)
+    factors = np.diagonal(step_decay(K, period, integration))
+    diagonal = np.count_nonzero(K) == len(K)  # positive definite, so that no entry there is 0
+    if law.coordinates == "quaternion" or not diagonal:
+        raise ValueError(
+            "the drift of each coordinate is bounded for Euler angles and a diagonal gain, got "
+            f"{law.coordinates!r} and {'such' if diagonal else 'another'} a gain"
+        )
+    return factors

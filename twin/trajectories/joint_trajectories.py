@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.robot.limits import ROUND_OFF
-from twin.trajectories.limits import check_peak
-from twin.trajectories.moves import Quintic, duration_of, finite_vector, limit_vector, quintic
+from twin.trajectories.limits import Quintic, check_peak, duration_of, finite_vector, limit_vector, quintic
 from twin.trajectories.trapezoids import cruising_trapezoid, timed_trapezoid, trapezoid
 
 __all__ = [

@@ -1,14 +1,15 @@
 """Limits of motions: what a trajectory or its samples ask of the joints, against what these allow."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from twin.arrays import Floats
+from twin.arrays import Floats, real_array
 from twin.errors import LimitError
-from twin.robot.joint_units import position_text
-from twin.robot.limits import ROUND_OFF, check_position, far_outside, folded
+from twin.robot.limits import ROUND_OFF, check_position, far_outside, folded, position_text
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
@@ -80,3 +81,102 @@ def check_peak(
             f"joint {joint + 1} would reach a {what} of {peak[joint]:.6g} {unit} at t = {time(joint):.6g} s, "
             f"its limit is {limit[joint]:.6g} {unit}{cure}"
         )
+
+
+def quintic_law(x: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the rest-to-rest time law `s = 10 x^3 - 15 x^4 + 6 x^5` and its first two derivatives in x.
+
+    Speed and acceleration are zero at both ends; the speed peaks at x = 1/2 with ds/dx = 15/8.
+
+    Args:
+        x: (...) fraction of the duration; held at its ends outside [0, 1].
+    """
+    x = np.clip(x, 0.0, 1.0)
+    y = 1.0 - x
+    z = np.minimum(x, y)  # the law is point-symmetric, and cancels less in its first half
+    half = z * z * z * (10.0 - z * (15.0 - 6.0 * z))
+    return np.where(x <= y, half, 1.0 - half), 30.0 * (x * y) ** 2, 60.0 * x * y * (y - x)
+
+
+@dataclass(frozen=True, eq=False)
+class Quintic:
+    """A move from rest to rest with continuous acceleration; make it with `quintic`."""
+
+    q0: Floats
+    q1: Floats
+    duration: float
+
+    def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
+        """Return (q, qd, qdd) at the times t."""
+        T = self.duration if self.duration > 0.0 else 1.0  # no time: a move to where it is
+        s, ds, dds = quintic_law(real_array(t, "t")[..., None] / T)
+        dq = self.q1 - self.q0
+        return self.q0 + dq * s, dq / T * ds, dq / T * (dds / T)
+
+
+def quintic(
+    q0: ArrayLike, q1: ArrayLike, duration: float | None = None, *, qd_max: ArrayLike | None = None
+) -> Quintic:
+    """Return a quintic move, of the given duration or as short as the speed limits allow.
+
+    Every joint's speed peaks at half time with `15/8 |q1 - q0| / duration`.
+
+    Args:
+        q0: (n,) start, in [rad].
+        q1: (n,) end, in [rad].
+        duration: in [s]; None for the shortest.
+        qd_max: (n,) or one for all, in [rad/s]; None (with a duration only) for no check.
+
+    Raises:
+        LimitError: the given duration needs more than qd_max.
+        ValueError: arrays of different lengths or not finite, neither duration nor qd_max, or a move that
+            is to take no time.
+    """
+    q0, q1 = both_ends(q0, q1)
+    peak = 15.0 / 8.0 * np.abs(q1 - q0)
+    limit = None if qd_max is None else limit_vector(qd_max, "qd_max", len(q0))
+    if duration is None:
+        if limit is None:
+            raise ValueError("expected a duration or qd_max for the shortest move, got neither")
+        return Quintic(q0, q1, float(np.max(peak / limit)))
+    duration = duration_of(duration, moving=bool(np.any(peak > 0.0)))
+    if limit is not None and duration > 0.0:
+        check_peak(peak / duration, limit, "rad/s", lambda _: 0.5 * duration, float(np.max(peak / limit)))
+    return Quintic(q0, q1, duration)
+
+
+def both_ends(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:
+    """Return both ends of a move as vectors of one length."""
+    q0 = finite_vector(q0, "q0")
+    q1 = finite_vector(q1, "q1")
+    if q0.shape != q1.shape:
+        raise ValueError(f"expected q1 of shape {q0.shape}, got {q1.shape}")
+    return q0, q1
+
+
+def finite_vector(value: ArrayLike, name: str, n: int | None = None) -> Floats:
+    """Return a read-only copy of shape (n,); a number stands for all joints where n is known."""
+    array = np.array(real_array(value, name))
+    if n is not None and array.ndim == 0:
+        array = np.full(n, array)
+    if array.ndim != 1 or array.size == 0 or (n is not None and len(array) != n):
+        raise ValueError(f"expected {name} of shape ({'n' if n is None else n},), got {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"expected finite {name}, got {array}")
+    array.flags.writeable = False
+    return array
+
+
+def limit_vector(value: ArrayLike, name: str, n: int) -> Floats:
+    """Return limits as a vector of shape (n,), all positive."""
+    array = finite_vector(value, name, n)
+    if not np.all(array > 0.0):
+        raise ValueError(f"expected positive {name}, got {array}")
+    return array
+
+
+def duration_of(value: float, *, moving: bool) -> float:
+    """Return a duration in [s]; only a motion that goes nowhere may take no time."""
+    if not (np.isfinite(value) and value >= 0.0) or (moving and not value > 0.0):
+        raise ValueError(f"expected a positive, finite duration in s, got {value}")
+    return float(value)

@@ -10,13 +10,42 @@ speeds and accelerations that lead from one to the next *in the engine's own ste
 so that a perfect model tracks it to round-off when the control period is the engine's step.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
+from twin.jit import compiled
 from twin.trajectories.joint_trajectories import Trajectory
+
+
+@compiled
+def follow_positions(target, first, last, dt, position, speed, acceleration):
+    """Fill the motion that reaches each target from the state that rounding left, in the engine's order.
+
+    Args:
+        target: (N, n) positions.
+        first: (n,) position one step before them.
+        last: (n,) position one step after them.
+        dt: of a step.
+        position: (N, n) filled, as are the next two.
+        speed: at the positions.
+        acceleration: from each position to the next.
+    """
+    N, n = target.shape
+    for i in range(n):
+        q = target[0, i]
+        qd = (q - first[i]) / dt
+        for k in range(N):
+            ahead = target[k + 1, i] if k + 1 < N else last[i]
+            qdd = ((ahead - q) / dt - qd) / dt
+            position[k, i], speed[k, i], acceleration[k, i] = q, qd, qdd
+            qd = qd + dt * qdd
+            q = q + dt * qd
+
 
 MOST_SAMPLES = 10_000_000
 """Nearly three hours at 1 kHz; more is a mistaken unit, and would fill the memory."""
@@ -134,7 +163,6 @@ def consistent_from_positions(
     for name, given in (("before", first), ("after", last)):
         if given.shape != target.shape[1:] or not np.all(np.isfinite(given)):
             raise ValueError(f"expected {name} of shape {target.shape[1:]} and finite, got {given.tolist()}")
-    from twin.trajectories.semi_implicit_euler import follow_positions  # not light
 
     dt, N = float(period), len(target)
     position, speed, acceleration = (np.empty_like(target) for _ in range(3))

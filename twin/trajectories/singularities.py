@@ -4,7 +4,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import RobotError, SingularityError
-from twin.kinematics.arm_family import arm_constants
+from twin.kinematics.inverse import arm_constants
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples
 

@@ -3,7 +3,7 @@
 A tool path has a `duration` in [s] and is called with a time, a number or an array of any shape:
 `T_base_tool, twist, twist_rate = path(t)`. It is at rest at both ends, without acceleration there, and holds
 its ends outside. Two kinds: through a few poses with a stop in each (`through_poses`), and along a timed
-recording (`through_recording`); `twin.trajectories.straight_lines` has a third, whose acceleration jumps.
+recording (`through_recording`); `twin.trajectories.tool_paths` has a third, whose acceleration jumps.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from twin.arrays import Floats, real_array
 from twin.errors import RecordingError
 from twin.recordings.recording import ToolRecording
 from twin.spatial.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
-from twin.trajectories.moves import quintic_law
+from twin.trajectories.limits import quintic_law
+from twin.trajectories.trapezoids import Trapezoid, cruising_trapezoid
 
 SPEED = 0.5
 """The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`
@@ -279,3 +280,57 @@ def path_poses(poses: ArrayLike) -> Floats:
     poses[:, :3, :3] = Rotation.from_matrix(poses[:, :3, :3]).as_matrix()
     poses[:, 3] = 0.0, 0.0, 0.0, 1.0
     return poses
+
+
+@dataclass(frozen=True, eq=False)
+class StraightLine:
+    """A straight line and a slerp under one trapezoidal time law; make it with `straight_line`.
+
+    Attributes:
+        T_start: (4, 4) pose at the start.
+        way: (6,) displacement in [m] and rotation vector in [rad] to the end, in base axes.
+        law: the time law, one coordinate from 0 to 1.
+    """
+
+    T_start: Floats
+    way: Floats
+    law: Trapezoid
+
+    @property
+    def duration(self) -> float:
+        """The time from start to end, in [s]."""
+        return self.law.duration
+
+    def __call__(self, t: ArrayLike, /) -> ToolMotion:
+        """Return the tool's motion at the times t (...), in [s]."""
+        s, ds, dds = (part[..., 0] for part in self.law(t))
+        return line_motion(self.T_start, self.way, s, ds, dds)
+
+
+def straight_line(T_start: ArrayLike, T_end: ArrayLike, *, speed: float, acceleration: float) -> StraightLine:
+    """Return the path from pose to pose along a straight line, from rest to rest.
+
+    Speed and acceleration are those along the axis of the base frame on which the tool origin goes furthest,
+    as in the manual; the other axes and the turn, if there is one, follow in proportion. The tool turns the
+    shorter way; at exactly half a turn both ways are as short, and one is taken.
+
+    Args:
+        T_start: (4, 4) pose of the tool in the base frame.
+        T_end: (4, 4) pose to reach.
+        speed: v_c in [m/s].
+        acceleration: a_c in [m/s^2].
+
+    Raises:
+        LimitError: the line is too short to reach the speed with this acceleration.
+        ValueError: poses that are not rigid or in one place, or a speed or acceleration not positive.
+
+    Source: Ljubljana lab manual, eq. (5.70)-(5.82) and its template trajectory.m.
+    """
+    T = path_poses(np.stack([real_array(T_start, "T_start"), real_array(T_end, "T_end")]))
+    if not np.any(T[0, :3, 3] != T[1, :3, 3]):
+        raise ValueError("expected a line of some length, got a start and an end in one place")
+    timing = cruising_trapezoid(T[0, :3, 3], T[1, :3, 3], speed, acceleration, unit="m")
+    turn = Rotation.from_matrix(T[1, :3, :3] @ T[0, :3, :3].T).as_rotvec()
+    way = np.concatenate([T[1, :3, 3] - T[0, :3, 3], turn])
+    law = Trapezoid(np.zeros(1), np.ones(1), timing.duration, timing.acceleration_time)
+    return StraightLine(T[0], way, law)

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats, real_array
 from twin.errors import LimitError
 from twin.robot.limits import ROUND_OFF
-from twin.trajectories.limits import check_peak
-from twin.trajectories.moves import both_ends, duration_of, finite_vector, limit_vector
+from twin.trajectories.limits import both_ends, check_peak, duration_of, finite_vector, limit_vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,24 +9,91 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
 from twin.kinematics.forward import forward_kinematics
-from twin.robot.robot import Robot
-from twin.window.camera import PLACES, furnish_window, look, step_back
-from twin.window.controls import Controls
+from twin.robot.robot import Payload, Robot
+from twin.window.camera import PLACES, Pictures, furnish_window, look, step_back
 from twin.window.drawing import Drawing, path_points
 from twin.window.ghosts import Ghost
-from twin.window.live_text import INK, PANELS, LiveText
-from twin.window.panel import Panel
-from twin.window.pictures import Pictures
-from twin.window.protocols import Offered, Watched
-from twin.window.real_time_clock import NOT_WORTH_SLEEPING, RealTimeClock
+from twin.window.overlays import INK, PANELS, LiveText
+from twin.window.panel import Controls, Panel
 from twin.window.x11_window import WindowWatch
+
+
+class Watched(Protocol):
+    """What a bench shows and touches: `twin.Simulation`."""
+
+    robot: Robot
+    time_step: float
+
+    @property
+    def tau(self) -> np.ndarray: ...  # noqa: D102
+    def state(self) -> np.ndarray: ...  # noqa: D102
+    def change_payload(self, payload: Payload | None) -> None: ...  # noqa: D102
+
+
+class Offered(Protocol):
+    """What a window offers: `Controls`, or others in their place."""
+
+    @property
+    def help(self) -> Sequence[str]: ...  # noqa: D102
+    def read(self) -> None: ...  # noqa: D102
+    def show(self) -> None: ...  # noqa: D102
+    def tell_what_lasts(self) -> None: ...  # noqa: D102
+
+
+NOT_WORTH_SLEEPING = 0.004  # s
+TOO_FAR_BEHIND = 1.0  # s: a slow picture is caught up with, a breakpoint is not
+
+
+class RealTimeClock:
+    """Holds a loop back to real time.
+
+    Attributes:
+        restarts: how often the loop fell so far behind that the clock was set anew.
+        restarted: whether the last `tick` did that.
+
+    Args:
+        period: of the loop, in [s].
+        too_far_behind: what is not caught up with, in [s].
+    """
+
+    def __init__(self, period: float, too_far_behind: float = TOO_FAR_BEHIND) -> None:
+        self.period, self.too_far_behind = period, too_far_behind
+        self.restarts, self.restarted = 0, False
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from now."""
+        self._due = time.perf_counter()
+
+    def ahead(self) -> float:
+        """How far ahead of the clock the loop is, in [s]; below 0 it is late."""
+        return self._due - time.perf_counter()
+
+    def tick(self) -> float:
+        """End a period: how far ahead of the clock the loop is, in [s].
+
+        Below 0 it is late; one that fell far behind does not hurry.
+        """
+        self._due += self.period
+        ahead = self.ahead()
+        self.restarted = ahead < -self.too_far_behind
+        if self.restarted:
+            self.restarts += 1
+            self.restart()
+        return ahead
+
+    def after_step(self) -> None:
+        """End a period: sleep until the clock has caught up."""
+        ahead = self.tick()
+        if ahead > NOT_WORTH_SLEEPING:
+            time.sleep(ahead)
 
 
 class Bench:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from twin.multibody.tree import body_of_parameters
+from twin.robot.limits import SHOWN, joint_unit
 from twin.robot.robot import Payload
+from twin.window.drawing import add_item
 
 if TYPE_CHECKING:
     from twin.window.bench import Bench
+
 
 SEEN_THROUGH = 0.35
 COM_COLOR, TOTAL_COLOR = (0.85, 0.0, 0.75), (0.0, 0.0, 0.0)
@@ -87,3 +92,127 @@ class Overlays:
         if self._ball >= 0 and payload is not None:
             place = (self._bench.flange_pose() @ (*payload.com, 1.0))[:3].tolist()
             client.resetBasePositionAndOrientation(self._ball, place, [0.0, 0.0, 0.0, 1.0])
+
+
+PANELS = 250, 122  # pixels: what they take from each side, and from below
+LEFT, TOP, BOTTOM, LEADING = (
+    PANELS[0] + 12,
+    38,
+    PANELS[1] + 12,
+    17,
+)  # pixels: beside the window's own panels; from line to line
+NARROW = 12  # pixels from the left, the top and the bottom without them
+SIZE = 1.0
+DEPTH = 0.03  # m before the eye: nothing is nearer
+INK = (0.08, 0.1, 0.16)
+
+
+class _Line(NamedTuple):
+    text: str
+    color: tuple[float, ...]
+
+
+class LiveText:
+    """Lines one below the other at the top left, and others at the bottom.
+
+    Args:
+        client: PyBullet's, of the window.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lines: dict[str, _Line] = {}
+        self._foot: dict[str, _Line] = {}
+        self._shown: dict[tuple[bool, str], tuple[int, Any]] = {}
+        self.visible = True
+
+    def say(self, name: str, text: str, color: Sequence[float] = INK, *, foot: bool = False) -> None:
+        """Write a line, or another in its place; an empty text takes it away, and those below move up."""
+        lines = self._foot if foot else self._lines
+        if text:
+            lines[name] = _Line(text, tuple(color))
+        else:
+            lines.pop(name, None)
+
+    def write(self, camera: Sequence[Any], beside_panels: bool) -> None:
+        """Bring the window's text up to date, as its camera stands (`getDebugVisualizerCamera`)."""
+        width, height, view, projection, *_ = camera
+        axes = np.reshape(view, (4, 4))[:3, :3]  # columns: right, up, backwards
+        eye = -axes @ np.reshape(view, (4, 4))[3, :3]
+        left, top, bottom = (LEFT, TOP, BOTTOM) if beside_panels else (NARROW, 2 * NARROW, NARROW)
+        wanted = {}
+        if self.visible:
+            for row, (name, line) in enumerate(self._lines.items()):
+                wanted[False, name] = (line, top + row * LEADING)
+        for row, (name, line) in enumerate(reversed(self._foot.items())):
+            wanted[True, name] = (line, height - bottom - row * LEADING)
+        for key in [key for key in self._shown if key not in wanted]:
+            self._client.removeUserDebugItem(self._shown.pop(key)[0])
+        for key, (line, down) in wanted.items():
+            x = (2.0 * left / width - 1.0) / projection[0]
+            y = (1.0 - 2.0 * down / height) / projection[5]
+            place = (eye + DEPTH * (axes @ (x, y, -1.0))).tolist()
+            number, before = self._shown.get(key, (-1, None))
+            if before == (line, place):
+                continue
+            add, what = self._client.addUserDebugText, (line.text, place, line.color, SIZE)
+            number = add_item(self._client, add, *what, replaced=number)
+            self._shown[key] = number, (line, place)
+
+
+RED, GREY = (0.8, 0.05, 0.05), (0.3, 0.32, 0.36)
+MOST_JOINTS = 8
+"""That have a line each."""
+
+AT_LIMIT = 1.0 - 1e-9
+SPAN = 1.0  # s of the clock over which the pace is measured
+
+
+class StatusText:
+    """Writes them.
+
+    Args:
+        bench: whose they are.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._since, self._pace = (time.perf_counter(), 0.0), np.nan
+
+    def write(self) -> None:
+        """Write how things stand."""
+        bench = self._bench
+        robot, (q, qd), tau = bench.arm.robot, bench.arm.state(), bench.arm.tau
+        bench.say("time", f"{bench.time:.3f} s   {self._told_pace()}", RED if bench.paused else None)
+        payload = "none" if robot.payload is None else f"{robot.payload.mass:g} kg"
+        push = "" if bench.push is None else f"   push {np.abs(bench.push).max():g} N"
+        bench.say("payload", f"payload {payload}{push}")
+        shown = np.round(tau, 1) + 0.0  # no -0.0
+        part = np.abs(tau) / robot.drive_torque_max
+        for j in range(min(robot.n, MOST_JOINTS)):
+            kind = robot.joint_kinds[j]
+            (unit, scale), effort = SHOWN[kind], joint_unit(kind, "torque")
+            beyond = not robot.q_min[j] <= q[j] <= robot.q_max[j] or abs(qd[j]) > robot.qd_max[j]
+            said = "  OUT OF RANGE" if beyond else "  AT ITS LIMIT" if part[j] >= AT_LIMIT else ""
+            bench.say(
+                f"joint {j}",
+                f"{robot.joint_names[j]}  {scale * q[j]:.2f} {unit}  {scale * qd[j]:.1f} {unit}/s  "
+                f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){said}",
+                RED if said else GREY,
+            )
+
+    def _told_pace(self) -> str:
+        """How fast the run goes, and how fast it should where it does not."""
+        bench, now = self._bench, time.perf_counter()
+        if bench.paused:
+            self._since, self._pace = (now, bench.time), np.nan
+            return "PAUSED (space: go on, n: one step)"
+        since, then = self._since
+        if now - since > SPAN or bench.time < then or bench.time == 0:
+            self._pace = (bench.time - then) / (now - since) if bench.time > then else np.nan
+            self._since = now, bench.time
+        reached = "" if np.isnan(self._pace) else f"{self._pace:.2g} x real time"
+        if bench.speed == np.inf:
+            return f"as fast as it goes   {reached}"
+        late = reached and self._pace < 0.9 * bench.speed
+        return f"{bench.speed:g} x real time" + (f" ({self._pace:.2g} reached)" if late else "")

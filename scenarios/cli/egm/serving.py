@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.atomic_file import drafted
-from twin.errors import DivergenceError, TwinError
-from twin.faults import told
+from twin.errors import DivergenceError, TwinError, told
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,7 @@ from typing import Any
 from scenarios.cli.egm.serving import Job, Served, Serving
 from scenarios.running.interrupts import told_to_stop
 from twin.atomic_file import abandon
-from twin.errors import TwinError
-from twin.faults import told, told_with_kind
+from twin.errors import TwinError, told, told_with_kind
 
 CODE = "import sys; sys.path[:] = {}; from scenarios.cli.egm.side_by_side import main; main()"
 STOP = b"stop\n"

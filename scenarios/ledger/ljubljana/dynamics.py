@@ -16,8 +16,13 @@ from scenarios.ledger.ljubljana.newton_euler import LabArm, lab_torques, robot_o
 from scenarios.ledger.norrlof.jacobians import times
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
 from twin.drives.drives import Drives
-from twin.dynamics.drive_torques import drive_inverse_dynamics, friction_torque
-from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+from twin.dynamics.equation_of_motion import (
+    drive_inverse_dynamics,
+    forward_dynamics,
+    friction_torque,
+    inverse_dynamics,
+    mass_matrix,
+)
 from twin.robot.dh_frames import dh_transforms
 from twin.robot.robot import DH, Robot
 from twin.robot.uncompiled import uncompiled

@@ -12,9 +12,8 @@ from scenarios.ledger.ljubljana.arms import Floats, arm, configurations, table
 from scenarios.ledger.norrlof.jacobians import STEP, times
 from scenarios.ledger.norrlof.samples import modulo_turn
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
-from twin.kinematics.differential import analytic_jacobian_inverse
+from twin.kinematics.differential import analytic_jacobian_inverse, tool_coordinates
 from twin.kinematics.forward import dh_angles, forward_kinematics, jacobian
-from twin.kinematics.pose_coordinates import tool_coordinates
 from twin.robot.dh_frames import dh_poses, dh_transforms
 from twin.robot.robot import DH
 from twin.spatial.euler_angles import euler_from_matrix, euler_rate_matrix, matrix_from_euler

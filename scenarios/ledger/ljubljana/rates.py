@@ -8,9 +8,14 @@ from scenarios.ledger.items import Item
 from scenarios.ledger.ljubljana.arms import Floats, arm, configurations
 from scenarios.ledger.norrlof.jacobians import STEP, accelerated, differentiated, times, turning
 from scenarios.ledger.rows import SAMPLES, Finding, computes, largest, rng
-from twin.kinematics.differential import analytic_jacobian, inverse_velocity
+from twin.kinematics.differential import (
+    analytic_jacobian,
+    coordinate_rates,
+    coordinates_from_pose,
+    inverse_velocity,
+    tool_coordinates,
+)
 from twin.kinematics.forward import forward_kinematics, jacobian
-from twin.kinematics.pose_coordinates import coordinate_rates, coordinates_from_pose, tool_coordinates
 from twin.robot.robot import Robot
 from twin.spatial.euler_angles import euler_rate_matrix
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, error_decay, track

@@ -9,8 +9,8 @@ from scenarios.ledger.ljubljana.arms import Floats, arm
 from scenarios.ledger.norrlof.jacobians import times
 from scenarios.ledger.norrlof.samples import rotations
 from scenarios.ledger.rows import Finding, against_printed, computes, largest, rng
+from twin.kinematics.differential import tool_coordinates
 from twin.kinematics.forward import forward_kinematics, jacobian
-from twin.kinematics.pose_coordinates import tool_coordinates
 from twin.kinematics.statics import cross_matrix, twist_transform, wrench_transform
 from twin.spatial.euler_angles import euler_rate_matrix
 from twin.spatial.rotations import matrix_from_quaternion

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from scenarios.ledger.items import Item
 from scenarios.ledger.norrlof.samples import configurations, irb1400, modulo_turn, wrist_centres
 from scenarios.ledger.rows import Finding, against_printed, computes, largest
-from twin.kinematics.inverse_stages import main_axis_angles, wrist_axis_angles
+from twin.kinematics.inverse import main_axis_angles, wrist_axis_angles
 from twin.robot.dh_frames import dh_poses
 from twin.spatial.euler_angles import matrix_from_axis_angle
 

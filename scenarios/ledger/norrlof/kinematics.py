@@ -7,7 +7,7 @@ from scenarios.ledger.items import Item
 from scenarios.ledger.norrlof.samples import configurations, irb1400, rotations, wrist_centres
 from scenarios.ledger.rows import SAMPLES, Finding, against_printed, computes, largest, rng
 from twin.kinematics.forward import dh_angles, forward_kinematics, joint_angles
-from twin.kinematics.inverse_stages import main_axis_angles
+from twin.kinematics.inverse import main_axis_angles
 from twin.robot.dh_frames import dh_poses, dh_transforms
 from twin.robot.robot import DH
 from twin.spatial.rotations import matrix_from_quaternion, quaternion_from_matrix

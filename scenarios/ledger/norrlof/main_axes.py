@@ -33,9 +33,8 @@ from scenarios.ledger.norrlof.trees import (
 from scenarios.ledger.rows import Finding, computes
 from twin.drives.drives import Drives
 from twin.dynamics import main_axes
-from twin.dynamics.drive_torques import friction_torque
-from twin.dynamics.main_axes import MainAxes
-from twin.dynamics.main_axes_model import main_axes_robot
+from twin.dynamics.equation_of_motion import friction_torque
+from twin.dynamics.main_axes import MainAxes, main_axes_robot
 from twin.loading.loading import load
 
 

@@ -23,8 +23,7 @@ from scenarios.ledger.norrlof.trees import (
     torques,
 )
 from scenarios.ledger.rows import rng
-from twin.dynamics.main_axes import MainAxes
-from twin.dynamics.main_axes_model import AXES, EMBEDDING, JOINTS, PARENTS, main_axes_parameters
+from twin.dynamics.main_axes import AXES, EMBEDDING, JOINTS, PARENTS, MainAxes, main_axes_parameters
 from twin.loading.loading import load
 from twin.multibody.tree import Tree, inertial_parameters
 

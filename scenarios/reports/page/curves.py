@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from scenarios.reports.page.worst_moment import ROUNDING, worst_moment
-from twin.logs.loads import motor_load, speed_load
-from twin.logs.thinning import thinned
-from twin.logs.tracking_error import joint_error, tool_distance
-from twin.robot.joint_units import joint_unit
+from twin.logs.figures import joint_error, motor_load, speed_load, tool_distance
+from twin.logs.table_files import thinned
+from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios.reports.page.worst_moment import ROUNDING, WorstMoment, percent
-from twin.logs.loads import speed_load
+from twin.logs.figures import speed_load
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

@@ -141,7 +141,7 @@ def _server() -> Iterator[Any]:
 
 def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> None:
     """Light, the plane of the base, and a camera that sees the whole motion."""
-    from twin.kinematics.link_poses import link_poses
+    from twin.kinematics.forward import link_poses
 
     gravity, points = logs[0].robot.gravity, []
     for log in logs:
@@ -174,7 +174,7 @@ def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> N
 
 def _paths(server: Any, drawn: Sequence[Logged]) -> None:
     """The paths of the tool, wanted and followed, and where it was furthest from where it should be."""
-    from twin.logs.tracking_error import tool_distance
+    from twin.logs.figures import tool_distance
 
     for number, (log, label, colour) in enumerate(drawn, start=1):
         sound, name = _sound(log), _word(label, number)
@@ -204,7 +204,7 @@ def _evenly(points: NDArray) -> NDArray:
 
 def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: int) -> Iterator[None]:
     """Put an arm into the scene in its first frame; every further step moves it to its next one."""
-    from twin.kinematics.link_poses import link_poses
+    from twin.kinematics.forward import link_poses
     from twin.spatial.rotations import quaternion_from_matrix
 
     root = f"/{_word(arm.name, number)}"

@@ -15,9 +15,8 @@ from scenarios.reports.page.what_ran import what_ran
 from scenarios.reports.page.worst_moment import worst_moment
 from scenarios.reports.report import check_names, describe
 from scenarios.reports.verdicts import WORDS
-from twin.logs.loads import motor_load, speed_load
-from twin.logs.tracking_error import joint_error, largest, pose_error, rms, tool_distance
-from twin.robot.joint_units import caption_unit
+from twin.logs.figures import joint_error, largest, motor_load, pose_error, rms, speed_load, tool_distance
+from twin.robot.limits import caption_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.reports.page.markup import Markup, joined, table, tag
 from scenarios.running.provenance import all_settings
 from scenarios.running.repeat import repeat_command
-from twin.robot.joint_units import caption_unit
+from twin.robot.limits import caption_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

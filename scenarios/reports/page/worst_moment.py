@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.logs.loads import motor_load, speed_load
-from twin.logs.tracking_error import joint_error
-from twin.robot.joint_units import joint_unit
+from twin.logs.figures import joint_error, motor_load, speed_load
+from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@
 D comes from the kinetic energy of the bodies, C from D by Christoffel symbols, g from the potential energy;
 all by differentiating where the bodies are.  Nothing is shared with the recursion of
 `twin/multibody/recursions.py`, so that the two derivations check each other.  The algorithm is the printed
-one with three corrections, which `tests/test_main_axes.py` proves: eq. (3.38), (3.43) and (3.45).
+one with three corrections, eq. (3.38), (3.43) and (3.45); `tests/twin/dynamics/test_main_axes.py` proves it.
 
 sympy takes its time: importing this module loads it, and nothing else of the twin does.
 """

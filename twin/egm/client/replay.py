@@ -21,7 +21,7 @@ from twin.egm.wire.robot_message import COUNT
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import Trajectory
-from twin.trajectories.moves import quintic
+from twin.trajectories.limits import quintic
 
 APPROACH = float(np.radians(10.0))
 """Speed of the approach, in [rad/s]."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.control.control_law import Model
-from twin.drives.drive_model import add_drive_torque
+from twin.drives.drive_train import add_drive_torque
 from twin.drives.motors import MotorLimits
 from twin.egm.guidance.utilization import available_torque, motor_side
 

@@ -17,8 +17,7 @@ from time import monotonic, perf_counter
 from typing import NamedTuple
 
 from twin.egm.robot_side.channel import MOST_BYTES, Address, UdpChannel, resolved
-from twin.errors import EgmError
-from twin.faults import told
+from twin.errors import EgmError, told
 
 WAITING = 2500
 """Messages that wait to be looked at, at most: 10 s of a robot's; later ones are passed on all the same."""

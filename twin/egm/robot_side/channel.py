@@ -11,8 +11,7 @@ import socket
 import sys
 from typing import NamedTuple, Protocol
 
-from twin.errors import EgmError
-from twin.faults import told
+from twin.errors import EgmError, told
 
 MOST_BYTES = 1024
 """Of a datagram, as clients of robots have it, too; a longer one is cut, and is then no message."""

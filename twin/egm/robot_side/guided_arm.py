@@ -9,14 +9,14 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.control.closed_loop import run_closed_loop
-from twin.control.running_sensors import RunningSensors
+from twin.control.signals import RunningSensors
 from twin.drives.motors import MotorLimits
 from twin.drives.sensors import Sensors
 from twin.egm.guidance.utilization import torque_utilization
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
-from twin.logs.running_log import RunningLog
+from twin.logs.log import RunningLog
 from twin.trajectories.sampling import Samples
 
 if TYPE_CHECKING:

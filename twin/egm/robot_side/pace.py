@@ -17,7 +17,7 @@ from typing import Protocol
 from twin.egm.robot_side.inbox import Inbox
 from twin.egm.robot_side.lateness import LATE, Lateness, LatenessMeter
 from twin.errors import EgmError
-from twin.window.real_time_clock import RealTimeClock
+from twin.window.bench import RealTimeClock
 
 SPIN = 3e-4
 """[s]: the last part of a cycle, in which the clock is watched: who sleeps wakes up late by a tenth of a

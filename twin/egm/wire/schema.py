@@ -5,7 +5,7 @@ that a second one fails there.  Wire format knows no names: these are ours, in a
 the table when it is first imported.
 
 Source: ABB, Application manual Externally Guided Motion, 3HAC073318-001 Rev K, and the numbers that public
-clients use; `tests/test_egm_schema.py` compares them.
+clients use; `tests/twin/egm/test_schema.py` compares them.
 """
 
 from typing import Any

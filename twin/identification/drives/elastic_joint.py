@@ -29,15 +29,22 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import expm
 
 from twin.arrays import real_array
-from twin.dynamics.flexible_joint import FlexibleJoint
+from twin.dynamics.flexible_joint import FlexibleJoint, velocity_model
 from twin.errors import IdentificationError
-from twin.identification.drives.frequency_start import starts
-from twin.identification.drives.sampled_joint import SampledJoint, difference_equation, exact, in_steps
 
 PARAMETERS = ("Jm", "Ja", "fm", "k")
 """What is estimated, in this order; after it `d`, if asked for."""
+
+
+class SampledJoint(NamedTuple):
+    """`x[k+1] = A x[k] + B u[k]`, `y = x[0]`, for `x = [qm', qa', r qm - qa]`: A is (3, 3), B (3,)."""
+
+    A: np.ndarray
+    B: np.ndarray
+
 
 _Sampling: TypeAlias = Callable[[FlexibleJoint], SampledJoint]
 
@@ -286,3 +293,110 @@ def _search(
         residual, first, derivatives, method="lm", xtol=1e-10, ftol=1e-12, gtol=1e-14, max_nfev=most_steps
     )
     return _Search(joint_of(end.x), 2 * float(end.cost), end.jac, end.fun + y)
+
+
+SEGMENTS = 4
+"""Of the record, half overlapping others, over which the response is averaged."""
+
+ANTIRESONANCES, RATIOS, RATES = 40, 9, 6
+"""Sizes of the grid, over the frequencies that are excited, and for the ratio over:"""
+LEAST_RATIO, MOST_RATIO = 0.1, 10.0
+
+MOST = 3
+"""Starts that are kept, of those that are best for their antiresonance and better than its neighbours."""
+
+EXCITED = 1e-3
+"""Of the strongest power of the torque: frequencies with less tell nothing."""
+
+LIGHTLY = 0.02
+"""Damping ratio at which the search for the damping of a spring begins."""
+
+
+def measured_response(
+    tau: np.ndarray, speed: np.ndarray, period: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Frequencies (F,) in [rad/s], response (F,) in [rad/s per N m], and power (F,) of the torque.
+
+    By averages over segments, without the frequencies at which the torque is hardly there.
+    """
+    from scipy.signal import csd, welch
+
+    length = 2 * len(tau) // (SEGMENTS + 1)
+    f, power = welch(tau, 1 / period, nperseg=length)
+    _, both = csd(tau, speed, 1 / period, nperseg=length)
+    there = (power > EXCITED * np.max(power)) & (f > 0) & (f < 0.4 / period)
+    return 2 * np.pi * f[there], both[there] / power[there], power[there]
+
+
+def starts(tau: np.ndarray, speed: np.ndarray, period: float, r: float, damping: bool) -> list[FlexibleJoint]:
+    """Joints, at most `MOST`, from which a search may go on, likely ones first.
+
+    Args:
+        tau: (N,) torque of the motor, in [N m].
+        speed: (N,) its speed, in [rad/s].
+        period: in [s].
+        r: angle of the arm for each radian of the motor.
+        damping: whether the spring is to have some.
+    """
+    omega, response, power = measured_response(tau, speed, period)
+    wz = np.geomspace(omega[0], omega[-1], ANTIRESONANCES)
+    m = np.geomspace(LEAST_RATIO, MOST_RATIO, RATIOS)
+    p = np.geomspace(omega[0], omega[-1], RATES)
+    beside = 1.0 - (omega / wz[:, None, None, None]) ** 2
+    m_, p_ = m[:, None, None], p[:, None]
+    shapes = beside / (p_ * beside + 1j * omega * (beside + m_) / (1.0 + m_))
+    explained = np.einsum("zmpf,f->zmp", shapes.conj(), power * response).real
+    gain = explained / np.einsum("zmpf,f->zmp", np.abs(shapes) ** 2, power)
+    merit = np.where(gain > 0, gain * explained, -np.inf).reshape(ANTIRESONANCES, -1)
+    best = np.argmax(merit, axis=1)
+    height = merit[np.arange(ANTIRESONANCES), best]
+    walled = np.concatenate([[-np.inf], height, [-np.inf]])
+    peaks = np.flatnonzero((height >= walled[:-2]) & (height >= walled[2:]) & np.isfinite(height))
+    found = []
+    for z in peaks[np.argsort(-height[peaks])][:MOST]:
+        ratio, rate = np.unravel_index(best[z], (RATIOS, RATES))
+        whole = 1.0 / gain[z, ratio, rate]
+        Ja = whole * m[ratio] / (1.0 + m[ratio]) / r**2
+        k = wz[z] ** 2 * Ja
+        d = 2 * LIGHTLY * np.sqrt(k * Ja) if damping else 0.0
+        numbers = {"Jm": whole / (1.0 + m[ratio]), "Ja": Ja, "k": k, "fm": p[rate] * whole, "d": d}
+        found.append(FlexibleJoint(r=r, **{name: float(value) for name, value in numbers.items()}))
+    return found
+
+
+def exact(joint: FlexibleJoint, period: float) -> SampledJoint:
+    """The joint under torques of its motor that are held for a period, in [s]."""
+    model = velocity_model(joint)
+    both = np.zeros((4, 4))
+    both[:3, :3], both[:3, 3:] = period * model.A, period * model.B
+    held = expm(both)
+    return SampledJoint(held[:3, :3], held[:3, 3])
+
+
+def in_steps(joint: FlexibleJoint, period: float, steps: int) -> SampledJoint:
+    """The joint as engine and analytic plant move it, in a number of steps a period, in [s]."""
+    r, k, d, dt = joint.r, joint.k, joint.d, period / steps
+    # What spring and damper give for the state before the step, and for both accelerations in it:
+    # T = before @ x + within @ [qm'', qa'']
+    before = np.array([d * r, -d, k])
+    within = (dt / 2 * d + dt**2 / 4 * k) * np.array([r, -1.0])
+    sides = np.array([r, -1.0])
+    inertia = np.diag([joint.Jm + dt * joint.fm, joint.Ja + dt * joint.fa]) + np.outer(sides, within)
+    friction = np.array([[joint.fm, 0.0, 0.0], [0.0, joint.fa, 0.0]])
+    accelerations = np.linalg.solve(inertia, np.column_stack([-np.outer(sides, before) - friction, [1, 0]]))
+    one = np.eye(4)
+    one[:2] += dt * accelerations
+    one[2] += dt * (r * one[0] - one[1])
+    whole = np.linalg.matrix_power(one, steps)
+    return SampledJoint(whole[:3, :3], whole[:3, 3])
+
+
+def difference_equation(model: SampledJoint) -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients `[0, b1, b2, b3]` and `[1, a1, a2, a3]` of a sampled joint."""
+    A, B = model
+    minors = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0] + A[0, 0] * A[2, 2] - A[0, 2] * A[2, 0]
+    minors += A[1, 1] * A[2, 2] - A[1, 2] * A[2, 1]
+    a = np.array([1.0, -np.trace(A), minors, -np.linalg.det(A)])
+    y = np.array([B[0], (A @ B)[0], (A @ A @ B)[0]])  # the first three of the response to a pulse
+    b = np.array([0.0, y[0], y[1] + a[1] * y[0], y[2] + a[1] * y[1] + a[2] * y[0]])
+    return b, a

@@ -1,0 +1,155 @@
+"""The bench in its window: scenarios watched and touched, an arm jogged and taught."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.display
+
+PREAMBLE = """
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+import numpy as np
+from scenarios import joint_tracking
+from scenarios.bench.free_bench import FreeBench
+from scenarios.bench.watched import LoopView
+from scenarios.base import Config
+from scenarios.reports.broken_runs import broken_run
+from scenarios.running import registry
+from scenarios.running.runs import carry_out
+from tests.support.xwindow import KEY_PRESS, KEY_RELEASE, Display
+from twin.window.bench import Bench
+
+RIGHT = 0xFF53
+
+
+class Keys:
+    "Presses keys at pictures of given numbers; a tuple holds a key for some pictures."
+
+    def __init__(self):
+        self.plan, self.made = {}, 0
+
+    def __call__(self, plan):
+        self.plan, self.made, self.display, self.ending = plan, 0, Display(os.environ["DISPLAY"]), {}
+
+    def act(self):
+        self.made += 1
+        if not self.plan:
+            return
+        window = self.display.window("Bullet Physics")
+        for key in self.ending.pop(self.made, ()):
+            self.display.press(window, key, (KEY_RELEASE,))
+        key = self.plan.get(self.made)
+        if isinstance(key, tuple):
+            self.display.press(window, key[0], (KEY_PRESS,))
+            self.ending[self.made + key[1]] = [key[0]]
+        elif key:
+            self.display.press(window, key)
+
+
+def picture(self, original=Bench.picture):
+    original(self)
+    keys.act()
+
+
+def after_step(self, original=Bench.after_step):
+    "A picture every 100 ms of the simulation, however slow the machine is."
+    self.speed = np.inf
+    self._pictures.due = 0.0 if self.steps % 100 == 99 else np.inf
+    original(self)
+
+
+def tell(self, error, tool_error, original=LoopView._tell):
+    errors.append(np.max(np.abs(error)))
+    original(self, error, tool_error)
+
+
+keys, errors = Keys(), []
+LoopView._tell = tell
+Bench.picture, Bench.after_step = picture, after_step
+"""
+
+
+def passes(script, display, folder):
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), str(folder)],
+        env=os.environ | {"DISPLAY": display},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("done\n")
+
+
+def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
+    """Untouched, with another law's ghost, and begun anew, it leaves the log of a run without a window."""
+    passes(
+        """
+        config = joint_tracking.Config(duration=1.0)
+        plain = joint_tracking.run(config)
+        other = joint_tracking.run(replace(config, controller="pd"))
+        shown = replace(config, gui=True, close_window=True, beside=(("pd", other),))
+        watched = joint_tracking.run(shown)
+        assert keys.made > 8
+        assert watched.identical(plain), "a run that nobody touched"
+        assert max(errors) < 1e-12, "the arm is compared with where it should be after the step"
+
+        keys({3: "l", 6: "r"})
+        assert joint_tracking.run(shown).identical(plain), "begun anew, it is that of the settings"
+
+        keys({2: "g", 3: "e", 4: "l", 5: "p"})
+        run = carry_out(registry.find("joint_tracking"), shown)
+        assert not run.holds and not run.metrics
+        assert run.error.startswith("touched at the window: law pd at "), run.error
+        assert "payload of 3 kg attached at " in run.error
+        assert len(run.log.t) == len(plain.t)
+        broken = broken_run(run, [run])
+        assert broken.sentences == (run.error,)
+        assert broken.cause.startswith("nobody's: a person changed the motion")
+        k = np.argmax(np.abs(run.log.q - plain.q).max(axis=1) > 1e-12)
+        assert 10 < k < len(plain.t) - 10, "up to there it was the plain run"
+        print("done")
+        """,
+        display,
+        tmp_path,
+    )
+
+
+def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
+    passes(
+        """
+        file = Path(sys.argv[1]) / "taught.csv"
+        start = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
+        keys({2: (RIGHT, 2), 5: "k", 23: (RIGHT, 2), 27: "k", 44: (RIGHT, 2), 64: "o"})
+        session = FreeBench(Config(), start, file, duration=11.0).run()
+        assert len(session.poses) == 2, session.poses
+        first, second = session.poses
+        assert start[0] + 0.05 < first[0] < second[0] - 0.05
+        assert np.array_equal(first[1:], start[1:])
+        log = session.log
+        assert session.touches == []
+        assert log.arrays["touches"].shape == (0,)
+        assert max(errors) < 1e-12
+        assert np.abs(log.q - log.q_ref).max() < 1e-13
+        assert np.allclose(np.diff(log.t), 1e-3)
+        # On beyond the second pose, from there to the first, to the second, and there it stays.
+        assert log.q[:, 0].max() > second[0] + 0.05
+        assert np.abs(log.q[-1] - second).max() < 1e-12
+        back = np.abs(log.q - first).max(axis=1) < 1e-6
+        there = np.abs(log.q - second).max(axis=1) < 1e-6
+        order = np.where(back, 1, np.where(there, 2, 0))
+        order = order[order > 0]
+        assert list(order[np.insert(np.diff(order) != 0, 0, True)]) == [1, 2, 1, 2], order
+        assert file.read_text().startswith("t,q1")
+        log.save(Path(sys.argv[1]) / "log.npz")
+        print("done")
+        """,
+        display,
+        tmp_path,
+    )

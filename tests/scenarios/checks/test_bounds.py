@@ -1,0 +1,79 @@
+"""The bounds that scenarios hold tracking errors against: their terms, and how near real runs come."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+import twin
+from controllers.gains import diagonal_inertia
+from scenarios.base import Config
+from scenarios.checks import bounds
+from scenarios.checks.tracking import follow, sampled, tracking_metrics
+from scenarios.running import registry
+from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
+from twin.logs.figures import joint_error
+from twin.trajectories.joint_trajectories import sines
+
+
+def run(name, **settings):
+    scenario = registry.find(name)
+    return scenario.run(scenario.Config(**settings))
+
+
+@pytest.mark.parametrize(
+    ("reference", "steps", "least"),
+    [
+        ("continuous", 1, 0.94),
+        ("continuous", 2, 0.6),
+        ("continuous", 5, 0.4),
+        ("consistent", 2, 0.6),
+        ("consistent", 5, 0.6),
+    ],
+)
+def test_the_sampling_bound_is_not_loose(reference, steps, least):
+    """Every joint comes near its bound; within a twentieth where sampling alone is to blame."""
+    log = run("joint_tracking", reference=reference, steps_per_period=steps)
+    ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
+    assert np.all((least < ratio) & (ratio <= 1.0))
+
+
+@pytest.mark.parametrize(("law", "least"), [("pd", 0.25), ("pd_gravity", 0.4), ("pid", 0.08)])
+def test_the_bound_for_missing_torque_is_not_loose(law, least):
+    """Half of the bound is its margin; some joint comes near what is left, and none exceeds it."""
+    log = run("joint_tracking", controller=law)
+    ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
+    assert least < ratio.max() <= 1.0
+
+
+def test_the_areas_are_those_of_the_kernels():
+    """(1) for PD, the kernel of `s / (s + omega)^3` for PID, by quadrature; split where it is zero."""
+    log = run("joint_tracking", controller="pd", duration=0.3)
+    omega = float(log.arrays["bandwidth"])
+
+    def area(kernel):
+        pieces = ((0.0, 2.0 / omega), (2.0 / omega, 4.0))
+        return sum(quad(lambda t: abs(kernel(t)), *ends, epsabs=1e-14, limit=200)[0] for ends in pieces)
+
+    pd = area(lambda t: t * np.exp(-omega * t))
+    pid = area(lambda t: (t - omega * t**2 / 2) * np.exp(-omega * t))
+    assert pd == pytest.approx(1 / omega**2, rel=1e-12)
+    of_pd, of_pid = (
+        bounds.tracking_bound(dataclasses.replace(log, controller=law))[0] for law in ("pd", "pid")
+    )
+    np.testing.assert_allclose(of_pid / of_pd, pid / pd, rtol=1e-12)
+
+
+def test_a_still_joint_beside_a_moving_one_is_allowed_what_the_coupling_does_to_it():
+    """From q = 0 joint 5 alone moves; joint 6 is asked for nothing, and strays all the same."""
+    config = Config(controller="pd_gravity")
+    robot = twin.load("irb140")
+    path = sines(0.2 * np.eye(6)[4], 0.2 * np.eye(6)[4], np.full(6, 0.5), 2.0, phase=-np.pi / 2)
+    log = follow(config, sampled(config, path), robot)
+    error = np.abs(joint_error(log)).max(axis=0)
+    assert np.all(error <= bounds.tracking_bound(log)[0])
+    assert all(metric.holds for metric in tracking_metrics(log))
+    missing = inverse_dynamics(robot, log.q_ref, log.qd_ref, log.qdd_ref) - gravity_torque(robot, log.q_ref)
+    uncoupled = bounds.MARGIN * np.abs(missing).max(axis=0) / (20.0**2 * diagonal_inertia(robot))
+    assert error[5] > 10 * uncoupled[5]

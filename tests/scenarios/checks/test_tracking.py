@@ -1,0 +1,100 @@
+"""What is reported of a run besides its error: whether a real arm could have made it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scenarios.checks.tracking import agreement_metrics, bound_metric, error_metrics, validity_metrics
+from scenarios.running import registry
+from tests.support.example_logs import sliding_log
+from twin.logs.figures import place_of_largest, unit_of_largest
+
+
+@pytest.fixture(scope="module")
+def log():
+    scenario = registry.find("joint_tracking")
+    return scenario.run(scenario.Config(duration=0.05))
+
+
+def named(metrics, name):
+    return next(metric for metric in metrics if metric.name == name)
+
+
+def test_a_motion_within_every_limit_is_valid(log):
+    assert all(metric.holds for metric in validity_metrics(log))
+    assert [metric.value for metric in validity_metrics(log)][:2] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("joint", "end"), [(0, "q_min"), (2, "q_max"), (5, "q_min"), (5, "q_max")])
+def test_a_reference_beyond_the_range_shows_by_how_much(log, joint, end):
+    """At one instant, in one joint, at either end."""
+    q_ref = log.q_ref.copy()
+    q_ref[7, joint] = getattr(log.robot, end)[joint] + (-0.25 if end == "q_min" else 0.25)
+    metric = named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range")
+    assert metric.value == pytest.approx(0.25, abs=1e-15)
+    assert not metric.holds
+    q_ref[7, joint] = getattr(log.robot, end)[joint]
+    assert named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range").holds
+
+
+def test_a_reference_above_the_speed_limit_shows(log):
+    qd_ref = log.qd_ref.copy()
+    qd_ref[3, 4] = -1.5 * log.robot.qd_max[4]
+    metric = named(validity_metrics(replace(log, qd_ref=qd_ref)), "reference speed / its limit")
+    assert metric.value == pytest.approx(1.5, rel=1e-15)
+    assert not metric.holds
+
+
+def test_every_sample_that_a_drive_cut_counts(log):
+    cut = log.saturated.copy()
+    cut[2:5, 1] = cut[4, 3] = True
+    metric = named(validity_metrics(replace(log, saturated=cut)), "samples at the torque limit")
+    assert metric.value == 4.0
+    assert not metric.holds
+
+
+def test_every_check_says_which_joint_and_when(log):
+    """At sample 7 joint 3 is struck: error, bound, model, range, speed and torque all point there."""
+    q, q_ref, qd_ref, saturated = (
+        getattr(log, name).copy() for name in ("q", "q_ref", "qd_ref", "saturated")
+    )
+    q[7, 2] += 5.0
+    q_ref[7, 2] = log.robot.q_max[2] + 1.0
+    qd_ref[7, 2] = -2 * log.robot.qd_max[2]
+    saturated[7:9, 2] = True
+    struck = replace(log, q=q, q_ref=q_ref, qd_ref=qd_ref, saturated=saturated)
+    metrics = (*error_metrics(struck), bound_metric(replace(struck, controller="pd")))
+    metrics += (*agreement_metrics(struck), *validity_metrics(struck))
+    told = {metric.name: metric.where for metric in metrics}
+    assert told.pop("largest tool error") == "at t = 0.007 s"
+    assert told.pop("engine - model, one step") != ""  # of velocities, which were not struck
+    assert told.pop("engine - model, every state / its limit") == "joint_3 at t = 0.008 s"  # a step on
+    assert told.pop("samples not replayed") == ""
+    assert told.pop("joint error / its bound").startswith("joint_3 at t = 0.007 s, whose bound is ")
+    assert len(told) == 5
+    assert set(told.values()) == {"joint_3 at t = 0.007 s"}
+
+
+def test_a_place_is_that_of_the_largest_magnitude_and_of_a_nan_before_all(log):
+    error = np.zeros((51, 6))
+    assert place_of_largest(log, error) == ""
+    error[3, 1], error[20, 4] = 1.0, -2.0
+    assert place_of_largest(log, error) == "joint_5 at t = 0.02 s"
+    error[40, 0] = np.nan
+    assert place_of_largest(log, error) == "joint_1 at t = 0.04 s"
+    assert place_of_largest(log, error[:, 4]) == "at t = 0.02 s"
+    assert place_of_largest(log, error[:0]) == ""
+
+
+def test_errors_have_the_unit_of_the_joint_that_has_them():
+    log = sliding_log()
+    sliding = log.robot.joint_kinds.index("prismatic")
+    for joint, unit, speed in (
+        (sliding, "m", "m/s"),
+        (log.robot.joint_kinds.index("revolute"), "rad", "rad/s"),
+    ):
+        error = np.zeros_like(log.q)
+        error[3, joint] = 1.0
+        assert unit_of_largest(log, error) == unit
+        assert unit_of_largest(log, error, "speed") == speed

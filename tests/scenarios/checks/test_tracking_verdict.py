@@ -1,0 +1,341 @@
+"""How tracking was judged: by what theory bounds, by a limit that was set, or by nothing; and who says so."""
+
+import dataclasses
+import itertools
+import json
+import pickle
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from scipy.signal import residue
+
+import twin
+from controllers.gains import cascade_gains, diagonal_inertia
+from scenarios.base import Config, Metric
+from scenarios.checks import bounds
+from scenarios.checks.tracking import error_metrics
+from scenarios.cli.command_line import main
+from scenarios.reports.baseline import compare, read_baseline
+from scenarios.reports.junit_file import write_junit
+from scenarios.reports.markdown_summary import write_markdown
+from scenarios.reports.page import page
+from scenarios.reports.report import total
+from scenarios.reports.results_file import write_json
+from scenarios.reports.validation_report import validation_total
+from scenarios.running import registry
+from scenarios.running.causes import cause
+from scenarios.running.repeat import repeat_command
+from scenarios.running.runs import Run, carry_out
+from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
+from tests.scenarios.report.test_report import rendered
+from twin.logs.figures import joint_error
+
+SCENARIO = registry.find("joint_tracking")
+UNDETERMINED = {"undetermined_from": np.array(0.25)}
+
+
+def config(**settings):
+    return SCENARIO.Config(duration=0.3, **settings)
+
+
+@pytest.fixture(scope="module")
+def logs():
+    """A short run with each of three laws and rigid drives, by the law's name."""
+    laws = ("pd", "cascade", "computed_torque")
+    return {law: SCENARIO.run(config(controller=law, drives="rigid")) for law in laws}
+
+
+def with_arrays(log, **arrays):
+    return dataclasses.replace(log, arrays=log.arrays | arrays)
+
+
+def verdict_on(log, span=None, limits=(), **settings):
+    metrics = [
+        dataclasses.replace(metric, span=span) if metric.name == ERROR else metric
+        for metric in error_metrics(log)
+    ]
+    return tracking_verdict(config(**settings), log, limited(tuple(metrics), log, limits))
+
+
+# The bound.
+
+
+@pytest.mark.parametrize(("law", "least"), [("pd", 0.36), ("pid", 0.17)])
+def test_with_rigid_drives_the_bound_is_not_loose(law, least):
+    """Half of it is its margin. Without the friction it would be exceeded, see the next."""
+    log = SCENARIO.run(SCENARIO.Config(controller=law, drives="rigid", duration=0.6))
+    ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
+    assert least < ratio.max() <= 0.5
+    frictionless = dataclasses.replace(log.robot, drives=log.robot.drives.without_friction())
+    less = bounds.tracking_bound(dataclasses.replace(log, robot=frictionless))[0]
+    assert np.any(np.abs(joint_error(log)).max(axis=0) > less)
+
+
+def test_the_area_of_the_cascade_is_that_of_its_gains():
+    """The kernel from a disturbing torque to the error, by partial fractions of the law's loop."""
+    robot, omega = twin.load("irb140").with_drives("rigid"), 7.0
+    gains, Mbar = cascade_gains(robot, omega), diagonal_inertia(robot)
+    t = np.linspace(0.0, 140.0 / omega, 200_001)
+    for joint in (0, 5):
+        kp, Kv, Ti = (row[joint] for row in gains)
+        r, p, _ = residue([1.0, 0.0], [Mbar[joint], Kv, Kv * (kp + 1 / Ti), Kv * kp / Ti])
+        kernel = np.real(sum(part * np.exp(pole * t) for part, pole in zip(r, p, strict=True)))
+        area = np.trapezoid(np.abs(kernel), t) * Mbar[joint] * omega**2
+        assert area == pytest.approx(bounds.AREAS["cascade"], rel=1e-6)
+        assert np.count_nonzero(np.diff(np.sign(kernel[1:-1]))) == 1
+
+
+@pytest.mark.parametrize("law", ["pd", "pd_gravity", "cascade"])
+def test_the_missing_torque_is_the_worst_of_every_sign_of_the_friction(logs, law):
+    """One sample of a motion of motors that turn together; friction of each shaft may have either sign."""
+    coupling = np.eye(6)
+    coupling[4, 3], coupling[5, 3], coupling[5, 4] = -0.3, 0.2, -0.7
+    side, robot, omega = ("motor",) * 4 + ("joint", "motor"), logs["pd"].robot, 20.0
+    drives = dataclasses.replace(robot.drives, coupling=coupling, friction_at=side, stiffness=np.inf)
+    robot = dataclasses.replace(robot, drives=drives)
+    q, qd, qdd = np.random.default_rng(4).normal(size=(3, 1, 6)) * [[[0.5]], [[1.0]], [[20.0]]]
+    log = dataclasses.replace(
+        logs["pd"], robot=robot, controller=law, t=np.zeros(1), q_ref=q, qd_ref=qd, qdd_ref=qdd
+    )
+    R, A = np.where(np.array(side)[:, None] == "motor", coupling, np.eye(6)), drives.reflected_inertia
+    M, V = twin.mass_matrix(robot, q[0]) + A, R.T @ np.diag(drives.viscous) @ R
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=6)))
+    if law == "cascade":
+        torques = 2 * (signs * drives.static) @ R
+    else:
+        friction = signs * drives.static + drives.viscous * (R @ qd[0])
+        torques = twin.inverse_dynamics(robot, q[0], qd[0], qdd[0]) + A @ qdd[0] + friction @ R
+        torques = torques - (twin.gravity_torque(robot, q[0]) if law == "pd_gravity" else 0.0)
+    d, Mbar = np.abs(torques).max(axis=0), diagonal_inertia(robot)
+    others = (np.abs(M) + np.abs(V) / omega) * (1 - np.eye(6)) / Mbar
+    disturbing = sum(np.linalg.matrix_power(others, k) @ d for k in range(7))
+    np.testing.assert_allclose(
+        bounds.tracking_bound(log)[0],
+        bounds.MARGIN * bounds.AREAS[law] * disturbing / (omega**2 * Mbar),
+        rtol=1e-12,
+    )
+
+
+def test_an_arm_that_is_given_all_it_needs_is_bounded_by_rounding():
+    hold = registry.find("gravity_hold")
+    run = carry_out(hold, hold.Config(controller="pd_gravity", duration=0.02))
+    assert (run.tracking.verdict, run.tracking.limit) == ("bounded", bounds.ROUND_OFF)
+    assert run.outcome == "passes"
+
+
+# The verdict.
+
+
+def test_the_verdict_says_what_judged_the_error(logs):
+    found = verdict_on(logs["pd"])
+    errors, (bound, _) = np.abs(joint_error(logs["pd"])).max(axis=0), bounds.tracking_bound(logs["pd"])
+    worst = int(np.argmax(errors))
+    assert (found.verdict, found.outcome, found.reason, found.from_s) == ("bounded", "passes", "", None)
+    assert (found.range, found.limit) == ((errors[worst],) * 2, bound[worst])
+    said = f"largest error {errors[worst]:.3g} rad, within its estimated bound of {bound[worst]:.3g} rad"
+    assert found.sentence == said
+    exact = verdict_on(logs["computed_torque"])
+    assert (exact.verdict, exact.outcome, exact.limit) == ("exact", "passes", 1e-10)
+    assert exact.sentence.startswith("exact, largest error ")
+    assert exact.sentence.endswith(" rad (limit 1e-10)")
+
+
+def test_an_error_beyond_its_bound_is_that_of_the_joint_that_left_it(logs):
+    """Joint 6, whose bound is the widest, stays within it; joint 1 does not."""
+    log, (bound, _) = logs["pd"], bounds.tracking_bound(logs["pd"])
+    q = log.q.copy()
+    q[-1, 0] = log.q_ref[-1, 0] - 1.1 * bound[0]
+    q[-1, 5] = log.q_ref[-1, 5] - 0.9 * bound[5]
+    found = verdict_on(dataclasses.replace(log, q=q))
+    assert (found.verdict, found.outcome, found.joint) == ("bounded", "fails", "joint_1")
+    assert f"BEYOND its estimated bound of {bound[0]:.3g} rad" in found.sentence
+    away = dataclasses.replace(logs["computed_torque"], q=logs["computed_torque"].q + 1e-9)
+    assert verdict_on(away).sentence.startswith("NOT exact, largest error 1e-9 rad")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"controller": f"{__file__}:Law"}, "no bound known for this controller"),
+        ({"noise": 1e-9}, "no bound known with sensors"),
+        ({"drives": "elastic"}, "no bound known with elastic drives"),
+        ({"law_settings": (("Kp", 9.0),)}, "no bound known for gains that were set"),
+        ({"model_payload": "0"}, "no bound known where the controller's model is not the plant"),
+        ({"changes": (("mass", 1.1),)}, "no bound known where the controller's model is not the plant"),
+        ({}, "no bound known for this law in this scenario"),
+    ],
+)
+def test_what_is_not_judged_says_why_in_its_line(logs, settings, reason):
+    log = with_arrays(logs["pd"], known_law=np.array(False))
+    log = dataclasses.replace(log, q_motor=log.q, qd_motor=log.qd) if "drives" in settings else log
+    if "drives" in settings:
+        log = dataclasses.replace(log, robot=log.robot.with_drives("elastic"))
+    found = verdict_on(log, **settings)
+    assert (found.verdict, found.outcome, found.limit, found.reason) == (
+        "not_judged",
+        "not judged",
+        None,
+        reason,
+    )
+    size = f"{np.abs(joint_error(log)).max():.3g}"
+    assert found.sentence == (
+        f"tracking NOT JUDGED ({reason}), largest error {size} rad, {found.joint}; "
+        "--limit joint_error=... judges it"
+    )
+
+
+def test_a_run_without_a_check_of_its_error_is_not_judged_and_one_without_a_reference_not_asked(logs):
+    found = tracking_verdict(config(), logs["pd"], ())
+    assert (found.verdict, found.reason) == ("not_judged", "no check of this scenario is about it")
+    assert tracking_verdict(config(), dataclasses.replace(logs["pd"], arrays={}), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("span", "limit", "verdict", "outcome", "words"),
+    [
+        (None, 1.0, "limited", "passes", "within the limit of 1 rad"),
+        (None, 1e-6, "limited", "fails", "BEYOND the limit of 1e-6 rad"),
+        ((0.006, 0.044), 0.05, "limited", "passes", "error 0.006 to 0.044 rad, within the limit of 0.05"),
+        ((0.006, 0.044), 0.02, "undetermined", "undetermined",
+         "UNDETERMINED by rounding from t = 0.25 s, largest error 0.006 to 0.044 rad, limit 0.02 rad"),
+        ((0.006, 0.044), 0.005, "limited", "fails", "BEYOND the limit of 0.005 rad"),
+        ((0.006, 0.044), None, "undetermined", "not judged",
+         "UNDETERMINED by rounding from t = 0.25 s, largest error 0.006 to 0.044 rad, joint_6; --limit"),
+    ],
+)  # fmt: skip
+def test_a_limit_judges_every_error_that_rounding_may_make(logs, span, limit, verdict, outcome, words):
+    log = with_arrays(logs["pd"], known_law=np.array(False), **(UNDETERMINED if span else {}))
+    found = verdict_on(log, span, () if limit is None else (("joint_error", limit),))
+    assert (found.verdict, found.outcome) == (verdict, outcome)
+    assert words in found.sentence
+    assert found.from_s == (0.25 if span else None)
+    assert found.range == (span or (np.abs(joint_error(log)).max(),) * 2)
+
+
+def test_a_limit_makes_a_check_of_any_figure_and_never_takes_one_away(logs):
+    log = logs["computed_torque"]
+    names = (
+        "joint_error",
+        "tool_error",
+        "rms_error",
+        "rms_torque",
+        "beyond_range",
+        "speed_ratio",
+        "saturated",
+    )
+    found = {one.name: one for one in limited(error_metrics(log), log, tuple((name, 0.3) for name in names))}
+    assert found[ERROR].limit == 1e-10
+    assert found["largest tool error"].limit == 0.3
+    assert [one for one in found if one.startswith("--limit")] == [f"--limit {name}" for name in names[2:]]
+    assert found["--limit rms_torque"].value == pytest.approx(
+        np.sqrt(np.mean((log.tau / log.robot.drive_torque_max) ** 2))
+    )
+    assert limited(error_metrics(log), log, ((names[0], 1e-12),))[0].limit == 1e-12
+
+
+# The result, and what only formats it.
+
+
+def run_with(logs, law="pd", metrics=(), **changes):
+    """A run of which nothing is known but what is given, with the verdict on it."""
+    log = with_arrays(logs[law], known_law=np.array(False), **changes)
+    error = Metric(ERROR, 0.1, "rad", None, "why", span=(0.05, 0.15) if changes else None)
+    metrics = metrics or (error, Metric("the check", 1.0, "", 2.0, "why"))
+    settings = Config(controller=law)
+    return Run("swing", settings, log, metrics, 0.5, tracking=tracking_verdict(settings, log, metrics))
+
+
+def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, tmp_path):
+    runs = [run_with(logs), run_with(logs, "cascade", **UNDETERMINED)]
+    assert [run.outcome for run in runs] == ["not judged", "undetermined"]
+    assert all(run.holds for run in runs)  # no limit is broken
+    lines = str(total(runs)).splitlines()
+    assert [line.split(": ")[0] for line in lines[1:]] == ["1 checks pass; pd", "1 checks pass; cascade"]
+    assert "NOT JUDGED" in lines[1]
+    assert "UNDETERMINED" in lines[2]
+    assert validation_total(runs, 1.0, 1).endswith(
+        ": all checks pass; tracking: 1 undetermined, 1 not judged "
+        "(no bound known for this law in this scenario)"
+    )
+
+    write_json(runs, tmp_path / "a.json")
+    first, second = json.loads((tmp_path / "a.json").read_text())["runs"]
+    assert first["tracking"]["verdict"] == "not_judged"
+    assert second["tracking"] == {
+        "verdict": "undetermined", "outcome": "not judged", "range": [0.05, 0.15], "unit": "rad",
+        "joint": second["tracking"]["joint"], "limit": None, "from_s": 0.25,
+        "reason": "no bound known for this law in this scenario",
+    }  # fmt: skip
+    assert second["metrics"][0]["span"] == [0.05, 0.15]
+    assert [metric["outcome"] for metric in second["metrics"]] == ["not judged", "passes"]
+
+    write_junit(runs, tmp_path / "a.xml")
+    cases = [one for one in ET.parse(tmp_path / "a.xml").iter("testcase") if one.get("name") == "tracking"]
+    assert [case.find("skipped").get("message") for case in cases] == [run.tracking.sentence for run in runs]
+
+    write_markdown(runs, tmp_path / "a.md")
+    text = (tmp_path / "a.md").read_text()
+    assert text.startswith("## irb-twin validate: every check passes, not all was judged\n")
+    assert "| 1/1 | not judged |" in text
+    assert "| 1/1 | UNDETERMINED |" in text
+
+    for one in runs:
+        shown = page.verdict([one])
+        assert "Everything holds" not in shown
+        assert 'class="verdict open"' in shown
+        assert one.tracking.reason in shown or "UNDETERMINED" in shown
+
+
+def test_a_run_that_is_judged_is_a_passed_case_and_everything_holds(logs, tmp_path):
+    run = carry_out(SCENARIO, config(controller="pd", drives="rigid", limits=(("joint_error", 1.0),)))
+    assert (run.outcome, run.tracking.verdict) == ("passes", "limited")
+    write_junit([run], tmp_path / "a.xml")
+    (case,) = [one for one in ET.parse(tmp_path / "a.xml").iter("testcase") if one.get("name") == "tracking"]
+    assert len(case) == 0
+    shown = page.verdict([run])
+    assert "Everything holds" in shown
+    assert 'class="verdict"' in shown
+    there = pickle.loads(pickle.dumps(vars(run.without_log())))  # as a worker process sends it
+    assert Run(**there).tracking == run.tracking
+    assert "--limit joint_error=1.0" in repeat_command(run)
+
+
+def test_a_limit_that_rounding_decides_is_no_failure_of_anybody_and_yet_none_that_is_kept(logs, tmp_path):
+    check = Metric("the check", 0.5, "rad", 1.0, "why", span=(0.5, 1.5))
+    run = run_with(logs, metrics=(check,))
+    assert (run.outcome, run.holds) == ("undetermined", False)
+    assert cause(run).startswith("nobody's: runs that differ by rounding alone")
+    said = rendered(page_of(run))
+    assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in said
+    assert run_with(logs, metrics=(check, Metric("other", np.nan, "", None, ""))).outcome == "not computed"
+    assert run_with(logs, metrics=(check, Metric("other", 3.0, "", 1.0, ""))).outcome == "fails"
+
+
+def page_of(run):
+    from scenarios.reports.report import scenario_report
+
+    return scenario_report("A swing.", [run], 200)
+
+
+def test_a_baseline_skips_a_figure_that_rounding_decides(tmp_path):
+    def run(value, span=None):
+        return Run("swing", Config(), None, (Metric("m", value, "rad", 1.0, "", span=span),), 0.1)
+
+    for before, now in ((run(0.1), run(0.9, (0.1, 0.9))), (run(0.1, (0.1, 0.9)), run(0.9))):
+        write_json([before], tmp_path / "a.json", selection={})
+        found = compare([now], (), read_baseline(tmp_path / "a.json"), {})
+        assert (found.worse, found.grown, found.missing) == ([], [], [])
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_a_limit_on_the_command_line_is_a_verdict_and_an_exit_status(command, capsys, monkeypatch):
+    words = [command, "joint_tracking", "--robot", "irb140", "--controller", "pd", "--duration", "0.05",
+             "--delay", "1", *(["--jobs", "1"] if command == "validate" else [])]  # fmt: skip
+    assert main([*words, "--limit", "joint_error=0.5"]) == 0
+    out = capsys.readouterr().out
+    assert ("within the limit of 0.5 rad" in out) if command == "run" else ("tracking: 1 limited" in out)
+    assert main([*words, "--limit", "joint_error=1e-9"]) == 1
+    assert "wanted at most 1e-9: the limit that --limit sets" in " ".join(capsys.readouterr().out.split())
+    assert main([*words, "--limit", "joint_eror=1"]) == 2
+    assert "there is no figure 'joint_eror': known are joint_error," in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""What a verdict is about: what the arm did, as the engine tells it, and limits that come from the loop."""
+
+import dataclasses
+
+import numpy as np
+
+from scenarios.checks.replay import whole_run_limit
+from scenarios.checks.tracking import agreement_metrics, tracking_metrics
+from scenarios.running import registry
+from tests.scenarios.test_scenarios import full_run
+
+
+def test_the_whole_run_is_as_far_from_the_model_as_the_loop_makes_of_each_step():
+    """The limit follows the loop: soft or stiff, with one arm or the other, it is near what is seen."""
+    for name, settings in (
+        ("joint_tracking", {"robot": "irb1400", "controller": "pid"}),
+        (
+            "payload_mismatch",
+            {"robot": "irb1400", "controller": "pid", "mounting": "inverted", "bandwidth": 19.0},
+        ),
+    ):
+        scenario = registry.find(name)
+        log = scenario.run(scenario.Config(**settings))
+        seen = np.max(np.abs(log.q - log.arrays["q_model"]))
+        assert 0.2 * seen < np.max(log.arrays["spread"]) < 10 * seen
+        assert seen <= whole_run_limit(log)
+        nudged = dataclasses.replace(log, q=log.q + 2 * whole_run_limit(log))
+        whole = agreement_metrics(nudged)[0]
+        assert whole.name == "engine - model, whole run"
+        assert not whole.holds
+
+
+LAWS = """
+import numpy as np
+from twin import ControlLaw, mass_matrix
+
+def spring(state, reference, parameters, memory, model):
+    return parameters[0] * (reference.q - state.q) - parameters[1] * state.qd
+
+def spoken(state, reference, parameters, memory, model):
+    return spring(state, reference, parameters, memory, model) + 0.0 * float(f"{state.t:.3f}")
+
+class Spring(ControlLaw):
+    def __init__(self, robot, bandwidth, period, law=spring):
+        M = np.diag(mass_matrix(robot, np.zeros(6)))
+        super().__init__(robot, law, [400 * M, 40 * M])
+
+class Spoken(Spring):
+    def __init__(self, robot, bandwidth, period):
+        super().__init__(robot, bandwidth, period, spoken)
+"""
+
+
+def test_a_control_law_of_a_user_has_a_limit_where_it_compiles(tmp_path):
+    """PyBullet's closed loop of the IRB 1400 rounds more than the model, so that the loop has to be asked."""
+    (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
+    scenario = registry.find("joint_tracking")
+    limits = {}
+    for law in ("Spring", "Spoken"):
+        config = scenario.Config(robot="irb1400", controller=f"{tmp_path}/laws.py:{law}", duration=0.5)
+        log = scenario.run(config)
+        metrics = {metric.name: metric for metric in agreement_metrics(log)}
+        assert all(metric.holds for metric in metrics.values())
+        assert metrics["samples not replayed"].limit == 0
+        limits[law] = metrics["engine - model, whole run"].limit
+    assert 1e-15 < limits["Spring"] < 1e-10
+    assert limits["Spoken"] is None
+
+
+def test_no_bound_is_claimed_for_a_law_of_which_nothing_is_known():
+    log, _ = full_run("joint_tracking", "computed_torque")
+    names = [metric.name for metric in tracking_metrics(full_run("joint_tracking", "pd")[0])]
+    assert "joint error / its bound" in names
+    strange = dataclasses.replace(log, arrays={**log.arrays, "known_law": np.array(False)})
+    assert "joint error / its bound" not in [metric.name for metric in tracking_metrics(strange)]
+    error = tracking_metrics(strange)[0]
+    assert (error.name, error.limit) == ("largest joint error", None)
+
+
+def test_the_engine_is_asked_where_the_tool_is_in_the_printed_poses():
+    """Under computed torque where it was printed; under PD as far off as the arm is at that sample."""
+    for law in ("computed_torque", "pd"):
+        log, metrics = full_run("pose_path", law)
+        assert log.arrays["stop_names"].tolist() == ["test_3", "test_1", "test_1", "test_3"]
+        rows = {metric.name: metric for metric in metrics if metric.name.startswith("tool at")}
+        assert rows.keys() == {"tool at test_1 - printed", "tool at test_3 - printed"}
+        for row in rows.values():
+            assert (row.limit is None) == (law == "pd")
+            assert row.value < 3e-15 if law == "computed_torque" else 0.04 < row.value < 0.06
+        first, last = log.arrays["tool_at_stops"][[0, -1]]
+        np.testing.assert_allclose(np.abs(first), np.abs(log.pose[0]), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(np.abs(last), np.abs(log.pose[-1]), rtol=0, atol=1e-14)
+
+
+def test_a_printed_pose_that_the_tour_leaves_out_is_asked_of_the_engine_as_well():
+    log, metrics = full_run("pose_path", "computed_torque", "irb1400")
+    assert log.arrays["put_names"].tolist() == ["zero"]
+    (row,) = (metric for metric in metrics if metric.name == "tool put at zero - printed")
+    assert row.holds
+    moved = log.arrays["tool_when_put"] + 1e-4
+    log = dataclasses.replace(log, arrays={**log.arrays, "tool_when_put": moved})
+    (row,) = (m for m in registry.find("pose_path").metrics(log) if m.name.startswith("tool put"))
+    assert not row.holds

@@ -1,0 +1,153 @@
+"""What is printed, whatever the terminal: narrow, without Greek, or with nobody there."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from scenarios.base import Config
+from scenarios.cli import output
+from scenarios.cli.command_line import main
+from scenarios.cli.output import shown
+from scenarios.reports.junit_file import write_junit
+from scenarios.reports.report import scenario_report
+from scenarios.reports.validation_report import validation_report
+from scenarios.running.runs import Run
+from tests.scenarios.report.test_report import made_up_run, rendered
+from tests.support import user_scenarios
+
+PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"
+COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
+
+
+def shell(line, **environment):
+    """What a shell makes of it; `irb-twin` stands for the command."""
+    return subprocess.run(
+        ["bash", "-c", line.replace("irb-twin", COMMAND)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
+    )
+
+
+@pytest.mark.parametrize("columns", ["0", "-5", "abc", "", "²", "1", "9" * 5000])
+@pytest.mark.parametrize("words", [["list"], ["--help"]])
+def test_columns_that_are_none_are_not_believed(columns, words, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "pose_path" in text
+    assert max(map(len, text.splitlines())) < 200
+
+
+@pytest.mark.parametrize("words", ["list", "--help", "run pose_path --help"])
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_a_terminal_that_knows_no_greek_gets_question_marks(words, environment):
+    done = shell(f"irb-twin {words}", **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    assert b"pose_path" in done.stdout
+    if "PYTHONIOENCODING" in environment:
+        assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize("words", ["list", "--help", "validate --help", "formulas main_axes"])
+def test_a_reader_who_hangs_up_is_no_error(words):
+    done = shell(f"irb-twin {words} | true; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path):
+    fails = 'def metrics(log):\n    return (Metric("m", 2.0, "", 1.0, ""),)\n'
+    own = user_scenarios.write(tmp_path / "own.py", metrics=fails)
+    done = shell(f"irb-twin run {own} --json {tmp_path}/a.json | true; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert (tmp_path / "a.json").exists()
+
+
+@pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
+@pytest.mark.parametrize(
+    "words",
+    ["list", "--help", "run pose_path --help", "formulas main_axes", "run gravity_hold --duration 0.01"],
+)
+def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(words):
+    done = shell(f"irb-twin {words} >/dev/full")
+    assert (done.returncode, done.stderr) == (1, b"irb-twin: cannot print: No space left on device\n")
+
+
+@pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
+def test_files_are_whole_even_if_what_is_printed_has_no_room(tmp_path):
+    done = shell(f"irb-twin run gravity_hold --duration 0.01 --json {tmp_path}/a.json >/dev/full")
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert json.loads((tmp_path / "a.json").read_text())["holds"] is True
+    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("words", ["list", "run gravity_hold --duration 0.01", "run pose_path --help"])
+def test_head_takes_a_line_and_nobody_complains(words):
+    done = shell(f"irb-twin {words} | head -n 1; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout.splitlines()[-1], done.stderr) == (b"0", b"")
+
+
+NAMES = ("[rad]", "[/x]", "[bold]b[/bold]", ":smile:", "[link=a]")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_looks_like_markup_is_shown_as_it_is(name, tmp_path, capsys):
+    metrics = user_scenarios.PARTS["metrics"].replace("length", name).replace("in samples", f"why {name}")
+    own = user_scenarios.write(tmp_path / f"own {name.replace('/', '')}.py", metrics=metrics)
+    results = tmp_path / f"{name.replace('/', '')}.json"
+    assert main(["run", own, "--explain", "--json", str(results)]) == 0
+    text = capsys.readouterr().out
+    assert f" {name} " in text
+    assert f"why {name}" in text
+    assert f"wrote {results}" in text.replace("\n", "")
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_a_report_shows_them_on_any_page(name):
+    run = made_up_run("pd")
+    joints = run.log.robot.tree.__class__(**{**vars(run.log.robot.tree), "names": (name, *"bcdef")})
+    from dataclasses import replace
+
+    log = replace(run.log, controller=name, robot=replace(run.log.robot, name=name, tree=joints))
+    config = Config(robot=name)
+    metrics = (replace(run.metrics[0], name=name, limit=1e-13),)
+    odd = Run(name, config, log, metrics, 0.1, f"because {name}", label=name)
+    for parts in (scenario_report(f"about {name}", [odd], 100), validation_report([odd])):
+        text = rendered(parts)
+        assert name in text
+        assert f"because {name}" in text
+
+
+def test_a_title_over_the_bar_is_shown_as_it_is(monkeypatch):
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with shown(1) as begin:
+        begin("own [rad] [/x], pd")
+    assert "own [rad] [/x], pd" in terminal.getvalue()
+
+
+def test_junit_has_no_character_that_xml_has_not(tmp_path):
+    import xml.etree.ElementTree as ET
+
+    write_junit([Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")], tmp_path / "a.xml")
+    (case,) = ET.parse(tmp_path / "a.xml").getroot().iter("testcase")
+    assert case.find("failure").attrib["message"] == "it said ? and ?"
+
+
+def test_a_page_takes_strings_as_they_are(capsys):
+    output.console().print("[rad] :smile:")
+    assert capsys.readouterr().out == "[rad] :smile:\n"
+    assert isinstance(output.console(), Console)

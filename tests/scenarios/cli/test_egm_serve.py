@@ -1,0 +1,216 @@
+"""`irb-twin egm serve`: sessions with a client, what is told of them, and how they end."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from scenarios.base import Config
+from scenarios.cli.command_line import main
+from scenarios.cli.egm import side_by_side
+from scenarios.cli.egm.serving import Job
+from scenarios.running import interrupts
+from tests.support.window_process import passes
+from twin.egm import EgmClient, GuidanceSettings
+from twin.egm.robot_side.channel import Address
+from twin.errors import EgmError
+from twin.logs.log import Log
+
+QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0.1", "--position-gain", "20")
+
+
+class Guiding:
+    """A client in a thread: it answers by the first joint angles and a change of them, or as it is told.
+
+    Attributes:
+        answered: set when the client has answered so many messages.
+    """
+
+    def __init__(self, client, change_deg=0.0, answers=10, answer=None):
+        self.client, self.change, self.answers, self.answer = client, np.radians(change_deg), answers, answer
+        self.answered = threading.Event()
+        self._thread = threading.Thread(target=self._answer)
+        self._over = False
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over = True
+        self._thread.join()
+
+    def _answer(self):
+        target, count = None, 0
+        while not self._over:
+            try:
+                message = self.client.receive(timeout=0.02)
+            except EgmError:  # nothing came
+                continue
+            target = message.q + self.change if target is None else target
+            if self.answer is None:
+                self.client.send_joints(target)
+            else:
+                self.answer(message)
+            count += 1
+            if count == self.answers:
+                self.answered.set()
+
+
+@pytest.fixture
+def client():
+    with EgmClient(port=0) as client:
+        yield client
+
+
+def serve(client, *words):
+    """The command for that client."""
+    return main(["egm", "serve", "--to", f"127.0.0.1:{client.port}", *QUICK, *map(str, words)])
+
+
+def test_a_session_is_told_line_by_line_and_in_figures(client, tmp_path, capsys):
+    log, file = tmp_path / "a.npz", tmp_path / "a.json"
+    words = ("--lockstep", "--runs", "1", "--pause", "0", "--torque", "always", "--drives", "rigid")
+    with Guiding(client, 8.0):
+        assert serve(client, *words, "--log", log, "--json", file) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    first, waits, guided, over, *table = (line for line in printed.out.splitlines() if line.strip())
+    assert f"sends to 127.0.0.1:{client.port} in lockstep" in first
+    assert "MaxSpeedDeviation 90 deg/s" in first
+    assert waits.startswith("    0.000 s  joint guidance 1 waits for the first answer")
+    assert "s  joint guidance 1 is guided by" in guided
+    assert over.endswith("s  joint guidance 1 is over")
+    rows = dict(line.strip().split("   ", 1) for line in table if "   " in line.strip())
+    assert rows["runs that ended well"].strip() == "1 of 1"
+    assert rows["time"].strip() == "virtual"
+    session = json.loads(file.read_text())["robots"][0]
+    assert int(rows["messages sent"]) == session["sent"]
+    assert [event["kind"] for event in session["events"]] == ["waiting", "guided", "ended"]
+    assert (session["faults"], session["error"]) == ([], "")
+    assert session["settings"]["drives"] == "rigid"
+    assert session["settings"]["max_speed_deviation"] == 90.0
+    made = Log.load(log)
+    assert np.degrees(made.q[-1] - made.q[0]) == pytest.approx(np.full(6, 8.0), abs=0.5)
+    np.testing.assert_array_equal(session["tau_peak"], np.max(np.abs(made.tau), axis=0))
+    assert np.sum(made.arrays["egm_taken"]) == session["counts"]["taken"]
+    assert json.loads(str(made.arrays["settings"])) == session["settings"]
+
+
+def test_a_run_with_a_fault_is_named_and_is_status_1(client, capsys):
+    with Guiding(client, 270.0):
+        assert serve(client, "--lockstep", "--runs", "1", "--pause", "0") == 1
+    printed = capsys.readouterr()
+    assert "joint guidance 1 stops: 50027 Joint Out of Range: " in printed.out
+    assert "fault 50027 Joint Out of Range" in printed.out
+    assert "0 of 1" in printed.out
+
+
+def test_a_file_that_cannot_be_written_is_status_1(client, tmp_path, capsys, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Log, "save", full)
+    with Guiding(client, 1.0):
+        assert serve(client, "--lockstep", "--duration", "0.05", "--log", tmp_path / "a.npz") == 1
+    assert f"cannot write {tmp_path / 'a.npz'}: No space left on device" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_poses_are_guided_from_where_the_wrist_is_not_singular(client, capsys):
+    """The tool goes 30 mm up from where the arm begins by itself."""
+
+    def answer(message):
+        T = goal[0] if goal else message.T.copy()
+        if not goal:
+            T[2, 3] += 0.03
+            goal.append(T)
+        client.send_pose(T)
+        places.append(message.T[:3, 3])
+
+    goal, places = [], []
+    with Guiding(client, answer=answer):
+        assert serve(client, "--lockstep", "--runs", "1", "--mode", "pose", "--tool", "0,0,0.1") == 0
+    assert np.linalg.norm(places[-1] - goal[0][:3, 3]) < 1e-3
+    assert "1 of 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [("--wait", "0.1"), ("--lockstep", "--limit", "0.1")])
+def test_no_client_is_status_2(words, client, capsys):
+    assert serve(client, *words) == 2
+    assert "no client answered" in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_status_2(client, capsys):
+    assert serve(client, "--bind", f"127.0.0.1:{client.port}") == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "in use" in printed.err
+
+
+def stop_when(guiding):
+    """What a first signal does, when all of these have answered."""
+
+    def wait():
+        for each in guiding:
+            assert each.answered.wait(60.0)
+        assert interrupts.take(2)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_the_first_signal_ends_several_robots_in_order(client, tmp_path, capsys):
+    """Each has its process, its line, its column and its log."""
+    with EgmClient(port=0) as second, Guiding(client, 1.0) as one, Guiding(second, -1.0) as other:
+        stopping = stop_when((one, other))
+        status = main(
+            ["egm", "serve", "--robot", "irb140", "irb1600", *QUICK, "--log", str(tmp_path / "a.npz"), "--to"]
+            + [f"127.0.0.1:{each.port}" for each in (client, second)]
+        )
+        stopping.join()
+    assert status == 128 + 2
+    printed = capsys.readouterr().out
+    for name, each, sign in (("irb140", client, 1.0), ("irb1600", second, -1.0)):
+        assert f"{name}:{each.port}  sends to 127.0.0.1:{each.port} every 4 ms" in printed
+        log = Log.load(tmp_path / f"a-{name}_{each.port}.npz")
+        assert log.robot.name == name
+        assert np.all(sign * (log.q[-1] - log.q[0]) >= 0.0)
+        assert np.any(log.q[-1] != log.q[0])
+    assert "sent late by more than 1 ms" in printed
+    assert interrupts.take(2) is False, "nothing runs any more"
+
+
+def test_the_first_signal_ends_a_robot_in_order(client, capsys):
+    with Guiding(client, 1.0) as guiding:
+        stopping = stop_when([guiding])
+        assert serve(client) == 128 + 2
+        stopping.join()
+    assert "messages sent" in capsys.readouterr().out
+
+
+def test_a_robot_s_process_ends_with_the_one_that_started_it(client):
+    job = Job("a", Config(), GuidanceSettings(), Address("127.0.0.1", client.port))
+    process = side_by_side._started(job)
+    process.stdin.close()
+    assert process.wait(timeout=60.0) == 1, "it would serve without end"
+    process.stdout.close()
+
+
+@pytest.mark.display
+def test_the_window_shows_the_guided_arm(display):
+    passes(
+        """
+        import io, contextlib
+        from scenarios.cli.command_line import main
+        from tests.support.xwindow import Display
+        from twin.egm import EgmClient
+        with EgmClient(port=0) as client, contextlib.redirect_stdout(io.StringIO()) as printed:
+            words = ["--to", f"127.0.0.1:{client.port}", "--gui", "--duration", "0.4"]
+            status = main(["egm", "serve", *words])
+        assert status == 0, printed.getvalue()
+        """,
+        display,
+    )

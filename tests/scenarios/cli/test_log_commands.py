@@ -1,0 +1,151 @@
+"""`irb-twin plot` and `irb-twin export` as a user meets them: what is written, what is printed, bad input."""
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.cli.arguments import kind_of
+from scenarios.cli.command_line import main
+from scenarios.cli.logs import Plot
+from tests.support.example_logs import N, irb140_log
+from twin.views.curves import TITLES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two logs, not to be altered."""
+    folder = tmp_path_factory.mktemp("logs")
+    irb140_log("pd").save(folder / "a.npz")
+    irb140_log("pid", error=0.02).save(folder / "b.npz")
+    return folder
+
+
+@pytest.fixture
+def logs(folder, tmp_path, monkeypatch):
+    """Their paths, in a folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.npz", "b.npz"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    return ["a.npz", "b.npz"]
+
+
+def written(tmp_path):
+    return sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".npz")
+
+
+def refused(capsys, *words):
+    """The one sentence of a command that ends with status 2."""
+    assert main(list(words)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("irb-twin: ")
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_logs_are_drawn_and_their_figures_printed(logs, tmp_path, capsys):
+    assert main(["plot", *logs, "--what", "torque", "--joint", "joint_2"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "wrote comparison-torque.png" in printed.out
+    assert str(twin.compare(logs)) in printed.out
+    assert written(tmp_path) == ["comparison-torque.png"]
+
+
+def test_a_picture_of_each_kind_beside_a_single_log_or_where_it_is_wanted(logs, tmp_path):
+    joint = ["--joint", "joint_1"]
+    assert main(["plot", "a.npz", "--what", "error", "speed", "error", *joint]) == 0
+    assert main(["plot", *logs, "--what", "error", "speed", *joint, "--picture", "b.svg"]) == 0
+    assert main(["plot", *logs, *joint, "--picture", "c.pdf"]) == 0
+    assert written(tmp_path) == ["a-error.png", "a-speed.png", "b-error.svg", "b-speed.svg", "c.pdf"]
+
+
+def test_a_part_of_the_run_is_drawn_and_counted(logs, capsys):
+    assert main(["plot", "a.npz", "--from", "0.51", "--to", "0.53", "--joint", "joint_1"]) == 0
+    printed = capsys.readouterr().out
+    assert "time 0.51 to 0.53 s" in printed
+    assert "3 of 11, first at 0.51" not in printed  # the cut samples are 0.506 to 0.516 s
+    assert "4 of 11, first at 0.51 s" in printed
+
+
+def test_the_help_knows_what_can_be_drawn():
+    assert tuple(TITLES) == kind_of(Plot, "what").words
+
+
+def test_logs_are_exported_beside_themselves_or_under_a_name(logs, tmp_path, capsys):
+    assert main(["export", *logs, "--csv", "--parquet", "all.parquet"]) == 0
+    assert written(tmp_path) == ["a.csv", "all-a.parquet", "all-b.parquet", "b.csv"]
+    assert capsys.readouterr().out.count("wrote ") == 4
+    assert (
+        main(["export", "a.npz", "--csv", "c.csv", "--every", "5", "--from", "0.51", "--decimal-comma"]) == 0
+    )
+    with open("c.csv", encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file, delimiter=";")
+    log = irb140_log()
+    column = header.index("joint_3_q_rad")
+    values = np.array([float(row[column].replace(",", ".")) for row in rows])
+    np.testing.assert_array_equal(values, log.q[5::5, 2])
+    assert len(rows) == (N - 5) // 5
+
+
+@pytest.mark.parametrize("command", [("plot",), ("export", "--csv")])
+def test_what_is_no_log_is_one_sentence(command, logs, tmp_path, capsys, monkeypatch):
+    command, *options = command
+
+    def told(name):
+        return refused(capsys, command, "a.npz", name, *options)
+
+    whole = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "short.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "text.npz").write_text("no log")
+    with np.load("a.npz") as archive:
+        content = dict(archive)
+    np.savez("old.npz", **{name: array for name, array in content.items() if name != "tau_demand"})
+    np.savez("robot.npz", **(content | {"robot": np.array("irb999")}))
+    np.savez("file.npz", **(content | {"robot": np.array("/nowhere/mine.urdf")}))
+    assert "cannot read the log nowhere.npz: No such file" in told("nowhere.npz")
+    for name in ("short.npz", "text.npz"):
+        assert f"{name} is not a log of this program" in told(name)
+    assert "old.npz is not a log of this program (it has no 'tau_demand')" in told("old.npz")
+    assert "the robot of the log robot.npz: unknown robot 'irb999'" in told("robot.npz")
+    assert "the robot of the log file.npz: " in told("file.npz")
+    assert written(tmp_path) == []
+
+
+def test_wrong_use_is_one_sentence(logs, tmp_path, capsys, monkeypatch):
+    assert "--picture a.jpg: expected a file name that ends in .png or .pdf or .svg" in refused(
+        capsys, "plot", "a.npz", "--picture", "a.jpg"
+    )
+    assert "unknown joint 'elbow': known are joint_1" in refused(capsys, "plot", "a.npz", "--joint", "elbow")
+    assert "invalid choice: 'jerk'" in refused(capsys, "plot", "a.npz", "--what", "jerk")
+    assert "no sample between 9 s and inf s" in refused(capsys, "plot", "a.npz", "--from", "9")
+    assert "LOG" in refused(capsys, "plot")
+    assert "say what to write: --csv or --parquet" in refused(capsys, "export", "a.npz")
+    assert "--csv a.txt: expected a file name that ends in .csv" in refused(
+        capsys, "export", "a.npz", "--csv", "a.txt"
+    )
+    assert "--every 0: expected a whole number of at least 1" in refused(
+        capsys, "export", "a.npz", "--csv", "--every", "0"
+    )
+    assert "--decimal-comma is of --csv" in refused(capsys, "export", "a.npz", "--parquet", "--decimal-comma")
+    assert "several logs would be written to a.csv" in refused(capsys, "export", "a.npz", "a.npz", "--csv")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "pip install 'irb-twin[tables]'" in refused(capsys, "export", "a.npz", "--parquet")
+    assert written(tmp_path) == []
+
+
+def test_a_file_that_cannot_be_written_is_status_1_and_the_others_are_there(
+    logs, tmp_path, monkeypatch, capsys
+):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("twin.logs.table_files.write_parquet", fail)
+    assert main(["export", "a.npz", "--csv", "--parquet"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "wrote a.csv\n"
+    assert "cannot write a.parquet: " in printed.err
+    assert written(tmp_path) == ["a.csv"]

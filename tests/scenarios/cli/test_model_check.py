@@ -1,0 +1,280 @@
+"""`irb-twin check-model`: its exit status, what it prints, and robots of this project and of others."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pybullet_data
+import pytest
+
+import twin
+from scenarios.checks import engine_agreement
+from scenarios.cli.command_line import main
+from scenarios.reports.model_report import Report
+from tests.support.small_robots import SOUND
+from twin.errors import RobotError
+from twin.loading.model_check import check_model
+
+DATA = Path(pybullet_data.getDataPath())
+OTHERS = sorted(path for path in DATA.rglob("*.urdf") if "random_urdfs" not in path.parts)
+OTHERS += [DATA / "random_urdfs" / number / f"{number}.urdf" for number in ("000", "500", "999")]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(text):
+        path = tmp_path / "arm.urdf"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return written
+
+
+def test_nothing_wrong(write, tmp_path, capsys):
+    results = tmp_path / "check.json"
+    assert main(["check-model", str(write(SOUND)), "--json", str(results)]) == 0
+    printed = capsys.readouterr().out
+    for text in (
+        "arm: 2 moving joints, 4 kg, base 'base'",
+        "-57.3 to 57.3 deg",
+        "0 to 0.2 m",
+        "acceleration of one step, PyBullet - model, relative",
+        "nothing to remark: nothing wrong",
+    ):
+        assert text in printed
+    document = json.loads(results.read_text(encoding="utf-8"))
+    assert document["holds"]
+    assert document["joints"][1]["range"] == [0.0, 0.2]
+    assert document["links"][0]["mass_kg"] == 3.0
+    assert document["agreement"]["step"] < 1e-12
+
+
+def test_an_error_is_exit_status_1(write, tmp_path, capsys):
+    results = tmp_path / "check.json"
+    path = write(SOUND.replace('value="3"', 'value="nan"'))
+    assert main(["check-model", str(path), "--json", str(results)]) == 1
+    printed = capsys.readouterr()
+    assert "error: link 'one' has mass nan kg" in printed.out
+    assert "something is WRONG" in printed.out
+    assert printed.err == ""
+    document = json.loads(results.read_text(encoding="utf-8"))
+    assert not document["holds"]
+    assert document["agreement"] is None
+    assert document["links"][0]["mass_kg"] is None
+    assert document["findings"][0]["severity"] == "error"
+
+
+def test_warnings_alone_are_not_wrong(write, capsys):
+    assert main(["check-model", str(write(SOUND.replace('effort="5"', "")))]) == 0
+    assert "1 warning: nothing wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("arm.xacro", SOUND, "expected a file whose name ends in .urdf, robot.toml or dh.toml"),
+        ("none.urdf", None, "no such robot file"),
+        ("arm.urdf", "<robot", "is not well-formed XML"),
+        ("robot.toml", "[dh", "is not a TOML file"),
+        ("dh.toml", "[dh]", "the top level lacks the key 'name'"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence_and_exit_status_2(tmp_path, name, text, told, capsys):
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    assert main(["check-model", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert printed.err.startswith("irb-twin: ")
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+def test_json_elsewhere_is_refused_first(write, capsys):
+    assert main(["check-model", str(write(SOUND)), "--json", "/nowhere/a.json"]) == 2
+    assert "there is no folder /nowhere" in capsys.readouterr().err
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Engine and model are compared in this process, which is sooner done, and can be tampered with."""
+    monkeypatch.setattr(
+        engine_agreement, "agreement_apart", lambda path: engine_agreement.agreement(twin.load(path))
+    )
+
+
+def test_a_disagreement_is_wrong(write, here, monkeypatch, capsys):
+    """As if the engine had twice the gravity."""
+    measure = engine_agreement._in_engine
+    heavy = (0, 0, -19.62)
+    monkeypatch.setattr(
+        engine_agreement, "_in_engine", lambda r, *state: measure(r.with_gravity(heavy), *state)
+    )
+    assert main(["check-model", str(write(SOUND))]) == 1
+    printed = capsys.readouterr().out
+    assert "FAILS" in printed
+    assert "nothing to remark, and PyBullet disagrees: something is WRONG" in printed
+
+
+def test_an_engine_that_is_not_itself_is_wrong(write, here, monkeypatch):
+    """As if another engine had another robot."""
+    measure, seen = engine_agreement._in_engine, []
+
+    def restless(*state):
+        seen.append(state)
+        accelerations, poses = measure(*state)
+        return accelerations * (1 + 1e-9 * (len(seen) - 1)), poses
+
+    monkeypatch.setattr(engine_agreement, "_in_engine", restless)
+    assert not Report(write(SOUND)).holds
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        (
+            "import os; os.kill(os.getpid(), 9)",
+            "crashed, its process ended with status -",
+        ),
+        ("import time; time.sleep(60)", "did not end within 2 s"),
+    ],
+)
+def test_a_comparison_that_crashes_or_hangs_is_a_finding(write, tmp_path, monkeypatch, capsys, does, told):
+    (tmp_path / "sitecustomize.py").write_text(does)  # which the other process runs as it starts
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(engine_agreement, "PATIENCE", 2.0)
+    assert main(["check-model", str(write(SOUND))]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"error: the comparison with PyBullet {told}" in printed
+    assert "something is WRONG" in printed
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(write, capsys):
+    text = SOUND
+    for name, odd in (("turn", "[red]turn[/x]"), ("one", "[/]one"), ("arm", "[b]arm")):
+        text = text.replace(f'"{name}"', f'"{odd}"')
+    assert main(["check-model", str(write(text))]) == 0
+    printed = capsys.readouterr().out
+    for name in ("[red]turn[/x]", "[/]one", "[b]arm"):
+        assert name in printed
+
+
+def test_links_of_a_table_have_their_moments_about_their_centres():
+    parts = check_model(twin.load("two_link").file).parts
+    np.testing.assert_allclose(parts.links[2].moments, [0, 1 / 12, 1 / 12], atol=1e-16)
+    np.testing.assert_allclose(parts.links[2].com, [0.5, 0, 0], atol=1e-16)
+
+
+def test_what_cannot_be_simulated_is_an_error(write):
+    text = SOUND.replace('<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>')
+    path = write(text)
+    path.with_name("one.stl").write_text("solid cut\nfacet normal", encoding="utf-8")
+    report = Report(path)
+    assert not report.holds
+    assert "cannot be drawn: the mesh file" in report.findings[0].text
+
+
+def test_a_mesh_that_is_missing_is_a_warning(write):
+    """What is not there is not drawn; the motion is compared all the same."""
+    text = SOUND.replace('<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>')
+    report = Report(write(text))
+    assert report.holds
+    assert report.agreement is not None
+    assert "'one.stl': there is no such file" in report.findings[0].text
+
+
+def test_ranges_without_meaning_are_not_gone_through(write):
+    endless = SOUND.replace('lower="-1" upper="1"', 'lower="-1e16" upper="1e16"').replace(
+        'upper="0.2"', 'upper="1e9"'
+    )
+    report = Report(write(endless))
+    assert report.agreement is not None
+    assert report.agreement.holds
+
+
+@pytest.mark.parametrize("name", [*twin.robot_names(), *twin.laboratory_names()])
+def test_the_robots_of_this_project(name, here):
+    report = Report(twin.load(name).file)
+    assert report.holds
+    assert (report.agreement is None) == (not report.check.robot.has_inertia)
+    told = [finding.text for finding in report.findings if "taken as" not in finding.text]
+    if name in twin.robot_names():
+        assert report.findings == []
+    elif name in ("two_link", "youbot"):
+        assert told == []
+    elif name == "manutec_r3":
+        assert told == [
+            "link 'link_6': the centre of mass lies outside the link, by 0.0866 m for a size of 0.125 m"
+        ]
+    elif name == "youbot3":
+        assert told[0] == "link 'link_1': moved by a joint, and without mass"
+        assert told[1].startswith("links 'link_2', 'link_3': the centre of mass lies outside the link")
+        assert told[2].startswith("unphysical, says the file: link 1 has inertia and no mass")
+    else:
+        assert told == ["no masses: kinematics only, nothing to simulate"]
+
+
+def test_passive_joints_and_loops_are_shown(irb1400, capsys):
+    assert main(["check-model", str(irb1400.file)]) == 0
+    printed = capsys.readouterr().out
+    assert "revolute, passive" in printed
+    assert "closed loops: parallelogram (link_rod and link_3 share a point)" in printed
+
+
+def test_a_loop_that_does_not_stay_closed_is_a_finding(irb1400, tmp_path):
+    for name in ("robot.toml", "irb1400.urdf"):
+        text = irb1400.file.with_name(name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace("q = [0, -1, 1,", "q = [0, -1, 2,", 1), encoding="utf-8")
+    check = check_model(tmp_path / "robot.toml")
+    assert check.robot is None
+    assert check.findings[0].severity == "error"
+    assert check.findings[0].text.startswith("loop 'parallelogram'")
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(DATA)))
+def test_files_of_others_leave_no_traceback(path):
+    """Findings or one sentence; where the twin cannot use the file, a finding says why."""
+    try:
+        check = check_model(path)
+    except RobotError as error:
+        told = str(error)
+    else:
+        assert check.robot is not None or not check.sound
+        told = " ".join(finding.text for finding in check.findings)
+    assert "\n" not in told
+    assert "nan" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    {
+        "kuka_iiwa/model.urdf": True,
+        "franka_panda/panda.urdf": True,
+        "racecar/racecar.urdf": True,
+        "r2d2.urdf": True,
+        "cartpole.urdf": True,
+        "pendulum5.urdf": True,
+        "pr2_gripper.urdf": True,
+        "a1/a1.urdf": True,
+        "quadruped/minitaur.urdf": True,
+        "quadruped/spirit40.urdf": True,
+        "laikago/laikago_toes_zup_lores.urdf": True,
+        "differential/diff_ring.urdf": False,  # gears far denser than lead
+        "kuka_iiwa/model_for_sdf.urdf": True,  # collision meshes are not there, of which it warns
+        "xarm/xarm6_robot.urdf": False,  # inertias that no body can have
+    }.items(),
+)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning:trimesh")  # of a sphere of radius 0
+def test_robots_of_others_are_one_robot_in_engine_and_model(name, holds, here):
+    report = Report(DATA / name)
+    assert report.holds == holds
+    if report.agreement is not None:
+        assert report.agreement.holds
+        assert report.agreement.step < 1e-12
+
+
+def test_an_unexpanded_macro_is_named(capsys):
+    assert main(["check-model", str(DATA / "husky" / "husky.urdf")]) == 2
+    assert "joint 'imu_joint' has <origin xyz='$(optenv HUSKY_IMU_XYZ" in capsys.readouterr().err

@@ -1,0 +1,134 @@
+"""`irb-twin new`: what it writes works as it stands, and nothing else is touched."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import scenarios.templates
+import twin
+from scenarios.cli.command_line import main
+from scenarios.cli.new import KINDS
+from tests.twin.test_atomic_file import disk_full_after
+
+HOUSE = Path(twin.__file__).parents[1]
+FILES = {
+    "controller": {"swing.py", "test_swing.py"},
+    "scenario": {"swing.py", "test_swing.py"},
+    "robot": {"swing/robot.toml", "swing/swing.urdf", "swing/test_swing.py"},
+}
+
+
+def found(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def process(*words, cwd):
+    """A process in a folder of the user's, who has the project installed."""
+    environment = os.environ | {"PYTHONPATH": str(HOUSE)}
+    return subprocess.run(
+        [sys.executable, *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_passes_its_test_outside_the_house(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", kind, "swing"]) == 0
+    assert found(tmp_path) == FILES[kind]
+    done = process("-m", "pytest", "-q", "-p", "no:cacheprovider", ".", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\d passed", done.stdout)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_files_bear_their_name_and_what_to_type_is_told(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    assert main(["new", kind, "big_swing", "--folder", "mine"]) == 0
+    out = capsys.readouterr().out
+    for file in found(tmp_path):
+        assert f"wrote {file}\n" in out
+        text = (tmp_path / file).read_text(encoding="utf-8")
+        assert KINDS[kind].stem not in text
+        assert "OwnLaw" not in text
+    assert not re.search("NAME|CLASS|AT/", out)
+    told = {
+        "controller": "run joint_tracking --controller ./mine/big_swing.py:BigSwing pd",
+        "scenario": "run ./mine/big_swing.py --controller pd",
+        "robot": "validate --robot ./mine/big_swing/robot.toml",
+    }
+    assert f"  irb-twin {told[kind]}" in out
+
+
+def test_the_law_and_the_scenario_run_as_it_says(tmp_path, monkeypatch, capsys):
+    """The law beside one of ours, in the scenario: the commands that were told."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "controller", "swaying"]) == 0
+    assert main(["new", "scenario", "nodding"]) == 0
+    capsys.readouterr()
+    assert main(["run", "./nodding.py", "--controller", "./swaying.py:Swaying", "pd"]) == 0
+    out = capsys.readouterr().out
+    assert "The arm nods" in out
+    assert "Swaying" in out
+
+
+def test_the_robot_is_built_as_the_builder_builds_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "robot", "swing"]) == 0
+    assert process("-m", "urdf.build", "--check", "swing/robot.toml", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["Swing", "9lives", "a-b", "a/b", "", "class", "é", "..", "../x"])
+def test_a_bad_name_is_told(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "controller", name]) == 2
+    err = capsys.readouterr().err
+    assert "expected a name of lower-case letters, digits and _, as in sliding_mode, got" in err
+    assert err.count("\n") == 1
+    assert not found(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["numpy", "random", "twin", "test_law"])
+def test_a_name_that_would_hide_a_module_is_told(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "scenario", name]) == 2
+    assert f"{name!r} is the name of a module that Python or pytest takes" in capsys.readouterr().err
+    assert not found(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_there_stays(kind, tmp_path, monkeypatch, capsys):
+    """Any one of the files, or a folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    there = tmp_path / ("swing" if kind == "robot" else "test_swing.py")
+    there.write_text("mine", encoding="utf-8")
+    assert main(["new", kind, "swing"]) == 2
+    assert f"{there.name} exists already: choose another name, or another --folder" in capsys.readouterr().err
+    assert there.read_text(encoding="utf-8") == "mine"
+    assert found(tmp_path) == {there.name}
+
+
+def test_a_folder_that_is_not_there_is_told(capsys):
+    assert main(["new", "robot", "swing", "--folder", "/nowhere"]) == 2
+    assert capsys.readouterr().err == "irb-twin: --folder /nowhere: there is no such folder\n"
+
+
+@pytest.mark.parametrize("size", [0, 2000, 5000])
+def test_all_files_or_none(size, tmp_path, monkeypatch, capsys):
+    """The disk is full at once, or after one of the three files."""
+    monkeypatch.chdir(tmp_path)
+    with disk_full_after(size):
+        assert main(["new", "robot", "swing"]) == 1
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"irb-twin: cannot write swing/\S+: File too large\n", err), err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_templates_are_those_of_the_kinds():
+    folder = Path(scenarios.templates.__file__).parent
+    files = {path.name for path in folder.iterdir() if path.is_file() and path.name != "__init__.py"}
+    assert files == {template for kind in KINDS.values() for template in kind.files}

@@ -1,0 +1,126 @@
+"""Results beside earlier ones: what got worse is named, what is rounding is not."""
+
+import dataclasses
+import json
+
+import pytest
+
+from scenarios.base import Config, Metric
+from scenarios.cli.command_line import main
+from scenarios.reports.baseline import BaselineError, compare, read_baseline
+from scenarios.reports.results_file import write_json
+from scenarios.running.runs import Run
+from tests.support import user_scenarios
+
+SELECTION = {"scenarios": ["swing"]}
+
+
+def run_of(*values, law="pd", limit=1.0, error=None, **settings):
+    metrics = tuple(Metric(f"m{k}", value, "rad", limit, "why") for k, value in enumerate(values))
+    return Run("swing", Config(controller=law, **settings), None, metrics, 0.1, error)
+
+
+def compared(folder, before, now, factor=1.1, selection=SELECTION, **changes):
+    path = folder / "before.json"
+    write_json(before, path, selection=SELECTION)
+    document = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(document))
+    return compare(now, (), read_baseline(path), selection, factor)
+
+
+def test_the_same_results_are_not_worse(tmp_path):
+    found = compared(tmp_path, [run_of(0.5, 1e-16)], [run_of(0.5, 1e-16)])
+    assert (found.worse, found.grown, found.missing, found.notes, found.compared) == ([], [], [], [], 1)
+
+
+def test_a_check_that_held_and_does_not_is_worse(tmp_path):
+    found = compared(tmp_path, [run_of(0.5), run_of(2.0, law="pid")], [run_of(1.5), run_of(3.0, law="pid")])
+    assert found.worse == ["irb140, swing, pd: m0 held and does not any more: 0.5 -> 1.5 rad"]
+    assert found.grown == ["irb140, swing, pid: m0 grew: 2 -> 3 rad"]
+    found = compared(tmp_path, [run_of(0.5)], [run_of(error="it ran away")])
+    assert found.worse == ["irb140, swing, pd: it finished, and does not any more: it ran away"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "factor", "grown"),
+    [
+        (0.5, 0.549, 1.1, False), (0.5, 0.551, 1.1, True), (0.5, 0.551, 1.2, False), (0.5, 0.1, 1.1, False),
+        (1e-16, 9e-10, 1.1, False), (0.0, 9e-10, 1.1, False), (0.0, 1e-8, 1.1, True),
+        (9e-10, 1.05e-9, 1.1, False), (float("nan"), 0.9, 1.1, False),
+    ],
+)  # fmt: skip
+def test_a_figure_has_grown_beyond_the_factor_and_beyond_rounding(before, now, factor, grown, tmp_path):
+    for limit in (1.0, None):
+        found = compared(tmp_path, [run_of(before, limit=limit)], [run_of(now, limit=limit)], factor)
+        assert bool(found.grown) is grown
+        assert not found.worse
+
+
+def test_runs_and_checks_that_are_gone_are_named_where_the_same_was_asked_for(tmp_path):
+    before = [run_of(0.5, 0.6), run_of(0.5, law="pid")]
+    found = compared(tmp_path, before, [run_of(0.5)])
+    assert found.missing == [
+        "irb140, swing, pd: m1 is not checked any more",
+        "irb140, swing, pid: this run is not there any more",
+    ]
+    found = compared(tmp_path, before, [run_of(0.5, 0.6)], selection={"scenarios": []})
+    assert found.missing == []
+    assert "only the 1 results that both have are compared" in found.notes[0]
+
+
+def test_other_versions_are_told_and_other_defaults_are_not_compared(tmp_path):
+    old = {"irb-twin": "0.0.1", "numpy": "1.0"}
+    (note,) = compared(tmp_path, [run_of(0.5)], [run_of(0.5)], provenance=old).notes
+    assert note.startswith("the baseline was made with irb-twin 0.0.1 (here 0.1.0), numpy 1.0 (here ")
+    path = tmp_path / "before.json"
+    document = json.loads(path.read_text())
+    document["runs"][0]["config"]["bandwidth"] = 30.0
+    found = compared(tmp_path, [run_of(0.5)], [run_of(0.9)], runs=document["runs"])
+    assert found.grown == []
+    assert found.notes == [
+        "irb140, swing, pd: not compared, its settings were others: bandwidth 30.0 (here 20.0)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "cannot read the baseline .*: No such file"),
+        ("{", "is no JSON"),
+        ("[]", "is no file of irb-twin validate --json"),
+        ('{"runs": []}', "is of another version of irb-twin: its format is not named, expected 1"),
+        ('{"runs": [], "format": 99}', "another version of irb-twin: its format is 99, expected 1"),
+        ('{"runs": [{}], "format": 1, "provenance": {}}', "is damaged: KeyError 'name'"),
+        ('{"runs": [3], "format": 1, "provenance": {}}', "is damaged: TypeError"),
+    ],
+)
+def test_a_file_that_is_no_baseline_is_refused_in_one_sentence(content, told, tmp_path, capsys):
+    path = tmp_path / "b.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(BaselineError, match=told):
+        read_baseline(path)
+    assert main(["validate", "--baseline", str(path)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_with_nothing_in_common_there_is_no_comparison(tmp_path):
+    with pytest.raises(BaselineError, match="has none of these 1 runs"):
+        compared(tmp_path, [run_of(0.5)], [dataclasses.replace(run_of(0.5), scenario="nod")])
+
+
+def test_on_the_command_line_what_grew_is_a_warning_unless_it_is_to_fail(tmp_path, capsys):
+    """The scenario's own limit stands, so that only the comparison can tell."""
+    text = user_scenarios.PARTS["metrics"].replace("len(log.t)", "len(log.t) * 1.0")
+    file = user_scenarios.write(tmp_path / "mine.py", metrics=text)
+    words = ["validate", file, "--robot", "irb140", "--controller", "pd", "--jobs", "1"]
+    results = str(tmp_path / "a.json")
+    assert main([*words, "--json", results]) == 0
+    assert main([*words, "--baseline", results]) == 0
+    assert "1 results compared with the baseline: nothing got worse" in capsys.readouterr().out
+    user_scenarios.write(tmp_path / "mine.py", metrics=text.replace("* 1.0", "* 1.5"))
+    assert main([*words, "--baseline", results, "--markdown", str(tmp_path / "a.md")]) == 0
+    assert "warning: irb140, mine, pd: length grew: 11 -> 16.5\n" in capsys.readouterr().out
+    assert "Warning: irb140, mine, pd: length grew" in (tmp_path / "a.md").read_text()
+    assert main([*words, "--baseline", results, "--grown", "2"]) == 0
+    assert main([*words, "--baseline", results, "--grown-fails"]) == 1

@@ -1,0 +1,208 @@
+"""Tables, pictures and result files, from logs whose errors are known."""
+
+import dataclasses
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import twin
+from scenarios.base import Config, Metric
+from scenarios.reports.junit_file import write_junit
+from scenarios.reports.picture import draw
+from scenarios.reports.report import explanations, scenario_report
+from scenarios.reports.results_file import write_json
+from scenarios.reports.validation_report import validation_report, validation_total
+from scenarios.running.runs import Run
+from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
+from twin.logs.log import Log
+from twin.short_texts import figure
+
+N = 50
+
+
+def made_up_log(controller, error=0.01):
+    """Joint k is off by (k + 1) * error with alternating sign; joint 2 was cut in seven samples."""
+    robot = twin.load("irb140")
+    t = 1e-3 * np.arange(N)
+    q_ref = 0.2 + np.outer(t, np.ones(6))
+    q = q_ref + np.outer((-1.0) ** np.arange(N), error * np.arange(1, 7))
+    still = np.zeros_like(q)
+    saturated = np.zeros(q.shape, dtype=bool)
+    saturated[:7, 1] = True
+    return Log(
+        robot=robot, controller=controller, time_step=1e-3, steps_per_period=1, t=t, q_ref=q_ref,
+        qd_ref=still, qdd_ref=still, q=q, qd=still, tau=still - 12.5, tau_demand=still, saturated=saturated,
+        loop_gap=np.zeros(N),
+    )  # fmt: skip
+
+
+def made_up_run(controller="pd", *metrics, error=0.01):
+    held = Metric("the check that holds", 1e-12, "rad", 1e-10, "its reason")
+    config = Config(controller=controller)
+    return Run("swing", config, made_up_log(controller, error), metrics or (held,), 0.5)
+
+
+def rendered(parts, width=100):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(*parts, sep="\n", crop=False)
+    return console.export_text()
+
+
+def test_no_sample_has_no_error_not_even_zero():
+    for size in (rms, largest):
+        np.testing.assert_array_equal(size(np.empty((0, 6))), np.full(6, np.nan))
+
+
+def test_errors_are_what_their_names_say():
+    log = made_up_log("pd")
+    expected = 0.01 * np.arange(1, 7)
+    np.testing.assert_allclose(rms(joint_error(log)), expected, rtol=1e-12)
+    np.testing.assert_allclose(largest(joint_error(log)), expected, rtol=1e-12)
+    np.testing.assert_allclose(tool_distance(log), np.linalg.norm(pose_error(log)[:, :3], axis=1), rtol=1e-12)
+    assert rms(np.array([[3.0], [4.0]]))[0] == pytest.approx(np.sqrt(12.5), rel=1e-15)
+    assert np.isnan(largest(np.array([[1.0], [np.nan]])))[0]
+
+
+def test_the_error_is_reference_minus_position():
+    log = made_up_log("pd")
+    assert joint_error(log)[0, 0] < 0 < log.q[0, 0] - log.q_ref[0, 0]
+    np.testing.assert_array_equal(pose_error(log), log.pose_ref - log.pose)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"), (4.44e-16, "4.44e-16"), (1e-10, "1e-10"), (0.00123, "0.00123"), (5.6e-4, "5.6e-4"),
+        (85.23, "85.2"), (12345.6, "1.23e4"), (-0.5, "-0.5"), (8950.0, "8950"), (123456.0, "123456"),
+        (1234.5, "1.23e3"), (999.7, "1e3"), (2.5e7, "2.5e7"), (np.nan, "nan"), (np.inf, "inf"),
+    ],
+)  # fmt: skip
+def test_figures_are_short(value, text):
+    assert figure(value) == text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_the_tables_fit_the_page_and_lose_nothing(width):
+    runs = [made_up_run(name) for name in ("computed_torque", "pd", "pd_gravity", "pid")]
+    text = rendered(scenario_report("A swing.", runs, width), width)
+    assert "…" not in text
+    assert max(len(line) for line in text.splitlines()) <= width
+    for run in runs:
+        assert run.config.controller in text
+    assert text.count("0.06 /     0.06") == 4  # joint 6
+    assert text.count("12.5, 7 cut") == 4
+    assert text.count("<= 1e-10 holds") == 4
+    assert "its reason" not in text
+
+
+def test_a_check_that_fails_says_all_there_is_to_say():
+    broken = Metric("the check", 2.0, "rad", 1.0, "what the loop allows", "joint_3 at t = 0.412 s")
+    text = rendered(scenario_report("A swing.", [made_up_run("pid"), made_up_run("pd", broken)], 100))
+    assert text.count("FAILS") == 1
+    sentence = "pd: the check is 2 rad (joint_3 at t = 0.412 s), wanted at most 1: what the loop allows"
+    assert sentence in text
+    assert text.splitlines()[-1] == "again: irb-twin run swing --controller pd"
+
+
+def test_a_nan_is_said_to_be_no_number_and_a_narrow_miss_is_told_in_full():
+    nan = Metric("the check", np.nan, "rad", None, "a NaN holds nothing")
+    narrow = Metric("the other", 1.0 + 1e-9, "", 1.0, "its reason")
+    text = rendered(scenario_report("A swing.", [made_up_run("pd", nan, narrow)], 100))
+    assert "pd: the check is nan rad, wanted a number: a NaN holds nothing" in text
+    assert "pd: the other is 1.000000001, wanted at most 1.0: its reason" in text
+
+
+def test_the_command_that_repeats_a_run_is_one_line_on_any_page():
+    broken = Metric("the check", 2.0, "rad", 1.0, "why")
+    run = dataclasses.replace(made_up_run("pd", broken), config=Config(robot="a" * 200, controller="pd"))
+    assert f"again: irb-twin run swing --controller pd --robot {'a' * 200}\n" in rendered(
+        scenario_report("A swing.", [run], 60), 60
+    )
+
+
+def test_reasons_are_told_once_and_name_whose_they_are_where_they_differ():
+    runs = [made_up_run(name, Metric("check", 0.0, "", 1.0, f"because {name}")) for name in ("pd", "pid")]
+    assert "(pd) because pd; (pid) because pid" in rendered(explanations(runs, 100))
+    more = [*runs, dataclasses.replace(runs[0], scenario="nod")]
+    told = rendered(explanations(more, 100))
+    assert "(swing: pd; nod: pd) because pd; (swing: pid) because pid" in told
+    assert rendered(explanations([made_up_run("pd"), made_up_run("pid")], 100)).count("its reason") == 1
+
+
+def test_a_run_without_a_log_is_told():
+    run = Run("swing", Config(controller="pd"), None, (), 0.1, "joint_2 runs away")
+    text = rendered(scenario_report("A swing.", [run, made_up_run("pid")], 100))
+    assert "pd: did not finish: joint_2 runs away\nwhose fault: " in text
+    assert "\nagain: irb-twin run swing --controller pd\n" in text
+    assert "0.06 /     0.06" in text
+
+
+def test_validation_counts_checks_and_repeats_what_fails():
+    broken = Metric("the other check", 2.0, "m", 1.0, "too far")
+    lost = Run("swing", Config(controller="pid", bandwidth=7.0), None, (), 0.1, "it ran away")
+    text = rendered(validation_report([made_up_run("pd"), made_up_run("pd_gravity", broken), lost]))
+    assert "swing, pd_gravity: the other check is 2 m, wanted at most 1: too far" in text
+    assert "swing, pid, bandwidth 7.0: did not finish: it ran away" in text
+    assert "again: irb-twin run swing --controller pid --bandwidth 7.0\n" in text
+    assert "pid, bandwidth 7.0" in text
+
+
+def test_the_total_of_a_validation():
+    runs = [made_up_run("pd"), made_up_run("pd_gravity", Metric("the other check", 2.0, "m", 1.0, "too far"))]
+    assert validation_total(runs, 1.25, 2) == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run does not hold"
+    assert validation_total(runs[:1], 1.25, 1) == "1 run, 1 checks in 1.2 s: all checks pass"
+
+
+def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
+    path = tmp_path / "a.json"
+    broken = Metric("check", np.nan, "rad", 1.0, "why")
+    write_json([made_up_run("pd", broken)], path)
+    document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    run = document["runs"][0]
+    assert document["holds"] is False
+    told = {"value": None, "unit": "rad", "limit": 1.0, "holds": False, "why": "why", "where": ""}
+    assert run["metrics"] == [{"name": "check", "outcome": "not computed", "span": None, **told}]
+    np.testing.assert_allclose(run["joints"]["max_error_rad"], 0.01 * np.arange(1, 7), rtol=1e-12)
+    assert run["joints"]["peak_torque_N_m"] == [12.5] * 6
+    assert run["joints"]["saturated_samples"] == [0, 7, 0, 0, 0, 0]
+    assert run["config"]["controller"] == "pd"
+    assert "progress" not in run["config"]
+
+
+def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
+    path = tmp_path / "a.xml"
+    broken = Metric("check", 2.0, "rad", 1.0, "< & >")
+    lost = Run("swing", Config(controller="pid"), None, (), 0.1, "it ran away")
+    write_junit([made_up_run("pd"), made_up_run("pd_gravity", broken), lost], path)
+    cases = list(ET.parse(path).getroot().iter("testcase"))
+    assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
+    assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]
+    assert cases[1].findall("failure")[0].attrib["message"] == "check is 2 rad, wanted at most 1: < & >"
+    assert cases[1].attrib["classname"] == "irb140.swing.pd_gravity"
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_picture_is_drawn_for_any_number_of_controllers(tmp_path, count, small_pictures):
+    from matplotlib.image import imread
+
+    names = ("computed_torque", "pd", "pd_gravity", "pid")[:count]
+    path = tmp_path / "a.png"
+    draw([made_up_run(name, error=0.0 if name == "computed_torque" else 0.01) for name in names], path)
+    image = imread(path)
+    assert image.shape[1] > 300 * count
+    assert len(np.unique(image.reshape(-1, image.shape[2]), axis=0)) > 50  # something is on it
+
+
+def test_a_picture_survives_what_diverged(tmp_path, small_pictures):
+    log = made_up_log("pd")
+    tau = log.tau.copy()
+    tau[-1] = np.nan
+    short = dataclasses.replace(log, **{name: getattr(log, name)[:1] for name in ("t", "q", "q_ref", "tau")})
+    for number, broken in enumerate((dataclasses.replace(log, tau=tau, tau_demand=tau), short)):
+        run = dataclasses.replace(made_up_run(), log=broken)
+        draw([run], tmp_path / f"{number}.png")
+        assert (tmp_path / f"{number}.png").stat().st_size > 1000

@@ -1,0 +1,279 @@
+"""Drives in the scenarios: settings, what is claimed of runs with them, drive_mismatch."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from scenarios import drive_check, drive_mismatch
+from scenarios.base import Config
+from scenarios.checks import bounds
+from scenarios.checks.drive_load import friction_metrics, known_drives, with_rated_payload
+from scenarios.checks.replay import position_rounding, whole_run_limit, with_spans
+from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
+from scenarios.cli.command_line import main
+from scenarios.reports.report import describe
+from scenarios.running import registry
+from scenarios.running.runs import Run
+from tests.scenarios.test_scenarios import full_run
+from twin.logs.figures import joint_error
+from twin.logs.log import Log
+from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines
+
+SWING = sines(np.zeros(6), np.full(6, 0.2), np.full(6, 1.0), 1.2)
+
+
+def swung(robot="irb140", **settings):
+    """All joints of a robot with its rated payload swing, with two reversals."""
+    config = Config(robot=robot, **settings)
+    return follow(config, sampled(config, SWING), with_rated_payload(config.load_robot()))
+
+
+def named(metrics):
+    return {metric.name: metric for metric in metrics}
+
+
+@pytest.mark.parametrize("robot", ["irb140", "irb1400", "irb1600"])
+def test_computed_torque_in_the_engine_is_exact_with_rigid_drives(robot):
+    log = swung(robot, drives="rigid")
+    assert bounds.is_exact(log)
+    assert np.abs(joint_error(log)).max() <= 1e-13
+    assert all(metric.holds for metric in tracking_metrics(log))
+    assert np.abs(log.tau - log.tau_joint).max() > 10.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "exact", "bounded"),
+    [
+        ({}, True, False),
+        ({"controller": "cascade"}, True, False),
+        ({"controller": "cascade", "reference": "continuous"}, False, False),
+        ({"controller": "pid"}, False, True),
+        ({"controller": "pid", "noise": 1e-9}, False, False),
+        ({"reference": "continuous"}, False, True),
+        ({"encoder": True}, False, False),
+        ({"delay": 1}, False, False),
+        ({"drives": "rigid"}, True, False),
+        ({"drives": "rigid", "steps_per_period": 2}, False, False),
+        ({"drives": "rigid", "model_drives": "ideal"}, False, False),
+        ({"drives": "rigid", "controller": "cascade"}, False, True),
+        ({"drives": "rigid", "controller": "pid"}, False, True),
+        ({"drives": "rigid", "controller": "pid", "delay": 1}, False, False),
+        ({"drives": "rigid", "controller": "pd", "model_drives": "ideal"}, False, False),
+        ({"model_drives": "rigid"}, False, False),
+        ({"drives": "elastic"}, False, False),
+    ],
+)
+def test_what_is_claimed_of_a_run(settings, exact, bounded):
+    """A limit where only rounding is left, a bound where its derivation holds, a figure elsewhere."""
+    log = swung(**settings)
+    assert (bounds.is_exact(log), bounds.has_bound(log)) == (exact, bounded)
+    metrics = named(tracking_metrics(log))
+    assert (metrics["largest joint error"].limit is not None) == exact
+    assert ("joint error / its bound" in metrics) == bounded
+    assert ("largest motor error" in metrics) == (settings.get("drives") == "elastic")
+    assert all(metric.holds for metric in metrics.values())
+
+
+def test_the_controller_believes_in_what_it_is_told_to():
+    robot = twin.load("irb140")
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({}, "ideal"),
+        ({"drives": "rigid"}, "rigid"),
+        ({"drives": "elastic"}, "rigid"),
+        ({"drives": "rigid", "model_drives": "ideal"}, "ideal"),
+        ({"model_drives": "rigid"}, "rigid"),
+    )
+    for settings, believed in cases:
+        assert Config(**settings).believed(robot).drive_mode == believed
+        assert str(swung(**settings).arrays["model_drives"]) == believed
+    assert Config(drives="elastic").load_robot().drive_mode == "elastic"
+
+
+def test_errors_of_elastic_joints_are_told_on_both_sides_of_the_springs():
+    log = swung(drives="elastic")
+    metrics = named(tracking_metrics(log))
+    assert metrics["largest joint error"].value == np.abs(log.q_ref - log.q).max()
+    assert metrics["largest motor error"].value == np.abs(log.q_ref - log.q_motor).max()
+    assert metrics["largest joint error"].value > 1.2 * metrics["largest motor error"].value
+
+
+def test_an_engine_with_other_drives_than_the_models_shows():
+    """Friction off by a billionth is not what the model predicts; seen step by step."""
+    log = swung(drives="rigid")
+    drives = known_drives(log.robot)
+    other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-9))
+    blind = dataclasses.replace(log, robot=log.robot.with_drives("rigid", other))
+    assert named(agreement_metrics(log))["engine - model, one step"].holds
+    assert not named(agreement_metrics(blind))["engine - model, one step"].holds
+
+
+@pytest.mark.parametrize("drives", ["rigid", "elastic"])
+@pytest.mark.parametrize("robot", ["irb140", "irb1400"])
+def test_friction_rotors_and_springs_that_are_off_by_a_millionth_break_their_law(robot, drives):
+    """The check needs the logged steps alone: the solver may be wrong in engine and model alike."""
+    log = swung(robot, drives=drives, controller="cascade")
+    (holding,) = friction_metrics(log)
+    assert holding.holds
+    known = known_drives(log.robot)
+    parts = ["coulomb", "static", "viscous", "stribeck_speed", "rotor_inertia"]
+    for part in parts + ["stiffness", "damping"] * (drives == "elastic"):
+        other = dataclasses.replace(known, **{part: getattr(known, part) * (1 + 1e-6)})
+        (metric,) = friction_metrics(dataclasses.replace(log, robot=log.robot.with_drives(drives, other)))
+        assert not metric.holds, part
+    turned = dataclasses.replace(log, qd=np.abs(log.qd), qd_motor=np.abs(log.qd_motor))
+    assert not friction_metrics(turned)[0].holds
+    loaded = dataclasses.replace(log, robot=log.robot.with_payload(twin.Payload(1e-4)))
+    assert not friction_metrics(loaded)[0].holds, "springs and motors carry less than this arm weighs"
+
+
+def test_a_joint_that_stands_under_more_than_its_static_friction_breaks_the_law():
+    config = Config(controller="pd_gravity", drives="rigid")
+    robot = config.load_robot()
+    log = follow(config, sampled(config, hold(robot.poses["test_3"], 0.02)), robot)
+    static = known_drives(robot).static
+    assert not np.any(log.qd)
+    for share, holds in ((0.99, True), (1.01, False)):
+        pushed = dataclasses.replace(log, tau=log.tau_joint + share * static * [1, 0, 0, 0, 0, 0])
+        assert friction_metrics(pushed)[0].holds == holds
+
+
+@pytest.mark.parametrize("drives", ["rigid", "elastic"])
+def test_the_whole_run_with_drives_is_as_far_from_the_model_as_the_loop_predicts(drives):
+    for robot in ("irb140", "irb1400"):
+        log = swung(robot, drives=drives, controller="pid")
+        seen = np.abs(log.q - log.arrays["q_model"]).max()
+        assert seen <= whole_run_limit(log) <= 1e-11
+        assert 0.1 * seen <= np.max(log.arrays["spread"]) or seen <= position_rounding(log)
+
+
+def test_rounding_decides_where_a_feed_forward_runs_into_falling_friction():
+    """The cascade's torque falls as the reference gets faster, whether or not the joint broke away."""
+    config = Config(controller="cascade", drives="rigid")
+    robot = with_rated_payload(config.load_robot())
+    start = robot.poses["test_3"]
+    path = sequence(hold(start, 0.1), quintic(start, start + 0.2, 0.5))
+    log = follow(config, sampled(config, path), robot)
+    began = float(log.arrays["undetermined_from"])
+    assert 0.1 < began < 0.6
+    metrics = named(with_spans(tracking_metrics(log), log, tracking_metrics))
+    whole = metrics["engine - model, whole run"]
+    assert whole.holds
+    assert whole.limit < 1e-5
+    assert f"from {began:.6g} s on rounding decides" in whole.why
+    for name in ("engine - model, one step", "engine - model, every state / its limit"):
+        assert metrics[name].holds
+        assert metrics[name].span is None
+    error = metrics["largest joint error"]
+    low, high = error.span
+    assert low < error.value < high or error.value in (low, high)
+    assert high - low > 1e-6
+    for limit, outcome in (
+        (0.9 * low, "fails"),
+        (0.5 * (low + high), "undetermined"),
+        (1.1 * high, "passes"),
+    ):
+        assert dataclasses.replace(error, limit=limit).outcome == outcome
+    for lost in (slice(3, 4), slice(0, 8)):  # kicked runs that ran away
+        q = log.arrays["kicked_q"].copy()
+        q[lost, -1] = np.nan
+        away = dataclasses.replace(log, arrays={**log.arrays, "kicked_q": q})
+        judged = named(with_spans(tracking_metrics(away), away, tracking_metrics))
+        assert judged["largest joint error"].span[1] == np.inf
+        assert judged["engine - model, one step"].outcome == "passes"
+    slack = dataclasses.replace(config, changes=(("model.drives.coulomb", 0.99),))
+    assert "undetermined_from" not in follow(slack, sampled(slack, path), robot).arrays
+
+
+# drive_mismatch
+
+
+def test_knowing_less_of_the_drives_costs_more():
+    """The comparison that the scenario is for, as figures in rad: all, no friction, no rotors, nothing."""
+    for robot in ("irb140", "irb1400", "irb1600"):
+        errors = {law: full_run("drive_mismatch", law, robot)[0].arrays for law in controllers.NAMES}
+        everything, no_friction, no_rotors, nothing = errors["computed_torque"]["joint_errors"]
+        assert everything <= 1e-14
+        assert min(no_friction, no_rotors) > 0.02
+        assert nothing > max(no_friction, no_rotors)
+        for law in ("pd", "pd_gravity", "pid"):
+            everything, no_friction, no_rotors, nothing = errors[law]["joint_errors"]
+            assert everything == no_friction, "friction is in no model of theirs"
+            assert no_rotors == nothing > everything, "their gains come from the inertia"
+        assert errors["cascade"]["joint_errors"][0] < 1e-3 < errors["cascade"]["joint_errors"][1]
+
+
+@pytest.mark.parametrize("knows", list(drive_mismatch.KNOWS))
+def test_the_engine_does_what_the_table_says(knows):
+    log = drive_mismatch.run(drive_mismatch.Config(knows=knows, duration=1.0))
+    place = list(drive_mismatch.KNOWS).index(knows)
+    assert np.abs(joint_error(log)).max() == pytest.approx(log.arrays["joint_errors"][place], abs=1e-13)
+    distance = np.linalg.norm(log.pose[:, :3] - log.pose_ref[:, :3], axis=1).max()
+    assert distance == pytest.approx(log.arrays["tool_errors"][place], abs=1e-13)
+    metrics = named(drive_mismatch.metrics(log))
+    assert (metrics["largest joint error"].limit is not None) == (knows == "all")
+
+
+def test_what_is_known_is_what_its_name_says(irb140):
+    drives = known_drives(irb140)
+    everything = known_drives(drive_mismatch.with_known(irb140, "all"))
+    assert everything.coulomb.tolist() == drives.coulomb.tolist()
+    no_friction = known_drives(drive_mismatch.with_known(irb140, "no_friction"))
+    assert not no_friction.coulomb.any()
+    assert not no_friction.static.any()
+    assert not no_friction.viscous.any()
+    assert no_friction.rotor_inertia.tolist() == drives.rotor_inertia.tolist()
+    no_rotors = known_drives(drive_mismatch.with_known(irb140, "no_rotors"))
+    assert not no_rotors.rotor_inertia.any()
+    assert no_rotors.static.tolist() == drives.static.tolist()
+    assert drive_mismatch.with_known(irb140, "nothing").active_drives is None
+
+
+def test_the_motion_reverses_and_no_motor_is_at_its_limit():
+    for robot in ("irb140", "irb1400", "irb1600"):
+        config = drive_mismatch.Config(robot=robot)
+        reference = sampled(config, drive_mismatch.trajectory(config.load_robot(), config))
+        turns = np.count_nonzero(np.diff(np.sign(reference.qd[1:]), axis=0), axis=0)
+        assert turns.min() >= 1
+        log, _ = full_run("drive_mismatch", "computed_torque", robot)
+        assert not log.saturated.any()
+
+
+def test_all_laws_stand_side_by_side_and_the_picture_is_the_scenarios_own(tmp_path, capsys):
+    picture, log = tmp_path / "a.png", tmp_path / "a.npz"
+    words = ["--duration", "0.5", "--picture", str(picture), "--log", str(log)]
+    assert main(["run", "drive_mismatch", *words]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in controllers.NAMES)
+    assert "rigid drives" in printed
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(list(tmp_path.glob("a-drive_mismatch-*.npz"))) == len(controllers.NAMES)
+
+
+def test_a_saved_log_has_the_same_metrics_and_drives(tmp_path):
+    for name in ("drive_check", "drive_mismatch"):
+        log, metrics = full_run(name, "computed_torque")
+        log.save(tmp_path / "a.npz")
+        loaded = Log.load(tmp_path / "a.npz")
+        assert loaded.drives == "rigid"
+        assert registry.find(name).metrics(loaded) == metrics
+    assert drive_check.table(full_run("drive_check", "computed_torque")[0])[1][0][0] == "axis"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"drives": "rigid"}, "rigid drives,"),
+        ({"drives": "elastic"}, "elastic drives (rigid ones in the model)"),
+        ({"drives": "rigid", "model_drives": "ideal"}, "rigid drives (ideal ones in the model)"),
+        ({"model_drives": "rigid"}, "ideal drives (rigid ones in the model)"),
+        ({}, "ideal drives,"),
+    ],
+)
+def test_the_head_of_a_report_says_which_drives_ran(settings, told):
+    run = Run("swing", Config(**settings), swung(**settings), (), 0.1)
+    assert told in describe(run) + ","
+    assert "drives rigid" not in describe(run)

@@ -1,0 +1,162 @@
+"""Scenarios on robots that are not of this project: URDFs without limits, without poses, of other makers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pybullet_data
+import pytest
+
+import twin
+from scenarios.checks.motion_range import finite_range, finite_speed
+from scenarios.cli.command_line import main
+from scenarios.running import registry
+from scenarios.running.validation import planned
+from twin.errors import RobotError
+from twin.logs.figures import joint_error
+
+FOREIGN = ("gravity_hold", "joint_tracking", "model_agreement")
+
+LIMITLESS = """<robot name="limitless">
+<link name="base"/>
+<link name="arm">
+  <inertial><origin xyz="0 0.1 0.1"/><mass value="2"/>
+  <inertia ixx="0.02" iyy="0.02" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+</link>
+<link name="carriage">
+  <inertial><origin xyz="0.1 0 0"/><mass value="1"/>
+  <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+</link>
+<joint name="turn" type="continuous">
+  <parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+</joint>
+<joint name="slide" type="prismatic">
+  <parent link="arm"/><child link="carriage"/><origin xyz="0 0 0.3"/><axis xyz="1 0 0"/>
+  <limit effort="0" velocity="0"/>
+</joint>
+</robot>
+"""
+
+
+@pytest.fixture
+def limitless(tmp_path):
+    path = tmp_path / "limitless.urdf"
+    path.write_text(LIMITLESS, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def iiwa():
+    """The KUKA arm that comes with PyBullet."""
+    return str(Path(pybullet_data.getDataPath()) / "kuka_iiwa" / "model.urdf")
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("which", ["limitless", "iiwa"])
+def test_a_foreign_arm_runs(name, which, request):
+    path = request.getfixturevalue(which)
+    scenario = registry.find(name)
+    log = scenario.run(scenario.Config(robot=path))
+    metrics = scenario.metrics(log)
+    assert [metric.name for metric in metrics if not metric.holds] == []
+    assert np.abs(joint_error(log)).max() < 1e-14
+    low, high = finite_range(log.robot)
+    assert np.all((low <= log.q_ref) & (log.q_ref <= high))
+    assert np.all(np.abs(log.qd_ref) <= finite_speed(log.robot))
+    if name != "gravity_hold":
+        assert np.all(np.ptp(log.q, axis=0) > 0.1)
+
+
+@pytest.mark.parametrize("which", ["limitless", "iiwa"])
+def test_an_arm_without_poses_is_held_where_it_weighs_on_its_joints(which, request):
+    scenario = registry.find("gravity_hold")
+    log = scenario.run(scenario.Config(robot=request.getfixturevalue(which), controller="pd"))
+    assert np.abs(joint_error(log)[-1]).max() > 0.05
+    assert all(metric.holds for metric in scenario.metrics(log))
+
+
+def test_limits_that_are_missing_have_stand_ins(limitless):
+    robot = twin.load(limitless)
+    low, high = finite_range(robot)
+    np.testing.assert_array_equal(low, [-np.pi, -0.5])
+    np.testing.assert_array_equal(high, [np.pi, 0.5])
+    np.testing.assert_array_equal(finite_speed(robot), [1.0, 0.5])
+
+
+def test_a_range_with_one_end_has_the_width_of_the_stand_in(tmp_path):
+    for limit, ends in (('lower="1"', [1.0, 2.0]), ('upper="-1"', [-2.0, -1.0])):
+        path = tmp_path / "one.urdf"
+        path.write_text(LIMITLESS.replace("<limit ", f"<limit {limit} "), encoding="utf-8")
+        low, high = finite_range(twin.load(path))
+        np.testing.assert_array_equal([low[1], high[1]], ends)
+
+
+def test_limits_that_are_there_are_kept(irb140):
+    np.testing.assert_array_equal(finite_range(irb140), [irb140.q_min, irb140.q_max])
+    np.testing.assert_array_equal(finite_speed(irb140), irb140.qd_max)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["gravity_hold", "--pose", "home"], "robot 'limitless' has no named poses, hence no 'home'"),
+        (["pose_path"], "robot 'limitless' has no [tour] of poses"),
+        (["payload_mismatch"], "robot 'limitless' has no [rating] of payload and reach"),
+    ],
+)
+def test_what_a_foreign_robot_lacks_is_said(words, told, limitless, capsys):
+    assert main(["run", *words, "--robot", limitless]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_named_pose_that_is_missing_is_the_robot_s_fault_not_the_name_s(limitless):
+    scenario = registry.find("gravity_hold")
+    with pytest.raises(RobotError):
+        scenario.run(scenario.Config(robot=limitless, pose="test_3"))
+
+
+def test_validate_runs_what_suits_a_robot_without_poses_and_rating(limitless, capsys):
+    assert main(["validate", "--robot", limitless]) == 0
+    assert {scenario.name for scenario, _ in planned([limitless]).runs} == set(FOREIGN)
+    assert {"pose_path", "payload_mismatch"} < {scenario.name for scenario, _ in planned(["irb140"]).runs}
+
+
+def test_validate_refuses_a_robot_without_masses(capsys):
+    assert main(["validate", "--robot", "rx90"]) == 2
+    assert "robot 'rx90' has no dynamics" in capsys.readouterr().err
+
+
+def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monkeypatch, capsys):
+    """A scenario that trips over the robot with a `ValueError` is a failed run, and the others are told."""
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        '"""Trips."""\n'
+        "from scenarios.base import Config\n"
+        "def run(config):\n    raise ValueError('expected finite center, got [nan nan]')\n"
+        "def metrics(log): ...\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(registry, "titles", lambda: {"gravity_hold": "", str(mine): ""})
+    results, junit = tmp_path / "v.json", tmp_path / "v.xml"
+    words = ["validate", "--robot", limitless, "--json", str(results), "--junit", str(junit)]
+    assert main(words) == 1
+    told = " ".join(capsys.readouterr().out.split())  # where lines break depends on the path
+    assert "mine, pd (and 4 other runs): did not finish: expected finite center" in told
+    runs = json.loads(results.read_text(encoding="utf-8"))["runs"]
+    assert [run["holds"] for run in runs] == [True] * 5 + [False] * 5
+    assert 'failures="5"' in junit.read_text(encoding="utf-8")
+
+
+def test_a_tool_that_no_joint_moves_is_refused(tmp_path, capsys):
+    """A payload would hang on the last link, and the tool's pose would be that of the last link."""
+    path = tmp_path / "limitless.urdf"
+    still = '<link name="tool0"/><joint name="flange" type="fixed"><parent link="{}"/>'
+    still += '<child link="tool0"/></joint>'
+    path.write_text(LIMITLESS.replace("</robot>", still.format("base") + "</robot>"), encoding="utf-8")
+    sentence = "no joint moves link 'tool0': it is fixed to the base"
+    with pytest.raises(RobotError, match=sentence):
+        twin.load(path)
+    assert main(["check-model", str(path)]) == 1
+    assert f"error: {sentence}" in capsys.readouterr().out.replace("\n", " ")
+    path.write_text(LIMITLESS.replace("</robot>", still.format("arm") + "</robot>"), encoding="utf-8")
+    assert twin.load(path).tree.flange_joint == 0

@@ -1,0 +1,68 @@
+"""Letting go at rest: the predicted sag, and how long it takes to get there."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from scenarios.gravity_hold import decay, settled_error
+from scenarios.running import registry
+from twin.logs.figures import joint_error
+
+SCENARIO = registry.find("gravity_hold")
+
+
+def test_the_sag_under_pd_is_predicted_and_not_small():
+    log = SCENARIO.run(SCENARIO.Config(controller="pd"))
+    predicted = settled_error(log)
+    assert np.abs(predicted).max() > 0.05
+    np.testing.assert_allclose(joint_error(log)[-1], predicted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("controller", "bandwidth", "duration", "limited"),
+    [
+        ("pd", 5.0, 4.0, False),
+        ("pid", 5.0, 4.0, False),
+        ("pd", 20.0, 0.5, False),
+        ("pd", 1e-200, 0.5, False),
+        ("pid", 1.0, 4.0, False),  # the integral outruns springs that soft
+        ("pd", 10.0, 12.0, True),
+        ("pid", 10.0, 12.0, True),
+        ("pd_gravity", 5.0, 0.01, True),
+        ("computed_torque", 5.0, 0.01, True),
+    ],
+)
+def test_a_hold_is_judged_only_where_it_had_time_to_settle(controller, bandwidth, duration, limited):
+    log = SCENARIO.run(SCENARIO.Config(controller=controller, bandwidth=bandwidth, duration=duration))
+    metrics = SCENARIO.metrics(log)
+    assert all(metric.holds for metric in metrics)
+    limits = [metric.limit for metric in metrics if metric.name == "last error - predicted one"]
+    assert limits == ([1e-9] if limited else [] if bandwidth < 1e-100 else [None])
+
+
+def test_a_hold_that_ends_elsewhere_than_predicted_does_not_hold():
+    log = SCENARIO.run(SCENARIO.Config(controller="pd"))
+    moved = log.q.copy()
+    moved[-1, 4] += 2e-9
+    broken = SCENARIO.metrics(dataclasses.replace(log, q=moved))
+    assert "last error - predicted one" in [metric.name for metric in broken if not metric.holds]
+    assert all(metric.holds for metric in SCENARIO.metrics(log))
+
+
+@pytest.mark.parametrize(
+    ("controller", "bandwidth", "pose", "duration"),
+    [
+        ("pd", 5.0, "zero", 20.0),
+        ("pd", 5.0, "test_3", 12.0),
+        ("pid", 5.0, "zero", 10.0),
+    ],
+)
+def test_the_transient_dies_away_as_fast_as_the_poles_say(controller, bandwidth, pose, duration):
+    config = SCENARIO.Config(controller=controller, bandwidth=bandwidth, pose=pose, duration=duration)
+    log = SCENARIO.run(config)
+    settled = settled_error(log)
+    left = np.linalg.norm(joint_error(log) - settled, axis=1)
+    late = log.t > 0.5 * duration
+    measured = -np.polyfit(log.t[late], np.log(left[late]), 1)[0]
+    assert decay(log, settled) == pytest.approx(measured, rel=1e-3)  # a step of 1 ms changes poles by as much

@@ -1,0 +1,160 @@
+"""The laboratory's scheme: its line, its inverse kinematics by feedback, and what it refuses."""
+
+import dataclasses
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios import laboratory
+from scenarios.checks.tracking import with_arrays
+from scenarios.gravity_hold import held_pose
+from scenarios.laboratory import Config
+from twin.errors import LimitError, RobotError, UnreachableError
+from twin.kinematics.forward import forward_kinematics
+from twin.logs.figures import joint_error
+from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
+
+ROBOTS = ("irb140", "irb1400", "irb1600")
+QUICK: dict[str, Any] = {"speed": 0.3, "acceleration": 1.0, "distance": 0.15}
+
+
+def broken(log):
+    return [metric.name for metric in laboratory.metrics(log) if not metric.holds]
+
+
+@pytest.fixture(scope="module", params=ROBOTS)
+def log(request):
+    return laboratory.run(Config(robot=request.param, controller="computed_torque"))
+
+
+def test_the_first_error_dies_away_as_the_manual_says(log):
+    """Eq. (3.46) in the direction across the line; the steps of 1 ms differ from exp(-K t) by K T / (2 e)."""
+    error = log.arrays["line_error"]
+    np.testing.assert_allclose(error[0], [0.005, 0, 0, 0, 0, 0], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * log.t), rtol=0, atol=5e-5)
+    np.testing.assert_allclose(log.arrays["decayed_error"][:, 0], 0.005 * 0.99 ** np.arange(len(log.t)))
+    assert np.abs(error[-1]).max() < 5e-5
+    assert np.abs(log.arrays["drift_bound"]).max() < 2e-4
+
+
+def test_the_tool_is_sent_along_the_templates_line(log):
+    """Two equal ways at 0.25 m/s and 0.5 m/s^2: 0.5 s to speed up, 0.0625 m, 0.3 s of cruise."""
+    place = log.pose_ref[:, :3] + log.arrays["line_error"][:, :3]
+    start = forward_kinematics(log.robot, held_pose(log.robot, None))
+    np.testing.assert_allclose(place[0], start[:3, 3] + [0.005, 0, 0], rtol=0, atol=1e-15)
+    way = place[0] - place
+    np.testing.assert_allclose(way[:, 0], 0, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(way[:, 1], way[:, 2], rtol=0, atol=1e-15)
+    expected = [0.0, 0.0625, 0.1, 0.1375, 0.2]
+    np.testing.assert_allclose(way[[0, 500, 650, 800, 1300], 1], expected, rtol=0, atol=1e-15)
+    assert log.t[-1] == 1.3
+    np.testing.assert_allclose(log.pose_ref[:, 3:], np.tile(log.pose_ref[0, 3:], (1301, 1)), atol=2e-5)
+
+
+def test_the_reference_is_the_integrated_angles_in_the_engines_steps(log):
+    q, qd, qdd, T = log.q_ref, log.qd_ref, log.qdd_ref, 1e-3
+    np.testing.assert_array_equal(qd[1:], qd[:-1] + T * qdd[:-1])
+    np.testing.assert_array_equal(q[1:], q[:-1] + T * qd[1:])
+    start = held_pose(log.robot, None)
+    path = laboratory.tool_path(log.robot, start, Config())
+    samples = track(FeedbackLaw(log.robot, 10.0), path, start, T).samples
+    np.testing.assert_allclose(q, samples.q, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(qd[1:], samples.qd[:-1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(qd[0], samples.qd[0], rtol=0, atol=1e-12)  # it begins in motion
+    np.testing.assert_allclose(qdd[-1], (samples.qd[-1] - samples.qd[-2]) / T, rtol=0, atol=1e-9)
+    assert np.abs(joint_error(log)).max() < 1e-14
+
+
+def test_pd_is_the_default_as_in_the_manual():
+    assert Config().controller == "pd"
+    log = laboratory.run(Config(**QUICK))
+    assert log.controller == "pd"
+    whole = next(m for m in laboratory.metrics(log) if m.name.startswith("largest distance of the tool"))
+    assert 0.01 < whole.value < 0.2  # it sags
+
+
+def test_a_line_that_begins_at_the_tool_leaves_the_drift_alone():
+    log = laboratory.run(Config(controller="computed_torque", start_error=0.0, **QUICK))
+    assert broken(log) == []
+    assert log.arrays["line_error"][0].max() < 1e-15
+    assert 1e-6 < np.abs(log.arrays["line_error"]).max() < 1e-4
+
+
+def test_another_decay_than_the_laws_shows(log):
+    """A gain that is off by 2 percent, no feedback at all, or a drift that is twice the bound."""
+    assert not broken(log)
+    k = np.arange(len(log.t))[:, None]
+    first = log.arrays["line_error"][0]
+    for factor in (1 - 0.0098, 1 - 0.0102, 1.0):
+        other = with_arrays(log, decayed_error=factor**k * first)
+        assert "inverse kinematics: error off its decay / bound" in broken(other)
+    other = with_arrays(log, line_error=log.arrays["line_error"] + 2 * log.arrays["drift_bound"])
+    assert broken(other) == [
+        "inverse kinematics: error off its decay / bound",
+        "inverse kinematics: largest drift from the line",
+    ]
+
+
+def test_a_gain_too_low_to_see_the_drift_leaves_that_metric_out():
+    log = laboratory.run(Config(gain=1.0, **QUICK))
+    assert not broken(log)
+    assert not any("drift" in metric.name for metric in laboratory.metrics(log))
+
+
+def test_continuous_reference_integrates_by_runge_kutta():
+    log = laboratory.run(Config(controller="computed_torque", reference="continuous", **QUICK))
+    assert not broken(log)
+    error = log.arrays["line_error"]
+    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * log.t), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(error[:, 1:], 0, rtol=0, atol=1e-10)
+
+
+def test_an_arm_known_by_its_urdf_alone():
+    """No closed form, no named pose, no rating."""
+    urdf = twin.load("irb140").urdf
+    log = laboratory.run(Config(robot=str(urdf), **QUICK))
+    assert log.robot.dh is None
+    assert not broken(log)
+
+
+def test_a_named_pose():
+    log = laboratory.run(Config(robot="irb1400", pose="left", **QUICK))
+    np.testing.assert_array_equal(log.q_ref[0], log.robot.poses["left"])
+    assert not broken(log)
+
+
+def test_which_robots_it_suits():
+    names = (*twin.robot_names(), *twin.laboratory_names())
+    suited = [name for name in names if laboratory.suits(twin.load(name))]
+    assert suited == [*ROBOTS, "manutec_r3", "youbot"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "told"),
+    [
+        (
+            {"robot": "youbot3"},
+            RobotError,
+            "robot 'youbot3' has 3 joints: the line with an orientation takes",
+        ),
+        ({"robot": "rx90"}, RobotError, "robot 'rx90' has 6 joints and no masses"),
+        ({"saturation": np.nan}, ValueError, "expected a saturation above 0 m/s, got nan"),
+        ({"distance": 0.1}, LimitError, "a distance of 0.1 m is too short for 0.25 m/s at 0.5 m/s^2"),
+        ({"distance": 0.6}, UnreachableError, "the joints lost the path"),
+        ({"gain": 2500.0}, ValueError, "the gain is too high for steps of 0.001 s: with euler integration"),
+        ({"gain": 0.0}, ValueError, "expected a positive, finite gain in 1/s, got 0.0"),
+        ({"start_error": np.nan}, ValueError, "expected a start error of at least 0 m, got nan"),
+        ({"speed": -1.0}, ValueError, "expected a positive, finite tool speed in m/s, got -1.0"),
+    ],
+)
+def test_what_it_refuses(settings, error, told):
+    with pytest.raises(error, match=re.escape(told)):
+        laboratory.run(Config(**settings))
+
+
+def test_variants_are_runs_of_computed_torque():
+    assert all(config.controller == "computed_torque" for config in laboratory.VARIANTS)
+    assert len({dataclasses.astuple(config)[:-1] for config in laboratory.VARIANTS}) == 3

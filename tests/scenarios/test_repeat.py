@@ -1,0 +1,128 @@
+"""The command that repeats a run, parsed back by the command line itself."""
+
+import dataclasses
+import shlex
+
+import pytest
+
+from scenarios.base import Config
+from scenarios.cli.command_line import read
+from scenarios.cli.settings import configs_of
+from scenarios.running import registry
+from scenarios.running.repeat import repeat_command
+from scenarios.running.runs import Run, carry_out
+from tests.support import user_scenarios
+from twin.own_code import announced
+
+
+def run_of(scenario, **settings):
+    return Run(scenario.name, scenario.Config(**settings), None, (), 0.1, file=scenario.file)
+
+
+def parsed_back(command):
+    """The scenario that a command names, and the one setting that it makes."""
+    words = shlex.split(command)
+    assert words[:2] == ["irb-twin", "run"]
+    scenario = registry.find(words[2])
+    given, call = read(words[1:])
+    assert given.scenarios == (words[2],)
+    (config,) = configs_of(call.settings, scenario.Config, given.controller, given.laws, given.changes)
+    return scenario, config
+
+
+@pytest.mark.parametrize("name", registry.titles())
+def test_every_variant_comes_back_with_its_settings(name):
+    scenario = registry.find(name)
+    for config in (scenario.Config(controller="pd"), *scenario.variants):
+        command = repeat_command(Run(name, config, None, (), 0.1, file=scenario.file))
+        again, settings = parsed_back(command)
+        assert (again.name, settings) == (name, config), command
+
+
+def test_settings_of_every_kind_come_back():
+    scenario = registry.find("pose_path")
+    settings = {
+        "controller": "pid", "robot": "my arms/it's [one].urdf", "mounting": "wall", "bandwidth": 0.1 + 0.2,
+        "steps_per_period": 3, "encoder": True, "speed_cutoff": float("inf"), "seed": 7, "gui": True,
+        "speed": 1e-300,
+    }  # fmt: skip
+    _, config = parsed_back(repeat_command(run_of(scenario, **settings)))
+    assert config == scenario.Config(**settings)
+
+
+def test_only_what_differs_from_the_defaults_is_said():
+    command = repeat_command(run_of(registry.find("gravity_hold"), bandwidth=30.0))
+    assert command == "irb-twin run gravity_hold --controller computed_torque --bandwidth 30.0"
+
+
+def test_a_switch_that_is_on_by_default_can_be_off(tmp_path):
+    config = (
+        "@dataclass(frozen=True)\nclass Config(base.Config):\n"
+        "    smooth: bool = option(True, 'x')\n    word: str = option('a', 'x')\n"
+    )
+    scenario = registry.find(user_scenarios.write(tmp_path / "own.py", config=config))
+    command = repeat_command(run_of(scenario, smooth=False, word="-b c"))
+    assert "--no-smooth '--word=-b c'" in command
+    config = parsed_back(command)[1]  # of the file loaded once more
+    assert dataclasses.asdict(config) == dataclasses.asdict(scenario.Config(smooth=False, word="-b c"))
+
+
+@pytest.mark.parametrize("name", ["own.py", "-own.py", "my own.py", "below/own.py"])
+def test_a_file_of_ones_own_is_named_by_its_path(name, tmp_path, monkeypatch):
+    user_scenarios.write(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    scenario = registry.find(f"./{name}")
+    (run,) = [dataclasses.replace(run_of(scenario), scenario="folder-own")]  # as one of two of that name
+    again, _ = parsed_back(repeat_command(run))
+    assert again.file == scenario.file
+    monkeypatch.chdir("/")
+    assert parsed_back(repeat_command(run))[0].file == scenario.file
+
+
+def test_one_of_the_package_is_named_by_its_name_whatever_the_report_calls_it():
+    run = dataclasses.replace(run_of(registry.find("pose_path")), scenario="scenarios-pose_path")
+    assert repeat_command(run).startswith("irb-twin run pose_path --controller ")
+
+
+def test_a_run_that_was_carried_out_knows_its_file(tmp_path):
+    scenario = registry.find(user_scenarios.write(tmp_path / "own.py"))
+    run = carry_out(scenario, scenario.Config())
+    assert run.file == str(tmp_path / "own.py")
+    assert run.error is None
+
+
+def test_a_scenario_that_does_not_load_is_named_as_it_was(tmp_path):
+    own = user_scenarios.write(tmp_path / "own.py", head="import nothing_of_that_name\n")
+    scenario = registry.find_regardless(own)
+    assert shlex.split(repeat_command(carry_out(scenario, Config())))[2] == own
+
+
+def test_settings_of_a_law_come_back_with_all_their_digits(tmp_path):
+    law = tmp_path / "my laws.py"
+    law.write_text("def Law(robot, Kp=1.0, Kd=1.0, mode='', on=False):\n    ...\n", encoding="utf-8")
+    values = (("Kp", 0.1 + 0.2), ("Kd", (1.0, 2e-9, -3.0)), ("mode", "a b"), ("on", True))
+    run = run_of(registry.find("gravity_hold"), controller=f"{law}:Law", law_settings=values)
+    _, config = parsed_back(repeat_command(run))
+    assert (config.controller, config.law_settings) == (f"{law}:Law", values)
+
+
+def test_a_tool_a_payload_and_changes_come_back():
+    settings = {"tool": "0,0,0.1,1,0,0,0", "payload": "2,0,0,0.1", "model_payload": "0"}
+    settings["changes"] = (("mass", 0.1 + 0.2), ("model.mass.link_2", 1e-9), ("drives.ratio.1", -70.0))
+    scenario = registry.find("joint_tracking")
+    assert parsed_back(repeat_command(run_of(scenario, **settings)))[1] == scenario.Config(**settings)
+
+
+def test_a_scenario_that_a_package_announces_is_named_as_it_is_announced(tmp_path, monkeypatch):
+    user_scenarios.write(tmp_path / "somebodys_nod.py")
+    metadata = tmp_path / "somebody-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[irb_twin.scenarios]\nnod = somebodys_nod\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    announced.cache_clear()
+    try:
+        scenario = registry.find("nod")
+        assert repeat_command(run_of(scenario)).startswith("irb-twin run nod --controller ")
+    finally:
+        announced.cache_clear()

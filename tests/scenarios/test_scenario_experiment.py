@@ -1,0 +1,283 @@
+"""What varies in a scenario: a trial is what `irb-twin run` runs with the same settings."""
+
+import dataclasses
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from scenarios import drive_check, payload_mismatch
+from scenarios.checks.bounds import ROUND_OFF
+from scenarios.running import registry
+from scenarios.running.repeat import repeat_command
+from scenarios.running.runs import Run, carry_out
+from scenarios.sweeping.scenario_experiment import ScenarioExperiment
+from tests.scenarios.test_repeat import parsed_back
+from tests.support import user_scenarios
+from twin.control.rollout import run_rollouts
+from twin.errors import TwinError, UnknownNameError, VariationError
+
+SHORT = {
+    "joint_tracking": {"duration": 0.2},
+    "pose_path": {"speed": 0.5, "angular_speed": 3.0},
+    "gravity_hold": {"duration": 0.2},
+    "payload_mismatch": {},
+    "drive_mismatch": {"duration": 0.2},
+    "drive_check": {"duration": 0.2, "states": 5},
+    "parallelogram": {"duration": 0.2, "free_time": 0.01},
+    "laboratory": {"distance": 0.01, "speed": 0.05},
+    "excitation": {"harmonics": 2, "draws": 2, "iterations": 1},
+}
+"""The scenarios that can vary."""
+
+
+def experiment(name="joint_tracking", *, tool_error=False, engine=False, **settings):
+    config = registry.find(name).Config(**(SHORT[name] | settings))
+    return ScenarioExperiment(name, config, tool_error=tool_error, engine=engine)
+
+
+@pytest.fixture(scope="module")
+def swing():
+    return experiment(controller="pd", drives="rigid")
+
+
+def test_every_scenario_that_follows_a_reference_can_vary():
+    assert set(SHORT) == {name for name in registry.titles() if registry.find(name).reference is not None}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_trial_is_what_the_scenario_runs(name, monkeypatch):
+    """The same plant, model and reference, to the bit, with what varies on each side."""
+    scenario, seen = registry.find(name), []
+
+    class Seen(Exception): ...
+
+    def follow(config, reference, plant, model=None, stops=()):
+        seen.append((config.actual(plant), config.believed(plant if model is None else model), reference))
+        raise Seen
+
+    def beside(robot, *_):
+        assert np.array_equal(robot.tree.inertias, trial.plant.tree.inertias), "what falls, or is loaded"
+        return {} if name == "parallelogram" else None
+
+    it = experiment(name)
+    values = {"mass": 1.1, "model.mass": 0.9, "torque_limit": 1.2, "payload": 1.5, "payload.z": 0.03}
+    trial = it.trial(values)
+    module = vars(sys.modules[f"scenarios.{name}"])
+    for part, stand_in in (("follow", follow), ("free_motion", beside), ("drive_load", beside)):
+        if part in module:
+            monkeypatch.setitem(module, part, stand_in)
+    with pytest.raises(Seen):
+        scenario.run(it.config(values))
+    ((plant, model, reference),) = seen
+    assert np.array_equal(plant.tree.inertias, trial.plant.tree.inertias)
+    assert np.array_equal(plant.drive_torque_max, trial.plant.drive_torque_max)
+    assert np.array_equal(model.tree.inertias, trial.controller.robot.tree.inertias)
+    assert model.drive_mode == trial.controller.robot.drive_mode
+    assert all(map(np.array_equal, reference, trial.reference))
+    nominal = it.trial({})
+    for heavier, robot, share in (
+        (trial.plant, nominal.plant, 1.1),
+        (trial.controller.robot, nominal.controller.robot, 0.9),
+    ):
+        bare = robot.with_payload(None).tree.inertias
+        np.testing.assert_allclose(heavier.with_payload(None).tree.inertias, share * bare, rtol=1e-15)
+    assert trial.plant.payload.mass == 1.5
+    assert trial.plant.payload.com.tolist()[2] == 0.03
+
+
+def test_a_rollout_of_a_trial_is_the_run_of_its_settings(swing):
+    """To the bit the model's part of the run, to rounding the engine; its command repeats it."""
+    values = {
+        "mass": 1.07, "mass.joint_3": 20.0, "drives.coulomb": 1.4, "drives.viscous.2": 9.0, "payload": 2.0,
+        "payload.z": 0.05, "model_payload": 1.0, "model.mass": 0.95, "model.drives.rotor_inertia": 0.8,
+        "bandwidth": 31.0, "law.Kp": 1.2, "speed_fraction": 0.3, "noise": 1e-6, "delay": 1.0, "seed": 5.0,
+    }  # fmt: skip
+    trial, config = swing.trial(values), swing.config(values)
+    run = carry_out(registry.find("joint_tracking"), config)
+    assert run.error is None
+    assert run.holds
+    rollout = run_rollouts(
+        trial.plant, trial.controller, trial.reference, sensors=trial.sensors, time_step=trial.time_step,
+        steps_per_period=trial.steps_per_period,
+    )  # fmt: skip
+    assert np.array_equal(rollout.q, run.log.arrays["q_model"])
+    assert np.max(np.abs(rollout.q - run.log.q)) < 1e-12
+    assert np.max(np.abs(run.log.q - run.log.q_ref)) > 1e-3
+    assert not any(metric.limit == ROUND_OFF for metric in run.metrics)
+    command = repeat_command(run)
+    assert parsed_back(command)[1] == config, command
+    assert all(f" {name}=" in command for name in ("mass", "model.mass", "model.drives.rotor_inertia", "Kp"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "plant", "model"),
+    [
+        ("mass", 1.2, True, False),
+        ("model.mass", 1.2, False, True),
+        ("drives.coulomb", 1.2, True, False),
+        ("model.drives.coulomb", 1.2, False, True),
+        ("torque_limit", 1.2, True, False),
+        ("payload", 2.0, True, True),
+        ("model_payload", 2.0, False, True),
+    ],
+)
+def test_a_quantity_acts_on_its_side_alone(swing, name, value, plant, model):
+    def told(robot):
+        drives = robot.drives
+        return [*robot.tree.inertias.ravel(), *drives.coulomb, *drives.static, *drives.motor_torque_max]
+
+    before, after = swing.trial({}), swing.trial({name: value})
+    assert (told(before.plant) != told(after.plant)) is plant
+    assert (told(before.controller.robot) != told(after.controller.robot)) is model
+    assert after.reference is before.reference
+
+
+def test_what_does_not_change_is_made_once(swing):
+    first = swing.trial({"mass": 1.1, "bandwidth": 22.0})
+    again = swing.trial({"mass": 1.2, "bandwidth": 22.0, "noise": 1e-5, "seed": 3})
+    assert again.controller is first.controller
+    assert again.reference is first.reference
+    longer = swing.trial({"duration": 0.3})
+    assert len(longer.reference.t) > len(first.reference.t)
+    assert swing.trial({"duration": 0.3, "payload": 1.0}).reference is longer.reference
+
+
+def test_a_reference_depends_on_what_it_asks_for():
+    """A load is none of it, but where the motors of the loaded arm say how fast it may be."""
+    carried = experiment("payload_mismatch")
+    one, other = (carried.trial({"payload_mass": mass}) for mass in (2.0, 5.0))
+    assert (one.plant.payload.mass, other.plant.payload.mass) == (2.0, 5.0)
+    assert one.reference is other.reference
+    assert one.controller.robot.payload is other.controller.robot.payload is None
+    hurried = experiment("drive_check")
+    one, other = (hurried.trial({"payload": mass}) for mass in (1.0, 30.0))
+    assert np.max(np.abs(one.reference.qd)) > 1.2 * np.max(np.abs(other.reference.qd))
+
+
+def test_it_travels_and_gives_the_same_trial(swing, tmp_path):
+    """A scenario of one's own, too, whose settings no other process could load by themselves."""
+    head = "from scenarios.joint_tracking import Config as Swing, metrics, reference, run\n"
+    config = "@dataclass(frozen=True)\nclass Config(Swing):\n    duration: float = option(0.1, 'in s')\n"
+    own = user_scenarios.write(tmp_path / "own.py", head, config=config, run="", metrics="")
+    settings = registry.find(own).Config(controller="pid")
+    for it in (swing, ScenarioExperiment(own, settings, tool_error=True)):
+        values = {"mass": 1.1, "payload": 1.0, "law.Kp": 1.3, "noise": 1e-5}
+        sent = pickle.dumps(it)
+        assert len(sent) < 2000
+        trial, other = it.trial(values), pickle.loads(sent).trial(values)
+        assert np.array_equal(trial.plant.tree.inertias, other.plant.tree.inertias)
+        assert np.array_equal(trial.controller.parameters, other.controller.parameters)
+        assert all(map(np.array_equal, trial.reference, other.reference))
+        assert trial.sensors == other.sensors
+        assert (trial.T_flange_tool is None) == (other.T_flange_tool is None) == (it is swing)
+
+
+def test_a_payload_varies_with_its_inertia_about_where_it_is(swing):
+    box = experiment(payload="2,0.01,0,0.1,0.02,0.03,0.02,0,0,0.001")
+    assert [box.nominal(f"payload{part}") for part in ("", ".x", ".z")] == [2.0, 0.01, 0.1]
+    heavier = box.trial({"payload": 3.0, "payload.x": 0.02}).plant.payload
+    assert heavier.com.tolist() == [0.02, 0.0, 0.1]
+    nominal = box.trial({}).plant.payload.inertia
+    np.testing.assert_allclose(heavier.inertia, 1.5 * nominal, rtol=1e-15)
+    assert box.nominal("model_payload") == 2.0
+    assert experiment("payload_mismatch").nominal("payload") == 6.0
+    assert experiment("payload_mismatch").nominal("payload.z") == 0.08
+    assert swing.nominal("payload") == 0.0
+    with pytest.raises(VariationError, match=r"payload\.z cannot vary: nothing is carried"):
+        swing.trial({"payload.z": 0.1})
+
+
+def test_all_nominal_values_make_the_nominal_trial(swing):
+    names = [one.name for one in swing.quantities()]
+    assert len(set(names)) == len(names) > 150
+    assert {"bandwidth", "payload.x", "model.mass.link_2", "drives.static.6", "law.Kd"} <= set(names)
+    values = {name: swing.nominal(name) for name in names}
+    assert values == {one.name: one.nominal for one in swing.quantities()}
+    trial, nominal = swing.trial(values), swing.trial({})
+    np.testing.assert_allclose(trial.plant.tree.inertias, nominal.plant.tree.inertias, rtol=1e-15, atol=1e-16)
+    np.testing.assert_allclose(trial.controller.parameters, nominal.controller.parameters, rtol=1e-15)
+    assert all(map(np.array_equal, trial.reference, nominal.reference))
+    assert np.isnan(experiment("payload_mismatch").nominal("payload_mass"))
+
+
+def test_a_setting_of_a_law_is_a_factor_on_vectors_and_a_number_itself(swing):
+    nominal = swing.trial({}).controller
+    twice = swing.trial({"law.Kp": 2.0, "law.bandwidth": 40.0}).controller
+    np.testing.assert_allclose(twice.parameters, [[8.0], [2.0]] * nominal.parameters, rtol=1e-14)
+    chosen = experiment(controller="pd", law_settings=(("Kp", 100.0), ("Kd", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))))
+    assert (chosen.nominal("law.Kp"), chosen.nominal("law.Kd")) == (100.0, 1.0)
+    law = chosen.trial({"law.Kp": 50.0, "law.Kd": 3.0}).controller
+    assert law.parameters.tolist() == [[50.0] * 6, [3.0, 6.0, 9.0, 12.0, 15.0, 18.0]]
+
+
+def test_an_error_limit_is_what_a_run_claims(irb140):
+    claimed = experiment()
+    assert claimed.trial({}).error_limit == claimed.trial({"payload": 2.0}).error_limit == ROUND_OFF
+    for values in ({"mass": 1.1}, {"model.mass": 1.1}, {"noise": 1e-6}, {"model_payload": 1.0},
+                   {"law.Kp": 1.0}, {"steps_per_period": 2}):  # fmt: skip
+        assert claimed.trial(values).error_limit == np.inf, values
+    for settings in ({"controller": "pd"}, {"reference": "continuous"}, {"drives": "elastic"},
+                     {"drives": "rigid", "model_drives": "ideal"}):  # fmt: skip
+        assert experiment(**settings).trial({}).error_limit == np.inf, settings
+    known = [experiment("payload_mismatch", payload_known=known).trial({}).error_limit for known in (0, 1)]
+    assert known == [np.inf, ROUND_OFF]
+    assert experiment("drive_mismatch", knows="no_rotors").trial({}).error_limit == np.inf
+    assert experiment("drive_mismatch").trial({}).error_limit == ROUND_OFF
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        (
+            "bandwith",
+            UnknownNameError,
+            "scenario 'joint_tracking' has no quantity 'bandwith': the nearest are b",
+        ),
+        ("model.mas", UnknownNameError, r"no quantity 'model\.mas': the nearest are model\.mass"),
+        ("law.kp", UnknownNameError, r"controller 'pd' has no quantity 'law\.kp': the nearest are law\.Kp"),
+        ("payload.w", UnknownNameError, r"the nearest are payload"),
+        ("robot", VariationError, "robot cannot vary: it is a text"),
+        ("encoder", VariationError, "encoder cannot vary: it is on or off"),
+        ("model.drives.damping", VariationError, r"model\.drives\.damping does nothing in rigid drives"),
+    ],
+)
+def test_a_name_that_cannot_vary_is_one_sentence(swing, name, error, told):
+    for ask in (swing.nominal, lambda name: swing.trial({name: 1.0})):
+        with pytest.raises(error, match=told if ask == swing.nominal else None):
+            ask(name)
+
+
+def test_what_cannot_be_is_one_sentence(swing, tmp_path):
+    for values, told in (
+        ({"delay": 1.5}, r"delay is a whole number, got 1\.5"),
+        ({"mass": -1.0}, "expected mass to be finite and above 0"),
+        ({"model.mass": -1.0}, r"expected model\.mass to be finite"),
+        ({"payload": -1.0}, "expected a payload mass of at least 0 kg"),
+        ({"drives.static": 0.1}, "at least the Coulomb friction"),
+        ({"bandwidth": 0.0}, "expected a positive, finite bandwidth"),
+    ):
+        with pytest.raises((TwinError, ValueError), match=told):
+            swing.trial(values)
+    with pytest.raises(VariationError, match="scenario 'model_agreement' has no reference"):
+        ScenarioExperiment("model_agreement", registry.find("model_agreement").Config())
+    law = tmp_path / "my.py"
+    law.write_text("def Law(state, reference):\n    return 0 * state.q\n", encoding="utf-8")
+    with pytest.raises(VariationError, match=r"my\.py:Law' is no twin\.ControlLaw .* \(--engine\)"):
+        experiment(controller=f"{law}:Law").trial({})
+    assert experiment(controller=f"{law}:Law", engine=True).trial({}).controller.name == "Law"
+
+
+def test_what_the_settings_change_is_where_it_varies_from(swing):
+    """A change that is fixed stays, and one that varies takes its place."""
+    config = dataclasses.replace(swing.settings, changes=(("mass", 1.1), ("drives.coulomb", 2.0)))
+    it = ScenarioExperiment("joint_tracking", config)
+    assert it.config({"mass": 1.3}).changes == (("mass", 1.3), ("drives.coulomb", 2.0))
+    run = Run("joint_tracking", it.config({"mass": 1.3}), None, (), 0.1)
+    assert repeat_command(run).endswith(" --with mass=1.3 drives.coulomb=2.0")
+
+
+def test_scenarios_that_know_another_payload_say_so():
+    assert not payload_mismatch.Config().known_law
+    assert drive_check.Config().known_law

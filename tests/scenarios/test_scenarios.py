@@ -1,0 +1,295 @@
+"""Contract tests: scenarios with robots and laws, and what the scenarios' own limits can tell apart."""
+
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from scenarios.base import Config, Metric
+from scenarios.checks import bounds
+from scenarios.checks.motion_range import beyond_passive_range, random_positions
+from scenarios.checks.tracking import agreement_metrics, follow, sampled
+from scenarios.running import registry
+from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED
+from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
+from twin.logs.figures import joint_error
+from twin.logs.log import Log
+from twin.trajectories.joint_trajectories import quintic, sines
+
+
+@functools.cache
+def full_run(name, controller, robot="irb140"):
+    """A scenario as `irb-twin validate` runs it; kept, for a run takes half a second."""
+    scenario = registry.find(name)
+    log = scenario.run(scenario.Config(robot=robot, controller=controller, **shorter(name, robot)))
+    return log, scenario.metrics(log)
+
+
+def shorter(name, robot):
+    """Settings that make the longest runs shorter, with all arms but one."""
+    long = ("drive_check", "drive_mismatch", "excitation", "identify_joint", "laboratory", "pose_path")
+    return SHORT[name] if name in long and robot != "irb140" else {}
+
+
+def variants():
+    for robot, name in SUITED:
+        if (robot, name) == ("irb1600", "laboratory"):  # the longest ones; two other arms run them
+            continue
+        for number, config in enumerate(registry.find(name).variants, start=1):
+            config = dataclasses.replace(config, robot=robot, **shorter(name, robot))
+            yield pytest.param(name, config, id=f"{robot}-{name}-{number}")
+
+
+def test_the_scenarios_are_those_with_all_three_parts():
+    assert ROBOTS == ("irb140", "irb1400", "irb1600")
+    assert tuple(SHORT) == NAMES
+    assert [pair for pair in SUITED if pair[1] == "parallelogram"] == [("irb1400", "parallelogram")]
+
+
+def test_every_two_of_robot_scenario_and_law_are_tried_together():
+    every = [(*pair, law) for pair in SUITED for law in controllers.NAMES]
+    for i, j in itertools.combinations(range(3), 2):
+        assert {(case[i], case[j]) for case in CASES} == {(case[i], case[j]) for case in every}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
+    scenario = registry.find(name)
+    assert len(scenario.title) <= 90
+    assert "What it shows:" in scenario.doc
+    assert "What must hold:" in scenario.doc
+    for item in dataclasses.fields(scenario.Config):
+        assert (
+            item.name in ("progress", "law_settings", "beside", "changes", "limits") or item.metadata["help"]
+        )
+
+
+@pytest.mark.parametrize(("robot", "name", "controller"), CASES)
+def test_every_limit_holds(robot, name, controller):
+    _, metrics = full_run(name, controller, robot)
+    broken = [metric for metric in metrics if not metric.holds]
+    assert not broken
+    assert sum(metric.limit is not None for metric in metrics) >= 5
+    assert all(metric.why for metric in metrics)
+    assert len({metric.name for metric in metrics}) == len(metrics)
+
+
+@pytest.mark.parametrize(("name", "config"), list(variants()))
+def test_every_limit_holds_in_the_variants(name, config):
+    scenario = registry.find(name)
+    broken = [metric for metric in scenario.metrics(scenario.run(config)) if not metric.holds]
+    assert not broken
+
+
+@pytest.mark.parametrize(("robot", "name", "controller"), CASES)
+def test_every_sample_is_finite_and_every_joint_moves(robot, name, controller):
+    log, _ = full_run(name, controller, robot)
+    for item in ("t", "q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", "pose", "pose_ref"):
+        assert np.all(np.isfinite(getattr(log, item))), item
+    travel = np.ptp(log.q, axis=0)
+    if name == "gravity_hold":
+        assert np.all(travel < 0.2)
+    elif name == "identify_joint":
+        assert travel[0] > 0.5  # the others are braked
+        assert np.all(travel[1:] == 0)
+    elif name == "payload_mismatch":
+        assert np.all(travel[[0, 1, 2, 4, 5]] > 0.05)  # axis 4 is not meant to move on this path
+    else:
+        assert np.all(travel > 0.05)
+
+
+def test_computed_torque_tracks_to_rounding_and_the_laws_without_a_model_do_not():
+    """The comparison that the project exists for, as figures."""
+    for robot, name, law in CASES:
+        if name in ("joint_tracking", "pose_path"):
+            error = np.abs(joint_error(full_run(name, law, robot)[0])).max()
+            if law == "computed_torque":
+                assert error < 1e-14
+            elif law in ("pd", "pd_gravity", "pid"):
+                assert error > 1e-3
+
+
+def test_another_mounting_holds_as_well():
+    scenario = registry.find("joint_tracking")
+    for mounting in ("wall", "inverted"):
+        log = scenario.run(scenario.Config(mounting=mounting, duration=0.5))
+        assert all(metric.holds for metric in scenario.metrics(log))
+
+
+def test_a_saved_log_has_the_same_metrics(tmp_path):
+    log, metrics = full_run("model_agreement", "pd")
+    log.save(tmp_path / "a.npz")
+    assert registry.find("model_agreement").metrics(Log.load(tmp_path / "a.npz")) == metrics
+
+
+def test_the_seed_decides_what_model_agreement_draws():
+    scenario = registry.find("model_agreement")
+    logs = [scenario.run(scenario.Config(seed=seed, **SHORT["model_agreement"])) for seed in (1, 2)]
+    assert not np.allclose(logs[0].arrays["step_model"], logs[1].arrays["step_model"])
+
+
+# What the limits can tell apart: each of these would pass if its check were blind.
+
+
+def test_an_inertia_that_is_off_by_a_millionth_shows():
+    """A plant heavier by 1e-6 of the load is not what the model predicts."""
+    robot = twin.load("irb140")
+    heavier = robot.with_payload(twin.Payload(6e-6, (0.0, 0.0, 0.08)))
+    config = Config()
+    path = sines(np.zeros(6), np.full(6, 0.3), np.full(6, 0.5), 0.5)
+    log = follow(config, sampled(config, path), heavier, model=robot)
+    assert np.abs(joint_error(log)).max() > bounds.ROUND_OFF
+    blind = dataclasses.replace(log, robot=robot)  # the engine's run, judged by the model without the load
+    step = agreement_metrics(blind)[1]
+    assert step.name == "engine - model, one step"
+    assert not step.holds
+
+
+def test_the_payload_costs_centimetres_and_knowing_it_costs_nothing():
+    log, _ = full_run("payload_mismatch", "computed_torque")
+    assert np.abs(joint_error(log)).max() > 0.05
+    scenario = registry.find("payload_mismatch")
+    known = scenario.run(scenario.Config(payload_known=True))
+    assert np.abs(joint_error(known)).max() < 1e-13
+    assert known.robot.payload is not None
+    assert known.robot.payload.mass == 6.0
+
+
+def test_pose_path_visits_the_printed_poses_in_order():
+    """Each printed pose is met by a sample of the reference, at rest, to what a sample apart makes."""
+    log, _ = full_run("pose_path", "computed_torque")
+    resting = np.flatnonzero(np.abs(log.qd_ref).max(axis=1) < 1e-4)
+    assert set(log.robot.published) == {"test_1", "test_3"}
+    for name, printed in log.robot.published.items():
+        near = np.abs(log.pose_ref[resting] - printed.flange).max(axis=1)
+        assert near.min() < 1e-6, name
+    q_1 = twin.load("irb140").poses["test_1"]
+    assert np.abs(log.q_ref - q_1).max(axis=1).min() < 1e-6  # on the branch of the printed angles
+
+
+def test_pose_path_follows_a_recording(tmp_path):
+    from twin.kinematics.forward import forward_kinematics
+    from twin.recordings.recording import tool_recording, write_recording
+    from twin.spatial.rotations import pose_vector
+
+    robot = twin.load("irb140")
+    move = quintic([0.1, 0.2, 0.1, 0.3, 0.5, -0.2], [0.4, 0.3, 0.2, 0.1, 0.6, 0.1], 1.0)
+    t = np.linspace(0, 1, 21)
+    poses = pose_vector(forward_kinematics(robot, move(t)[0]))
+    write_recording(tmp_path / "path.csv", tool_recording(t, poses))
+    scenario = registry.find("pose_path")
+    log = scenario.run(scenario.Config(csv=str(tmp_path / "path.csv")))
+    np.testing.assert_allclose(log.pose_ref[::50], poses, rtol=0, atol=1e-12)
+    assert all(metric.holds for metric in scenario.metrics(log))
+    assert not any("printed" in metric.name for metric in scenario.metrics(log))
+
+
+def test_ignoring_the_parallelogram_costs_centimetres():
+    scenario = registry.find("parallelogram")
+    error = {}
+    for model in ("exact", "no_rod", "open_chain"):
+        log = scenario.run(scenario.Config(model=model, duration=1.0))
+        error[model] = np.abs(joint_error(log)).max()
+        assert log.loop_gap.max() < 1e-13
+    assert error["exact"] < 1e-14
+    assert error["no_rod"] > 0.01
+    assert error["open_chain"] > 0.05
+
+
+@pytest.mark.parametrize(("free_time", "expected"), [(0.1, 0.1), (5.0, 0.531)])
+def test_the_fall_ends_where_the_parallelogram_would_fold_and_says_so(free_time, expected):
+    scenario = registry.find("parallelogram")
+    config = scenario.Config(start="hanging", free_time=free_time, duration=0.1)
+    log = scenario.run(config)
+    length = next(m for m in scenario.metrics(log) if m.name == "length of the free motion")
+    assert length.value == pytest.approx(expected, rel=1e-12)
+    q, qd = log.arrays["free_engine"][-1]
+    now, soon = beyond_passive_range(log.robot, np.array([q, q + 2 * config.time_step * qd]))
+    assert now <= 0
+    assert (soon > 0) == (free_time > 1)
+
+
+def test_a_robot_without_a_loop_has_no_parallelogram_to_show():
+    scenario = registry.find("parallelogram")
+    with pytest.raises(RobotError, match="robot 'irb140' has no closed loop"):
+        scenario.run(scenario.Config(robot="irb140"))
+
+
+def test_a_range_between_joints_that_the_ranges_of_the_joints_do_not_allow_is_told():
+    robot = dataclasses.replace(twin.load("irb1400"), passive_min=np.deg2rad([150.0, -180.0]))
+    with pytest.raises(RobotError, match=r"robot 'irb1400': no positions .* the ranges of its joints"):
+        random_positions(robot, np.random.default_rng(0), 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "error", "told"),
+    [
+        ("joint_tracking", {"controller": "lqr"}, UnknownNameError, "unknown controller 'lqr'"),
+        ("joint_tracking", {"bandwidth": np.nan}, ValueError, "bandwidth"),
+        ("joint_tracking", {"speed_fraction": 0.0}, ValueError, "speed fraction"),
+        ("gravity_hold", {"duration": -1.0}, ValueError, "duration"),
+        ("model_agreement", {"states": 0}, ValueError, "states"),
+        ("model_agreement", {"seed": -1}, ValueError, "seed"),
+        ("model_agreement", {"free_time": 1e-4}, ValueError, "at least one time step, 0.001 s, got 0.0001 s"),
+        ("parallelogram", {"free_time": 1e-4}, ValueError, "at least one time step, 0.001 s, got 0.0001 s"),
+        ("parallelogram", {"free_time": np.nan}, ValueError, "finite free time in s, got nan"),
+        ("parallelogram", {"model": "closed"}, UnknownNameError, "known are exact, no_rod, open_chain"),
+        ("parallelogram", {"speed_fraction": 1.1}, ValueError, "above 0 and up to 1, got 1.1"),
+        ("pose_path", {"csv": "nowhere.csv"}, RecordingError, "nowhere.csv"),
+    ],
+)
+def test_a_bad_setting_is_refused_when_it_is_made(name, settings, error, told):
+    with pytest.raises(error, match=told):
+        registry.find(name).Config(**settings)
+
+
+def test_a_path_too_fast_for_the_arm_is_refused():
+    scenario = registry.find("pose_path")
+    with pytest.raises(LimitError, match="joint_6 would move at 45"):
+        scenario.run(scenario.Config(speed=1.0, angular_speed=4.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "holds"),
+    [
+        (1.0, 1.0, True),
+        (np.nextafter(1, 2), 1.0, False),
+        (np.nan, 1.0, False),
+        (np.nan, None, False),
+        (3.0, None, True),
+        (np.inf, 1.0, False),
+    ],
+)
+def test_a_metric_holds_up_to_its_limit_and_never_for_nan(value, limit, holds):
+    assert Metric("x", value, "rad", limit, "why").holds is holds
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "span", "outcome"),
+    [
+        (1.0, 2.0, None, "passes"),
+        (3.0, 2.0, None, "fails"),
+        (3.0, None, None, "not judged"),
+        (np.nan, None, None, "not computed"),
+        (np.nan, 2.0, (1.0, 1.5), "not computed"),
+        (1.0, 2.0, (1.0, 2.0), "passes"),
+        (1.0, 2.0, (1.0, 2.1), "undetermined"),
+        (1.0, 2.0, (1.0, np.inf), "undetermined"),
+        (3.0, 2.0, (2.0, 3.0), "undetermined"),
+        (3.0, 2.0, (2.1, 3.0), "fails"),
+        (3.0, None, (2.1, 3.0), "not judged"),
+    ],
+)
+def test_the_outcome_of_a_check_is_that_of_every_figure_of_its_span(value, limit, span, outcome):
+    metric = Metric("x", value, "rad", limit, "why", span=span)
+    assert metric.outcome == outcome
+    assert metric.holds is (outcome in ("passes", "not judged"))
+
+
+def test_a_span_has_the_least_figure_first():
+    with pytest.raises(ValueError, match=r"span of 'x' with the least first, got \(2, 1\)"):
+        Metric("x", 1.0, "rad", None, "why", span=(2, 1))

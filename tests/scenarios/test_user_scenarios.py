@@ -1,0 +1,203 @@
+"""Whatever a scenario of one's own does wrong is a failed run, told in a sentence; the others stand."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import scenarios
+from scenarios.base import Metric
+from scenarios.cli.command_line import main
+from scenarios.running import registry, workers
+from tests.support import user_scenarios
+
+WAYS_OUT = [
+    "import sys; sys.exit()",
+    "import sys; sys.exit('enough')",
+    "raise SystemExit(0)",
+    "raise type('Stop', (KeyboardInterrupt,), {})()",
+    "raise GeneratorExit",
+    "raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()",
+]
+
+
+def places(statement):
+    """A file for each place at which the statement can stand."""
+    return {
+        "import": {"head": statement + "\n"},
+        "run": {"run": f"def run(config):\n    {statement}\n"},
+        "metrics": {"metrics": f"def metrics(log):\n    {statement}\n"},
+        "settings": {
+            "config": "@dataclass(frozen=True)\nclass Config(base.Config):\n"
+            f"    def __post_init__(self):\n        {statement}\n"
+        },
+    }
+
+
+@pytest.mark.parametrize("place", places(""))
+@pytest.mark.parametrize("statement", WAYS_OUT)
+def test_leaving_the_program_is_an_error_of_that_run_alone(statement, place, tmp_path, capsys):
+    good = user_scenarios.write(tmp_path / "good.py")
+    bad = user_scenarios.write(tmp_path / "bad.py", **places(statement)[place])
+    results = tmp_path / "a.json"
+    assert main(["run", bad, good, "--json", str(results)]) == 1
+    printed = capsys.readouterr()
+    assert "computed_torque: did not finish: " in printed.out
+    assert "2 runs, 2 checks" in printed.out
+    assert printed.out.count("Peak torque") == (2 if place == "metrics" else 1)
+    assert printed.err == ""
+    failed, held = json.loads(results.read_text())["runs"]
+    assert held["error"] is None
+    assert "bad.py" in failed["error"]
+    assert statement.split("'")[1] in failed["error"] if "type(" in statement else True
+    assert "\n" not in failed["error"]
+
+
+@pytest.mark.parametrize("place", ["import", "run", "metrics"])
+def test_leaving_the_program_alone_is_status_1_too(place, tmp_path, capsys):
+    assert (
+        main(["run", user_scenarios.write(tmp_path / "bad.py", **places("raise SystemExit(0)")[place])]) == 1
+    )
+    assert "SystemExit" in capsys.readouterr().out
+
+
+def setting(line):
+    return {"config": f"@dataclass(frozen=True)\nclass Config(base.Config):\n    {line}\n"}
+
+
+def metric(*values):
+    return {"metrics": f"def metrics(log):\n    return (Metric({', '.join(values)}),)\n"}
+
+
+FAULTS = {
+    "missing module": ({"head": "import numpee\n"}, "cannot load scenario file .*: ModuleNotFoundError"),
+    "syntax": ({"run": "def run(config:\n"}, "cannot load scenario file .*: SyntaxError"),
+    "raises": (
+        {"run": "def run(config):\n    raise KeyError('torque')\n"},
+        r"own\.py, line 13: KeyError: 'torque'",
+    ),
+    "no log": ({"run": "def run(config):\n    return None\n"}, "run must return a Log, got None"),
+    "odd log": (
+        {
+            "run": "def run(config):\n    from dataclasses import replace\n"
+            "    log = gravity_hold.run(gravity_hold.Config(duration=0.01))\n"
+            "    return replace(log, q=log.q[:3])\n"
+        },
+        r"expected q to be float64 of shape \(11, 6\), got float64 of shape \(3, 6\)",
+    ),
+    "no metrics": ({"metrics": "def metrics(log):\n    return 3\n"}, "must return a tuple or list, got 3"),
+    "odd metrics": ({"metrics": "def metrics(log):\n    return [3]\n"}, "must return a Metric, got 3"),
+    "metrics raise": (
+        {"metrics": "def metrics(log):\n    raise ValueError('no')\n"},
+        r"own\.py, line 17: ValueError: no",
+    ),
+    "text": (metric("'m'", "'fast'", "''", "None", "''"), "value of 'm' to be one real number, got 'fast'"),
+    "none": (metric("'m'", "None", "''", "None", "''"), "value of 'm' to be one real number, got None"),
+    "several": (metric("'m'", "log.q[0]", "''", "None", "''"), "value of 'm' to be one real number"),
+    "odd limit": (metric("'m'", "1.0", "''", "'2'", "''"), "limit of 'm' to be one real number, got '2'"),
+    "no name": (metric("7", "1.0", "''", "None", "''"), "expected name of 7 to be text, got 7"),
+    "same name": (
+        {"metrics": "def metrics(log):\n    return 2 * [Metric('m', 1.0, '', None, '')]\n"},
+        "more than one Metric named 'm'",
+    ),
+    "default": (
+        setting("speed: float = option('fast', 'x')"),
+        "the default 'fast', which is not float",
+    ),
+    "default none": (setting("speed: float = option(None, 'x')"), "the default None, which is not float"),
+    "annotation": (setting("speed: list = option((), 'x')"), "'speed' is annotated list: an option holds"),
+    "no annotation": (
+        setting("speed: 'Speed' = option(1.0, 'x')"),
+        "cannot be evaluated: name 'Speed'",
+    ),
+    "help": (setting("speed: float = option(1.0, 7)"), "has the help 7, which is not text"),
+    "name": (setting("json: bool = option(False, 'x')"), "'json' has a name that the command line itself"),
+    "variants": ({"head": "VARIANTS = 3\n"}, "VARIANTS must be a tuple of Configs, got 3"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_a_file_is_one_sentence_of_that_run(fault, tmp_path, capsys):
+    parts, message = FAULTS[fault]
+    own = user_scenarios.write(tmp_path / "own.py", **parts)
+    good = user_scenarios.write(tmp_path / "good.py")
+    assert main(["run", own, good, "--json", str(tmp_path / "a.json")]) == 1
+    failed, held = json.loads((tmp_path / "a.json").read_text())["runs"]
+    assert re.search(message, failed["error"]), failed["error"]
+    assert "\n" not in failed["error"]
+    assert (failed["holds"], held["holds"]) == (False, True)
+    assert main(["run", own]) == 1
+
+
+def test_settings_that_a_run_refuses_are_wrong_use_and_in_the_results(tmp_path, capsys):
+    results = tmp_path / "a.json"
+    assert main(["run", "gravity_hold", "--robot", "irb99", "--json", str(results)]) == 2
+    assert capsys.readouterr().err.startswith("irb-twin: unknown robot 'irb99'")
+    (run,) = json.loads(results.read_text())["runs"]
+    assert "unknown robot 'irb99'" in run["error"]
+
+
+def test_one_option_cannot_be_of_two_types(tmp_path, capsys):
+    files = [
+        user_scenarios.write(tmp_path / f"{kind}.py", **setting(f"size: {kind} = option({kind}(2), 'x')"))
+        for kind in ("int", "float")
+    ]
+    assert main(["run", *files, "--size", "2.5"]) == 2
+    assert "--size is int in int and float in float: run them apart" in capsys.readouterr().err
+
+
+def test_a_per_cent_sign_in_a_default_or_help_is_shown(tmp_path, capsys):
+    own = user_scenarios.write(tmp_path / "own.py", **setting("speed: str = option('50%', '100% sure')"))
+    assert main(["run", own, "--help"]) == 0
+    assert "100% sure (default 50%)" in capsys.readouterr().out
+
+
+def test_files_of_one_name_are_kept_apart(tmp_path, capsys, small_pictures):
+    value = user_scenarios.PARTS["metrics"]
+    first, second = (
+        user_scenarios.write(tmp_path / folder / "nod.py", metrics=value.replace("length", name))
+        for folder, name in (("a", "first"), ("b", "second"))
+    )
+    words = ["--log", str(tmp_path / "x.npz"), "--picture", str(tmp_path / "x.png")]
+    assert main(["run", first, f"{tmp_path}/a/../a/nod.py", second, *words]) == 0
+    text = capsys.readouterr().out
+    assert text.index("a-nod: ") < text.index("first") < text.index("b-nod: ") < text.index("second")
+    assert sorted(path.name for path in tmp_path.glob("x*")) == [
+        "x-a-nod-computed_torque.npz",
+        "x-a-nod.png",
+        "x-b-nod-computed_torque.npz",
+        "x-b-nod.png",
+    ]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A folder that the registry takes for its own, and Python for one of the package's."""
+    monkeypatch.setattr(registry, "HERE", tmp_path)
+    monkeypatch.setattr(scenarios, "__path__", [*scenarios.__path__, str(tmp_path)])
+    return tmp_path
+
+
+@pytest.mark.parametrize("fault", ["syntax", "exit"])
+def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, package, capsys, monkeypatch):
+    monkeypatch.setattr(workers, "task_of", lambda *_, **__: None)  # other processes know another package
+    parts = {"syntax": {"config": "class Config(:\n"}, "exit": {"head": "raise SystemExit\n"}}[fault]
+    user_scenarios.write(package / f"broken_{fault}.py", **parts)
+    user_scenarios.write(package / "sound.py")
+    assert main(["run", "--help"]) == 0
+    assert main(["list"]) == 0
+    assert "broken_" in capsys.readouterr().out
+    junit = package / "a.xml"
+    assert main(["validate", "--robot", "irb140", "--jobs", "1", "--junit", str(junit)]) == 1
+    assert "6 runs, 10 checks" in capsys.readouterr().out
+    cases = [case for case in ET.parse(junit).getroot().iter("testcase") if case.find("failure") is not None]
+    assert [case.attrib["name"] for case in cases] == ["finishes"]
+    assert "cannot load scenario" in cases[0].find("failure").attrib["message"]
+
+
+def test_a_metric_takes_numbers_of_any_kind():
+    for value in (1, np.float32(1.0), np.int64(1), np.array(1.0), True):
+        assert Metric("m", value, "", np.float32(2.0), "").value == 1.0
+    assert not Metric("m", np.nan, "", None, "").holds

@@ -1,0 +1,173 @@
+"""What `irb-twin validate` runs, and what it says and writes about it."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from types import SimpleNamespace
+
+import pytest
+
+import controllers
+import twin
+from scenarios.base import Config
+from scenarios.cli.command_line import main
+from scenarios.cli.output import Tally
+from scenarios.running import registry
+from scenarios.running.runs import run_name
+from scenarios.running.validation import Asked, matches, planned
+from tests.support import user_scenarios
+from twin.errors import UnknownNameError
+
+VARIANT = "VARIANTS = (Config(controller='pid', bandwidth=9.0),)\n"
+RUN = """def run(config):
+    return gravity_hold.run(gravity_hold.Config(duration=0.1, controller=config.controller))
+"""
+METRICS = """def metrics(log):
+    import numpy as np
+    error = float(np.max(np.abs(log.q_ref - log.q)))
+    return (Metric("largest error", error, "rad", 1e-3, "what our gripper can bear"),)
+"""
+
+
+def own(folder, name="mine.py", **parts):
+    return registry.find(user_scenarios.write(folder / name, **parts))
+
+
+def names(plan):
+    return [run_name(scenario.name, config) for scenario, config in plan.runs]
+
+
+def test_without_names_all_of_ours_with_the_robots_that_they_are_about():
+    plan = planned()
+    found = {(scenario.name, config.robot) for scenario, config in plan.runs}
+    assert {name for name, _ in found} == set(registry.titles())
+    assert {robot for name, robot in found if name == "pose_path"} == set(twin.robot_names())
+    assert {robot for name, robot in found if name == "manutec_move"} == {"manutec_r3"}
+    assert {robot for name, robot in found if name == "parallelogram"} == {"irb1400"}
+    for name, robot in found:
+        laws = {config.controller for one, config in plan.runs if (one.name, config.robot) == (name, robot)}
+        assert laws >= set(controllers.NAMES)
+    assert len(set(names(plan))) == len(plan.runs)
+
+
+def test_a_law_that_is_named_is_the_only_one_and_a_variant_runs_with_it_alone(tmp_path):
+    mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
+    assert names(planned(["irb140"], [mine], Asked(["pd"]))) == ["irb140, mine, pd"]
+    assert names(planned(["irb140"], [mine], Asked(["pid"]))) == [
+        "irb140, mine, pid",
+        "irb140, mine, pid, bandwidth 9.0",
+    ]
+    assert len(planned(["irb140"], [mine]).runs) == len(controllers.NAMES) + 1
+
+
+def test_a_setting_is_that_of_every_run_and_what_becomes_the_same_runs_once(tmp_path):
+    mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
+    plan = planned(
+        ["irb140"], [mine], Asked((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
+    )
+    assert len(plan.runs) == len(controllers.NAMES)
+    assert {config.bandwidth for _, config in plan.runs} == {9.0}
+    assert {config.law_settings for _, config in plan.runs if config.controller == "pid"} == {(("Ki", 3.0),)}
+
+
+def test_a_scenario_runs_with_the_robot_that_it_was_made_for(tmp_path):
+    made_for = (
+        "@dataclass(frozen=True)\nclass Config(base.Config):\n    robot: str = option('irb1400', 'x')\n"
+    )
+    mine = own(tmp_path, config=made_for)
+    assert {config.robot for _, config in planned((), [mine]).runs} == {"irb1400"}
+    assert {config.robot for _, config in planned(["irb140"], [mine]).runs} == {"irb140"}
+    suits = "def suits(robot):\n    return robot.name == 'irb1400'\n"
+    fussy = own(tmp_path, "fussy.py", config=user_scenarios.PARTS["config"] + suits)
+    plan = planned((), [fussy])
+    assert {config.robot for _, config in plan.runs} == {"irb1400"}
+    assert plan.unsuited == (("fussy", "irb140"), ("fussy", "irb1600"))
+
+
+def test_what_is_not_there_is_wrong_use(tmp_path):
+    with pytest.raises(UnknownNameError, match="pd_gravitas"):
+        planned(["irb140"], (), Asked(["pd_gravitas"]))
+    with pytest.raises(ValueError, match="bandwidth"):
+        planned(["irb140"], [own(tmp_path)], Asked((), {"bandwidth": -1.0}))
+
+
+@pytest.mark.parametrize(
+    ("texts", "held"),
+    [
+        (["POSE_path"], True), (["irb140*pd"], True), (["irb1?0"], True), (["irb1400", "bandwidth 30"], True),
+        (["irb1400"], False), (["pd*irb140"], False), ([], False),
+    ],
+)  # fmt: skip
+def test_only_takes_a_part_of_a_name_or_a_pattern(texts, held):
+    name = run_name("pose_path", Config(controller="pd", bandwidth=30.0))
+    assert name == "irb140, pose_path, pd, bandwidth 30.0"
+    assert matches(name, texts) is held
+
+
+def test_a_failure_says_what_where_whose_fault_and_the_command_that_shows_it_again(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    user_scenarios.write(tmp_path / "mine.py", run=RUN, metrics=METRICS)
+    words = "validate ./mine.py --robot irb140 --controller pd computed_torque --jobs 1 --bandwidth 21"
+    assert main([*words.split(), "--json", "a.json", "--junit", "a.xml", "--markdown", "a.md"]) == 1
+    told = capsys.readouterr().out
+    (line,) = [
+        line for line in told.splitlines() if line.startswith("irb140, mine, pd, bandwidth 21.0: larg")
+    ]
+    figure = line.partition(" error is ")[2].partition(" rad")[0]
+    assert f"largest joint error, {figure} rad, is that of joint_" in told
+    assert re.search(r"is that of joint_\d at t = 0\.\d+ s whose fault: ", " ".join(told.split()))
+    assert "whose fault: the control law or its gains: computed_torque, which knows" in told
+    (again,) = [line.removeprefix("again: ") for line in told.splitlines() if line.startswith("again: ")]
+    code = "import sys; from scenarios.cli.process import main; sys.exit(main())"
+    assert shlex.split(again)[0] == "irb-twin"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *shlex.split(again)[1:]], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"pd: largest error is {figure} rad" in done.stdout
+
+    (good, bad) = sorted(
+        json.loads((tmp_path / "a.json").read_text())["runs"], key=lambda run: not run["holds"]
+    )
+    assert (bad["repeat"], good["config"]["seed"], good["config"]["bandwidth"]) == (again, 0, 21.0)
+    suite = ET.parse(tmp_path / "a.xml").getroot()[0]
+    properties = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
+    assert properties["irb-twin"] == twin.__version__
+    assert "bandwidth=21.0" in properties["settings of irb140, mine, pd, bandwidth 21.0"]
+    (failure,) = suite.iter("failure")
+    assert failure.attrib["message"].startswith(f"largest error is {figure} rad, wanted at most 0.001")
+    assert again in failure.text
+    page = (tmp_path / "a.md").read_text()
+    assert page.startswith("## irb-twin validate: 1 FAIL\n")
+    assert page.index("What does not hold") < page.index("| irb140 | mine | pd, bandwidth 21.0 |")
+    assert f"`{again}`" in page
+    assert f"irb-twin {twin.__version__}" in page
+
+
+def test_nothing_to_run_is_wrong_use(tmp_path, capsys):
+    assert main(["validate", "parallelogram", "--robot", "irb140"]) == 2
+    assert "nothing to run: not run, as they say that they do not suit" in capsys.readouterr().err
+    assert main(["validate", "gravity_hold", "--only", "no such"]) == 2
+    assert "none of 15 runs has that in its name; they are called as 'irb140, gravity_hold, pd'" in (
+        capsys.readouterr().err
+    )
+    assert main(["validate", "--jobs", "0"]) == 2
+    assert "expected a whole number above 0, got '0'" in capsys.readouterr().err
+
+
+def test_what_is_left_is_told_now_and_then_where_nobody_watches(capsys):
+    now = [0.0]
+    bar = SimpleNamespace(add_task=lambda *_, **__: 0, update=lambda *_, **__: None, disable=True)
+    tally = Tally(["a", "b", "c", "d"], bar, clock=lambda: now[0])
+    assert tally.left() == ""
+    for place, seconds in enumerate((20.0, 40.0, 60.0)):
+        now[0] = seconds
+        tally.begun(place)
+        tally.done(place, place != 0)
+    assert capsys.readouterr().err == "irb-twin: 2 of 4 done, 1 does not hold, about 40 s left\n"
+    assert tally.line() == "3 of 4 done, 1 does not hold, about 20 s left"

@@ -1,0 +1,271 @@
+"""Rollouts against the closed loop: to the bit around the model, to round-off around the engine."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import controllers
+from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw
+from twin.control.plant import AnalyticPlant
+from twin.control.rollout import run_rollouts
+from twin.engine.simulation import Simulation
+from twin.robot.robot import Payload
+from twin.trajectories.joint_trajectories import hold, sines
+from twin.trajectories.sampling import recursion_consistent, sample
+
+PERIOD = 1e-3
+LOAD = Payload(3.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))
+LIGHT = Payload(0.2, [0.01, 0.01, 0.05])
+SOFT = (np.array([100.0, 100.0, 50.0, 0.1, 0.1, 0.01]), 0.1)
+FREQUENCIES = np.array([0.31, 0.43, 0.57, 0.61, 0.73, 0.89])
+
+
+def nothing(state, reference, parameters, memory, model):
+    return np.zeros(len(state.q))
+
+
+def filtered(state, reference, parameters, memory, model):
+    """A law of a user: the torque of the reference, and of a smoothed error, and of the clock."""
+    tau = np.empty(len(state.q))
+    model.inverse_dynamics(reference.q, reference.qd, reference.qdd, model.inertias, model.gravity, tau)
+    memory[0] += parameters[1] * (reference.q - state.q - memory[0])
+    memory[1, 0] = state.t
+    return tau + parameters[0] * memory[0] + 1e-4 * np.sin(9.0 * memory[1, 0])
+
+
+def in_the_workspace(state, reference, parameters, memory, model):
+    """Everything else that a model offers: the force of a spring between tool and zero pose, and more."""
+    n = len(state.q)
+    T, J, J_rate, M, h, g = np.empty((4, 4)), np.empty((6, n)), np.empty((6, n)), np.empty((n, n)), *(
+        np.empty(n), np.empty(n)
+    )  # fmt: skip
+    flange = np.eye(4)
+    model.tool_pose(state.q, flange, T)
+    model.jacobian(state.q, flange, J)
+    model.jacobian_rate(state.q, state.qd, flange, J_rate)
+    model.mass_matrix(state.q, model.inertias, M)
+    model.bias(state.q, state.qd, model.inertias, model.gravity, h)
+    model.gravity_torque(state.q, model.inertias, model.gravity, g)
+    tau = 0.5 * h + 0.5 * g
+    for i in range(n):
+        for k in range(3):
+            tau[i] += J[k, i] * (0.7 - T[k, 3]) * 20.0
+        for j in range(n):
+            tau[i] += M[i, j] * (reference.qdd[j] - 9.0 * state.qd[j]) - J_rate[2, j] * J[2, i]
+    return tau
+
+
+def vandal(state, reference, parameters, memory, model):
+    tau = 1.0 * reference.q
+    state.q[:] = 7.0
+    reference.q[:] = 7.0
+    return tau
+
+
+def path(robot, duration=0.3, amplitude=0.3):
+    return sines(robot.poses["zero"] + 0.1, np.full(6, amplitude), 0.5 * FREQUENCIES, duration)
+
+
+def still(robot, samples=30):
+    return sample(hold(robot.poses["zero"], (samples - 1) * PERIOD), PERIOD)
+
+
+def same(rolled, log, index=()):
+    """Whether a rollout is a run of `run_closed_loop`, to the bit."""
+    pairs = [(getattr(rolled, name)[index], getattr(log, name)) for name in ("q", "qd", "tau", "tau_demand")]
+    pairs += [(rolled.t, log.t), (rolled.saturated[index], log.saturated.sum(axis=0))]
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("name", controllers.NAMES)
+def test_a_rollout_is_the_closed_loop_around_the_model_to_the_bit(arm, name):
+    """With a start off the reference, a model that does not know the load, weak drives, and held torques."""
+    plant = replace(arm.with_payload(LOAD), tau_max=0.2 * arm.tau_max)
+    controller = controllers.make(name, arm, bandwidth=30.0)
+    reference, start = sample(path(arm), PERIOD), (arm.poses["zero"] + 0.05, np.full(6, -0.1))
+    rollout = run_rollouts(
+        plant, controller, reference, start=start, steps_per_period=4, time_step=PERIOD / 4
+    )
+    log = run_closed_loop(
+        AnalyticPlant(plant, PERIOD / 4), controller, reference, start=start, steps_per_period=4
+    )
+    assert same(rollout, log)
+    assert rollout.saturated.any()
+    assert not rollout.saturated.all()
+    assert rollout.failures == ()
+
+
+@pytest.mark.parametrize("name", controllers.NAMES)
+def test_a_rollout_is_the_closed_loop_around_the_engine_to_round_off(arm, name):
+    reference = sample(path(arm, 4.0), PERIOD)
+    controller = controllers.make(name, arm)
+    rollout = run_rollouts(arm, controller, reference)
+    with Simulation(arm) as simulation:
+        log = run_closed_loop(simulation, controller, reference)
+    assert np.max(np.abs(rollout.q - log.q)) <= 1e-13
+    assert np.max(np.abs(rollout.qd - log.qd)) <= 1e-11
+    assert np.ptp(rollout.q, axis=0).min() > 0.2, "every joint moved"
+
+
+def test_a_perfect_model_tracks_to_round_off(arm):
+    reference = recursion_consistent(path(arm, 2.0), PERIOD)
+    rollout = run_rollouts(arm, controllers.make("computed_torque", arm), reference)
+    assert np.max(np.abs(rollout.q - reference.q)) <= 1e-14
+
+
+def test_a_batch_is_its_rollouts_one_by_one(arm, monkeypatch):
+    """Loads and mountings down, gains and models across, starts in depth; for any number of threads."""
+    plants = [arm, arm.with_payload(LIGHT), arm.mounted("wall")]
+    laws = [
+        controllers.make("computed_torque", model, bandwidth=omega)
+        for model, omega in ((arm, 10.0), (arm.with_payload(LIGHT), [20.0, 21, 22, 23, 24, 25]))
+    ]
+    reference = sample(path(arm, 0.1), PERIOD)
+    starts = arm.poses["zero"] + np.linspace(0.0, 0.1, 4)[:, None]
+    results = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("IRB_TWIN_THREADS", threads)
+        grid = np.array(plants)[:, None, None], np.array(laws)[:, None]
+        results.append(run_rollouts(*grid, reference, start=(starts, np.zeros(6))))
+    assert results[0].q.shape == (3, 2, 4, 101, 6)
+    assert results[0].saturated.shape == (3, 2, 4, 6)
+    for index in np.ndindex(3, 2, 4):
+        plant, law, start = plants[index[0]], laws[index[1]], starts[index[2]]
+        assert same(
+            results[0],
+            run_closed_loop(AnalyticPlant(plant), law, reference, start=(start, np.zeros(6))),
+            index,
+        )
+    for name in ("q", "qd", "tau", "tau_demand", "saturated"):
+        first, *others = (getattr(result, name).tobytes() for result in results)
+        assert others == [first, first]
+
+
+def test_the_work_is_shared_in_blocks_and_none_is_left_out(robot, monkeypatch):
+    monkeypatch.setattr("twin.control.rollout.STEPS_AT_ONCE", 90)
+    monkeypatch.setenv("IRB_TWIN_THREADS", "3")
+    starts = robot.poses["zero"] + np.linspace(0.0, 0.1, 23)[:, None]
+    reference, law = still(robot), controllers.make("pd_gravity", robot)
+    rollouts = run_rollouts(robot, law, reference, start=(starts, np.zeros(6)))
+    for k in (0, 3, 4, 7, 8, 22):
+        alone = run_rollouts(robot, law, reference, start=(starts[k], np.zeros(6)))
+        np.testing.assert_array_equal(rollouts.q[k], alone.q)
+
+
+@pytest.mark.parametrize(("law", "parameters", "memory"), [(filtered, SOFT, 2), (in_the_workspace, (), 0)])
+def test_a_law_of_one_s_own_compiled_and_not(arm, law, parameters, memory):
+    controller = ControlLaw(arm, law, parameters, memory=memory)
+    reference = sample(path(arm), PERIOD)
+    rollout = run_rollouts(arm, controller, reference)
+    log = run_closed_loop(AnalyticPlant(arm), controller, reference)
+    assert log.controller == law.__name__
+    assert np.max(np.abs(rollout.q - log.q)) <= 1e-13  # a sine of numpy is not that of the machine code
+    assert np.max(np.abs(rollout.tau - log.tau)) <= 1e-11
+    assert np.ptp(rollout.q, axis=0).max() > 0.02
+
+
+def test_every_so_many_samples(robot):
+    law, reference = controllers.make("pid", robot), sample(path(robot), PERIOD)
+    whole, few = (run_rollouts(robot, law, reference, every=every) for every in (1, 7))
+    for name in ("t", "q", "qd", "tau", "tau_demand"):
+        np.testing.assert_array_equal(getattr(few, name), getattr(whole, name)[::7])
+    np.testing.assert_array_equal(few.saturated, whole.saturated)
+
+
+@pytest.mark.parametrize(("integrator", "order"), [("semi_implicit_euler", 1), ("rk4", 4)])
+def test_the_order_of_an_integrator(arm, integrator, order):
+    """Free fall: halving the step divides the error by 2 to the order; both go where the other goes."""
+    start = (arm.poses["zero"] + 0.2, np.full(6, 0.4))
+    ends = [
+        run_rollouts(
+            arm, ControlLaw(arm, nothing), still(arm, 2)._replace(t=np.array([0.0, 0.2])), start=start,
+            time_step=0.2 / steps, steps_per_period=steps, integrator=integrator,
+        ).q[-1]
+        for steps in (10, 20, 40)
+    ]  # fmt: skip
+    ratio = np.max(np.abs(ends[0] - ends[1])) / np.max(np.abs(ends[1] - ends[2]))
+    assert 0.75 * 2**order < ratio < 1.35 * 2**order
+    fine = run_rollouts(
+        arm, ControlLaw(arm, nothing), still(arm, 2)._replace(t=np.array([0.0, 0.2])), start=start,
+        time_step=0.2 / 200, steps_per_period=200, integrator="rk4",
+    ).q[-1]  # fmt: skip
+    assert np.max(np.abs(ends[2] - fine)) <= (2e-6 if order == 4 else 2e-2)
+
+
+def test_a_law_cannot_move_the_robot_or_falsify_the_reference(robot):
+    rollout = run_rollouts(robot, ControlLaw(robot, vandal), still(robot))
+    honest = run_rollouts(robot, ControlLaw(robot, nothing), still(robot))
+    np.testing.assert_array_equal(rollout.tau, np.zeros((30, 6)))
+    np.testing.assert_array_equal(rollout.q, honest.q)
+
+
+def test_a_run_leaves_the_controller_as_it_was(robot):
+    controller = controllers.make("pid", robot)
+    controller.integral[:] = 0.5
+    first, second = (run_rollouts(robot, controller, still(robot)) for _ in range(2))
+    np.testing.assert_array_equal(first.q, second.q)
+    np.testing.assert_array_equal(controller.integral, np.full(6, 0.5))
+
+
+def test_one_sample_is_a_run(robot):
+    assert run_rollouts(robot, ControlLaw(robot, nothing), still(robot, 1)).q.shape == (1, 6)
+
+
+CODE = """
+import sys
+import numpy as np
+import controllers, twin
+from tests.twin.control.test_rollout import SOFT, filtered, path
+from twin.control.plant import AnalyticPlant
+from twin.control.closed_loop import run_closed_loop
+from twin.control import rollout_loop
+from twin.control.compiled_rollout import compiled_law
+from twin.control.control_law import ControlLaw
+from twin.control.rollout import run_rollouts
+from twin.trajectories.sampling import sample
+robot = twin.load("irb1400")
+reference = sample(path(robot, 0.02), 1e-3)
+laws = [controllers.make(name, robot) for name in controllers.NAMES]
+runs = [run_rollouts(robot, law, reference).q for law in laws]
+for law, run in zip(laws, runs):
+    assert np.array_equal(run_closed_loop(AnalyticPlant(robot), law, reference).q, run), law.name
+laws.append(ControlLaw(robot, filtered, SOFT, memory=2))
+runs.append(run_rollouts(robot, laws[-1], reference).q)
+np.save(sys.argv[1], runs)
+if sys.argv[2] == "compiled":
+    kernels = robot.kernels.forward_dynamics, robot.kernels.tool_pose
+    functions = (rollout_loop.run, *(compiled_law(law.law) for law in laws[:-1]), *kernels)
+    assert all(function.overloads for function in functions)
+    sys.exit(3 if any(function.stats.cache_misses for function in functions) else 0)
+"""
+
+
+def test_another_process_compiles_nothing_of_ours_again_and_none_needs_to(irb1400, tmp_path):
+    """With `NUMBA_DISABLE_JIT=1` all of it runs as plain Python."""
+    reference = sample(path(irb1400, 0.02), PERIOD)
+    for name in controllers.NAMES:
+        run_rollouts(irb1400, controllers.make(name, irb1400), reference)
+    runs = []
+    # Another worker that compiles at this moment may cost what has just been kept its place on the list.
+    attempts = {"compiled": 3, "plain": 1}
+    for how, variables in (("compiled", {}), ("plain", {"NUMBA_DISABLE_JIT": "1"})):
+        file = tmp_path / f"{how}.npy"
+        command = [sys.executable, "-W", "error", "-c", CODE, str(file), how]
+        statuses = (
+            subprocess.run(command, env=os.environ | variables).returncode for _ in range(attempts[how])
+        )
+        assert any(status == 0 for status in statuses), "it was compiled again and again"
+        runs.append(np.load(file))
+    np.testing.assert_allclose(runs[0], runs[1], rtol=0, atol=1e-14)
+
+
+def test_rollouts_want_compiled_kernels(irb140):
+    from twin.robot.uncompiled import uncompiled
+
+    with pytest.raises(ValueError, match="expected robots with compiled kernels"):
+        run_rollouts(uncompiled(irb140), ControlLaw(uncompiled(irb140), nothing), still(irb140))

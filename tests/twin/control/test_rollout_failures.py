@@ -1,0 +1,171 @@
+"""How rollouts end that go wrong, and what they refuse."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import controllers
+from tests.twin.control.test_rollout import nothing, still
+from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw
+from twin.control.plant import AnalyticPlant
+from twin.control.rollout import run_rollouts
+from twin.errors import DivergenceError, LimitError
+
+
+def too_short(state, reference, parameters, memory, model):
+    return np.zeros(3)
+
+
+def wordless(state, reference, parameters, memory, model):
+    return "none"
+
+
+def impossible(state, reference, parameters, memory, model):
+    return 1.0 / (state.q - state.q)
+
+
+def divergence(plant, controller, reference, **options):
+    """The `DivergenceError` of a rollout, and that of the closed loop around the model."""
+    with pytest.raises(DivergenceError) as rollout:
+        run_rollouts(plant, controller, reference, **options)
+    with pytest.raises(DivergenceError) as run:
+        run_closed_loop(AnalyticPlant(plant), controller, reference, **options)
+    return rollout.value, run.value
+
+
+def test_a_run_away_is_told_as_in_the_closed_loop(arm):
+    unstable = ControlLaw(
+        arm, controllers.law("pd").function, (-np.full(6, 500.0), np.zeros(6)), name="wrong"
+    )
+    start = (arm.poses["zero"] + 0.01, np.zeros(6))
+    rollout, run = divergence(arm, unstable, still(arm, 2000), start=start)
+    samples = len(run.log.t)
+    assert str(rollout) == f"{run} (sample {samples})"
+    assert rollout.log.failures[0][:2] == ((), samples)
+    np.testing.assert_array_equal(rollout.log.q[:samples], run.log.q)
+    assert np.isnan(rollout.log.q[samples:]).all()
+    assert np.isnan(rollout.log.tau[samples:]).all()
+
+
+def test_too_much_energy_is_told_as_in_the_closed_loop(arm):
+    """Six times the speed limits are no joint's end, but the heavy joints'; four times are nobody's."""
+    heavy = arm.qd_max * [1, 1, 1, 0, 0, 0]
+    rollout, run = divergence(arm, ControlLaw(arm, nothing), still(arm, 2), start=(np.zeros(6), 6 * heavy))
+    assert "kinetic energy" in str(run)
+    assert str(rollout) == f"{run} (sample 0)"
+    assert run_rollouts(arm, ControlLaw(arm, nothing), still(arm, 2), start=(np.zeros(6), 4 * heavy))
+
+
+def test_a_parallelogram_that_folds_is_told_and_spares_the_others(irb1400):
+    """Arms that fall: some fold sooner, some later, and those that are held not at all."""
+    reference = still(irb1400, 900)
+    falling = ControlLaw(irb1400, nothing)
+    rollout, run = divergence(irb1400, falling, reference)
+    samples = len(run.log.t)
+    assert str(rollout) == f"{run} (sample {samples - 1})"
+    assert "its range is" in str(rollout)
+    np.testing.assert_array_equal(rollout.log.tau_demand[:samples], run.log.tau_demand)
+
+    laws = [controllers.make("pd_gravity", irb1400, bandwidth=omega) for omega in (0.01, 20.0)]
+    plants = np.array([irb1400, irb1400.with_gravity((0, 0, 9.81))])[:, None]
+    with pytest.raises(DivergenceError, match=r"in rollout \(1, 0\) \(1 of 4 rollouts ended early\)"):
+        run_rollouts(plants, laws, reference)
+    kept = run_rollouts(plants, laws, reference, every=10, keep_failures=True)
+    (failure,) = kept.failures
+    assert failure.rollout == (1, 0)
+    assert f"(sample {failure.samples - 1})" in failure.message
+    there = ~np.isnan(kept.q).any(axis=(-2, -1))
+    np.testing.assert_array_equal(there, [[True, True], [False, True]])
+    first = -(-failure.samples // 10)
+    assert np.isfinite(kept.q[1, 0, :first]).all()
+    assert np.isnan(kept.q[1, 0, first:]).all()
+    with pytest.raises(LimitError, match="at the start in rollout 1"):
+        run_rollouts(
+            irb1400, falling, reference, start=(np.array([np.zeros(6), [0, 0, 1.4, 0, 0, 0]]), np.zeros(6))
+        )
+
+
+def test_a_torque_that_is_not_finite_is_told_as_in_the_closed_loop(robot):
+    plant = replace(robot, tau_max=np.full(6, np.inf))
+    with np.errstate(divide="ignore"):
+        rollout, run = divergence(plant, ControlLaw(robot, impossible), still(robot))
+    told = str(rollout)
+    assert told.replace("law", "controller") == f"{run} (sample 0)"
+    np.testing.assert_array_equal(rollout.log.tau_demand[0], run.log.tau_demand[0])
+    np.testing.assert_array_equal(rollout.log.q[0], run.log.q[0])
+    assert np.isnan(rollout.log.q[1:]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"controller": lambda *_: None},
+            "controller to be a ControlLaw or a regular array of them, got function",
+        ),
+        ({"plant": []}, "plant to be a Robot or a regular array of them, got none"),
+        ({"integrator": "heun"}, "unknown integrator 'heun': known are semi_implicit_euler, rk4"),
+        ({"every": 0}, "every to be an integer of at least 1, got 0"),
+        ({"time_step": np.nan}, "time step above 0 s, got nan"),
+        ({"steps_per_period": 2}, "which is not 2 steps"),
+        ({"start": (np.zeros(5), np.zeros(6))}, r"start q of shape \(..., 6\), got \(5,\)"),
+        ({"start": (np.zeros(6), np.full(6, np.nan))}, "start qd to be finite"),
+        ({"start": (np.zeros((0, 6)), np.zeros(6))}, "at least one rollout"),
+    ],
+)
+def test_misuse_is_refused(robot, options, message):
+    arguments = {
+        "plant": robot,
+        "controller": ControlLaw(robot, nothing),
+        "reference": still(robot),
+    } | options
+    with pytest.raises(ValueError, match=message):
+        run_rollouts(**arguments)
+
+
+def test_what_does_not_go_together_is_refused(robot, irb1400):
+    law, pd = ControlLaw(robot, nothing), controllers.make("pd", robot)
+    for plants, laws, message in (
+        (
+            [robot, irb1400],
+            law,
+            "plants that differ in payload, gravity and limits alone, got 'irb140' and 'irb",
+        ),
+        (robot, [law, ControlLaw(irb1400, nothing)], "models that differ in payload"),
+        (robot, [pd, law], "controllers of one law, got 'pd' and 'nothing'"),
+        (
+            robot,
+            [law, ControlLaw(robot, nothing, [1.0])],
+            r"parameters of one shape, got \(0, 6\) and \(1, 6\)",
+        ),
+        (robot, [law, ControlLaw(robot, nothing, memory=1)], "memory of one shape"),
+        ([robot] * 2, [law] * 3, r"shapes that fit together, got \(2,\), \(3,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run_rollouts(plants, laws, still(robot))
+
+
+def test_a_law_that_is_wrong_is_named(robot):
+    with pytest.raises(
+        ValueError, match=r"law 'too_short' returned tau of another shape than \(6,\) at t = 0 s"
+    ):
+        run_rollouts(robot, ControlLaw(robot, too_short), still(robot))
+    for law, reason in ((wordless, "No conversion"), (lambda state: state.q, "5 argument types given")):
+        with pytest.raises(ValueError, match=f"numba cannot compile the law '{law.__name__}': .*{reason}"):
+            run_rollouts(robot, ControlLaw(robot, law), still(robot))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ((np.zeros(5),), r"parameters of 'nothing' of shape \(m, 6\)"),
+        ((1.0, np.nan), "parameters of 'nothing' without NaN"),
+        ((["a"] * 6,), r"shape \(m, 6\)"),
+        (3.0, r"shape \(m, 6\)"),
+    ],
+)
+def test_parameters_are_checked(robot, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ControlLaw(robot, nothing, parameters)

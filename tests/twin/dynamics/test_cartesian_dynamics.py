@@ -1,0 +1,154 @@
+"""The arm as its tool feels it: operational space against the joints' own equations of motion."""
+
+import re
+
+import numpy as np
+import pytest
+
+import twin
+from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.support.peers import Pinocchio
+from tests.twin.kinematics.test_differential_kinematics import SEVEN, states_of, times
+from twin.dynamics.operational_space import operational_space
+from twin.errors import SingularityError
+from twin.robot.robot import Payload
+
+T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+
+
+def transposed(A):
+    return np.swapaxes(A, -1, -2)
+
+
+def condition(robot, q, tool):
+    """Of L^-1 J^T, M = L L^T; the light wrist alone makes it a thousand."""
+    J, L = twin.jacobian(robot, q, tool), np.linalg.cholesky(twin.mass_matrix(robot, q))
+    return np.linalg.cond(np.linalg.solve(L, transposed(J)))[:, None]
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
+def test_it_is_the_equation_of_motion_in_other_words(name):
+    robot = twin.load(name).with_payload(Payload(3.0, (0.02, 0.0, 0.05)))
+    q, qd, qdd = states_of(robot, 200)
+    space = operational_space(robot, q, qd, T_TOOL)
+    J, J_dot = twin.jacobian(robot, q, T_TOOL), twin.jacobian_dot(robot, q, qd, T_TOOL)
+    Vd = times(J, qdd) + times(J_dot, qd)
+    tau = times(transposed(J), times(space.Lambda, Vd) + space.mu + space.p)
+    expected = twin.inverse_dynamics(robot, q, qd, qdd)
+    size = np.max(np.abs(expected), axis=1, keepdims=True)
+    error = np.abs(tau - expected) / size
+    assert np.max(error / condition(robot, q, T_TOOL)) < 5e-16
+    assert np.median(np.max(error, axis=1)) < 1e-13
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1600"])
+def test_against_pinocchio(name):
+    robot = twin.load(name)
+    peer = Pinocchio(robot.urdf, robot.joint_names)
+    q, qd, _ = states_of(robot, 40)
+    space = operational_space(robot, q, qd)
+    for k in range(len(q)):
+        J, M = peer.jacobian(q[k]), peer.mass_matrix(q[k])
+        M_inverse = np.linalg.inv(M)
+        expected = np.linalg.inv(J @ M_inverse @ J.T)
+        scale = np.linalg.cond(J @ M_inverse @ J.T)  # of the peer's way, which squares
+        assert np.max(np.abs(space.Lambda[k] - expected)) < 1e-15 * scale * np.max(np.abs(expected))
+        J_bar = M_inverse @ J.T @ expected
+        bias = peer.inverse_dynamics(q[k], qd[k], 0 * qd[k]) - peer.gravity_torque(q[k])
+        mu = J_bar.T @ bias - expected @ peer.jacobian_dot(q[k], qd[k]) @ qd[k]
+        size = np.max(np.abs(J_bar)) * np.max(np.abs(bias)) + np.max(np.abs(mu))
+        assert np.max(np.abs(space.mu[k] - mu)) < 1e-15 * scale * size
+        p = J_bar.T @ peer.gravity_torque(q[k])
+        assert np.max(np.abs(space.p[k] - p)) < 1e-15 * scale * np.max(np.abs(J_bar)) * 200
+
+
+def test_lambda_holds_the_kinetic_energy_and_mu_its_change(robot):
+    q, qd, _ = states_of(robot, 60)
+    space = operational_space(robot, q, qd, T_TOOL)
+    np.testing.assert_array_equal(space.Lambda, transposed(space.Lambda))
+    assert np.all(np.linalg.eigvalsh(space.Lambda) > 0)
+    V = times(twin.jacobian(robot, q, T_TOOL), qd)
+    kinetic = np.einsum("ki,kij,kj->k", qd, twin.mass_matrix(robot, q), qd)
+    in_tool = np.einsum("ki,kij,kj->k", V, space.Lambda, V)
+    cond = condition(robot, q, T_TOOL)[:, 0]
+    assert np.max(np.abs(in_tool / kinetic - 1) / cond) < 5e-16
+    # Passivity: V^T (Lambda_dot / 2) V = V^T mu, as Mdot - 2 C is skew.
+    h = 1e-5
+    ahead, behind = (operational_space(robot, q + s * h * qd, qd, T_TOOL).Lambda for s in (1, -1))
+    rate = np.einsum("ki,kij,kj->k", V, (ahead - behind) / (4 * h), V)
+    power = np.sum(V * space.mu, axis=1)
+    regular = cond < 5e3
+    assert np.count_nonzero(regular) > 5
+    np.testing.assert_allclose(
+        rate[regular], power[regular], rtol=0, atol=1e-6 * np.max(np.abs(power[regular]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "task"), [(SEVEN, np.eye(6)), (YOUBOT, np.eye(6)[:3]), (SEVEN, np.eye(6)[1:4])]
+)
+def test_wrenches_accelerate_the_task_and_idle_torques_do_not(load, table, task):
+    robot = load(urdf_of(table))
+    q, qd, tau_any = states_of(robot, 12)
+    space = operational_space(robot, q, qd, T_TOOL, task)
+    m = len(task)
+    assert space.J_bar.shape == (12, robot.n, m)
+    J = task @ twin.jacobian(robot, q, T_TOOL)
+    J_dot = task @ twin.jacobian_dot(robot, q, qd, T_TOOL)
+    np.testing.assert_allclose(J @ space.J_bar, np.tile(np.eye(m), (12, 1, 1)), rtol=0, atol=1e-11)
+    wanted = np.random.default_rng(2).normal(size=(12, m))
+    F = times(space.Lambda, wanted) + space.mu + space.p
+    idle = tau_any - times(transposed(J), times(transposed(space.J_bar), tau_any))
+    assert np.max(np.abs(idle)) > 0.1
+    for extra in (0 * idle, idle):
+        # mu and p hold what reaches the task; the rest of C qd + g moves the arm as it likes.
+        qdd = twin.forward_dynamics(robot, q, qd, times(transposed(J), F) + extra)
+        got = times(J, qdd) + times(J_dot, qd)
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-10)
+
+
+def test_a_lost_direction_is_named(robot):
+    q = np.deg2rad([10.0, 20, -30, 40, 0, 50])
+    message = (
+        r"operational space does not exist: the arm is singular and cannot accelerate along \((?P<d>.*)\)"
+    )
+    with pytest.raises(SingularityError, match=message) as told:
+        operational_space(robot, q, np.zeros(6))
+    direction = [float(x) for x in re.search(message, str(told.value))["d"].split(",")]
+    np.testing.assert_allclose(direction @ twin.jacobian(robot, q), 0, rtol=0, atol=2e-3)
+    with pytest.raises(SingularityError, match=r"of sample \[1\] does not exist"):
+        operational_space(robot, [q + 0.3, q], np.zeros(6))
+    task = np.eye(6)[:3]  # the position is free there
+    assert operational_space(robot, q, np.zeros(6), None, task).Lambda.shape == (3, 3)
+
+
+def test_five_joints_have_no_six_directions(load):
+    robot = load(urdf_of(YOUBOT))
+    with pytest.raises(SingularityError, match="of 6 directions is too much for an arm of 5 joints"):
+        operational_space(robot, np.ones(5), np.ones(5))
+
+
+def test_batches_of_any_shape(robot):
+    q, qd, _ = states_of(robot, 12)
+    q = q.reshape(2, 3, 2, 6)
+    space = operational_space(robot, q, qd[0], T_TOOL)
+    shapes = [part.shape for part in space]
+    assert shapes == [(2, 3, 2, 6, 6), (2, 3, 2, 6), (2, 3, 2, 6), (2, 3, 2, 6, 6)]
+    one = operational_space(robot, q[0, 0, 0], qd, T_TOOL)
+    assert one.p.shape == one.mu.shape == (12, 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: operational_space(r, np.zeros(5), np.zeros(6)), "expected q of shape (..., 6), got (5,)"),
+        (
+            lambda r: operational_space(r, np.zeros(6), np.zeros(6), None, np.eye(3)),
+            "expected a finite task of shape",
+        ),
+        (lambda r: operational_space(r, np.zeros(6), np.zeros(6), None, np.zeros((0, 6))), "got (0, 6)"),
+    ],
+)
+def test_misuse_is_one_clear_sentence(robot, call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(robot)

@@ -1,0 +1,351 @@
+"""An arm held by its tool: against Pinocchio's and PyBullet's closed loops, other derivations, and energy.
+
+A point mass that a mechanism of two joints guides on a surface, tied to the tool, is the arm with that mass
+as its payload and its tool on the surface: that makes any solver of closed loops an oracle for surfaces.
+"""
+
+import re
+
+import numpy as np
+import pinocchio as pin
+import pybullet
+import pytest
+
+import twin
+from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.support.peers import Pinocchio
+from tests.twin.kinematics.test_differential_kinematics import times
+from twin.dynamics.constrained import (
+    Constraint,
+    Cylinder,
+    Plane,
+    Sphere,
+    constrained_forward_dynamics,
+    surface_constraint,
+    surface_violation,
+)
+from twin.engine.simulation import Simulation
+from twin.errors import SingularityError
+from twin.robot.robot import Payload
+
+T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+MASS = 1.7
+
+
+def rotation_with_z_along(axis):
+    z = np.asarray(axis) / np.linalg.norm(axis)
+    x = np.cross(z, (0.3, -0.8, 0.5))
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def states_on(robot, surface_at, rng, count, tool=T_TOOL):
+    """Random states with the tool on a surface that is put there, moving along it, and torques."""
+    states = []
+    for _ in range(count):
+        q = rng.uniform(0.5 * robot.q_min, 0.5 * robot.q_max)
+        R = rotation_with_z_along(rng.normal(size=3))
+        surface, guide = surface_at(twin.forward_kinematics(robot, q, tool)[:3, 3], R)
+        J = surface_constraint(robot, q, 0 * q, surface, tool).A @ twin.jacobian(robot, q, tool)
+        qd = rng.uniform(-1, 1, robot.n) * robot.qd_max
+        qd -= np.linalg.pinv(J) @ J @ qd
+        states.append((surface, guide, q, qd, rng.uniform(-1, 1, robot.n) * robot.tau_max))
+    return states
+
+
+def plane_at(p, R):
+    """Two slides in the plane, whose origin is somewhere else in it."""
+    origin = p + R @ (0.2, -0.1, 0.0)
+    return Plane(origin, R[:, 2]), (pin.JointModelPX(), pin.JointModelPY(), origin, R, (0, 0, 0), (-0.2, 0.1))
+
+
+def sphere_at(p, R):
+    """A pendulum with two crossed axes, at an azimuth of 0.4 and an elevation of -0.7."""
+    azimuth, elevation, radius = 0.4, -0.7, 0.3
+    direction = np.array(
+        [np.cos(azimuth) * np.cos(elevation), np.sin(azimuth) * np.cos(elevation), -np.sin(elevation)]
+    )
+    center = p - radius * R @ direction
+    guide = (pin.JointModelRZ(), pin.JointModelRY(), center, R, (radius, 0, 0), (azimuth, elevation))
+    return Sphere(center, radius), guide
+
+
+def cylinder_at(p, R):
+    """A slide along the axis and a turn about it."""
+    origin = p - R @ (0.25 * np.cos(0.9), 0.25 * np.sin(0.9), 0.15)
+    guide = (pin.JointModelPZ(), pin.JointModelRZ(), origin, R, (0.25, 0, 0), (0.15, 0.9))
+    return Cylinder(origin, 2.5 * R[:, 2], 0.25), guide
+
+
+def guided_acceleration(robot, guide, q, qd, tau):
+    """Of the arm tied by its tool to a point mass on a guide, by Pinocchio."""
+    first, second, origin, R, tip, positions = guide
+    model = pin.buildModelFromUrdf(str(robot.urdf))
+    flange = model.frames[model.getFrameId("tool0")]
+    stage = model.addJoint(0, first, pin.SE3(R, np.asarray(origin)), "stage")
+    carriage = model.addJoint(stage, second, pin.SE3.Identity(), "carriage")
+    mass = pin.Inertia(MASS, np.array(tip, dtype=float), np.zeros((3, 3)))
+    model.appendBodyToJoint(carriage, mass, pin.SE3.Identity())
+    data = model.createData()
+    at_tool = flange.placement * pin.SE3(T_TOOL)
+    tie = pin.RigidConstraintModel(
+        pin.ContactType.CONTACT_3D,
+        model,
+        flange.parentJoint,
+        at_tool,
+        carriage,
+        pin.SE3(np.eye(3), np.array(tip, dtype=float)),
+        pin.LOCAL_WORLD_ALIGNED,
+    )
+    q_all = np.concatenate([q, positions])
+    pin.forwardKinematics(model, data, q_all)
+    tool, end = (
+        (data.oMi[flange.parentJoint] * at_tool).translation,
+        data.oMi[carriage].act(np.array(tip, dtype=float)),
+    )
+    np.testing.assert_allclose(tool, end, rtol=0, atol=1e-14)
+
+    model.addFrame(pin.Frame("tip", carriage, 0, tie.joint2_placement, pin.FrameType.OP_FRAME))
+    data = model.createData()
+    frame = model.getFrameId("tip")
+    J = pin.computeFrameJacobian(model, data, q_all, frame, pin.LOCAL_WORLD_ALIGNED)[:3, robot.n :]
+    v = twin.jacobian(robot, q, T_TOOL)[:3] @ qd
+    guide_rates, *_ = np.linalg.lstsq(J, v, rcond=None)
+    np.testing.assert_allclose(J @ guide_rates, v, rtol=0, atol=1e-12)
+
+    ties, ties_data = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    ties.append(tie)
+    ties_data.append(tie.createData())
+    pin.initConstraintDynamics(model, data, ties, ties_data)
+    vectors = q_all, np.concatenate([qd, guide_rates]), np.concatenate([tau, (0, 0)])
+    settings = pin.ProximalSettings(1e-15, 1e-8, 50)
+    return pin.constraintDynamics(model, data, *vectors, ties, ties_data, settings)[: robot.n]
+
+
+@pytest.mark.parametrize("surface_at", [plane_at, sphere_at, cylinder_at])
+def test_against_a_guided_point_mass_in_pinocchio(robot, surface_at):
+    loaded = robot.with_payload(Payload(MASS, T_TOOL[:3, 3]))
+    worst = 0.0
+    for surface, guide, q, qd, tau in states_on(robot, surface_at, np.random.default_rng(1), 60):
+        constraint = surface_constraint(loaded, q, qd, surface, T_TOOL)
+        found = constrained_forward_dynamics(loaded, q, qd, tau, constraint, T_TOOL)
+        expected = guided_acceleration(robot, guide, q, qd, tau)
+        worst = max(worst, np.max(np.abs(found.qdd - expected)) / np.max(np.abs(expected)))
+    assert worst < 1e-11
+
+
+def test_a_fixed_point_against_pinocchio(robot):
+    """Three planes hold a point."""
+    model = pin.buildModelFromUrdf(str(robot.urdf))
+    data = model.createData()
+    flange = model.frames[model.getFrameId("tool0")]
+    at_tool = flange.placement * pin.SE3(T_TOOL)
+    tie = pin.RigidConstraintModel(
+        pin.ContactType.CONTACT_3D, model, flange.parentJoint, at_tool, pin.LOCAL_WORLD_ALIGNED
+    )
+    ties, ties_data = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    ties.append(tie)
+    ties_data.append(tie.createData())
+    rng = np.random.default_rng(2)
+
+    def three_planes(p, R):
+        return [Plane(p, axis) for axis in R], None
+
+    for surfaces, _, q, qd, tau in states_on(robot, three_planes, rng, 60):
+        constraint = surface_constraint(robot, q, qd, surfaces, T_TOOL)
+        found = constrained_forward_dynamics(robot, q, qd, tau, constraint, T_TOOL)
+        pin.initConstraintDynamics(model, data, ties, ties_data)
+        expected = pin.constraintDynamics(
+            model, data, q, qd, tau, ties, ties_data, pin.ProximalSettings(1e-15, 1e-8, 50)
+        )
+        assert np.max(np.abs(found.qdd - expected)) < 1e-11 * np.max(np.abs(expected))
+        force = ties_data[0].contact_force  # on the arm, in the axes of the contact
+        turned = (data.oMi[flange.parentJoint] * at_tool).rotation @ force.linear
+        close = [
+            np.max(np.abs(found.wrench[:3] - sign * f)) for f in (force.linear, turned) for sign in (1, -1)
+        ]
+        assert min(close) < 1e-10 * np.max(np.abs(found.wrench))
+        np.testing.assert_array_equal(found.wrench[3:], 0)
+
+
+def test_a_fixed_point_in_the_engine(robot):
+    """From rest, where the one step of the engine that we have is the acceleration itself."""
+    rng = np.random.default_rng(3)
+    with Simulation(robot) as simulation:
+        client = simulation._client
+        # Its solver goes round the three directions in turn, which here takes up to 1e5 rounds.
+        client.setPhysicsEngineParameter(numSolverIterations=400_000, solverResidualThreshold=1e-28)
+        for _ in range(10):
+            q, tau = rng.uniform(0.5 * robot.q_min, 0.5 * robot.q_max), rng.uniform(-1, 1, 6) * robot.tau_max
+            simulation.reset(q)
+            p = simulation.tool_pose(T_TOOL)[:3, 3]
+            pivot = (simulation._T_inertial_flange @ T_TOOL)[:3, 3]
+            held = client.createConstraint(
+                simulation._body, simulation._flange_link, -1, -1, pybullet.JOINT_POINT2POINT, [0, 0, 0],
+                pivot.tolist(), p.tolist(),
+            )  # fmt: skip
+            client.changeConstraint(held, maxForce=1e9)
+            simulation.step(tau)
+            measured = simulation.state()[1] / simulation.time_step
+            client.removeConstraint(held)
+            constraint = surface_constraint(robot, q, 0 * q, [Plane(p, axis) for axis in np.eye(3)], T_TOOL)
+            found = constrained_forward_dynamics(robot, q, 0 * q, tau, constraint, T_TOOL)
+            free = twin.forward_dynamics(robot, q, 0 * q, tau)
+            size = np.max(np.abs(found.qdd))
+            assert np.max(np.abs(found.qdd - measured)) < 1e-11 * size
+            assert np.max(np.abs(free - measured)) > 0.1 * size
+
+
+@pytest.mark.parametrize("surface_at", [plane_at, sphere_at, cylinder_at])
+def test_the_whole_system_and_the_reduced_one_say_the_same(robot, surface_at):
+    """One linear system in accelerations and multipliers; and coordinates that the constraint leaves free."""
+    peer = Pinocchio(robot.urdf, robot.joint_names)
+    for surface, _, q, qd, tau in states_on(robot, surface_at, np.random.default_rng(4), 30):
+        constraint = surface_constraint(robot, q, qd, surface, T_TOOL)
+        found = constrained_forward_dynamics(robot, q, qd, tau, constraint, T_TOOL)
+        M, h = peer.mass_matrix(q), peer.inverse_dynamics(q, qd, 0 * qd)
+        J_c = constraint.A @ twin.jacobian(robot, q, T_TOOL)
+        gamma = -constraint.b - constraint.A @ twin.jacobian_dot(robot, q, qd, T_TOOL) @ qd
+        whole = np.block([[M, -J_c.T], [J_c, np.zeros((1, 1))]])
+        solution = np.linalg.solve(whole, np.concatenate([tau - h, gamma]))
+        np.testing.assert_allclose(found.qdd, solution[:6], rtol=0, atol=1e-11 * np.max(np.abs(solution)))
+        np.testing.assert_allclose(
+            found.multipliers, solution[6:], rtol=0, atol=1e-11 * np.max(np.abs(solution))
+        )
+        np.testing.assert_array_equal(found.wrench, constraint.A[0] * found.multipliers[0])
+
+        N = np.linalg.svd(J_c)[2][1:].T  # motions along the surface
+        particular = np.linalg.pinv(J_c) @ gamma
+        along = np.linalg.solve(N.T @ M @ N, N.T @ (tau - h - M @ particular))
+        np.testing.assert_allclose(
+            found.qdd, particular + N @ along, rtol=0, atol=1e-11 * np.max(np.abs(found.qdd))
+        )
+        # And backwards: these torques and that wrench make this motion.
+        back = twin.inverse_dynamics(robot, q, qd, found.qdd, found.wrench, T_TOOL)
+        size = np.max(np.abs(tau)) + np.max(np.abs(found.multipliers))
+        np.testing.assert_allclose(back, tau, rtol=0, atol=1e-11 * size)
+
+
+@pytest.mark.parametrize("surface_at", [plane_at, sphere_at, cylinder_at])
+def test_a_free_motion_stays_on_the_surface_and_keeps_its_energy(robot, surface_at):
+    """Runge-Kutta over 0.05 s, without drives: no force of the constraint does work."""
+    surface, _, q, qd, _ = states_on(robot, surface_at, np.random.default_rng(5), 1)[0]
+    qd = 0.3 * qd
+
+    def rate(state):
+        q, qd = state
+        constraint = surface_constraint(robot, q, qd, surface, T_TOOL)
+        return np.array([qd, constrained_forward_dynamics(robot, q, qd, np.zeros(6), constraint, T_TOOL).qdd])
+
+    state, h = np.array([q, qd]), 5e-4
+    energy = twin.energy(robot, q, qd)
+    start = twin.forward_kinematics(robot, q, T_TOOL)[:3, 3]
+    for _ in range(100):
+        a = rate(state)
+        b = rate(state + h / 2 * a)
+        c = rate(state + h / 2 * b)
+        state = state + h / 6 * (a + 2 * b + 2 * c + rate(state + h * c))
+    g, g_dot = surface_violation(robot, *state, surface, T_TOOL)
+    moved = np.linalg.norm(twin.forward_kinematics(robot, state[0], T_TOOL)[:3, 3] - start)
+    assert moved > 5e-3
+    assert abs(g[0]) < 1e-9  # the integration's own error
+    assert abs(g_dot[0]) < 1e-8
+    assert abs(twin.energy(robot, *state) - energy) < 1e-7 * abs(energy)
+
+
+def test_a_tool_held_altogether_does_not_move(robot):
+    held = Constraint(np.eye(6), np.zeros(6))
+    q, tau = robot.poses["test_1"], np.array([50.0, -100, 60, 5, -6, 3])
+    found = constrained_forward_dynamics(robot, q, 0 * q, tau, held, T_TOOL)
+    np.testing.assert_allclose(found.qdd, 0, rtol=0, atol=1e-9)
+    balance = tau - twin.gravity_torque(robot, q) + twin.jacobian(robot, q, T_TOOL).T @ found.wrench
+    np.testing.assert_allclose(balance, 0, rtol=0, atol=1e-9)
+
+
+def test_violations_are_distance_and_speed_along_the_normal(robot):
+    q, qd = robot.poses["test_1"], np.array([0.3, -0.2, 0.5, 1.0, 0.4, -0.7])
+    p = twin.forward_kinematics(robot, q, T_TOOL)[:3, 3]
+    v = (twin.jacobian(robot, q, T_TOOL) @ qd)[:3]
+    surfaces = [Plane(p - np.array([0, 0, 2e-3]), (0, 0, 5)), Sphere(p - np.array([0.3, 0, 0]), 0.3)]
+    g, g_dot = surface_violation(robot, q, qd, surfaces, T_TOOL)
+    np.testing.assert_allclose(g, (2e-3, 0), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(g_dot, (v[2], v[0]), rtol=0, atol=1e-15)
+
+
+def test_forces_that_are_not_determined_are_refused(robot, load):
+    q = robot.poses["test_1"]
+    p = twin.forward_kinematics(robot, q)[:3, 3]
+    twice = surface_constraint(robot, q, 0 * q, [Plane(p, (0, 0, 1)), Plane(p, (0, 0, -2))])
+    with pytest.raises(SingularityError, match=r"the constraint does not exist: .* along \(0\.707, 0\.707\)"):
+        constrained_forward_dynamics(robot, q, 0 * q, 0 * q, twice)
+    # Full stretch: the wrist cannot move outwards, so nothing holds it from doing so.
+    T_wrist = np.eye(4)
+    T_wrist[2, 3] = -robot.dh.d[5]
+    q = np.deg2rad([0.0, 0, -90, 0, 30, 0])
+    p = twin.forward_kinematics(robot, q, T_wrist)[:3, 3]
+    outwards = surface_constraint(robot, q, 0 * q, [Plane(p, (0, 0, 1)), Plane(p, (1, 0, 0))], T_wrist)
+    with pytest.raises(SingularityError, match=r"cannot accelerate along \(-?1, "):
+        constrained_forward_dynamics(robot, q, 0 * q, 0 * q, outwards, T_wrist)
+    five = load(urdf_of(YOUBOT))
+    with pytest.raises(
+        SingularityError, match="the constraint of 6 directions is too much for an arm of 5 joints"
+    ):
+        constrained_forward_dynamics(
+            five, np.ones(5), np.zeros(5), np.zeros(5), Constraint(np.eye(6), np.zeros(6))
+        )
+
+
+def test_the_parallelogram_arm_and_batches():
+    robot = twin.load("irb1400")
+    rng = np.random.default_rng(6)
+    q, qd, tau = rng.uniform(-0.5, 0.5, (3, 2, 5, 6))
+    surface = Sphere((1.0, 0.0, 1.0), 0.4)
+    constraint = surface_constraint(robot, q, qd, surface, T_TOOL)
+    assert (constraint.A.shape, constraint.b.shape) == ((2, 5, 1, 6), (2, 5, 1))
+    found = constrained_forward_dynamics(robot, q, qd, tau, constraint, T_TOOL)
+    assert (found.qdd.shape, found.multipliers.shape, found.wrench.shape) == ((2, 5, 6), (2, 5, 1), (2, 5, 6))
+    Vd = times(twin.jacobian(robot, q, T_TOOL), found.qdd) + times(
+        twin.jacobian_dot(robot, q, qd, T_TOOL), qd
+    )
+    np.testing.assert_allclose(times(constraint.A, Vd), -constraint.b, rtol=0, atol=1e-12)
+    back = twin.inverse_dynamics(robot, q, qd, found.qdd, found.wrench, T_TOOL)
+    np.testing.assert_allclose(back, tau, rtol=0, atol=1e-10)
+    one = constrained_forward_dynamics(
+        robot,
+        q[1, 2],
+        qd[1, 2],
+        tau[1, 2],
+        surface_constraint(robot, q[1, 2], qd[1, 2], surface, T_TOOL),
+        T_TOOL,
+    )
+    np.testing.assert_allclose(one.qdd, found.qdd[1, 2], rtol=0, atol=1e-13 * np.max(np.abs(one.qdd)))
+
+
+ZERO = np.zeros(6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: surface_constraint(r, ZERO, ZERO, []), "expected at least one surface"),
+        (
+            lambda r: surface_violation(r, np.zeros(5), ZERO, Sphere(np.ones(3), 1.0)),
+            "expected q of shape (..., 6)",
+        ),
+        (
+            lambda r: constrained_forward_dynamics(r, ZERO, ZERO, ZERO, Constraint(np.eye(3), np.zeros(3))),
+            "expected constraint.A of shape (..., 6), got (3, 3)",
+        ),
+        (
+            lambda r: constrained_forward_dynamics(r, ZERO, ZERO, ZERO, Constraint(np.eye(6), np.zeros(3))),
+            "expected constraint.b of shape (..., 6), got (3,)",
+        ),
+        (
+            lambda r: constrained_forward_dynamics(r, ZERO, ZERO, ZERO, Constraint(np.ones(6), np.zeros(1))),
+            "expected constraint.A of shape (..., m, 6), got (6,)",
+        ),
+    ],
+)
+def test_misuse_is_one_clear_sentence(robot, call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(robot)

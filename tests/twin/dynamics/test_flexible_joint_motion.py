@@ -1,0 +1,116 @@
+"""A flexible joint in motion: its exact solution, its poles, friction that sticks, and Norrlöf's joint."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from tests.twin.dynamics.test_flexible_joint import DAMPED, IDENTIFIED
+from twin.dynamics.flexible_joint import FlexibleJoint, angle_model, energy, poles, simulate_flexible_joint
+
+FREE = FlexibleJoint(Jm=0.7, Ja=2.3, k=31.0, r=-0.4)
+START = np.array([0.3, -0.2, 0.1, 0.4])
+
+
+def exact(joint, tau, dt, x):
+    """The states under torques that are held over each step: by the matrix exponential."""
+    model = angle_model(joint)
+    both = np.block([[model.A, model.B], [np.zeros((1, 5))]])
+    step, found = expm(both * dt), [x]
+    for torque in tau:
+        found.append((step @ [*found[-1], torque])[:4])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("joint", [FREE, DAMPED])
+def test_motion_tends_to_the_exact_one(joint):
+    seconds, steps = 2.0, 200
+    tau = 3 * np.sin(np.linspace(0, 7, steps))
+    wanted = exact(joint, tau, seconds / steps, START)
+    found = [
+        simulate_flexible_joint(joint, np.repeat(tau, more), seconds / steps / more, START)[::more]
+        for more in (10, 20, 40, 80)
+    ]
+    errors = [np.max(np.abs(states - wanted)) for states in found]
+    assert errors[0] < 1e-2 * np.max(np.abs(wanted))
+    for order in (1, 2, 3):
+        found = [(2**order * fine - coarse) / (2**order - 1) for coarse, fine in pairwise(found)]
+    assert errors[1] / errors[2] == pytest.approx(2, abs=0.05)
+    np.testing.assert_allclose(found[0], wanted, rtol=0, atol=1e-8 * np.max(np.abs(wanted)))
+
+
+def poles_of_step(joint, dt):
+    """What the poles of a step `x+ = Phi x` are in continuous time, in [1/s]."""
+    Phi = np.array([simulate_flexible_joint(joint, [0.0], dt, unit)[1] for unit in np.eye(4)]).T
+    return np.sort_complex(np.log(np.linalg.eigvals(Phi).astype(complex)) / dt)
+
+
+@pytest.mark.parametrize("joint", [DAMPED, IDENTIFIED])
+def test_poles_of_a_step_tend_to_those_of_the_model(joint):
+    wanted = poles(angle_model(joint))
+    fastest = np.max(np.abs(wanted))
+    found = [poles_of_step(joint, part / fastest) for part in (0.04, 0.02, 0.01)]
+    nearest = [p[np.argmin(np.abs(p[:, None] - wanted), axis=0)] for p in found]
+    extrapolated = (8 * nearest[2] - 6 * nearest[1] + nearest[0]) / 3
+    np.testing.assert_allclose(nearest[0], wanted, rtol=0, atol=1e-2 * fastest)
+    np.testing.assert_allclose(extrapolated, wanted, rtol=0, atol=1e-6 * fastest)
+
+
+def test_without_friction_it_swings_for_ever_at_any_step():
+    for dt in (0.01, 0.1, 10.0):
+        swinging = sorted(poles_of_step(FREE, dt), key=lambda pole: abs(pole.imag))[2:]
+        np.testing.assert_allclose(np.real(swinging), 0, atol=1e-10 / dt)
+    quarter, theta = 31.0 * (0.16 / 0.7 + 1 / 2.3), 0.1  # Newmark: tan(omega' dt / 2) = omega dt / 2
+    swings = 2 / theta * np.arctan(np.sqrt(quarter) * theta / 2)
+    assert np.max(poles_of_step(FREE, theta).imag) == pytest.approx(swings, rel=1e-9)
+
+
+@pytest.mark.parametrize(("dt", "swinging"), [(1e-3, -4.56), (2.5e-4, -4.645), (1e-5, -4.67)])
+def test_damping_of_the_identified_joint(dt, swinging):
+    """Norrlöf 1999, Table 3.1: -4.67 + 150.2i / s."""
+    assert poles(angle_model(IDENTIFIED))[1].real == pytest.approx(-4.67, abs=0.005)
+    found = max(poles_of_step(IDENTIFIED, dt), key=lambda pole: pole.imag)
+    assert found.real == pytest.approx(swinging, abs=0.0051)
+    assert found.imag == pytest.approx(150.2, rel=5e-3)
+
+
+def test_friction_holds_the_motor_while_the_arm_swings_and_takes_its_energy():
+    joint = FlexibleJoint(Jm=0.7, Ja=2.3, k=310.0, r=-0.4)
+    held = simulate_flexible_joint(joint, np.full(500, 2.0), 1e-3, [0, 0, 0.01, 0], coulomb=4.0, static=9.0)
+    np.testing.assert_array_equal(held[:, :2], 0)
+    assert np.min(held[:, 2]) < -0.009
+    # 2 N m of the motor are 5 at the joint, and the spring adds 3.1: less than 9, but more than 8
+    slid = simulate_flexible_joint(joint, np.full(500, 2.0), 1e-3, [0, 0, 0.01, 0], coulomb=4.0, static=8.0)
+    assert np.max(np.abs(slid[:, 1])) > 0.01
+    slowed = simulate_flexible_joint(joint, np.zeros(12000), 1e-3, START, coulomb=3.0)
+    slowed[:, [0, 2]] -= slowed[:, [1, 3]] * 1e-3 / 2  # where the step keeps energy, half a step before
+    # But in a step that turns the motor friction has the sign of the speed after it.
+    assert np.all(np.diff(energy(joint, slowed)) < 1e-4)
+    assert energy(joint, slowed[-1]) < 0.1 * energy(joint, slowed[0])
+    assert slowed[-1, 1] == 0
+
+
+def test_friction_of_the_motor_is_that_of_the_equations():
+    """Sliding one way, Coulomb friction is a constant torque: r times that at the joint."""
+    tau, dt = np.full(300, -5.0), 1e-3
+    with_law = simulate_flexible_joint(DAMPED, tau, dt, [0, -3, 0, 1], coulomb=0.7)
+    assert np.all(with_law[:, 1] < 0)
+    pushed = simulate_flexible_joint(DAMPED, tau + 0.4 * 0.7, dt, [0, -3, 0, 1])
+    np.testing.assert_allclose(with_law, pushed, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"tau": [[0.0]]}, r"torques tau of shape \(N,\), got shape \(1, 1\)"),
+        ({"tau": [np.nan]}, "expected finite torques"),
+        ({"x": [0, 0, 0]}, r"of shape \(4,\)"),
+        ({"time_step": 0.0}, "expected a time step above 0 s, got 0.0"),
+        ({"coulomb": -1.0}, "coulomb of axis 1 is -1, expected at least 0 N m"),
+        ({"coulomb": 2.0, "static": 1.0}, "static of axis 1 is 1, expected at least the Coulomb friction"),
+    ],
+)
+def test_wrong_input_is_told(changed, told):
+    with pytest.raises(ValueError, match=told):
+        simulate_flexible_joint(**{"joint": FREE, "tau": [0.0], "time_step": 1e-3} | changed)

@@ -1,0 +1,96 @@
+"""How fast springs vibrate, and the warning where a step is too long for that."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.twin.engine.test_drives import BODY
+from twin.control.plant import AnalyticPlant
+from twin.dynamics.equation_of_motion import mass_matrix
+from twin.dynamics.flexible_joint import frequency_in_steps, spring_frequencies
+from twin.engine.simulation import Simulation
+from twin.errors import RobotError
+
+AT = np.array([0.3, -0.2, 0.25, 0.4, 0.7, -1.1])
+
+
+def eigenfrequencies(robot, q):
+    """Of the whole, arm and rotors on their springs, in [Hz], rising."""
+    drives = robot.drives
+    root = np.sqrt(drives.stiffness)
+    mobility = np.linalg.inv(mass_matrix(robot, q)) + np.linalg.inv(drives.reflected_inertia)
+    return np.sqrt(np.linalg.eigvalsh(root[:, None] * mobility * root)) / (2 * np.pi)
+
+
+@pytest.mark.parametrize("payload", [None, BODY], ids=["bare", "payload"])
+def test_the_fastest_vibration_lies_between_the_bounds(arm, payload):
+    robot = arm.with_payload(payload)
+    own, whole = spring_frequencies(robot, AT), eigenfrequencies(robot, AT)
+    assert np.max(own) <= whole[-1] <= np.linalg.norm(own)
+    np.testing.assert_allclose(np.linalg.norm(own), np.linalg.norm(whole), rtol=1e-12)
+
+
+def test_one_spring_alone_is_exact(irb140):
+    """The other drives are rigid, their rotors part of the arm."""
+    stiffness = np.full(6, np.inf)
+    stiffness[4] = 9000.0
+    robot = replace(irb140, drives=replace(irb140.drives, stiffness=stiffness))
+    A, M = robot.drives.reflected_inertia, mass_matrix(robot, AT)
+    # q, and the angle of motor 5: one twist of the spring, found from the matrices of the whole
+    W, twist = np.zeros((7, 7)), np.zeros(7)
+    W[:6, :6] = M + A - np.diag(np.diag(A) * (np.arange(6) == 4))
+    W[6, 6], twist[6], twist[4] = A[4, 4], 1.0, -1.0
+    squared = np.max(np.linalg.eigvals(np.linalg.solve(W, 9000.0 * np.outer(twist, twist))).real)
+    expected = np.where(np.arange(6) == 4, np.sqrt(squared) / (2 * np.pi), 0.0)
+    np.testing.assert_allclose(spring_frequencies(robot, AT), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dt", [1e-3, 2e-4])
+def test_a_step_answers_the_frequency_that_it_is_said_to(irb140, dt):
+    """One axis of the arm on its spring, all others held: its swing is counted."""
+    drives = replace(irb140.drives.without_friction(), damping=0.0, stiffness=np.r_[9e5, np.full(5, np.inf)])
+    drives = replace(drives, static=[0, 1e6, 1e6, 1e6, 1e6, 1e6])  # which holds the others
+    robot = irb140.with_gravity((0, 0, 0)).with_drives("elastic", drives)
+    M, A = mass_matrix(robot, AT)[0, 0], drives.reflected_inertia[0, 0]
+    f = np.sqrt(9e5 * (1 / M + 1 / A)) / (2 * np.pi)
+    plant, twist = AnalyticPlant(robot, dt), []
+    plant.reset(AT)
+    plant.step(50.0 * np.eye(6)[0])
+    for _ in range(4000):
+        plant.step(np.zeros(6))
+        twist.append(plant.motor_state()[0, 0] - plant.state()[0, 0])
+    sign = np.sign(twist)
+    rising = np.flatnonzero((sign[:-1] < 0) & (sign[1:] > 0))
+    counted = (len(rising) - 1) / ((rising[-1] - rising[0]) * dt)
+    np.testing.assert_allclose(counted, frequency_in_steps(f, dt), rtol=2e-3)
+    assert frequency_in_steps(f, dt) < f * (0.95 if dt == 1e-3 else 1)
+
+
+@pytest.mark.parametrize("plant", [AnalyticPlant, Simulation])
+def test_a_step_too_long_is_warned_of(irb140, plant):
+    told = (
+        r"steps of 0.001 s are too long for the springs of joint_5 at 880 Hz \(389 Hz in such steps\), "
+        r"joint_6 at 3996 Hz \(475 Hz in such steps\)"
+    )
+    with pytest.warns(UserWarning, match=told) as caught:
+        plant(irb140.with_drives("elastic"), time_step=1e-3)
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plant(irb140.with_drives("elastic"), time_step=5e-5)
+        plant(irb140.with_drives("rigid"), time_step=1e-3)
+        plant(irb140.with_payload(BODY).with_drives("elastic"), time_step=1e-3)
+
+
+def test_a_rotor_without_inertia_has_no_end_to_its_frequency(irb140):
+    light = irb140.with_payload(BODY).with_drives("elastic", irb140.drives.without_rotors())
+    assert np.all(spring_frequencies(light, AT) == np.inf)
+    with pytest.warns(UserWarning, match=r"joint_1 at inf Hz \(500 Hz in such steps\)"):
+        AnalyticPlant(light)
+
+
+def test_springs_of_unknown_drives(irb140):
+    with pytest.raises(RobotError, match="has no springs: its drives are not known"):
+        spring_frequencies(replace(irb140, drives=None), AT)

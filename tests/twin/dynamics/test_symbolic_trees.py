@@ -1,0 +1,95 @@
+"""Formulas of small trees: they must agree with the kernel, from which they share nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.spatial.transform import Rotation
+
+import twin
+from tests.support.random_trees import interpreted, random_urdf
+from tests.support.small_robots import inertial
+from tests.support.symbolic_checks import agrees, is_skew
+from twin.dynamics.main_axes import main_axes_robot
+from twin.dynamics.symbolic.trees import exact_rotation, mass_symbols, rotation_from_z, tree_dynamics
+
+
+@pytest.fixture
+def right_angled(load):
+    """Three joints about z, y and y, with mass off every axis, as a robot with named links."""
+    links = "".join(f'<link name="{name}">{inertial()}</link>' for name in ("base", "one", "two", "three"))
+    axes = (("base", "one", "0 0 1"), ("one", "two", "0 1 0"), ("two", "three", "0 -1 0"))
+    joints = "".join(
+        f'<joint name="to_{child}" type="revolute"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="0.15 0.02 0.4"/><axis xyz="{axis}"/>'
+        '<limit lower="-3" upper="3" effort="9" velocity="9"/></joint>'
+        for parent, child, axis in axes
+    )
+    return load(f'<robot name="right_angled">{links}{joints}</robot>')
+
+
+def test_tree_of_the_main_axes_is_the_kernel(rng):
+    """Five joints, a branch and an embedding."""
+    arm = interpreted(main_axes_robot(twin.load("irb1400")))
+    dynamics = tree_dynamics(arm.tree, arm.embedding, arm.embedding_offset)
+    agrees(dynamics, arm, rng)
+    assert is_skew(dynamics)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_trees_are_the_kernel(load, seed):
+    rng = np.random.default_rng(seed)
+    robot = load(random_urdf(rng, 2 + seed % 2))
+    agrees(tree_dynamics(robot.tree), robot, rng)
+
+
+def test_three_axes_in_general_directions_are_the_kernel(load, rng):
+    robot = load(random_urdf(np.random.default_rng(100), 3, ("revolute",)))
+    assert robot.tree.parents[1:] == (0, 1)
+    agrees(tree_dynamics(robot.tree), robot, rng)
+
+
+def test_mounted_robot_is_the_kernel(load, rng):
+    robot = load(random_urdf(rng, 2)).with_gravity((3.0, -4.0, 5.0))
+    agrees(tree_dynamics(robot.tree, gravity=robot.gravity.tolist()), interpreted(robot), rng)
+
+
+def test_coupled_tree_is_the_kernel(right_angled, rng):
+    """An embedding with offsets and a ratio that is not whole."""
+    G, g0 = np.array([[1, 0], [0.5, 0], [-1, 1]]), np.array([0.1, 0, -0.3])
+    limits = {name: getattr(right_angled, name)[:2] for name in ("q_min", "q_max", "qd_max", "tau_max")}
+    coupled = interpreted(replace(right_angled, embedding=G, embedding_offset=g0, driven=(0, 2), **limits))
+    agrees(tree_dynamics(right_angled.tree, G, g0), coupled, rng)
+
+
+def test_symbols_for_masses_are_the_kernel(right_angled, rng):
+    tree = right_angled.tree
+    gx, gy, gz = sp.symbols("gx gy gz", real=True)
+    dynamics = tree_dynamics(tree, links=mass_symbols(tree), gravity=(gx, gy, gz))
+    values = {"gx": 0.0, "gy": 0.0, "gz": -9.81}
+    for k in (1, 2, 3):  # as tests.support.small_robots.inertial gives them
+        values |= {f"m{k}": 2.0, f"x{k}": 0.1, f"y{k}": 0.05, f"z{k}": 0.2}
+        values |= {f"I{pair}{k}": 0.1 if pair[0] == pair[1] else 0.0 for pair in ("xx", "yy", "zz", "xy")}
+        values |= {f"I{pair}{k}": 0.0 for pair in ("xz", "yz")}
+    agrees(dynamics, right_angled, rng, [values[symbol.name] for symbol in dynamics.parameters])
+    assert is_skew(dynamics)
+
+
+def test_misuse_is_named(right_angled):
+    with pytest.raises(ValueError, match=r"expected G \(3, n\), g0 \(3,\) and 3 links, got \(2, 2\), \(3,\)"):
+        tree_dynamics(right_angled.tree, np.eye(2))
+
+
+def test_rotations_become_exact_ones(rng):
+    quarter = Rotation.from_euler("xyz", [np.pi / 2, 0, -np.pi / 2]).as_matrix()
+    assert exact_rotation(quarter) == sp.Matrix(3, 3, [int(v) for v in np.round(quarter).ravel()])
+    for R in Rotation.random(5, rng=rng).as_matrix():
+        exact = exact_rotation(R)
+        assert exact * exact.T == sp.eye(3)
+        np.testing.assert_allclose(np.array(exact, dtype=float), R, atol=1e-15)
+    for axis in (*np.eye(3), *-np.eye(3), *(v / np.linalg.norm(v) for v in rng.normal(size=(5, 3)))):
+        exact = rotation_from_z(axis)
+        assert exact * exact.T == sp.eye(3)
+        assert exact.det() == 1
+        np.testing.assert_allclose(np.array(exact[:, 2], dtype=float).ravel(), axis, atol=1e-15)

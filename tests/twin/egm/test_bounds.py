@@ -1,0 +1,165 @@
+"""Answers that are not for this robot, or none at all, and which of those that come is new."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from tests.support.egm_messages import JOINTS, PATH, POSE, Q, doubles, key, part, pose, same
+from twin.egm.wire import schema
+from twin.egm.wire.messages import SensorMessage
+from twin.egm.wire.sensor_message import decode_sensor, encode_sensor
+from twin.egm.wire.sequence import Arrival, Sequence
+from twin.errors import EgmError, EgmModeError
+
+GUIDES = {
+    "joint": (JOINTS, SensorMessage(qd=Q), SensorMessage(q=Q, T=pose())),
+    "pose": (POSE, SensorMessage(twist=Q), SensorMessage(q=Q, T=pose())),
+    "path": (PATH,),
+}
+
+
+@pytest.mark.parametrize("mode", GUIDES)
+def test_a_message_of_another_mode_is_told_from_one_that_is_broken(mode):
+    for message in GUIDES[mode]:
+        decode_sensor(encode_sensor(message), 6, mode)
+    own = {id(message) for message in GUIDES[mode]}
+    others = [m for messages in GUIDES.values() for m in messages if id(m) not in own]
+    for message in others:
+        if message.q is not None and message.T is not None and mode != "path":
+            continue  # which guides either
+        with pytest.raises(EgmModeError, match=f"came to a robot that is guided in {mode} mode"):
+            decode_sensor(encode_sensor(message), 6, mode)
+    assert decode_sensor(encode_sensor(SensorMessage(5)), 6, mode).seqno == 5  # alive, and asks for nothing
+
+
+@pytest.mark.parametrize("kind", [None, 0, 3, 4])
+def test_a_path_correction_is_one_whatever_its_header_says(kind):
+    message = schema.SensorPathCorr.FromString(encode_sensor(PATH))
+    message.ClearField("header")
+    if kind is not None:
+        message.header.mtype = kind
+    data = message.SerializeToString()
+    assert same(decode_sensor(data, 6, "path").path_correction, np.ones(3))
+    with pytest.raises(EgmModeError, match="a path correction came to a robot"):
+        decode_sensor(data, 1, "joint")  # of one joint, which x alone would suit
+
+
+@pytest.mark.parametrize("kind", [None, 0, 3])
+def test_joints_are_joints_whatever_the_header_says(kind):
+    message = schema.Sensor.FromString(encode_sensor(JOINTS))
+    message.ClearField("header")
+    if kind is not None:
+        message.header.mtype = kind
+    assert decode_sensor(message.SerializeToString(), 6, "joint").q == pytest.approx(Q, abs=1e-15)
+
+
+def changed(message, change):
+    wire = schema.Sensor.FromString(encode_sensor(message))
+    change(wire)
+    return wire.SerializePartialToString()
+
+
+def quaternion(*u):
+    def change(message):
+        turn = message.planned.cartesian.orient
+        turn.u0, turn.u1, turn.u2, turn.u3 = u
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "said"),
+    [
+        ("joint", b"", "expected a message of 1 to 1024 bytes, got 0"),
+        ("joint", bytes(1025), "expected a message of 1 to 1024 bytes, got 1025"),
+        ("joint", b"GET / HTTP/1.1", "14 bytes that are no message of EGM"),
+        ("joint", encode_sensor(JOINTS)[:-1], "bytes that are no message of EGM"),
+        ("joint", part(9, b"else"), "6 bytes that hold no answer to a robot"),
+        ("joint", encode_sensor(replace(JOINTS, q=Q[:5])), "joint angles of 6 joints and 0 .* got 5 and 0"),
+        ("joint", encode_sensor(replace(JOINTS, q=np.ones(7))), "joint angles of 6 joints .* got 6 and 1"),
+        ("joint", encode_sensor(replace(JOINTS, qd=Q[:2])), "joint speeds of 6 joints .* got 2 and 0"),
+        ("joint", encode_sensor(JOINTS) * 2, "got 12 and 0"),
+        ("joint", part(2, part(1, doubles(*[0.0] * 5, np.nan))), "joint angles to be finite, got nan"),
+        ("pose", part(3, part(2, doubles(1.0, 2.0))), "3 or 6 values, got 2"),
+        ("pose", part(3, part(2, doubles(1.0, 2.0, -np.inf))), "Cartesian speed to be finite, got -inf"),
+        ("pose", changed(POSE, quaternion(0.0, 0.0, 0.0, 0.0)), "norm 1 within 0.01.*, got norm 0"),
+        ("pose", changed(POSE, quaternion(1.0, 0.2, 0.0, 0.0)), "got norm 1.0198"),
+        ("pose", changed(POSE, quaternion(1e308, 1e308, 1e308, 1e308)), "norm 1 within"),
+        ("pose", changed(POSE, quaternion(np.nan, 0.0, 0.0, 0.0)), "a quaternion to be finite"),
+        ("pose", changed(POSE, lambda m: m.planned.cartesian.ClearField("orient")), "got pos alone"),
+        ("pose", changed(POSE, lambda m: m.planned.cartesian.ClearField("pos")), "got orient alone"),
+        ("pose", changed(POSE, lambda m: m.planned.cartesian.pos.ClearField("y")), "it has no pos.y"),
+        ("pose", changed(POSE, lambda m: setattr(m.planned.cartesian.pos, "z", np.inf)), "a position to be"),
+        ("path", part(2, part(1, doubles(1.0)) + key(2, 0) + b"\x00"), "no pathCorr.pos.y, pathCorr.pos.z"),
+        ("path", part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))), "without its age"),
+        (
+            "path",
+            part(2, part(1, doubles(np.nan, 0.0, 0.0, numbers=(1, 2, 3))) + key(2, 0) + b"\x00"),
+            "a path correction to be finite",
+        ),
+    ],
+)
+def test_an_answer_that_is_none(mode, data, said):
+    with pytest.raises(EgmError, match=said) as caught:
+        decode_sensor(data, 6, mode)
+    assert type(caught.value) is EgmError
+
+
+def test_a_quaternion_of_few_digits_is_made_unit():
+    data = changed(POSE, quaternion(0.71, 0.0, -0.71, 0.0))
+    T = decode_sensor(data, 6, "pose").T
+    expected = Rotation.from_euler("y", -np.pi / 2).as_matrix()
+    assert T[:3, :3] == pytest.approx(expected, abs=1e-15)
+
+
+def test_euler_angles_count_beside_a_quaternion():
+    def change(message):
+        turn = message.planned.cartesian.euler
+        turn.x, turn.y, turn.z = 10.0, 20.0, 30.0
+
+    expected = Rotation.from_euler("ZYX", (30.0, 20.0, 10.0), degrees=True).as_matrix()
+    for change_too in (lambda m: None, lambda m: m.planned.cartesian.ClearField("orient")):
+        data = changed(POSE, lambda m: (change(m), change_too(m)))  # noqa: B023
+        assert decode_sensor(data, 6, "pose").T[:3, :3] == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (SensorMessage(q=np.append(Q, np.nan)), "expected q to be finite"),
+        (SensorMessage(T=np.eye(3)), r"expected T of shape \(4, 4\), got \(3, 3\)"),
+        (SensorMessage(q=Q, path_correction=np.ones(3)), "a path correction alone"),
+        (SensorMessage(path_correction=np.ones(3), age=-0.1), "an age of 0 s or more"),
+    ],
+)
+def test_an_answer_is_sound(message, said):
+    with pytest.raises(ValueError, match=said):
+        encode_sensor(message)
+
+
+NEW, SAME, OLD = Arrival.NEW, Arrival.SAME, Arrival.OLD
+
+
+@pytest.mark.parametrize(
+    ("numbers", "arrivals"),
+    [
+        ([0, 1, 2, 3], [NEW] * 4),
+        ([1, 3, 5, 50], [NEW] * 4),
+        ([5, 5, 6, 5, 6], [NEW, SAME, NEW, OLD, SAME]),
+        ([None, None, 3, None], [NEW] * 4),
+        ([200, 100, 99, 98, 100], [NEW, OLD, NEW, OLD, NEW]),
+        ([2**32 - 1, 0, 2**32 - 1, 1], [NEW, NEW, OLD, NEW]),
+        ([90, 1, 2, 3, 4, 5], [NEW, OLD, OLD, NEW, NEW, NEW]),  # somebody who counts anew
+        ([90, 3, 2, 4, 91, 5, 6], [NEW, OLD, OLD, OLD, NEW, OLD, OLD]),
+    ],
+)
+def test_which_of_the_messages_is_new(numbers, arrivals):
+    sequence = Sequence()
+    assert [sequence.judge(number, b"the same") for number in numbers] == arrivals
+
+
+def test_a_sender_that_does_not_count_is_heard_all_the_same():
+    sequence = Sequence()
+    assert [sequence.judge(0, bytes([k])) for k in (1, 2, 2, 1)] == [NEW, NEW, SAME, NEW]

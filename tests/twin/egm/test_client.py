@@ -1,0 +1,350 @@
+"""The client: what it hears and says, what it refuses, and a log that it sends."""
+
+import re
+import socket
+
+import numpy as np
+import pytest
+
+from scenarios.cli.command_line import main
+from tests.support.egm_messages import Q, pose, robot_message
+from tests.support.egm_stub import CYCLE, stub_robot
+from tests.support.example_logs import log_of, made_log
+from twin.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
+from twin.egm.client.replay import Recorded
+from twin.errors import EgmError, EgmWarning
+
+
+@pytest.fixture
+def client():
+    with EgmClient(port=0, timeout=5.0) as client:
+        yield client
+
+
+@pytest.fixture
+def robot_socket(client):
+    """A socket to send from what a test likes."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.connect(("127.0.0.1", client.port))
+        wire.settimeout(5.0)
+        yield wire
+
+
+def test_ten_lines_move_the_arm():
+    target = np.radians((5.0, -10.0, 10.0, 0.0, 30.0, 0.0))
+    with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
+        for message in client:
+            client.send_joints(target)
+            if message.converged and message.seqno:
+                break
+    assert np.abs(robot.q - target).max() < np.radians(0.5)
+    assert [answer.seqno for answer in robot.answers] == list(range(1, message.seqno + 2))
+
+
+def test_it_never_sends_first(client, robot_socket):
+    for send in (lambda: client.send_joints(Q), lambda: client.send_pose(pose())):
+        with pytest.raises(EgmError, match="no robot to answer yet: it sends first"):
+            send()
+    with pytest.raises(EgmError, match="no robot to answer yet"):
+        client.send_path_correction(np.zeros(3))
+    assert client.latest() is None
+
+
+def test_what_it_sends_is_what_it_was_told(client, robot_socket):
+    robot_socket.send(encode_robot(robot_message()))
+    assert client.receive().q == pytest.approx(Q, abs=1e-15)
+    client.send_joints(Q, 2.0 * Q)
+    client.send_joints(qd=Q)
+    client.send_pose(pose(), twist=Q)
+    client.send_path_correction((0.0, 0.001, 0.002), age=0.012)
+    came = [decode_sensor(robot_socket.recv(1025), 6, mode) for mode in ("joint", "joint", "pose", "path")]
+    assert [message.seqno for message in came] == [1, 2, 3, 4]
+    assert came[0].q == pytest.approx(Q, abs=1e-15)
+    assert came[0].qd == pytest.approx(2.0 * Q, abs=1e-15)
+    assert came[1].q is None
+    assert pytest.approx(pose(), abs=1e-15) == came[2].T
+    assert came[2].twist == pytest.approx(Q, abs=1e-15)
+    assert came[3].path_correction == pytest.approx((0.0, 0.001, 0.002), abs=1e-18)
+    assert came[3].age == 0.012
+
+
+def test_messages_come_in_order_or_the_newest_alone(client, robot_socket):
+    for seqno in range(5):
+        robot_socket.send(encode_robot(robot_message(seqno=seqno)))
+    assert [client.receive().seqno for _ in range(2)] == [0, 1]
+    newest = client.latest()
+    assert newest.seqno == 4
+    assert client.latest() is newest
+    with pytest.raises(
+        EgmError, match=f"no message of a robot came within 0.01 s to port {client.port} of 127"
+    ):
+        client.receive(timeout=0.01)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "expected a message of 1 to 1024 bytes, got 0"),
+        (b"hello robot", "11 bytes that are no message of EGM"),
+        (bytes(1025), "expected a message of 1 to 1024 bytes, got 1025"),
+        (bytes(3000), "expected a message of 1 to 1024 bytes, got 1025"),  # no more of it is read
+    ],
+)
+def test_what_is_no_message_is_reported_once_and_the_robot_goes_on(client, robot_socket, data, said):
+    robot_socket.send(data)
+    robot_socket.send(encode_robot(robot_message(seqno=3)))
+    with pytest.warns(EgmWarning, match=f"^a datagram of 127.* is no message of a robot: .*{said}"):
+        assert client.receive().seqno == 3
+    robot_socket.send(data)
+    assert client.latest().seqno == 3
+    robot_socket.send(data)
+    robot_socket.send(encode_robot(robot_message(seqno=4)))
+    assert client.receive().seqno == 4
+    assert (client.counts.messages, client.counts.malformed) == (2, 3)
+    client.send_joints(Q)
+    assert decode_sensor(robot_socket.recv(1025), 6, "joint").seqno == 1
+    with pytest.raises(EgmError, match=r"does it send there\?; 3 were no messages"):
+        client.receive(timeout=0.0)
+
+
+def test_the_first_sender_is_the_robot(client, robot_socket):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.settimeout(0.01)
+        robot_socket.send(encode_robot(robot_message(seqno=3)))
+        assert client.receive().seqno == 3
+        for seqno in (4, 5):
+            stranger.sendto(encode_robot(robot_message(-Q, seqno=seqno)), ("127.0.0.1", client.port))
+        stranger.sendto(b"hello", ("127.0.0.1", client.port))
+        port, robot = stranger.getsockname()[1], robot_socket.getsockname()[1]
+        said = f"127.0.0.1:{port} sends, too, and is not listened to: the robot is 127.0.0.1:{robot}"
+        with pytest.warns(EgmWarning, match=f"^{said}$") as given:
+            assert client.latest().seqno == 3
+        assert len(given) == 1
+        robot_socket.send(encode_robot(robot_message(seqno=4)))
+        assert np.abs(client.receive().q - Q).max() < 1e-15
+        client.send_joints(Q)
+        assert decode_sensor(robot_socket.recv(1025), 6, "joint").seqno == 1
+        with pytest.raises(TimeoutError):
+            stranger.recv(1025)
+    assert (client.strangers, client.stranger.port, client.robot.port) == (3, port, robot)
+    assert (client.counts.messages, client.counts.malformed) == (2, 0)
+    with pytest.raises(EgmError, match=f"3 came from others than 127.0.0.1:{robot}"):
+        client.receive(timeout=0.0)
+
+
+def test_what_comes_behind_a_newer_message_is_not_the_latest(client, robot_socket):
+    for place in (0, 1, 3, 2, 3, 2, 4, 1):
+        robot_socket.send(encode_robot(robot_message(seqno=2**32 - 2 + place, tm=2**32 - 8 + 4 * place)))
+    assert client.latest().seqno == 2
+    counts = client.counts
+    assert (counts.messages, counts.out_of_order, counts.doubled, counts.lost) == (4, 1, 3, 0)
+    robot_socket.send(encode_robot(robot_message(seqno=0, tm=60)))  # it began anew, as after a fault
+    robot_socket.send(encode_robot(robot_message(seqno=1, tm=64)))
+    assert [client.receive().seqno for _ in range(2)] == [0, 1]
+    assert counts.restarts == 1
+
+
+def test_a_flood_of_others_does_not_hold_the_client(client, robot_socket, monkeypatch):
+    monkeypatch.setattr("twin.egm.client.client.MOST_IGNORED", 20)
+    robot_socket.send(encode_robot(robot_message()))
+    client.receive()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for _ in range(30):
+            stranger.sendto(b"hello", ("127.0.0.1", client.port))
+    with pytest.warns(EgmWarning, match="is not listened to"):
+        assert client.latest().seqno == 7
+    assert client.strangers == 20
+
+
+def test_a_port_in_use_and_addresses_that_are_not_here(client):
+    with pytest.raises(EgmError, match=f"cannot listen on port {client.port} of 127.0.0.1 .*another port"):
+        EgmClient(client.port)
+    for port, host in ((0, "192.0.2.1"), (70000, "127.0.0.1")):
+        with pytest.raises(EgmError, match=f"cannot listen on port {port} of {host}"):
+            EgmClient(port, host)
+
+
+def test_what_is_not_sound_is_not_sent(client, robot_socket):
+    robot_socket.send(encode_robot(robot_message()))
+    client.receive()
+    for send, said in (
+        (lambda: client.send_joints(), "expected q, qd or both"),
+        (lambda: client.send_pose(), "expected T, twist or both"),
+        (lambda: client.send_joints(Q[:5]), r"expected q of shape \(6,\), got \(5,\)"),
+        (lambda: client.send_joints(qd=np.full(6, np.nan)), "expected qd to be finite"),
+        (lambda: client.send_pose(np.eye(3)), r"expected T of shape \(4, 4\)"),
+        (lambda: client.send_path_correction((1.0, 2.0)), r"expected path_correction of shape \(3,\)"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            send()
+    robot_socket.settimeout(0.01)
+    with pytest.raises(TimeoutError):
+        robot_socket.recv(1025)
+
+
+def swings(robot, samples=201, scale=0.2):
+    """A log at 500 Hz in which every joint swings."""
+    return log_of(robot, samples=samples, scale=scale)
+
+
+def test_a_log_is_sent_at_the_times_of_the_robot(irb140, client):
+    log = swings(irb140)
+    start_tm = 2**32 - 400  # which begins anew within the log
+    with stub_robot(client.port, log.q_ref[0] + 0.02, start_tm=start_tm) as robot:
+        done = replay(client, log, approach=0.2)
+    assert done.trouble == ""
+    assert done.messages == len(robot.answers)
+    q = np.array([answer.q for answer in robot.answers])
+    qd = np.array([answer.qd if answer.qd is not None else np.zeros(6) for answer in robot.answers])
+
+    begun = next(k for k, speed in enumerate(qd) if speed == pytest.approx(log.qd_ref[0], abs=1e-14))
+    N = 100  # of 201 samples at 2 ms every other one, at 4 ms
+    assert q[begun : begun + N] == pytest.approx(log.q_ref[:200:2], abs=1e-12)
+    assert qd[begun : begun + N] == pytest.approx(log.qd_ref[:200:2], abs=1e-12)
+    assert q[begun + N :] == pytest.approx(np.tile(log.q_ref[-1], (len(q) - begun - N, 1)), abs=1e-14)
+    assert not qd[begun + N :].any()
+
+    assert np.abs(np.diff(q[:begun], axis=0)).max() < 0.2 * CYCLE * (1 + 1e-9)
+    assert q[0] == pytest.approx(log.q_ref[0] + 0.02, abs=1e-14)
+    assert done.duration >= log.t[-1] - log.t[0]
+    assert 1e-4 < done.deviation.max() < 0.02
+
+
+def test_between_samples_it_is_linear(irb140, client):
+    log = made_log(irb140, np.outer(np.arange(4), np.ones(6)) * 0.01, time_step=0.010)
+    with stub_robot(client.port, np.zeros(6)) as robot:
+        done = replay(client, log)
+    assert done.trouble == ""
+    q = np.array([answer.q[0] for answer in robot.answers])
+    assert q[:8] == pytest.approx(np.arange(8) * 0.004, abs=1e-15)
+
+
+def test_at_the_end_of_a_log_it_stays():
+    recorded = Recorded(np.array([0.0, 1.0]), np.array([[0.0], [2.0]]), np.array([[3.0], [4.0]]))
+    assert [part.tolist() for part in recorded(0.25)] == [[0.5], [3.25], [0.0]]
+    for t in (1.0, 5.0):
+        assert [part.tolist() for part in recorded(t)] == [[2.0], [0.0], [0.0]]
+
+
+def test_it_waits_until_the_robot_is_guided(irb140, client):
+    log = made_log(irb140, np.zeros((3, 6)))
+    states = [MotionState.STOPPED] * 5
+    with stub_robot(client.port, np.zeros(6), state=lambda k: dict(enumerate(states)).get(k, 3)) as robot:
+        assert replay(client, log, hold=0.0).trouble == ""
+    assert all(answer.qd is None for answer in robot.answers[:5])
+    assert all(answer.qd is not None for answer in robot.answers[5:-1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "patience", "said"),
+    [
+        ({"state": lambda k: 1 if k == 40 else 3}, 30.0, "stopped with an error 0.1.. s into the log"),
+        ({"state": lambda k: 2 if k == 40 else 3}, 30.0, "ended its guidance 0.1.. s into the log.*CondTime"),
+        ({"state": lambda k: 2}, 0.1, "the robot is not guided after 0.1 s"),
+        ({"messages": 40}, 30.0, "no message of a robot came within 0.2 s"),
+    ],
+)
+def test_a_robot_that_leaves_off(irb140, settings, patience, said):
+    with EgmClient(port=0, timeout=0.2) as client:
+        log = swings(irb140)
+        with stub_robot(client.port, log.q_ref[0], **settings):
+            assert re.search(said, replay(client, log, patience=patience).trouble)
+
+
+def test_a_robot_that_does_not_come_near(irb140, client):
+    log = made_log(irb140, np.zeros((3, 6)))
+    with stub_robot(client.port, np.full(6, 0.5)) as robot:
+        robot_far = replay(client, log, approach=50.0, patience=0.1)
+    assert robot_far.trouble.startswith("0.1 s after the approach the robot is not there: joint 1 is ")
+    assert len(robot.answers) < 60
+
+
+def test_a_log_of_another_robot_or_without_numbers(irb140, client):
+    log = made_log(irb140, np.zeros((3, 6)))
+    with pytest.raises(EgmError, match="references are not finite"):
+        replay(client, made_log(irb140, np.zeros((3, 6)), np.full((3, 6), np.nan)))
+    with pytest.raises(ValueError, match="expected approach and patience above 0"):
+        replay(client, log, approach=0.0)
+    with (
+        stub_robot(client.port, np.zeros(2)),
+        pytest.raises(EgmError, match="6 joints, the robot that sends has 2"),
+    ):
+        replay(client, log)
+
+
+def test_older_messages_and_those_of_others_are_no_time_of_the_robot(irb140):
+    """One that comes late would otherwise be 2^32 ms ahead, at the end of the log."""
+    log = made_log(irb140, np.linspace(0.0, 0.01, 30)[:, None] * np.ones(6))
+    given = [100 * k for k in range(3)] + [50] + [100 * k for k in range(3, 40)]
+
+    class Client:
+        answers = 0
+
+        def receive(self, timeout=None):
+            tm = given.pop(0)
+            return RobotMessage(0, tm, np.zeros(6), np.zeros(6), converged=True)
+
+        def send_joints(self, q, qd=None):
+            self.answers += 1
+
+    client = Client()
+    done = replay(client, log, hold=0.0)
+    assert done.trouble == ""
+    assert done.duration == pytest.approx(log.t[-1], abs=0.11)
+    given[:] = [0, 100, 200, 10_000]
+    assert "leapt by 9.8 s" in replay(client, log, hold=0.0).trouble
+
+
+def test_it_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypatch):
+    log = made_log(irb140, np.zeros((3, 6)))
+    with stub_robot(client.port, np.zeros(6), state=lambda k: 2 if k == 60 else 3) as robot:
+        done = replay(client, log, hold=1.0)
+    assert (done.trouble, done.messages) == ("", 61)
+    with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
+        done = replay(client, log, hold=0.1)
+    assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s, and the last
+    monkeypatch.setattr("twin.egm.client.replay.GONE", 0.05)
+    with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
+        assert replay(client, log, hold=1.0)[::3] == (20, "")
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.bind(("127.0.0.1", 0))
+        return wire.getsockname()[1]
+
+
+def test_the_command_sends_a_log(irb140, tmp_path, free_port, capsys):
+    log = swings(irb140)
+    log.save(tmp_path / "run.npz")
+    words = ["egm", "replay", str(tmp_path / "run.npz"), "--port", str(free_port)]
+    with stub_robot(free_port, log.q_ref[0] + 0.02, patient=True) as robot:
+        assert main([*words, "--approach", "20"]) == 0
+    approach = np.diff([answer.q[0] for answer in robot.answers[:25]])
+    assert 0.9 < np.abs(approach).max() / (np.radians(20.0) * CYCLE) < 1.0
+    printed = capsys.readouterr().out
+    assert f"waiting for a robot that sends to port {free_port} of 127.0.0.1" in printed
+    assert f"{len(robot.answers)} answers, 0.4" in printed
+    assert "deg beside it (joint 6)" in printed
+
+    with stub_robot(free_port, log.q_ref[0], patient=True, state=lambda k: 1 if k == 40 else 3):
+        assert main(words) == 1
+    assert "irb-twin: the robot stopped with an error 0.1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--wait", "0.02"], "no message of a robot came within 0.02 s"),
+        (["--wait", "0"], "--wait 0: expected a number above 0"),
+        (["--approach", "nan"], "--approach nan: expected a number above 0"),
+        (["--port", "0"], "--port 0: expected 1 to 65535"),
+        (["--host", "192.0.2.1"], "cannot listen on port"),
+    ],
+)
+def test_wrong_use_of_the_command(irb140, tmp_path, free_port, capsys, words, said):
+    made_log(irb140, np.zeros((3, 6))).save(tmp_path / "run.npz")
+    assert main(["egm", "replay", str(tmp_path / "run.npz"), "--port", str(free_port), *words]) == 2
+    assert said in capsys.readouterr().err

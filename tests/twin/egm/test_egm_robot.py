@@ -1,0 +1,270 @@
+"""A robot on UDP, in lockstep with its client and by the clock; where it listens, and what it refuses."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import controllers
+from tests.support.egm_wires import BRISK
+from twin.control.closed_loop import run_closed_loop
+from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, replay, virtual_time
+from twin.egm.robot_side.channel import UdpChannel
+from twin.egm.robot_side.lateness import LatenessMeter
+from twin.egm.robot_side.pace import Lockstep, RealTime
+from twin.egm.wire.messages import SensorMessage
+from twin.egm.wire.sensor_message import encode_sensor
+from twin.engine.simulation import Simulation
+from twin.errors import EgmError, LimitError
+from twin.trajectories.joint_trajectories import quintic
+from twin.trajectories.sampling import recursion_consistent
+
+MESSAGES = 60
+
+
+def made(robot, port, **options):
+    law = controllers.make("computed_torque", robot)
+    return EgmRobot(robot, law, GuidanceSettings(**BRISK), to=("127.0.0.1", port), **options)
+
+
+def guided(client, target, messages=MESSAGES):
+    """Answer so many messages."""
+    for _ in range(messages):
+        client.receive()
+        client.send_joints(target)
+
+
+def lockstep(robot, *targets, meanwhile=None):
+    """Robots that are guided at the same time, one to each target; what became of them."""
+    with virtual_time(20.0):
+        clients = [EgmClient(0) for _ in targets]
+        robots = [made(robot, client.port) for client in clients]
+    threads = [threading.Thread(target=guided, args=pair) for pair in zip(clients, targets, strict=True)]
+    for arm in robots:
+        arm.__enter__()
+    for thread in threads:
+        thread.start()
+    if meanwhile is not None:
+        meanwhile(robots[0])
+    for thread in threads:
+        thread.join()
+    for client, arm in zip(clients, robots, strict=True):
+        arm.__exit__()
+        client.close()
+    return [arm.result for arm in robots]
+
+
+def test_lockstep_is_the_same_to_the_bit(robot):
+    """Alone, again, beside another robot, and while a stranger answers, too."""
+    one, other = np.full(6, 0.1), np.full(6, -0.2)
+    (first,) = lockstep(robot, one)
+    assert len(first.log.t) == 4 * (MESSAGES + 1), "after each answer there is one more cycle"
+    assert first.sent == MESSAGES + 1
+    assert first.counts.valid == MESSAGES == first.counts.taken
+    assert list(first.log.arrays["egm_seqno"]) == [-1, *range(1, MESSAGES + 1)]
+    assert np.abs(first.log.q - first.log.q_ref).max() < 1e-12
+
+    def stranger(arm):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(5):
+                sender.sendto(encode_sensor(SensorMessage(7, q=other)), ("127.0.0.1", arm.port))
+        stranger.port = sender.getsockname
+
+    again, beside = lockstep(robot, one, other, meanwhile=stranger)
+    assert first.log.identical(again.log)
+    assert not first.log.identical(beside.log)
+    assert beside.log.q[-1, 0] < -0.01
+    assert again.strangers == 5
+    (said,) = [event for event in again.events if event.kind == "stranger"]
+    assert said.sentence.startswith("127.0.0.1:")
+    assert said.sentence.endswith(" sends, too, and is not listened to")
+    assert again.lateness == Lateness()
+
+
+def test_a_thread_that_ends_and_what_it_tells_meanwhile(robot):
+    with EgmClient(0) as client, virtual_time():
+        arm = made(robot, client.port, start=np.full(6, 0.1), lag=1000.0)
+        assert arm.state is EgmState.DISCONNECTED
+        assert np.array_equal(arm.q, np.full(6, 0.1))
+        assert arm.log is None
+        with arm:
+            guided(client, np.zeros(6), 3)
+            client.receive()
+            assert arm.state is EgmState.RUNNING
+            assert arm.log is not None
+        assert arm.state is EgmState.DISCONNECTED
+        assert arm.result.sent == 4
+        with pytest.raises(EgmError, match=r"on the wire already: make another"):
+            arm.run()
+
+
+@contextmanager
+def arm_that_fails(arm, match):
+    """A block of a robot that raises at its end."""
+    arm.__enter__()
+    try:
+        yield
+    finally:
+        with pytest.raises(EgmError, match=match):
+            arm.__exit__()
+
+
+def test_nobody_there_in_lockstep(robot):
+    with EgmClient(0) as client:
+        free = client.port
+    with virtual_time(0.1):
+        with pytest.raises(EgmError, match=r"^no client answered within 0.1 s of real time$"):
+            made(robot, free).run()
+        with EgmClient(0) as client:
+            arm = made(robot, client.port)
+            with arm_that_fails(arm, r"^no answer to message 2 within 0.1 s of real time, after 2"):
+                guided(client, np.zeros(6), 2)
+                assert arm.wait()
+    with pytest.raises(ValueError, match=r"a positive, finite limit of real time in s, got nan"):
+        virtual_time(float("nan")).__enter__()
+
+
+def test_a_client_that_comes_late_in_lockstep(robot):
+    """What nobody was there to take is sent again, and only that."""
+    with EgmClient(0) as client:
+        port = client.port
+    with virtual_time(20.0), made(robot, port) as arm:
+        assert not arm.wait(0.05)
+        with EgmClient(port) as client:
+            numbers = []
+            for _ in range(5):
+                numbers.append(client.receive().seqno)
+                client.send_joints(np.zeros(6))
+            client.receive()
+    assert numbers == [0, 1, 2, 3, 4]
+    assert arm.result.counts.valid == 5
+
+
+def test_by_the_clock_lateness_is_reported(robot):
+    with EgmClient(0) as client:
+        arm = made(robot, client.port, duration=0.5)
+        with arm:
+            guided(client, np.full(6, 0.1), 120)
+            assert arm.wait()
+    result = arm.result
+    assert result.sent == result.lateness.cycles == 125
+    assert result.lateness.worst >= result.lateness.percentile_99 >= result.lateness.median > 0.0
+    assert " of 125 messages" in str(result.lateness)
+    assert result.counts.taken > 50
+    assert result.log.q[-1].min() > 0.001
+    assert result.faults == ()
+
+
+def test_lateness_is_counted_in_bins():
+    meter = LatenessMeter()
+    assert str(meter.lateness()) == "no cycle was timed"
+    for milliseconds in [0.01] * 97 + [0.5, 2.51, 300.0]:
+        meter.add(1e-3 * milliseconds)
+    lateness = meter.lateness()
+    assert (lateness.cycles, lateness.late, lateness.worst) == (100, 2, 0.3)
+    assert lateness.median == pytest.approx(2e-5)
+    assert lateness.percentile_99 == pytest.approx(2.52e-3)
+    assert lateness.share == 0.02
+    assert str(lateness) == (
+        "2 of 100 messages (2.00%) were more than 1 ms late; median 0.02 ms, 99 % within 2.52 ms, "
+        "the worst 300.00 ms"
+    )
+
+
+def test_a_robot_that_fell_far_behind_does_not_hurry(monkeypatch):
+    """A tenth of a second is caught up with; after more the clock is set anew."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds + 4e-4))
+    heard, caught_up = [], []
+
+    class Inbox:
+        def listen(self):
+            heard.append(now[0])
+
+        def catch_up(self):
+            caught_up.append(len(heard))
+
+    pace = RealTime(0.004)
+    pace.begin()
+    for busy in (0.001, 0.001, 0.09, 0.001, 0.5, 0.001):
+        pace.sending()
+        pace.sent(Inbox())
+        now[0] += busy
+        assert pace.wait(Inbox(), lambda: None, lambda: False)
+    lateness = pace.lateness()
+    assert heard[:3] == pytest.approx([0.0, 0.0041, 0.0081])
+    assert (lateness.cycles, lateness.late, lateness.restarts) == (6, 3, 1)
+    assert lateness.worst == pytest.approx(0.5 + 0.09, abs=0.02), "the clock is set anew after it"
+    assert caught_up == [4, 5, 6], "in the cycles that were late"
+    assert not pace.wait(Inbox(), lambda: None, lambda: True)
+
+
+def test_answers_that_never_end_do_not_keep_a_robot_that_is_to_stop():
+    class Inbox:
+        has_answer, capacity = True, 10
+
+        def listen(self, most):
+            assert most == 1
+
+    pace = Lockstep(1.0, 1.0)
+    inbox = Inbox()
+    inbox.counts = type("Counts", (), {"valid": 1})()
+    assert [pace.wait(inbox, lambda: None, lambda: True) for _ in range(12)] == [True] * 10 + [False] * 2
+
+
+def test_a_log_that_is_sent_is_what_the_arm_does(robot):
+    """Behind it by no more than the gain leaves, as speeds are sent with the positions."""
+    law = controllers.make("computed_torque", robot)
+    move = recursion_consistent(
+        quintic(np.full(6, 0.1), np.array([0.4, 0.2, 0.3, -0.4, 0.5, 0.6]), 0.5), 1e-3
+    )
+    with Simulation(robot) as plant:
+        log = run_closed_loop(plant, law, move)
+    settings = GuidanceSettings(max_speed_deviation=300.0, position_gain=20.0, lp_filter=0, cond_time=5.0)
+    client = EgmClient(0)
+    with virtual_time(20.0):
+        arm = EgmRobot(robot, law, settings, to=("127.0.0.1", client.port), runs=1)
+    with client, arm:
+        sent = replay(client, log, approach=1.0)
+        arm.stop()
+    assert sent.trouble == ""
+    assert sent.duration == pytest.approx(0.5, abs=0.5)
+    # An answer acts a cycle later, for which it says no acceleration.
+    assert np.all(sent.deviation < np.abs(log.qd_ref).max(axis=0) * 0.008)
+    assert not arm.result.faults
+    assert np.abs(arm.log.q[-1] - log.q[-1]).max() < np.radians(0.5)
+
+
+def test_addresses_that_cannot_be():
+    with pytest.raises(
+        EgmError, match=r"from another machine, 192.0.2.1:6510, it needs an address of this one"
+    ):
+        UdpChannel(("192.0.2.1", 6510))
+    with pytest.raises(EgmError, match=r"expected a port of 1 to 65535 to send to, got 0"):
+        UdpChannel(("127.0.0.1", 0))
+    with pytest.raises(EgmError, match=r"there is no address no-such-host.invalid:6510: "):
+        UdpChannel(("no-such-host.invalid", 6510))
+    channel = UdpChannel(("127.0.0.1", 6510))
+    with pytest.raises(
+        EgmError, match=rf"cannot be answered at 127.0.0.1:{channel.port}: Address already in use"
+    ):
+        UdpChannel(("127.0.0.1", 6510), ("127.0.0.1", channel.port))
+    channel.close()
+    with pytest.raises(
+        EgmError, match=r"an address of the same kind as 127.0.0.1:6510 to be answered at, got "
+    ):
+        UdpChannel(("127.0.0.1", 6510), ("::1", 0))
+
+
+def test_a_robot_refuses_what_cannot_be_before_it_begins(robot):
+    with pytest.raises(LimitError, match=r"joint_1 would be at .* at the start"):
+        made(robot, 6510, start=np.full(6, 10.0))
+    with pytest.raises(EgmError, match=r"expected a lag of 0 to 1000 ms, got -1"):
+        made(robot, 6510, lag=-1)
+    with pytest.raises(EgmError, match=r"a control period that divides the cycle of 4 ms, got 1.5 ms"):
+        made(robot, 6510, time_step=5e-4, steps_per_period=3)
+    with pytest.raises(ValueError, match=r"expected start of shape"):
+        made(robot, 6510, start=np.zeros(5))

@@ -1,0 +1,180 @@
+"""Clients of others, unchanged, guide the twin in lockstep as they guide a robot; a process each."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from twin.egm import EgmRobot, GuidanceSettings, virtual_time
+from twin.spatial.rotations import pose_matrix, pose_vector
+
+CLIENT = Path(__file__).parents[2] / "support" / "egm_client_process.py"
+CLIENTS = ("abb_robot_client.egm", "ABBRobotEGM.egm")
+BENT = np.radians([10.0, 5.0, -5.0, 15.0, 40.0, -20.0])
+QUICK = {"max_speed_deviation": 90.0, "ramp_time": 0.02, "cond_time": 0.1, "position_gain": 20.0}
+WINDOW = 0.5
+"""[deg]: the default convergence window."""
+
+CYCLE = 4
+"""Control periods."""
+
+
+class Client:
+    """A process of a client, for one session after another."""
+
+    def __init__(self, module):
+        self.process = subprocess.Popen(
+            [sys.executable, CLIENT, module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def listen(self, method, stream):
+        """Have it answer every message so; the port where it listens."""
+        self.process.stdin.write(json.dumps({"method": method, "stream": stream}) + "\n")
+        self.process.stdin.flush()
+        self.port = json.loads(self.process.stdout.readline())
+        return self.port
+
+    def over(self):
+        """Tell it that the robot has gone; what it got and sent."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as robot:
+            robot.sendto(b"", ("127.0.0.1", self.port))
+        return json.loads(self.process.stdout.readline())
+
+
+@pytest.fixture(scope="module", params=CLIENTS)
+def client(request):
+    """Each of the clients."""
+    client = Client(request.param)
+    yield client
+    client.process.stdin.close()
+    client.process.stdout.close()
+    assert client.process.wait(timeout=20) == 0
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return twin.load("irb140")
+
+
+def guided(client, robot, method, stream, settings, **more):
+    """A robot that is guided by a client: its result, and what the client got and sent."""
+    port = client.listen(method, stream)
+    law = controllers.make("computed_torque", robot, bandwidth=20.0, period=1e-3)
+    with virtual_time(limit=30.0):
+        arm = EgmRobot(robot, law, settings, to=("127.0.0.1", port), pause=0.0, **more)
+    result = arm.run()
+    told = client.over()
+    cycles = len(result.log.arrays["egm_t"])
+    told["got"] = {name: values[:cycles] for name, values in told["got"].items()}  # not that it is over
+    assert told["found"]
+    assert not result.faults
+    assert result.counts.broken == result.counts.old == result.counts.again == 0
+    assert cycles == len(told["got"]["joints"])
+    return result, told
+
+
+def taken(result, name="egm_reference"):
+    """What the robot took, answer by answer."""
+    arrays = result.log.arrays
+    return arrays[name][arrays["egm_taken"]]
+
+
+def sent(told, name, rows):
+    """The first so many of what the client sent."""
+    assert len(told["sent"]) >= rows
+    return np.array([message[name] for message in told["sent"][:rows]])
+
+
+def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
+    target = np.degrees(BENT) + np.array([12.0, -8.0, 6.0, 20.0, -10.0, 30.0])
+    way = np.linspace(np.degrees(BENT), target, 40)
+    stream = [{"joint_angles": q.tolist()} for q in way]
+    settings = GuidanceSettings(torque="always", **QUICK)
+    result, told = guided(client, robot, "send_to_robot", stream, settings, start=BENT, runs=1)
+    took = taken(result)
+    np.testing.assert_array_equal(took, np.radians(sent(told, "joint_angles", len(took))))
+    assert len(took) > len(way)
+    got, log = told["got"], result.log
+    assert np.max(np.abs(np.degrees(log.q[-1]) - target)) < WINDOW
+    assert got["converged"][-1]
+    np.testing.assert_allclose(np.radians(got["joints"]), log.q[::CYCLE], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(np.radians(got["planned"]), log.q_ref[::CYCLE], rtol=0, atol=1e-14)
+    if got["torque"][0] is not None:
+        assert np.ptp(got["torque"], axis=0)[0] > 1.0, "it moved"
+        means = log.tau.reshape(-1, CYCLE, 6).mean(axis=1)
+        np.testing.assert_allclose(got["torque"][1:], means[:-1], rtol=0, atol=1e-12)
+
+
+def test_speeds_are_what_the_arm_does(client, robot):
+    """Without position gain and filter the arm's way is the integral of what was sent."""
+    speed = np.outer(np.sin(np.linspace(0.0, 2.0 * np.pi, 100)), [20.0, -10.0, 15.0, 30.0, 5.0, -40.0])
+    speed[:5] = 0.0  # meanwhile the ramp is over
+    stream = [{"joint_angles": None, "speed_ref": v.tolist()} for v in speed]
+    settings = GuidanceSettings(**{**QUICK, "pos_corr_gain": 0.0, "level": 0, "ramp_time": 0.005})
+    result, told = guided(client, robot, "send_to_robot", stream, settings, start=BENT, duration=0.4)
+    took = taken(result, "egm_speed")
+    np.testing.assert_array_equal(took, np.radians(sent(told, "speed_ref", len(took))))
+    assert np.isnan(taken(result)).all()
+    log = result.log
+    moved = np.repeat(took, CYCLE, axis=0)  # an answer acts from the cycle on in which it was taken
+    first = len(log.t) - len(moved)
+    assert 0 < first <= 2 * CYCLE
+    way = BENT + 1e-3 * np.cumsum(moved, axis=0)[:-1]
+    assert np.max(np.abs(way - BENT)) > np.radians(3.0)
+    np.testing.assert_allclose(log.q_ref[first + 1 :], way, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(log.q, log.q_ref, rtol=0, atol=1e-10)
+
+
+def test_the_tool_is_where_it_wants_it(client, robot):
+    begin = twin.forward_kinematics(robot, BENT)
+    target = begin.copy()
+    target[:3, 3] += [0.03, -0.04, 0.02]
+    turn = pose_matrix(np.array([0.0, 0.0, 0.0, np.cos(0.05), 0.0, np.sin(0.05), 0.0]))
+    target[:3, :3] = target[:3, :3] @ turn[:3, :3]
+    goal = pose_vector(target)
+    stream = [{"pos": (1e3 * goal[:3]).tolist(), "orient": goal[3:].tolist()}]
+    settings = GuidanceSettings(mode="pose", **QUICK)
+    result, told = guided(client, robot, "send_to_robot_cart", stream, settings, start=BENT, runs=1)
+    took = taken(result)
+    np.testing.assert_array_equal(took[:, :3], sent(told, "pos", len(took)) / 1e3)
+    np.testing.assert_allclose(took[:, 3:], sent(told, "orient", len(took)), rtol=0, atol=1e-15)
+    reached = twin.forward_kinematics(robot, result.log.q[-1])
+    assert 1e3 * np.linalg.norm(reached[:3, 3] - target[:3, 3]) < settings.cond_window_mm
+    turned = np.arccos((np.trace(reached[:3, :3].T @ target[:3, :3]) - 1.0) / 2.0)
+    assert np.degrees(turned) < WINDOW
+    assert told["got"]["converged"][-1]
+    at = twin.forward_kinematics(robot, result.log.q[::CYCLE])[:, :3, 3]
+    np.testing.assert_allclose(told["got"]["position"], 1e3 * at, rtol=0, atol=1e-10)
+
+
+def test_a_path_is_corrected(client, robot, tmp_path):
+    """A straight way along y: the tool ends beside its end, in the path's own axes."""
+    begin = twin.forward_kinematics(robot, BENT)
+    t = np.linspace(0.0, 1.0, 51)
+    share = t**3 * (10.0 - 15.0 * t + 6.0 * t**2)
+    poses = np.tile(pose_vector(begin), (len(t), 1))
+    poses[:, 1] += 0.1 * share
+    path = tmp_path / "path.csv"
+    rows = np.column_stack([t, poses])
+    np.savetxt(path, rows, delimiter=",", header="t,x,y,z,a,b,c,d", comments="", fmt="%.17g")
+    stream = [{"pos": [0.0, 3.0, -2.0], "age": 4}]
+    settings = GuidanceSettings(mode="path", **QUICK)
+    result, told = guided(
+        client, robot, "send_to_robot_path_corr", stream, settings, path=path, start=BENT, runs=1
+    )
+    took = taken(result)
+    np.testing.assert_array_equal(took, sent(told, "pos", len(took)) / 1e3)
+    assert len(took) == pytest.approx(1.0 / settings.cycle, abs=3)
+    x = np.array([0.0, 1.0, 0.0])
+    y = np.cross(x, begin[:3, 2])
+    y /= np.linalg.norm(y)
+    wanted = poses[-1, :3] + 3e-3 * y - 2e-3 * np.cross(x, y)
+    reached = twin.forward_kinematics(robot, result.log.q[-1])[:3, 3]
+    assert 1e3 * np.linalg.norm(reached - wanted) < settings.cond_window_mm
+    assert np.linalg.norm(reached - poses[-1, :3]) > 2e-3

@@ -1,0 +1,253 @@
+"""One guided instruction: speeds, programs and ramps; how it waits, stops, ends and goes back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import betainc
+
+from tests.support.guided_runs import DT, EXACT, FAST, HOME, LOST, run_of, to_the_end
+from twin.egm.guidance.guidance import Fault, GuidanceStop
+from twin.egm.guidance.ramps import WayBack
+from twin.egm.guidance.run import Phase, Run
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.wire.messages import SensorMessage
+
+# ---------------------------------------------------------------- speeds
+
+
+def test_speeds_beyond_the_robot_s_are_shared_out(irb140):
+    """All joints slow down by one factor; how much is asked for is told."""
+    run = run_of(irb140, level=0, pos_corr_gain=0.0, **FAST)
+    run.take(SensorMessage(qd=irb140.qd_max * np.array([0.5, -1.0, -2.0, 0.0, 1.0, 1.6])))
+    run.samples(20)
+    np.testing.assert_allclose(run.qd / irb140.qd_max, [0.25, -0.5, -1.0, 0.0, 0.5, 0.8], rtol=1e-12)
+    assert run.utilization == pytest.approx(200.0, rel=1e-12)
+
+
+class Programmed:
+    """A guidance whose program moves joint 1, with a deviation that moves joint 2."""
+
+    def __init__(self, program, deviation, periods=10**9):
+        self.program, self.deviation, self.left, self.told = program, deviation, periods, []
+
+    def begin(self, q, period):
+        self.period = period
+
+    def take(self, message, q):
+        pass
+
+    def speed(self, q):
+        if self.left < 0:
+            raise GuidanceStop(Fault(50026, "Close to singularity", "there"))
+        self.left -= 1
+        return self.program + self.deviation
+
+    def programmed(self):
+        return self.program
+
+    def ended(self):
+        return self.left == 0
+
+    def converged(self, q):
+        return True
+
+    def follow(self, qd):
+        self.told.append(qd)
+
+
+def programmed(robot, deviation, periods=10**9, speed=0.5, **arguments):
+    """Of a robot whose drives can do it: speeds change at once."""
+    robot = replace(robot, tau_max=np.full(6, np.inf))
+    program = np.array([speed, 0, 0, 0, 0, 0])
+    guidance = Programmed(program, np.array([0, deviation, 0, 0, 0, 0]), periods)
+    return Run(robot, GuidanceSettings(mode="path", **arguments), guidance, HOME, DT), guidance
+
+
+def test_limits_and_ramps_act_on_what_is_not_programmed(irb140):
+    run, guidance = programmed(
+        irb140, 0.3, max_speed_deviation=np.rad2deg(0.1), ramp_in_time=0.1, max_pos_deviation=1.0
+    )
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    qd = run.samples(202).qd[1:]
+    assert qd[:, 0].tolist() == [0.5] * 201
+    expected = 0.1 * np.minimum(np.arange(1, 202) / 100, 1.0)
+    np.testing.assert_allclose(qd[:, 1], expected, rtol=1e-12)
+    np.testing.assert_allclose(np.array(guidance.told)[:, 1], 0.1, rtol=1e-12)  # without the ramp
+
+
+def test_a_program_that_is_too_fast_is_slowed_down_with_what_deviates(irb140):
+    run, guidance = programmed(
+        irb140, 0.3, speed=2.0 * irb140.qd_max[0], max_speed_deviation=1e3, ramp_in_time=0.1
+    )
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    qd = run.samples(202).qd[1:]
+    np.testing.assert_allclose(qd[:, 0], irb140.qd_max[0], rtol=1e-12)
+    np.testing.assert_allclose(qd[100:, 1], 0.15, rtol=1e-12)
+    guidance.deviation = np.array([-1.5 * irb140.qd_max[0], 0, 0, 0, 0, 0])  # on the ramp it is not all there
+    run = Run(irb140, run.settings, guidance, HOME, DT)
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    assert run.samples(90).qd.max() <= irb140.qd_max[0] * (1.0 + 1e-12)
+
+
+def test_a_program_at_its_end_stops(irb140):
+    run, _ = programmed(irb140, 0.0, periods=50, ramp_out_time=0.02)
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    for _ in range(10):
+        run.measured(run.q, 10.0)  # a path does not end by converging
+        run.samples(5)
+    assert run.phase is Phase.GUIDED
+    qd = run.samples(30).qd[:, 0]
+    np.testing.assert_allclose(qd[:22], 0.5 * np.append(1.0 - np.arange(21) / 20, 0.0), atol=1e-15)
+    assert (run.phase, run.fault) == (Phase.FINISHED, None)
+
+
+def test_guidance_that_cannot_go_on_stops_with_its_fault(irb140):
+    run, guidance = programmed(irb140, 0.0)
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    run.samples(20)
+    guidance.left = -1
+    run.samples(600)
+    assert (run.fault.number, run.phase, run.qd.any()) == (50026, Phase.FINISHED, False)
+
+
+@pytest.mark.parametrize("speed", [np.inf, np.nan])
+def test_speeds_that_are_not_finite_are_a_fault(irb140, speed):
+    run, guidance = programmed(irb140, 0.0)
+    run.take(SensorMessage(path_correction=np.zeros(3)))
+    run.samples(20)
+    guidance.deviation = np.full(6, speed)
+    assert np.isfinite(run.samples(600).q).all()
+    assert (run.phase, run.fault.sentence) == (Phase.FINISHED, "guidance asks for speeds that are not finite")
+
+
+# ---------------------------------------------------------------- stops
+
+
+def test_it_waits_at_rest_for_the_first_answer(irb140):
+    run = run_of(irb140, cond_time=0.0)
+    run.measured(run.q, 1.0)
+    assert run.samples(40).qd.any() is np.False_
+    assert (run.phase, run.converged) == (Phase.WAITING, False)
+    run.stop()
+    assert run.phase is Phase.FINISHED
+
+
+@pytest.mark.parametrize("ramp_out", [0.005, 0.3])
+def test_a_stop_is_linear_and_takes_the_ramp_s_time(irb140, ramp_out):
+    run = run_of(irb140, level=0, max_speed_deviation=30.0, ramp_out_time=ramp_out)
+    run.take(SensorMessage(q=HOME - 0.9))
+    run.samples(700)
+    speed, N = run.qd, round(ramp_out / DT)
+    run.stop(LOST)
+    first = run.samples(3).qd
+    run.stop(Fault(0, "another", "later"))
+    qd = np.concatenate([first, run.samples(N + 2).qd])
+    expected = np.maximum(1.0 - np.arange(N + 5) / N, 0.0)[:, None] * speed
+    np.testing.assert_allclose(qd, expected, rtol=1e-12, atol=0.0)
+    assert np.abs(speed).max() == np.deg2rad(30.0)
+    assert (run.phase, run.fault) == (Phase.FINISHED, LOST)
+    run.take(SensorMessage(q=HOME))
+    assert not run.samples(4).qd.any()
+
+
+def test_a_stop_near_the_end_of_a_range_is_faster(irb140):
+    run = run_of(irb140, pos_corr_gain=0.0, max_speed_deviation=1000.0, ramp_in_time=0.005, ramp_out_time=2.0)
+    run.take(SensorMessage(qd=np.array([0, 2.0, 0, 0, 0, 0])))
+    run.samples(1000)
+    run.stop()
+    q = run.samples(2100).q[:, 1]
+    assert irb140.q_max[1] - 1e-3 < q[-1] <= irb140.q_max[1] + 1e-12
+
+
+@pytest.mark.parametrize(("inside", "ends"), [(0.49, True), (0.51, False)])
+def test_it_ends_when_the_arm_was_within_its_window_for_the_time_of_the_condition(irb140, inside, ends):
+    """Here on the command; the measured angles are what counts."""
+    run = run_of(irb140, cond_time=0.2, max_speed_deviation=1000.0)
+    run.take(SensorMessage(q=HOME + 0.1))
+    measured = HOME + 0.1 + np.deg2rad(inside) * np.array([1, -1, 1, 0, 0, 1])
+    for cycle in range(80):
+        run.measured(HOME if cycle == 20 else measured, 0.004)  # once it is outside
+        run.samples(4)
+        if run.phase is not Phase.GUIDED:
+            break
+    assert run.converged is ends
+    assert cycle == (70 if ends else 79)
+    assert run.phase is (Phase.STOPPING if ends else Phase.GUIDED)
+
+
+def test_windows_hold_joint_by_joint_and_for_guided_ones_alone(irb140):
+    away = np.deg2rad([0.9, 1.9, 0, 0, 0, 0])
+    for window, axes, expected in (
+        ("1,2,1,1,1,1", None, True),
+        ("2,1,1,1,1,1", None, False),
+        ("1", "1", True),
+    ):
+        run = run_of(irb140, cond_window=window, axes=axes)
+        run.take(SensorMessage(q=HOME))
+        run.measured(HOME + away, 0.004)
+        assert run.converged is expected
+
+
+def test_without_waiting_for_the_condition_it_never_ends(irb140):
+    run = run_of(irb140, cond_time=0.01, no_wait_cond=True)
+    run.take(SensorMessage(q=HOME))
+    to_the_end(run, 200)
+    assert (run.phase, run.converged) == (Phase.GUIDED, True)
+    run.stop()
+    assert run.phase is Phase.FINISHED
+
+
+def test_ramp_down_goes_back_to_where_it_began(irb140):
+    """Along a line of the joints, smoothly, within the limits of speed and of braking."""
+    run = run_of(irb140, stop="ramp_down", cond_time=0.1, max_speed_deviation=40.0, ramp_time=0.1)
+    goal = HOME + np.deg2rad([20.0, -10.0, 5.0, 0.0, 1.0, -20.0])
+    run.take(SensorMessage(q=goal))
+    _, q, qd, _ = to_the_end(run)
+    assert run.fault is None
+    assert (run.q.tolist(), run.qd.tolist()) == (HOME.tolist(), [0.0] * 6)
+    first = int(np.flatnonzero(~qd.any(axis=1) & (np.abs(q - goal).max(axis=1) < np.deg2rad(0.5)))[0])
+    way = HOME - q[first]
+    N = int(np.ceil(1.875 * np.abs(way).max() / np.deg2rad(40.0) / DT))
+    time = np.minimum(np.arange(len(q) - first) / N, 1.0)
+    np.testing.assert_allclose(q[first:], q[first] + betainc(3, 3, time)[:, None] * way, **EXACT)
+    assert np.abs(qd[first:]).max() == pytest.approx(np.deg2rad(40.0), rel=1e-3)
+    assert np.abs(qd[first:]).max() <= np.deg2rad(40.0)
+
+
+def test_the_way_back_takes_as_long_as_its_longest_demand():
+    """Peaks of 10 x^3 - 15 x^4 + 6 x^5: the speed is 15/8, the acceleration 10 / sqrt(3)."""
+    ones, start = np.ones(2), np.array([0.3, -0.6])
+    assert WayBack(np.zeros(2), start, 2.0, ones, 9.0 * ones, DT).count == 2000
+    assert WayBack(np.zeros(2), start, 0.1, ones, 9.0 * ones, DT).count == 1125  # 15/8 0.6
+    slow = WayBack(np.zeros(2), start, 0.1, ones, 0.5 * ones, DT)
+    assert slow.count == 2633  # sqrt(10 / sqrt(3) 0.6 / 0.5) s, in whole periods of 1 ms
+    motion = np.array([slow(k)[1] for k in range(slow.count + 1)])
+    assert np.abs(np.diff(motion, 2)).max() / DT**2 == pytest.approx(0.5, rel=1e-3)
+
+
+def test_after_a_fault_it_stays_and_on_its_way_back_a_fault_stops_it(irb140):
+    run = run_of(irb140, stop="ramp_down", **FAST)
+    run.take(SensorMessage(q=HOME + 0.2))
+    run.samples(200)
+    run.stop(LOST)
+    run.samples(10)
+    assert run.phase is Phase.FINISHED
+    assert np.abs(run.q - HOME).min() > 0.01
+    run = run_of(irb140, stop="ramp_down", **FAST)
+    run.take(SensorMessage(q=HOME + 0.2))
+    run.samples(200)
+    run.stop()
+    run.samples(60)
+    assert run.phase is Phase.RETURNING
+    run.stop()
+    assert run.phase is Phase.RETURNING
+    run.stop(LOST)
+    run.samples(10)
+    assert (run.phase, run.fault, run.qd.any()) == (Phase.FINISHED, LOST, False)
+
+
+def test_a_stop_at_rest_is_at_once(irb140):
+    run = run_of(irb140, stop="ramp_down")
+    run.take(SensorMessage(T=np.eye(4)))
+    assert (run.phase, run.fault.number) == (Phase.FINISHED, 41826)

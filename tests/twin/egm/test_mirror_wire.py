@@ -1,0 +1,270 @@
+"""The mirror on the wire: what passes through it, and the commands."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from scenarios.cli.command_line import main
+from tests.support.egm_streams import CARRIED, excited, messages, model_of
+from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, encode_robot, virtual_time
+from twin.egm.mirror import relay
+from twin.egm.mirror.listener import is_message
+from twin.egm.mirror.relay import Relay
+from twin.errors import EgmError
+from twin.identification.excitation import kept_excitation
+from twin.robot.flange_load import payload_of
+
+HERE = ("127.0.0.1", 0)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    """The bytes of 5 s of an arm that carries 3 kg, and the arm."""
+    log = excited(5.0)
+    return model_of(log), [encode_robot(message) for message in messages(log)]
+
+
+@contextmanager
+def plug():
+    """A socket of somebody on the wire."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.bind(HERE)
+        made.settimeout(5.0)
+        yield made
+
+
+@contextmanager
+def sending(datagrams, port, interval=0.0):
+    """Somebody who sends all of them, once."""
+    ended = threading.Event()
+
+    def send():
+        with plug() as robot:
+            for datagram in datagrams:
+                if ended.is_set():
+                    return
+                robot.sendto(datagram, ("127.0.0.1", port))
+                time.sleep(interval)
+            ended.wait()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def passing(client):
+    """What passes on to a client."""
+    return Relay(HERE, is_message, client.getsockname())
+
+
+def eventually(condition):
+    """Wait until it holds."""
+    end = time.monotonic() + 5.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_what_passes_is_not_changed(stream):
+    _, datagrams = stream
+    with plug() as client, plug() as robot, plug() as stranger, passing(client) as between:
+        stranger.sendto(b"no message", between.at)
+        for k, datagram in enumerate(datagrams[:50]):
+            robot.sendto(datagram, between.at)
+            got, here = client.recvfrom(2048)
+            assert got == datagram
+            stranger.sendto(datagram, between.at)
+            stranger.sendto(b"an answer?", here)
+            answer = bytes([k, 255]) * 20  # whatever it is
+            client.sendto(answer, here)
+            assert robot.recvfrom(2048) == (answer, tuple(between.at))
+        for k in range(50):
+            assert between.next(1.0).data == datagrams[k]
+        assert between.next(0.0) is None
+        passed = between.passed
+        eventually(lambda: passed.strangers == 101)
+        assert (passed.received, passed.passed_on, passed.answers, passed.undelivered) == (50, 50, 50, 0)
+        assert passed.stranger == stranger.getsockname()
+        assert 0 < passed.added_mean <= passed.added < 1.0
+
+
+def test_a_robot_that_sends_from_elsewhere_later_is_followed(stream, monkeypatch):
+    monkeypatch.setattr(relay, "SILENT", 0.05)
+    _, datagrams = stream
+    with plug() as client, plug() as first, plug() as second, passing(client) as between:
+        first.sendto(datagrams[0], between.at)
+        _, here = client.recvfrom(2048)
+        time.sleep(0.1)
+        second.sendto(b"no message of a robot", between.at)
+        second.sendto(datagrams[1], between.at)
+        assert client.recvfrom(2048)[0] == datagrams[1]
+        client.sendto(b"answer", here)
+        assert second.recvfrom(2048)[0] == b"answer"
+        assert between.passed.strangers == 1
+
+
+def test_nobody_there_to_be_told_and_no_room_are_counted(stream, monkeypatch):
+    monkeypatch.setattr(relay, "WAITING", 3)
+    _, datagrams = stream
+    with plug() as gone:
+        port = gone.getsockname()[1]
+    with plug() as robot, Relay(HERE, is_message, ("127.0.0.1", port)) as between:
+        for datagram in datagrams[:20]:
+            robot.sendto(datagram, between.at)
+        robot.sendto(b"x" * 1500, between.at)
+        eventually(lambda: between.passed.received == 21)
+        assert between.passed.overlooked == 18
+        assert between.passed.undelivered >= 1  # what is too long is not passed on
+        eventually(lambda: between.passed.refused > 0)
+    with plug() as taken:
+        address = taken.getsockname()
+    with pytest.raises(EgmError, match="is where the mirror listens itself"):
+        Relay(address, is_message, address)
+    with pytest.raises(EgmError, match="is where the mirror listens itself"):
+        Relay(("0.0.0.0", address[1]), is_message, address)
+    with plug() as taken, pytest.raises(EgmError, match="close what listens there, or choose another port"):
+        Relay(taken.getsockname(), is_message)
+
+
+def guided(loaded, motion, cycles, to, client):
+    """The log of an arm in lockstep, which its client guides along a motion."""
+    settings = GuidanceSettings(level=0, torque="always", max_speed_deviation=1e3, ramp_time=0.005)
+    law = controllers.make("computed_torque", loaded, bandwidth=20.0, period=1e-3)
+    with virtual_time(limit=60.0):
+        arm = EgmRobot(loaded, law, settings, to=to, start=motion.start, wait=20.0)
+    with arm:
+        for k in range(cycles):
+            client.receive()
+            q, qd, _ = motion(np.array([0.004 * k]))
+            client.send_joints(q[0], qd[0])
+        arm.stop()
+    return arm.log
+
+
+def test_an_arm_moves_to_the_bit_as_without_the_mirror_which_finds_what_it_carries():
+    robot = twin.load("irb140").with_drives("rigid")
+    loaded, motion, reports = robot.with_payload(payload_of(CARRIED)), kept_excitation(robot), []
+    with EgmClient(0) as client:
+        alone = guided(loaded, motion, 100, ("127.0.0.1", client.port), client)
+    with EgmClient(0) as client, Mirror(robot, listen=HERE, forward=("127.0.0.1", client.port)) as mirror:
+        follower = threading.Thread(target=lambda: reports.extend(mirror.reports()))
+        follower.start()
+        log = guided(loaded, motion, 600, tuple(mirror.relay.at), client)
+        eventually(lambda: mirror.counts.messages >= 600)
+        mirror.stop()
+        follower.join()
+    for name in ("q", "qd", "tau", "q_ref"):
+        np.testing.assert_array_equal(getattr(log, name)[:400], getattr(alone, name)[:400])
+    assert mirror.relay.passed.answers == 600
+    assert mirror.counts.lost == mirror.counts.malformed == 0
+    assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.05)
+    assert reports[-1].lateness.largest < 60.0
+
+
+def run(words, datagrams, capsys, monkeypatch):
+    """A command that hears these datagrams as soon as it listens: its status, and what it printed."""
+    came = []
+
+    def listening(self):
+        made = enter(self)
+        came.append(sending(datagrams, self.at.port, 2e-4))
+        came[0].__enter__()
+        return made
+
+    enter = Relay.__enter__
+    monkeypatch.setattr(Relay, "__enter__", listening)
+    try:
+        status = main(["egm", *words, "--listen", "127.0.0.1:0"])
+    finally:
+        for one in came:
+            one.__exit__(None, None, None)
+    return status, capsys.readouterr()
+
+
+def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch):
+    _, datagrams = stream
+    file = tmp_path / "mirror.npz"
+    words = ["mirror", "--duration", "4", "--alarm", "30", "--log", str(file)]
+    status, said = run(words, [*datagrams[:100], b"nonsense", *datagrams[100:]], capsys, monkeypatch)
+    assert status == 1, "for the alarm"
+    lines = said.out.splitlines()
+    assert lines[0].startswith("listening at 127.0.0.1:")
+    assert lines[0].endswith("the model: irb140, rigid drives, carries nothing")
+    told = next(line for line in lines[1:] if "ALARM" not in line)
+    assert told.startswith("the robot sends every 4.000 ms; torques are filtered alike on both sides")
+    seconds = [line for line in lines if " | " in line]
+    assert [float(line.split(" s")[0]) for line in seconds] == [0.8, 1.8, 2.8, 3.8]
+    parts = seconds[-1].split(" | ")
+    names = "reported expected off payload late lost"
+    assert " ".join(part.split()[0] for part in parts[1:]) == names
+    assert parts[4].startswith("payload +3.0")
+    assert any("ALARM: the torque of joint 2 is " in line for line in lines)
+    assert "1 malformed" in said.out
+    assert f"wrote {file}" in said.out
+    assert not said.err
+    log = twin.Log.load(file)
+    assert log.robot.name == "irb140"
+    assert len(log.t) > 150
+    assert log.arrays["second_t"] == pytest.approx([0.8, 1.8, 2.8, 3.8], abs=0.05)
+    assert log.arrays["second_payload"][-1, 0] == pytest.approx(3.0, abs=0.15)
+    assert log.arrays["second_alarms"].sum() == sum("ALARM" in line for line in lines)
+
+
+def test_no_alarm_is_status_0(stream, capsys, monkeypatch):
+    _, datagrams = stream
+    words = ["mirror", "--duration", "2", "--payload", CARRIED, "--alarm", "30"]
+    status, said = run(words, datagrams, capsys, monkeypatch)
+    assert status == 0
+    assert "alarms: 0" in said.out
+
+
+def test_a_stream_is_recorded_and_told_what_it_carries(stream, tmp_path, capsys, monkeypatch):
+    _, datagrams = stream
+    file = tmp_path / "stream.npz"
+    status, said = run(["record", str(file), "--duration", "4.9"], datagrams, capsys, monkeypatch)
+    assert status == 0
+    assert "one every 4.0000 ms, with torques; 0 lost and filled" in said.out
+    assert "ended: 4.9 s are over" in said.out
+    assert main(["identify", str(file), "--payload"]) == 0
+    mass = float(capsys.readouterr().out.split("--payload ")[-1].split(",")[0])
+    assert mass == pytest.approx(3.0, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["mirror", "--wait", "0.1"], "no robot was heard at 127.0.0.1:"),
+        (["record", "x.npz", "--wait", "0.1"], "no robot was heard at 127.0.0.1:"),
+        (["mirror", "--wait", "0"], "expected a positive, finite --wait in s, got 0.0"),
+        (["mirror", "--alarm", "x"], "expected a limit above 0 N m for the alarm"),
+        (["mirror", "--torque-age", "2"], "expected reported torques to be 0 to 1 cycles older"),
+        (["mirror", "--horizon", "-1"], "--horizon"),
+        (["mirror", "--forward", "client"], "expected HOST:PORT with a port of 1 to 65535"),
+        (["mirror", "--log", "mirror.csv"], "mirror.csv"),
+        (["record", "stream.csv"], "stream.csv"),
+        (["record", "x.npz", "--duration", "4000"], "expected a duration above 0 s and up to 3600 s"),
+        (["mirror", "--robot", "no_such_robot"], "no_such_robot"),
+    ],
+)
+def test_wrong_use(words, sentence, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["egm", *words, "--listen", "127.0.0.1:0"]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_machines_can_send_where_it_is_said(capsys):
+    assert main(["egm", "mirror", "--listen", "0.0.0.0:0", "--wait", "0.1"]) == 2
+    assert "listening at 0.0.0.0:0, which other machines can send to" in capsys.readouterr().err

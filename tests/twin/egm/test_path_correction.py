@@ -1,0 +1,254 @@
+import numpy as np
+import pytest
+
+import twin
+from tests.support.dh_arms import dh_pose
+from tests.support.guided_steps import PERIOD, decay, driven
+from twin.egm.guidance.choice import guidance_of
+from twin.egm.guidance.guidance import GuidanceStop
+from twin.egm.guidance.path_correction import path_axes
+from twin.egm.guidance.run import Phase, Run
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.wire.messages import SensorMessage
+from twin.errors import EgmError
+from twin.recordings.recording import joint_recording, tool_recording, write_recording
+from twin.spatial.rotations import pose_matrix, pose_vector
+from twin.trajectories.recorded_motion import recorded_motion
+from twin.trajectories.tool_paths import through_recording
+
+START = np.deg2rad([10.0, 20.0, -15.0, 30.0, 50.0, 20.0])
+TOOL = pose_matrix((0.03, -0.02, 0.11, 0.8, 0.6, 0.0, 0.0))
+FAST = {"mode": "path", "level": 2, "position_gain": 20.0, "max_speed_deviation": 1e6}
+WAY = np.array([0.02, 0.09, -0.05])
+CORRECTION = np.array([0.3, 5e-3, -2e-3])
+"""The first is to be ignored."""
+
+
+@pytest.fixture(params=["irb140", "irb1400"])
+def arm(request):
+    return request.getfixturevalue(request.param)
+
+
+def poses(robot, q):
+    """By the DH table, not by what guidance uses."""
+    return dh_pose(robot, q) @ TOOL
+
+
+def recording(robot, way, duration=1.5):
+    """A tool recording: the start's pose moved by way(u) (N, 3), u from 0 to 1, at rest at both ends."""
+    t = np.linspace(0.0, duration, 31)
+    u = t / duration
+    recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
+    recorded[:, :3] += way(u * u * (3.0 - 2.0 * u))
+    return tool_recording(t, recorded)
+
+
+def straight(robot):
+    return recording(robot, lambda u: np.outer(u, WAY))
+
+
+def curved(robot):
+    turn, radius = 1.2, 0.08
+    return recording(
+        robot, lambda u: radius * np.column_stack([np.cos(turn * u) - 1.0, np.sin(turn * u), 0.3 * u])
+    )
+
+
+def guided(robot, path, correction=None, **settings):
+    """A guidance that has begun, and was told a correction."""
+    guidance = guidance_of(robot, GuidanceSettings(**FAST | settings), TOOL, path)
+    guidance.begin(guidance.start, PERIOD)
+    if correction is not None:
+        guidance.take(SensorMessage(path_correction=np.array(correction), age=0.5), guidance.start)
+    return guidance
+
+
+def beside(robot, path, q):
+    """Where the path moves, how far beside it the tool is (K, 3) in its axes, and turned (N,)."""
+    motion = through_recording(path)(PERIOD * np.arange(len(q)))
+    T = poses(robot, q)
+    v = motion.twist[:, :3]
+    moves = np.linalg.norm(v, axis=1) > 1e-4
+    x = v[moves] / np.linalg.norm(v[moves], axis=1)[:, None]
+    y = np.cross(x, motion.T_base_tool[moves, :3, 2])
+    y /= np.linalg.norm(y, axis=1)[:, None]
+    axes = np.stack([x, y, np.cross(x, y)], axis=1)
+    off = np.einsum("kij,kj->ki", axes, (T - motion.T_base_tool)[moves, :3, 3])
+    turn = np.max(np.abs((T - motion.T_base_tool)[:, :3, :3]), axis=(1, 2))
+    return np.flatnonzero(moves), off, turn
+
+
+def fault_of(call, *arguments):
+    with pytest.raises(GuidanceStop) as stop:
+        call(*arguments)
+    return stop.value.fault
+
+
+def same(value, expected, within=1e-12):
+    np.testing.assert_allclose(value, np.broadcast_to(expected, np.shape(value)), rtol=0, atol=within)
+
+
+def test_without_a_correction_the_arm_moves_as_recorded(arm):
+    path = curved(arm)
+    guidance, motion = guided(arm, path), recorded_motion(arm, path, T_flange_tool=TOOL)
+    q = driven(guidance, guidance.start, 1501)
+    same(q, motion(PERIOD * np.arange(1502))[0])
+    assert guidance.ended()
+    same(guidance.speed(q[-1]), 0.0, 1e-9)
+    same(guidance.programmed(), 0.0, 1e-9)
+
+
+@pytest.mark.parametrize("way", [straight, curved])
+def test_a_correction_is_reached_by_the_stated_law_at_right_angles_to_the_path(arm, way):
+    path = way(arm)
+    guidance = guided(arm, path, CORRECTION)
+    moving, off, turn = beside(arm, path, driven(guidance, guidance.start, 1499))
+    done = 1.0 - decay(20.0, 20.0, 1499)[moving]
+    assert done[-1] == pytest.approx(1.0, abs=1e-9)
+    same(off, np.outer(done, [0.0, 5e-3, -2e-3]))
+    same(turn, 0.0)
+
+
+def test_the_path_s_axes_are_the_manual_s():
+    """Along x with the tool pointing down: to the left of the way is -y, and z is up."""
+    same(path_axes(np.array([[0.2, 0.0, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0], np.diag([1.0, 1.0, 1.0]))
+    same(
+        path_axes(np.array([[0.0, 0.2, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0].T,
+        [[0, 1, 0], [-1, 0, 0], [0, 0, 1]],
+    )
+    x, z = np.array([0.6, 0.0, 0.8]), np.array([0.0, 0.8, -0.6])
+    y = np.cross(x, z) / np.linalg.norm(np.cross(x, z))
+    same(path_axes(3.0 * x[None], z[None])[0].T, [x, y, np.cross(x, y)])
+
+
+def test_limits_act_on_the_correction_and_not_on_the_path(arm):
+    path = curved(arm)
+    guidance = guided(arm, path, CORRECTION)
+    q = driven(
+        guidance, guidance.start, 1499, left=lambda speed: min(1.0, 0.02 / (np.max(np.abs(speed)) + 1e-9))
+    )
+    moving, off, turn = beside(arm, path, q)
+    unlimited = beside(arm, path, driven(guided(arm, path, CORRECTION), guidance.start, 1499))[1]
+    soon = np.searchsorted(moving, 150)
+    assert 0.0 < off[soon, 1] < 0.8 * unlimited[soon, 1]
+    same(off[:, 0], 0.0, 1e-7)  # a share of a step is not the step of a share
+    same(turn, 0.0, 1e-7)
+
+
+def test_what_the_tool_is_off_the_path_goes_by_the_law_too(robot):
+    path = straight(robot)
+    guidance = guided(robot, path, CORRECTION, level=0)
+    q = driven(guidance, guidance.start + 1e-3, 1499)
+    moving, off, turn = beside(robot, path, q)
+    left = decay(20.0, None, 1499)
+    same(off[:, 0], off[0, 0] * left[moving] / left[moving[0]])
+    assert turn[0] > 1e-3
+    same(turn, turn[0] * left, 1e-5)  # of matrices: to first order
+    same(turn[-1], 0.0)
+
+
+def test_guided_axes_alone_are_corrected(robot):
+    path = straight(robot)
+    guidance = guided(robot, path, CORRECTION, axes="z")
+    off = beside(robot, path, driven(guidance, guidance.start, 1400))[1]
+    same(off[-1], [0.0, 0.0, -2e-3], 1e-9)
+
+
+def test_where_a_path_stands_still_it_keeps_its_axes():
+    still, go, back, up = (
+        np.zeros(3),
+        np.array([0.1, 0.0, 0.0]),
+        np.array([-0.1, 0.0, 0.0]),
+        np.array([0.0, 0.0, 0.1]),
+    )
+    v = np.array([still, go, still, up, 1e-5 * back, back])  # `up` is along the tool
+    y = path_axes(v, np.tile([0.0, 0.0, -1.0], (6, 1)))[:, :, 1]
+    same(y, np.array([[0.0, 1.0, 0.0]] * 5 + [[0.0, -1.0, 0.0]]))
+
+
+def test_round_a_corner_the_tool_goes_by_the_law_and_does_not_jump(robot):
+    def legs(u):
+        first, second = np.clip(2.5 * u, 0.0, 1.0), np.clip(2.5 * u - 1.5, 0.0, 1.0)  # and a rest
+        first, second = (x * x * (3.0 - 2.0 * x) for x in (first, second))
+        return np.column_stack([0.05 * first, 0.05 * second, 0.0 * u])
+
+    t = np.linspace(0.0, 3.0, 61)
+    recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
+    recorded[:, :3] += legs(t / 3.0)
+    path = tool_recording(t, recorded)
+    guidance = guided(robot, path, CORRECTION, level=0)
+    T = poses(robot, driven(guidance, guidance.start, 2900))
+    speed = np.linalg.norm(np.diff(T[:, :3, 3], axis=0), axis=1) / PERIOD
+    assert np.max(speed) < 0.12 + 20.0 * 2.0 * np.hypot(5e-3, 2e-3)  # a jump would be 5 m/s
+    off = beside(robot, path, driven(guided(robot, path, CORRECTION, level=0), guidance.start, 2900))[1]
+    same(off[-1], [0.0, 5e-3, -2e-3], 1e-9)
+
+
+def test_a_path_comes_from_joints_or_a_tool_and_from_a_file(robot, tmp_path):
+    path = straight(robot)
+    motion = recorded_motion(robot, path, T_flange_tool=TOOL)
+    t = np.linspace(0.0, motion.duration, 301)
+    joints = joint_recording(t, motion(t)[0], robot)
+    write_recording(tmp_path / "path.csv", joints)
+    ends = []
+    for given in (path, joints, tmp_path / "path.csv"):
+        guidance = guided(robot, given, CORRECTION)
+        same(guidance.start, START)
+        ends.append(driven(guidance, guidance.start, 1500)[-1])
+    same(ends[1:], ends[0], 1e-7)  # splines of joints and of the tool between the samples
+    same(ends[2], ends[1])
+
+
+def test_a_run_ends_with_the_path_at_its_distance_and_runs_at_any_period(robot):
+    path, settings = (
+        straight(robot),
+        GuidanceSettings(**FAST | {"max_speed_deviation": 10.0, "ramp_time": 0.1}),
+    )
+    guidance = guidance_of(robot, settings, TOOL, path)
+    run = Run(robot, settings, guidance, guidance.start, 4e-3)
+    run.take(SensorMessage(path_correction=CORRECTION))
+    run.samples(374)
+    assert run.phase is Phase.GUIDED
+    assert guidance.converged(run.q)
+    run.samples(100)
+    assert run.phase is Phase.FINISHED
+    assert run.fault is None
+    T, T_end = poses(robot, run.q), poses(robot, recorded_motion(robot, path, T_flange_tool=TOOL)(1.5)[0])
+    assert np.linalg.norm(T[:3, 3] - T_end[:3, 3]) == pytest.approx(np.hypot(5e-3, 2e-3), abs=1e-6)
+    assert (T - T_end)[:3, 3] @ WAY == pytest.approx(0.0, abs=1e-9)
+
+
+def test_converged_is_within_the_window_of_the_correction(robot):
+    guidance = guided(robot, straight(robot), [0.0, 0.9e-3, -0.9e-3])
+    assert guidance.converged(guidance.start)
+    guidance.take(SensorMessage(path_correction=np.array([0.5, 1.1e-3, 0.0])), START)
+    assert not guidance.converged(guidance.start)
+
+
+def test_what_is_no_correction_is_a_fault(robot):
+    guidance = guided(robot, straight(robot))
+    assert fault_of(guidance.take, SensorMessage(q=START), START).number == 41826
+    assert (
+        "finite" in fault_of(guidance.take, SensorMessage(path_correction=np.full(3, np.inf)), START).sentence
+    )
+    guidance.take(SensorMessage(), START)
+    same(guidance.speed(guidance.start), guidance.programmed())
+
+
+def test_a_path_that_cannot_be_corrected_is_refused(robot):
+    along = recording(robot, lambda u: np.outer(0.1 * u, poses(robot, START)[:3, 2]))
+    with pytest.raises(EgmError, match="on this one the tool moves along its z axis alone"):
+        guidance_of(robot, GuidanceSettings(**FAST), TOOL, along)
+    with pytest.raises(EgmError, match="on this one the tool stands still"):
+        guidance_of(robot, GuidanceSettings(**FAST), TOOL, recording(robot, lambda u: np.zeros((len(u), 3))))
+    two = twin.load("two_link")
+    with pytest.raises(EgmError, match="six joints or more"):
+        guidance_of(
+            two, GuidanceSettings(**FAST), None, joint_recording([0.0, 1.0], [[0.0, 0.0], [0.1, 0.2]], two)
+        )
+
+
+def test_a_path_is_begun_at_its_first_sample(robot):
+    guidance = guidance_of(robot, GuidanceSettings(**FAST), TOOL, straight(robot))
+    with pytest.raises(EgmError, match="joint_2 is at 21 deg, the path begins at 20 deg"):
+        guidance.begin(START + np.deg2rad([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]), PERIOD)

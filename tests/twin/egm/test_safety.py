@@ -1,0 +1,177 @@
+"""Whatever comes by wire: no crash, no growth, and an arm that stays within its limits and comes to rest."""
+
+import tracemalloc
+
+import numpy as np
+
+from tests.support.egm_wires import FaultyWire, Wire, served, session
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot_side.inbox import MOST_DATAGRAMS, QUEUE, Inbox
+from twin.egm.wire.messages import SensorMessage
+from twin.egm.wire.sensor_message import encode_sensor
+from twin.robot.limits import folded
+
+ROUGH = {"max_speed_deviation": 60.0, "ramp_time": 0.2, "comm_timeout": 0.5, "cond_time": 1000.0}
+NOISE = 100_000
+
+
+def restless(robot, last):
+    """A client that wants to be anywhere in the ranges, at times beyond, at wild speeds, up to a message."""
+    random = np.random.default_rng(7)
+    q = np.zeros(robot.n)
+
+    def answer(told):
+        cycle = told.tm // 4
+        if cycle > last:
+            return None
+        if cycle % 50 == 0:
+            over = 0.1 if random.random() < 0.1 and cycle < last - 100 else 0.0
+            q[:] = random.uniform(robot.q_min - over, robot.q_max + over)
+        return SensorMessage(cycle, q=q, qd=random.uniform(-2.0, 2.0, robot.n))
+
+    return answer
+
+
+def test_a_faulty_wire_and_random_bytes(robot):
+    """30 % lost, others doubled, held up, out of order, cut short; 10^5 random datagrams among them."""
+    noise = 60
+    cycles = NOISE // noise + 100
+    wire = FaultyWire(restless(robot, cycles), noise)
+    with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 500), pause=0.1) as made:
+
+        def calm():
+            wire.noise = noise if len(wire.told) < cycles - 100 else 0
+            return False
+
+        made.serve(calm)
+    log, counts = made.log(), made.counts
+    assert log.violations() == ()
+    assert np.all(np.isfinite(log.q))
+    assert np.ptp(log.q, axis=0).min() > 0.1, "every joint moved"
+    assert counts.broken > 0.9 * NOISE
+    assert counts.taken > 0.2 * cycles
+    assert counts.again > 10
+    assert counts.old > 10
+    assert {fault.number for fault in made.faults} >= {50027, 41822}
+    assert made.faults[-1].number == 41822
+    told = [event.kind for event in made.events.all()]
+    assert 1 <= told.count("broken") <= told.count("waiting"), "once for each instruction"
+    assert not log.qd_ref[-200:].any()
+    assert np.ptp(log.q[-200:], axis=0).max() < 1e-9, "at rest, and held"
+
+
+def test_memory_does_not_grow(robot):
+    """Neither with the time nor with what comes, once what is kept is full."""
+    wire = FaultyWire(restless(robot, 10**9), 5)
+    sizes = []
+
+    def stopping():
+        wire.told.clear()
+        wire.datagrams.clear()
+        if made.inbox.cycle in (60, 120):
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        return len(sizes) == 2
+
+    with session(robot, wire, GuidanceSettings(**ROUGH), keep=0.1, pause=0.02) as made:
+        tracemalloc.start()
+        try:
+            made.serve(stopping)
+        finally:
+            tracemalloc.stop()
+    assert len(made.log().t) == 100
+    assert len(made.log().arrays["egm_t"]) == 25
+    assert sizes[1] - sizes[0] < 20_000, sizes
+
+
+class Pouring:
+    """A channel from which datagrams pour."""
+
+    strangers, stranger = 0, None
+
+    def __init__(self, datagrams):
+        self.datagrams = list(datagrams)
+
+    def receive(self, most):
+        came, self.datagrams = self.datagrams[:most], self.datagrams[most:]
+        return came
+
+
+def test_the_queue_is_bounded_and_drops_the_oldest():
+    told = []
+    answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(100)]
+    inbox = Inbox(Pouring(answers), 6, "joint", tell=lambda kind, sentence: told.append(kind))
+    inbox.listen()
+    assert inbox.counts.valid == MOST_DATAGRAMS == 64
+    assert [inbox.next().seqno for _ in range(QUEUE)] == list(range(64 - QUEUE, 64))
+    assert inbox.counts.dropped == 64 - QUEUE
+    assert told == ["dropped"]
+    assert inbox.next() is None
+    inbox.listen()
+    assert inbox.counts.valid == 100
+    inbox.restart()
+    assert inbox.next() is None
+    assert (inbox.counts.dropped, inbox.counts.unused) == (64 - QUEUE, 36)
+
+
+def test_a_client_that_is_faster_than_the_robot_is_heard_behind_a_lag():
+    """Four answers a cycle, held back for four cycles: what waits for its time is not in the queue."""
+    answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(400)]
+    inbox = Inbox(Pouring(answers), 6, "joint", lag=4)
+    taken = []
+    for _ in range(100):
+        inbox.listen(4)
+        answer = inbox.next()
+        taken.append(-1 if answer is None else answer.seqno)
+    assert taken[:5] == [-1] * 4 + [0]
+    assert np.all(np.diff(taken[4:]) >= 1)
+    assert taken[-1] == 4 * 96 - QUEUE, "the oldest of ten whose time has come"
+
+
+def test_the_newest_is_taken_where_the_robot_was_late():
+    """For a while; else the next one is, however many wait."""
+    answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(20)]
+    inbox = Inbox(Pouring(answers), 6, "joint", lag=2)
+    taken = []
+    for cycle in range(16):
+        inbox.listen({3: 2, 4: 3, 12: 2}.get(cycle, 1))
+        if cycle == 8:
+            inbox.catch_up()
+        taken.append(getattr(inbox.next(), "seqno", None))
+    assert taken == [None, None, 0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16]
+    assert inbox.counts.skipped == 3
+
+
+def test_in_turn_and_in_lockstep():
+    """What changes nothing is left out by the clock, and takes its turn in lockstep."""
+    first, second = (encode_sensor(SensorMessage(k, q=np.full(6, k))) for k in (1, 2))
+    pose = encode_sensor(SensorMessage(3, T=np.eye(4)))
+    came = [first, first, second, first, b"\xff\xff", pose]
+    for every, expected in ((False, [1, 2, 41826, None]), (True, [1, None, 2, None, 41826, None])):
+        inbox = Inbox(Pouring(came), 6, "joint", every_answer=every)
+        inbox.listen()
+        assert inbox.has_answer
+        counts = inbox.counts
+        assert (counts.valid, counts.again, counts.old, counts.broken) == (5, 1, 1, 1)
+        taken = [inbox.next() for _ in expected]
+        numbers = [getattr(answer, "seqno", getattr(answer, "number", None)) for answer in taken]
+        assert numbers == expected
+        assert not inbox.has_answer
+
+
+def test_a_closed_loop_is_not_folded(irb1400):
+    """Its links fold where its joints alone are within their ranges."""
+    q = np.array([0.0, irb1400.q_min[1], irb1400.q_max[2], 0.0, 0.0, 0.0])
+    assert folded(irb1400, q).any()
+    speed = np.array([0.0, -0.5, 0.8, 0.0, 0.0, 0.0])
+
+    def client(told):  # positions that are beyond are refused at once; speeds lead there
+        return SensorMessage(told.seqno, qd=speed)
+
+    settings = GuidanceSettings(max_speed_deviation=100.0, ramp_time=0.1, pos_corr_gain=0.0)
+    made = served(irb1400, Wire(client), settings, duration=3.0, pause=10.0)
+    log = made.log()
+    assert log.violations() == ()
+    assert not folded(irb1400, log.q).any()
+    (fault,) = made.faults
+    assert fault.number == 50027
+    assert not log.qd_ref[-1].any()

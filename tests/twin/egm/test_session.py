@@ -1,0 +1,367 @@
+"""A robot's time on the wire, in virtual time: what it tells, what it takes, and how it stops."""
+
+import numpy as np
+import pytest
+
+import controllers
+from tests.support.egm_wires import BRISK, CycleByCycle, Wire, served, session
+from twin.drives.sensors import Sensors
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot_side.own_motion import OwnMotion
+from twin.egm.robot_side.state import EgmState
+from twin.egm.wire import schema
+from twin.egm.wire.messages import MotionState, SensorMessage
+from twin.errors import DivergenceError, EgmError
+from twin.kinematics.forward import forward_kinematics
+
+AWAY = np.array([0.3, 0.2, -0.1, 0.2, 0.3, 0.4])
+CYCLE = 0.004
+
+
+def to(q, last=np.inf, qd=None, first=0):
+    """A client that asks for the same joint angles in messages `first` to `last`."""
+    return lambda told: SensorMessage(told.seqno, q=q, qd=qd) if first <= told.seqno <= last else None
+
+
+def kinds(made):
+    return [event.kind for event in made.events.all()]
+
+
+def test_the_arm_did_what_the_client_sent(robot):
+    """The law of joint guidance, from the recorded references alone, gives the commanded motion."""
+    settings = GuidanceSettings(max_speed_deviation=12.0, ramp_time=0.1, lp_filter=4.0, pos_corr_gain=0.6)
+    random = np.random.default_rng(3)
+    sent, wanted = [], np.zeros((2, 6))
+
+    def client(told):
+        if random.random() < 0.4:  # it does not answer everything
+            return None
+        if told.seqno % 20 == 0 or not sent:
+            wanted[:] = random.uniform(-0.3, 0.3, 6), random.uniform(-0.1, 0.1, 6)
+        sent.append(SensorMessage(told.seqno, q=wanted[0].copy(), qd=wanted[1].copy()))
+        return sent[-1]
+
+    made = served(robot, Wire(client), settings, duration=1.2)
+    log = made.log()
+    taken = log.arrays["egm_taken"]
+    assert taken.sum() == len(sent) == made.counts.taken
+    assert np.array_equal(log.arrays["egm_seqno"][taken], [message.seqno for message in sent])
+    # Of what was sent in degrees.
+    assert np.abs(log.arrays["egm_reference"][taken] - [message.q for message in sent]).max() < 1e-14
+    assert np.abs(log.arrays["egm_speed"][taken] - [message.qd for message in sent]).max() < 1e-14
+    dt, k, limit = 1e-3, 5.0 * 0.6, np.deg2rad(12.0)
+    q = v = u = filtered = np.zeros(6)
+    q_ref, guided, expected = np.zeros(6), 0, []
+    for cycle in range(len(taken)):
+        if taken[cycle]:
+            q_ref, u = log.arrays["egm_reference"][cycle], log.arrays["egm_speed"][cycle]
+        for _ in range(4):
+            expected.append(q)
+            if not taken[: cycle + 1].any():
+                continue
+            guided += 1
+            filtered = filtered + (1.0 - np.exp(-2.0 * np.pi * 4.0 * dt)) * (k * (q_ref - q) + u - filtered)
+            filtered = filtered * min(1.0, limit / np.abs(filtered).max())
+            v = min(1.0, guided / 100) * filtered
+            q = q + dt * v
+    assert np.ptp(expected, axis=0).min() > 0.02, "every joint moved"
+    assert np.abs(log.q_ref - expected).max() < 1e-9
+    assert not log.saturated.any()
+    assert np.abs(log.q - log.q_ref).max() < 1e-10, "a law that knows the arm follows it"
+    assert np.array_equal(log.arrays["egm_t"], log.t[::4])
+
+
+def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
+    """Those of abb_libegm: what it insists on in each message, and when it takes a robot as ready."""
+    wire = Wire(to(AWAY))
+    made = served(robot, wire, runs=1)
+    assert [event.kind for event in made.events.all()] == ["waiting", "guided", "ended"]
+    previous = -1
+    for k, datagram in enumerate(wire.datagrams):
+        assert len(datagram) <= 1024
+        message = schema.Robot.FromString(datagram)
+        assert message.header.seqno == k > previous
+        assert message.header.tm == 4 * k
+        assert message.header.mtype == 2
+        for part in (message.feedBack, message.planned):
+            assert len(part.joints.joints) == 6
+            assert part.HasField("time")
+            assert part.time.sec * 1_000_000 + part.time.usec == 4000 * k
+            turn = part.cartesian.orient
+            assert abs(np.linalg.norm([turn.u0, turn.u1, turn.u2, turn.u3]) - 1.0) < 1e-12
+        assert message.motorState.state == 1
+        assert message.rapidExecState.state == 2
+        assert message.HasField("mciConvergenceMet")
+        assert message.HasField("utilizationRate")
+        assert not message.HasField("measuredForce")
+        assert not message.HasField("torqueRef"), "at level 1"
+        previous = k
+    states = [message.state for message in wire.told]
+    over = states.index(MotionState.STOPPED)
+    assert set(states[:over]) == {MotionState.RUNNING}
+    assert set(states[over:]) == {MotionState.STOPPED}
+    assert len(states) - over == 1, "nothing comes after the last instruction but the word that it is over"
+    converged = [message.converged for message in wire.told]
+    assert over - converged.index(True) == 249 + 13, "CondTime, and the ramp of 50 ms"
+    assert not any(converged[over:])
+
+
+def test_what_the_robot_tells_is_where_its_arm_was(robot):
+    """At the beginning of the cycle; poses by forward kinematics, of the tool in the work object."""
+    tool = np.eye(4)
+    tool[:3, 3] = 0.1, 0.0, 0.2
+    wire = Wire(to(AWAY))
+    settings = GuidanceSettings(max_speed_deviation=20.0, level=0, ramp_time=0.2, wobj="0.5,0,0.2,0,0,0,1")
+    made = served(
+        robot,
+        wire,
+        settings,
+        law=controllers.make("pd", robot, bandwidth=40.0),
+        T_flange_tool=tool,
+        duration=0.3,
+    )
+    assert not made.faults
+    log, told = made.log(), wire.told
+    q, planned = np.array([m.q for m in told]), np.array([m.q_planned for m in told])
+    assert np.abs(q - log.q[::4]).max() < 1e-14
+    assert np.abs(planned - log.q_ref[::4]).max() < 1e-14
+    assert np.abs(q - planned).max() > 1e-3, "this law is off"
+    T_wobj_base = np.diag([-1.0, -1.0, 1.0, 1.0])
+    T_wobj_base[:3, 3] = 0.5, 0.0, -0.2
+    for joints, poses in ((q, [m.T for m in told]), (planned, [m.T_planned for m in told])):
+        assert np.abs(T_wobj_base @ forward_kinematics(robot, joints, tool) - poses).max() < 1e-12
+    assert told[0].tau is None, "nothing guides it yet"
+    assert (
+        np.abs(np.array([m.tau for m in told[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]).max()
+        < 1e-12
+    )
+    torque = np.max(np.abs(log.tau_demand) / robot.tau_max, axis=1).reshape(-1, 4).max(axis=1)
+    assert told[5].utilization >= 100.0 * torque[4] > 1.0
+    assert log.arrays["egm_utilization"][5] == told[5].utilization
+
+
+def test_sensors_go_on_from_cycle_to_cycle_and_are_what_it_tells(robot):
+    wire = Wire(to(AWAY))
+    sensors = Sensors(noise=1e-4, speed_cutoff=50.0, seed=2)
+    made = served(robot, wire, duration=0.2, sensors=sensors, law=controllers.make("pd", robot))
+    log = made.log()
+    noise = log.q_seen - log.q
+    assert np.abs(noise - 1e-4 * sensors.draws(0, len(log.t), 6)).max() < 1e-15
+    told = np.array([message.q for message in wire.told])
+    assert np.abs(told[1:] - log.q_seen[3::4][: len(told) - 1]).max() < 1e-14
+
+
+def test_elastic_joints_are_measured_at_their_motors(robot):
+    wire = Wire(to(AWAY))
+    elastic = robot.with_drives("elastic")
+    law = controllers.make("pd", robot)
+    log = served(elastic, wire, GuidanceSettings(**BRISK, torque="always"), duration=0.1, law=law).log()
+    told = np.array([message.q for message in wire.told])
+    assert np.abs(told - log.q_motor[::4]).max() < 1e-14
+    assert np.abs(told - log.q[::4]).max() > 1e-6
+    assert (
+        np.abs(
+            np.array([message.tau for message in wire.told[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]
+        ).max()
+        < 1e-12
+    )
+
+
+@pytest.mark.parametrize(("lag", "cycles"), [(0.0, 0), (4.0, 1), (15.0, 4)])
+def test_a_lag_holds_answers_back_by_whole_cycles(robot, lag, cycles):
+    log = served(robot, Wire(to(AWAY)), duration=0.04, lag=lag).log()
+    assert list(log.arrays["egm_seqno"]) == [-1] * cycles + list(range(10 - cycles))
+    moves = np.flatnonzero(np.any(log.q_ref != 0.0, axis=1))[0]
+    assert moves == 4 * cycles + 1
+
+
+def test_a_client_that_dies_in_motion(robot):
+    """After CommTimeout the arm stops on its ramp and holds; the next instruction waits for a client."""
+    settings = GuidanceSettings(max_speed_deviation=30.0, ramp_time=0.1, comm_timeout=0.2, cond_time=1000.0)
+    fast = np.full(6, 0.2)
+    said = to(AWAY, qd=fast)
+
+    def client(told):
+        if told.tm >= 1800:  # another client, whose numbers begin anew
+            return SensorMessage(told.tm // 4 - 450, q=np.zeros(6))
+        return said(told) if told.tm < 400 else None
+
+    wire = Wire(client)
+    made = served(robot, wire, settings, duration=3.0, pause=0.5)
+    log = made.log()
+    last = 99 * CYCLE
+    silent = last + settings.comm_timeout
+    k = round(silent / 1e-3)
+    assert np.abs(log.qd_ref[k]).max() > 0.05, "it goes on till then"
+    rests = k + 100
+    assert np.abs(log.qd_ref[rests - 2]).min() > 0.0
+    assert not log.qd_ref[rests : 450 * 4].any()
+    assert np.ptp(log.q[rests : 450 * 4], axis=0).max() < 1e-12
+    (fault,) = made.faults
+    assert (fault.number, fault.name) == (41822, "ERR_UDPUC_COMM")
+    assert fault.sentence.startswith("no message from the client for 0.2 s")
+    assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided", "cut"]
+    times = [event.t for event in made.events.all()]
+    assert times[2] == pytest.approx(silent)
+    assert times[4] == pytest.approx(times[3] + 0.5 + CYCLE)
+    assert times[5] == pytest.approx(450 * CYCLE)
+    states = np.array([message.state for message in wire.told])
+    error = np.flatnonzero(states == MotionState.ERROR)
+    assert error[0] * CYCLE == pytest.approx(times[2] + CYCLE)
+    assert error[-1] * CYCLE == pytest.approx(times[4] - CYCLE)
+    assert set(states[error[0] : error[-1] + 1]) == {MotionState.ERROR}
+    numbers = [message.seqno for message in wire.told]
+    assert numbers == [*range(error[-1] + 1), *range(len(numbers) - error[-1] - 1)], "a new session"
+    assert np.abs(log.q_ref[-1]).max() < 1e-2, "the second client got it back"
+    assert log.violations() == ()
+
+
+def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
+    """By the clock they come when it has looked already, and are there when its first message leaves."""
+
+    def client(told):
+        guided = told.state is MotionState.RUNNING
+        return SensorMessage(told.seqno, q=np.full(6, 0.0 if guided else 10.0))
+
+    class Clock(CycleByCycle):
+        virtual = False
+
+        def wait(self, inbox, again, stopping):
+            wire.arrived, wire.under_way = wire.arrived + wire.under_way, []
+            return True
+
+    class Slow(Wire):
+        arrived, under_way = [], []
+
+        def carried(self, datagrams):
+            self.under_way = self.under_way + datagrams
+            return []
+
+        def receive(self, most):
+            here, self.arrived = self.arrived, []
+            return here
+
+    wire = Slow(client)
+    settings = GuidanceSettings(**BRISK, cond_time=0.05)
+    with session(robot, wire, settings, duration=1.0, pause=0.02) as made:
+        made.pace = Clock()
+        made.serve(lambda: False)
+    assert not made.faults, made.faults
+    assert made.well > 3
+    assert made.counts.unused > 3
+
+
+def test_a_message_of_another_mode_stops_it(robot):
+    pose = np.eye(4)
+
+    def client(told):
+        wrong = told.seqno == 50
+        return SensorMessage(told.seqno, T=pose) if wrong else SensorMessage(told.seqno, q=AWAY)
+
+    made = served(robot, Wire(client), runs=1)
+    (fault,) = made.faults
+    assert fault.number == 41826
+    assert "pose" in fault.sentence
+    assert kinds(made) == ["waiting", "guided", "fault", "ended"]
+
+
+def test_an_instruction_waits_for_an_answer_of_its_own(robot):
+    """What was still held back when it began was for the one before."""
+
+    def client(told):
+        if told.tm > 48:
+            return None
+        wrong = {"T": np.eye(4)} if told.tm == 40 else {"q": np.zeros(6)}
+        return SensorMessage(told.seqno, **wrong)
+
+    made = served(robot, Wire(client), duration=0.2, pause=0.0, lag=20.0)
+    assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting"]
+    assert made.counts.unused == 2
+
+
+def test_an_arm_that_does_not_follow_is_stopped(robot):
+    """Its drives give nothing, so it falls."""
+    made = served(robot, Wire(to(AWAY)), law=lambda state, reference: np.zeros(6), runs=1, pause=0.0)
+    (fault,) = made.faults
+    assert (fault.number, fault.name) == (50204, "Motion supervision")
+    assert " is 5" in fault.sentence
+    error = np.abs(made.log().q - made.log().q_ref).max(axis=1)
+    stops = round(made.events.all()[2].t / 1e-3)
+    assert error[stops - 4] < np.deg2rad(5.0) <= error[stops]
+
+
+def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
+    good = controllers.make("computed_torque", robot)
+
+    def law(state, reference):
+        return np.full(6, np.nan) if state.t == 0.042 else good(state, reference)
+
+    made = served(robot, Wire(to(AWAY)), law=law, duration=1.5, pause=0.1)
+    assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided", "cut"]
+    assert "nan N m of joint_1 at t = 0.042 s" in made.faults[0].sentence
+    log = made.log()
+    log.require_consistent()
+    assert np.abs(log.q[42] - log.q_ref[42]).max() < 1e-12
+    assert np.abs(log.qd[42]).max() > 1e-3, "it moves when it happens"
+    assert not log.qd[43].any()
+    assert np.array_equal(log.q[43], log.q_ref[43])
+    with session(robot, Wire(to(AWAY)), law=good) as broken:
+        broken.arm._controller = lambda state, reference: np.full(6, np.nan)
+        with pytest.raises(DivergenceError, match="demands nan N m"):
+            broken.serve(lambda: False)
+        assert kinds(broken) == ["waiting", "fault", "ended"]
+        assert broken.state is EgmState.DISCONNECTED
+
+
+def test_nobody_answers(robot):
+    with session(robot, Wire(lambda told: None), wait=0.1) as made:
+        with pytest.raises(EgmError, match=r"^no client answered from the client within 0.1 s$"):
+            made.serve(lambda: False)
+        assert made.inbox.cycle == 26
+    with pytest.raises(EgmError, match="expected runs of at least 1, got 0"):
+        served(robot, Wire(to(AWAY)), runs=0)
+    with pytest.raises(EgmError, match="expected wait above 0 s, to 1e6 s, got nan"):
+        served(robot, Wire(to(AWAY)), wait=np.nan)
+    with pytest.raises(EgmError, match="a control period that divides the cycle of 4 ms, got 3 ms"):
+        served(robot, Wire(to(AWAY)), steps_per_period=3)
+
+
+def test_a_way_of_its_own_keeps_a_quarter_of_the_speeds(robot):
+    own, end = OwnMotion(robot, np.zeros(6), 1e-3), np.array([1.0, 0.5, -0.5, 2.0, 1.0, -2.0])
+    assert own.is_at(np.zeros(6))
+    own.go_to(end)
+    assert own.is_at(end)
+    parts = []
+    while not own.rests:
+        parts.append(own.samples(4))
+    parts.append(own.samples(4))
+    q, qd, qdd = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
+    assert np.abs(qd[1:] - qd[:-1] - 1e-3 * qdd[:-1]).max() < 1e-12
+    assert np.abs(q[1:] - q[:-1] - 1e-3 * qd[1:]).max() < 1e-12
+    assert np.array_equal(own.q, q[-1])
+    assert np.abs(q[-1] - end).max() < 1e-12
+    assert not qd[-1].any()
+    share = np.abs(qd).max(axis=0) / robot.qd_max
+    assert 0.2 < share.max() < 0.25 + 1e-3
+
+
+def test_a_robot_on_a_path_goes_back_to_its_beginning(robot, tmp_path):
+    path = tmp_path / "path.csv"
+    path.write_text(
+        "t,q1,q2,q3,q4,q5,q6\n0,0,0.1,0.1,0,0.5,0\n0.5,0.1,0.1,0.1,0,0.5,0\n1,0.2,0.1,0.1,0,0.5,0\n"
+    )
+    settings = GuidanceSettings(mode="path", max_speed_deviation=60.0)
+
+    def client(told):
+        return SensorMessage(told.seqno, path_correction=np.zeros(3))
+
+    start = np.array([0.0, 0.1, 0.1, 0.0, 0.5, 0.0])
+    made = served(robot, Wire(client), settings, start=start, path=path, runs=2, pause=0.1)
+    assert not made.faults, made.faults
+    assert kinds(made) == ["waiting", "guided", "ended", "returning", "waiting", "guided", "ended"]
+    assert (made.runs, made.well) == (2, 2)
+    log = made.log()
+    second = round(made.events.all()[4].t / 1e-3)
+    assert np.abs(log.q[second] - start).max() < 1e-9
+    assert np.abs(log.q[second - 700 : second] - start).max() > 0.1
+    assert np.abs(log.q - log.q_ref).max() < 1e-10

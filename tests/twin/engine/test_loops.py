@@ -1,0 +1,222 @@
+"""The closed loop in the engine: one test a trap that its cure keeps shut, its motors, its gap.
+
+`test_oracle.py` compares the motion itself with the model, `test_folding.py` says
+what becomes of a loop that folds or comes open.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.checks.free_motion import free_motion
+from scenarios.checks.motion_range import random_positions
+from scenarios.parallelogram import Config, run
+from tests.support.peers import one_step
+from twin.control.plant import AnalyticPlant
+from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.engine.simulation import Simulation, loops
+from twin.engine.state import link_pose
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.multibody.tree import frozen
+
+STATES = 100
+ZERO = np.zeros(6)
+WEIGHTLESS = (0.0, 0.0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return twin.load("irb1400")
+
+
+@pytest.fixture
+def simulation(arm):
+    with Simulation(arm) as simulation:
+        yield simulation
+
+
+@pytest.fixture
+def floating(arm):
+    with Simulation(arm.with_gravity(WEIGHTLESS)) as simulation:
+        yield simulation
+
+
+def errors(simulation, q, qd, tau):
+    """Relative error of the acceleration of one step, of each state."""
+    found = np.array([one_step(simulation, *state) for state in zip(q, qd, tau, strict=True)])
+    expected = forward_dynamics(simulation.robot, q, qd, tau)
+    return np.max(np.abs(found - expected), axis=1) / np.max(np.abs(expected), axis=1)
+
+
+def random_states(arm, seed=1):
+    rng = np.random.default_rng(seed)
+    qd, tau = rng.uniform(-1, 1, (2, STATES, arm.n))
+    return random_positions(arm, rng, STATES), qd * arm.qd_max, tau * arm.tau_max
+
+
+def link_state(simulation, link):
+    """Centre of mass, rotation of the inertial frame, velocity, angular velocity, as the engine has them."""
+    index = simulation._joints[simulation.robot.tree.links.index(link)]
+    state = simulation._client.getLinkState(
+        simulation._body, index, computeLinkVelocity=1, computeForwardKinematics=1
+    )
+    T = link_pose(*state[:2])
+    return T[:3, 3], T[:3, :3], np.array(state[6]), np.array(state[7])
+
+
+def open_loop(simulation, angle):
+    """Turn the rod out of its place by so many [rad]."""
+    rod = simulation._joints[simulation.robot.tree.names.index("joint_rod")]
+    simulation._client.resetJointState(simulation._body, rod, angle, 0.0)
+
+
+# ---- the traps -----------------------------------------------------------------------------------
+
+
+def test_the_loop_bears_any_force(arm, simulation):
+    """By default a constraint gives way at 500 N; motor 3 alone puts thousands on the rod."""
+    for tau_3 in (-arm.tau_max[2], arm.tau_max[2], 1e5):
+        tau = np.array([[0, 0, tau_3, 0, 0, 0]])
+        assert errors(simulation, ZERO[None], ZERO[None], tau)[0] < 1e-12
+
+
+def test_near_the_fold_the_solver_is_given_the_iterations_that_it_needs(arm, simulation):
+    """The 50 of PyBullet's default leave 1e-3 there, and 200 leave 1e-9."""
+    q, qd, tau = random_states(arm)
+    q[:, 1] = np.clip(q[:, 1], np.deg2rad(-60), 0)
+    q[:, 2] = q[:, 1] + np.deg2rad(74)
+    assert np.max(errors(simulation, q, qd, tau)) < 1e-12
+
+
+def test_the_solver_does_not_stop_before_the_last_digits(arm, simulation):
+    """The default threshold is met at once, with 1e-7 of the acceleration missing in the median."""
+    assert np.median(errors(simulation, *random_states(arm))) < 1e-14
+
+
+@pytest.mark.parametrize("link", ["link_rod", "link_3"])
+def test_the_links_are_held_at_the_point_that_they_share(arm, simulation, link):
+    """A constraint's points are in the inertial frames, moved and turned against the links' own."""
+    info = simulation._client.getConstraintInfo(simulation._client.getConstraintUniqueId(0))
+    side = [arm.tree.links[joint] for joint in arm.loops[0].joints].index(link)
+    assert simulation._joints[arm.loops[0].joints[side]] == (info[1], info[3])[side]
+    for q in random_states(arm)[0][:10]:
+        simulation.reset(q)
+        com, R, _, _ = link_state(simulation, link)
+        shared = com + R @ info[6 + side]
+        upper, lower = q[2], q[1]  # the eye behind axis 3, in the plane of the arm
+        x = 0.150 + 0.600 * np.sin(lower) - 0.170 * np.cos(upper)
+        z = 0.475 + 0.600 * np.cos(lower) + 0.170 * np.sin(upper)
+        eye = [np.cos(q[0]) * x, np.sin(q[0]) * x, z]
+        np.testing.assert_allclose(shared, eye, rtol=0, atol=1e-14)
+
+
+def test_a_two_hundredth_of_a_gap_is_taken_back_in_a_step(floating):
+    """A fifth, the default, turns every rounding of the gap into speed; without any the gap would stay."""
+    floating.reset(ZERO)
+    open_loop(floating, 1e-9)
+    gaps = [0.600e-9]
+    for _ in range(200):
+        floating.step(ZERO)
+        gaps.append(floating.loop_gap)
+    np.testing.assert_allclose(gaps, 0.600e-9 * 0.995 ** np.arange(201), rtol=1e-5)
+
+
+def test_the_correction_does_not_show_in_the_speeds(arm):
+    """At a step of 0.1 ms taking roundings back by a fifth would, as 2e-9 of the acceleration."""
+    q, qd, _ = random_states(arm)
+    tau = twin.inverse_dynamics(arm, q, qd, np.random.default_rng(2).uniform(-20, 20, q.shape))
+    with Simulation(arm, time_step=1e-4) as simulation:
+        assert np.median(errors(simulation, q, qd, tau)) < 3e-10
+
+
+# ---- motors and passive joints -------------------------------------------------------------------
+
+
+def test_no_motor_holds_or_turns_a_passive_joint(floating):
+    """The arm coasts, with the speeds that the model has."""
+    coasting = AnalyticPlant(floating.robot)
+    for plant in (floating, coasting):
+        plant.reset(ZERO, np.array([0, 1.0, -1.0, 0, 0, 0]))
+        for _ in range(300):
+            plant.step(ZERO)
+    np.testing.assert_allclose(floating.state(), coasting.state(), rtol=0, atol=1e-12)
+    assert floating.state()[0][1] > 0.2
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_both_motors_stand_on_the_column(arm, axis):
+    """Each alone gives all that hangs on the column angular momentum; one in the elbow would give none."""
+    torque, dt = 1.0, 1e-6
+    tau = torque * np.eye(6)[axis]
+    with Simulation(arm.with_gravity(WEIGHTLESS), time_step=dt) as simulation:
+        simulation.reset(ZERO)
+        simulation.step(tau)
+        momentum = np.zeros(3)
+        for link in arm.tree.links[1:]:  # without the column
+            com, R, v, omega = link_state(simulation, link)
+            info = simulation._client.getDynamicsInfo(
+                simulation._body, simulation._joints[arm.tree.links.index(link)]
+            )
+            momentum += np.cross(com - [0.150, 0, 0.475], info[0] * v) + R @ (info[2] * (R.T @ omega))
+    np.testing.assert_allclose(momentum[1], torque * dt, rtol=1e-9)
+
+
+def test_axis_2_alone_keeps_the_direction_of_the_upper_arm(simulation):
+    q = np.array([0.4, -0.5, 0.3, 0.2, 0.5, -1.0])
+    simulation.reset(q)
+    _, R, _, _ = link_state(simulation, "link_3")
+    simulation.reset(q + 0.6 * np.eye(6)[1], 2.0 * np.eye(6)[1])
+    _, R_moved, v, omega = link_state(simulation, "link_3")
+    np.testing.assert_allclose(R_moved, R, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(omega, 0, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(np.linalg.norm(v), 2.0 * 0.600, rtol=1e-13)
+
+
+def test_a_passive_joint_with_an_offset(arm, rng):
+    """Is put where `G q + g0` has it; the loop, which would be open, is left out."""
+    robot = replace(arm, embedding_offset=frozen([0, 0, 0.2, 0, 0, 0, 0, -0.3]), loops=())
+    q = rng.uniform(-0.5, 0.5, 6)
+    with Simulation(robot) as simulation:
+        simulation.reset(q)
+        np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(robot, q), atol=1e-14)
+        np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-14)
+    assert np.max(np.abs(forward_kinematics(robot, q) - forward_kinematics(arm, q))) > 0.1
+
+
+# ---- the gap -------------------------------------------------------------------------------------
+
+
+def test_the_gap_is_the_one_between_the_links_of_the_engine(floating, monkeypatch):
+    monkeypatch.setattr(loops, "LARGEST_GAP", 1.0)
+    floating.reset(np.array([0.3, 0.2, -0.4, 0, 0, 0]))
+    open_loop(floating, 0.1)
+    floating.step(ZERO)
+    info = floating._client.getConstraintInfo(floating._client.getConstraintUniqueId(0))
+    ends = []
+    for link, point in (("link_rod", info[6]), ("link_3", info[7])):
+        com, R, _, _ = link_state(floating, link)
+        ends.append(com + R @ point)
+    gap = np.linalg.norm(ends[1] - ends[0])
+    assert gap > 0.1
+    np.testing.assert_allclose(floating.loop_gap, gap, rtol=1e-12)
+    floating.reset(ZERO)
+    assert floating.loop_gap == 0.0
+
+
+def test_ten_seconds_of_fast_motion_keep_the_loop_closed(arm):
+    """And computed torque with the exact model on its reference, with the rounding of single steps alone."""
+    log = run(Config(duration=10.0, speed_fraction=0.9, start="hanging"))
+    assert np.max(np.abs(log.qd), axis=0)[[1, 2]] / arm.qd_max[1:3] == pytest.approx(0.88, abs=0.05)
+    assert 0 < np.max(log.loop_gap) < 1e-13
+    assert np.max(np.abs(log.q - log.q_ref)) < 1e-13
+
+
+@pytest.mark.parametrize("start", ["zero", "hanging"])
+def test_the_fall_of_engine_and_model(arm, start):
+    fall = free_motion(arm, arm.poses[start], ZERO, 0.4, 1e-3)
+    assert len(fall["free_engine"]) == len(fall["free_model"]) == 401
+    assert np.max(np.abs(fall["free_engine"][-1, 0] - arm.poses[start])) > 0.5
+    np.testing.assert_allclose(fall["free_engine"], fall["free_model"], rtol=0, atol=1e-11)
+    assert np.max(fall["free_gap"]) < 1e-14

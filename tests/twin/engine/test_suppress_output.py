@@ -1,0 +1,83 @@
+"""The console, which PyBullet chatters to, is given back, whoever was silent at the same time."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+from twin.engine.client import suppress_output
+
+
+def printed_by(script):
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout, result.stderr
+
+
+def test_two_that_are_silent_at_once_give_the_console_back():
+    out, error = printed_by("""
+        import sys, threading
+        from twin.engine.client import suppress_output
+
+        first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
+
+        def first():
+            with suppress_output():
+                first_in.set()
+                second_in.wait()
+                print("nobody reads this")
+            first_out.set()
+
+        def second():
+            first_in.wait()
+            with suppress_output():
+                second_in.set()
+                first_out.wait()
+                print("nor this")
+
+        threads = [threading.Thread(target=target) for target in (first, second)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print("told")
+        print("told too", file=sys.stderr)
+    """)
+    assert (out, error) == ("told\n", "told too\n")
+
+
+def test_simulations_in_threads_leave_the_console():
+    out, _ = printed_by("""
+        import threading, twin
+        from twin.engine.simulation import Simulation
+
+        robot = twin.load("irb140")
+
+        def simulate():
+            for _ in range(3):
+                Simulation(robot).close()
+
+        threads = [threading.Thread(target=simulate) for _ in range(4)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print("told")
+    """)
+    assert out == "told\n"
+
+
+def test_silence_may_be_nested_and_leaves_no_file_open(capfd):
+    before = os.listdir("/dev/fd")
+    with suppress_output():
+        with suppress_output(errors=False):
+            os.write(1, b"unheard")
+        os.write(2, b"unheard")
+    os.write(1, b"heard")
+    os.write(2, b"heard too")
+    assert capfd.readouterr() == ("heard", "heard too")
+    assert os.listdir("/dev/fd") == before
+
+
+def test_errors_may_be_heard(capfd):
+    with suppress_output(errors=False):
+        os.write(1, b"unheard")
+        os.write(2, b"heard")
+    assert capfd.readouterr() == ("", "heard")

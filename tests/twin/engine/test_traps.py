@@ -1,0 +1,182 @@
+"""The traps of PyBullet that `twin/engine/` keeps shut, one test a trap; those of the file are elsewhere.
+
+Each test fails when its cure is taken out; the name says which trap is open again.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.random_trees import interpreted, random_urdf
+from tests.support.small_robots import ROTOR, arm, inertial, joint, one_step_error
+from twin.control.plant import AnalyticPlant
+from twin.engine.simulation import Simulation
+from twin.kinematics.forward import forward_kinematics, jacobian
+from twin.robot.robot import Payload
+
+WEIGHTLESS = (0.0, 0.0, 0.0)
+
+
+def coasted(robot, qd, steps=200):
+    with Simulation(robot.with_gravity(WEIGHTLESS)) as simulation:
+        simulation.reset([0.0], [qd])
+        for _ in range(steps):
+            simulation.step(np.zeros(1))
+        return simulation.state()
+
+
+def test_no_motor_and_no_damping_slow_a_wheel_down(load):
+    assert coasted(load(ROTOR), 2.0)[1] == 2.0
+
+
+def test_no_speed_is_cut_off(load):
+    assert coasted(load(ROTOR), 5000.0, steps=3)[1] == 5000.0
+
+
+def test_joint_limits_do_not_stop_a_joint(load):
+    q, qd = coasted(load(ROTOR), 30.0)
+    assert qd == 30.0
+    np.testing.assert_allclose(q, 30.0 * 200e-3, rtol=1e-13)
+
+
+def test_torque_acts_at_every_step_and_no_longer(load):
+    with Simulation(load(ROTOR).with_gravity(WEIGHTLESS)) as simulation:
+        simulation.reset([0.0])
+        for _ in range(100):
+            simulation.step(np.array([0.3]))
+        np.testing.assert_allclose(simulation.state()[1], 100 * 1e-3 * 0.3 / 0.1, rtol=1e-13)
+        before = simulation.state()[1]
+        simulation._advance()  # a step that no torque was given for
+        assert simulation.state()[1] == before
+
+
+# ---- reading and acting --------------------------------------------------------------------------
+
+
+def test_the_tool_pose_is_double_precision_and_of_this_step(irb140, rng):
+    T_flange_tool = np.eye(4)
+    T_flange_tool[:3, 3] = [0.1, -0.05, 0.2]
+    with Simulation(irb140) as simulation:
+        simulation.reset(rng.uniform(-1, 1, 6), rng.uniform(-3, 3, 6))
+        for _ in range(20):
+            simulation.step(rng.uniform(-20, 20, 6))
+            T = forward_kinematics(irb140, simulation.state()[0], T_flange_tool)
+            np.testing.assert_allclose(simulation.tool_pose(T_flange_tool), T, atol=1e-13)
+
+
+def test_the_jacobian_is_the_tool_s_not_the_centre_of_mass_s(load, irb140, rng):
+    T_flange_tool = np.eye(4)
+    T_flange_tool[:3, 3] = [0.1, -0.05, 0.2]
+    tilted = inertial(rpy="0.4 1.1 -2", tensor=(0.1, 0.12, 0.09, 0, 0, 0))
+    for robot in (irb140, load(arm(second=tilted))):
+        q = rng.uniform(-3, 3, robot.n)
+        with Simulation(robot) as simulation:
+            J = simulation.jacobian(q, T_flange_tool)
+        np.testing.assert_allclose(J, jacobian(robot, q, T_flange_tool), atol=1e-13)
+
+
+def test_a_wrench_acts_where_the_tool_is_now(irb140, rng):
+    """After a step the engine's own link poses are one step old, and so would be the point of attack."""
+    wrench, tau = np.array([30.0, -20.0, 10.0, 0.3, 0.2, -0.1]), np.zeros(6)
+    twin_of_it = AnalyticPlant(irb140)
+    with Simulation(irb140) as simulation:
+        for plant in (simulation, twin_of_it):
+            plant.reset(np.full(6, 0.4), np.full(6, 2.0))
+            for _ in range(20):
+                plant.step(tau, wrench)
+            plant.step(tau)  # and is gone in a step without it
+        for ours, theirs in zip(twin_of_it.state(), simulation.state(), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
+
+
+# ---- the world -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["wall", "inverted"])
+def test_mounting_turns_gravity_and_leaves_the_base(irb140, rng, where):
+    robot = irb140.mounted(where)
+    q = rng.uniform(-2, 2, 6)
+    with Simulation(robot) as simulation:
+        np.testing.assert_allclose(simulation.jacobian(q), jacobian(irb140, q), atol=1e-13)
+        simulation.reset(q)
+        np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(irb140, q), atol=1e-13)
+        assert one_step_error(simulation, rng) < 1e-11
+
+
+def test_two_simulations_are_two_worlds(irb140, rng):
+    heavy = irb140.with_payload(Payload(6.0, [0.0, 0.0, 0.08])).mounted("wall")
+    with Simulation(irb140) as one, Simulation(heavy, time_step=2e-3) as other:
+        for _ in range(3):
+            assert one_step_error(one, rng, 2) < 1e-11
+            assert one_step_error(other, rng, 2) < 1e-11
+
+
+def test_a_later_simulation_answers_for_its_own_robot(irb140, load, rng):
+    """PyBullet caches the model behind its inverse dynamics and Jacobian; payloads must not go through it."""
+    robots = (irb140, load(arm()), irb140.with_payload(Payload(6.0, [0.0, 0.0, 0.08])), load(arm()))
+    for robot in robots:
+        q = rng.uniform(-3, 3, robot.n)
+        with Simulation(robot) as simulation:
+            np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
+            assert one_step_error(simulation, rng) < 1e-11
+            np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_tree_is_simulated_exactly(load, seed):
+    rng = np.random.default_rng(seed)
+    robot = load(random_urdf(rng, 7, kinds=("revolute", "continuous", "prismatic")))
+    q = rng.uniform(-3, 3, robot.n)
+    with Simulation(robot) as simulation:
+        assert one_step_error(simulation, rng) < 1e-11
+        simulation.reset(q)
+        np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(robot, q), atol=1e-13)
+        np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
+
+
+def test_joints_are_found_by_name(load, rng):
+    """A tree may count its joints in another order than PyBullet does, as long as parents come first."""
+    legs = [
+        joint(name, parent, name[0])
+        for name, parent in (("a1", "base"), ("b1", "a"), ("c1", "base"), ("d1", "c"))
+    ]
+    links = [f'<link name="{name}">{inertial(2.0 + k)}</link>' for k, name in enumerate("abcd")]
+    robot = load("\n".join(['<robot name="legs"><link name="base"/>', *links, *legs, "</robot>"]))
+    order = [2, 0, 3, 1]
+    tree = robot.tree
+    assert [tree.names[i] for i in order] == ["c1", "a1", "d1", "b1"]
+    shuffled = replace(
+        tree,
+        names=tuple(tree.names[i] for i in order),
+        parents=tuple(order.index(p) if (p := tree.parents[i]) >= 0 else -1 for i in order),
+        T_parent_joint=tree.T_parent_joint[order],
+        inertias=tree.inertias[order],
+        flange_joint=order.index(tree.flange_joint),
+    )
+    robot = interpreted(replace(robot, tree=shuffled))
+    q = rng.uniform(-3, 3, 4)
+    with Simulation(robot) as simulation:
+        assert one_step_error(simulation, rng) < 1e-11
+        np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
+
+
+def test_a_joint_may_turn_without_end(load):
+    for kind in ("continuous", "revolute"):
+        robot = load(ROTOR.replace('"revolute"', f'"{kind}"')).with_gravity(WEIGHTLESS)
+        with Simulation(robot) as simulation:
+            for q in (999.9, 1e6, -1e6):
+                simulation.reset([q], [np.sign(q) * 50.0])
+                for _ in range(10):
+                    simulation.step(np.zeros(1))
+                assert simulation.state()[1] == np.sign(q) * 50.0
+                np.testing.assert_allclose(simulation.state()[0], q + np.sign(q) * 0.5, rtol=1e-14)
+
+
+def test_a_slide_may_go_without_end(load):
+    robot = load(ROTOR.replace('"revolute"', '"prismatic"')).with_gravity(WEIGHTLESS)
+    with Simulation(robot) as simulation:
+        simulation.reset([999.9], [50.0])
+        for _ in range(10):
+            simulation.step(np.zeros(1))
+        np.testing.assert_allclose(simulation.state()[:, 0], [1000.4, 50.0], rtol=1e-14)

@@ -1,0 +1,214 @@
+"""Excitations: series at rest at both ends, within limits, that tell the parameters; and a log of one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios import excitation as scenario
+from twin.errors import IdentificationError
+from twin.identification.base_parameters import base_parameters
+from twin.identification.excitation import (
+    RANGE_SHARE,
+    SPEED_SHARE,
+    TORQUE_SHARE,
+    excitation_use,
+    kept_excitation,
+    optimal_excitation,
+    read_excitation,
+    write_excitation,
+)
+from twin.identification.fourier_motion import FourierMotion, at_rest_basis
+
+FEW = {"draws": 3, "iterations": 2}
+
+
+@pytest.fixture(scope="module")
+def motion():
+    rng = np.random.default_rng(1)
+    a, b = np.split(rng.normal(size=(2, 6)) @ at_rest_basis(4).T, 2, axis=1)
+    return FourierMotion(np.array([0.3, -0.2]), a, b, 2.5, periods=2)
+
+
+def samples(motion, count=700):
+    return motion(np.linspace(0.0, motion.duration, count))
+
+
+def within(robot, motion):
+    """Whether it keeps ranges, folding, speeds and torques, by the shares that are left for other things."""
+    q, qd, qdd = samples(motion)
+    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+    passive, folded = robot.passive_angles(q), robot.passive_angles(motion.start)
+    for way, low, high in (
+        (q - motion.start, robot.q_min - motion.start, robot.q_max - motion.start),
+        (passive - folded, robot.passive_min - folded, robot.passive_max - folded),
+    ):
+        if not (np.all(way <= RANGE_SHARE * high * 1.003) and np.all(way >= RANGE_SHARE * low * 1.003)):
+            return False
+    return np.all(np.abs(qd) <= SPEED_SHARE * robot.qd_max * 1.003) and np.all(
+        np.abs(tau) <= TORQUE_SHARE * robot.drive_torque_max * 1.003
+    )
+
+
+def test_a_motion_begins_and_ends_every_period_at_rest_and_holds(motion):
+    for t in (-1.0, 0.0, 1e-12, 2.5, 5.0 - 1e-12, 5.0, 9.0):
+        q, qd, qdd = motion(t)
+        np.testing.assert_allclose(q, motion.start, rtol=0, atol=1e-14)
+        np.testing.assert_allclose([qd, qdd], 0.0, atol=1e-10)
+    assert np.max(np.abs(motion(0.7)[1])) > 0.1
+    for first, second in zip(motion(0.7), motion(3.2), strict=True):
+        np.testing.assert_allclose(first, second, rtol=0, atol=1e-13)
+
+
+def test_speeds_and_accelerations_are_derivatives(motion):
+    t, h = np.linspace(0.1, 4.9, 50).reshape(5, 10), 1e-5
+    q, qd, qdd = motion(t)
+    assert q.shape == (5, 10, 2)
+    before, after = motion(t - h), motion(t + h)
+    np.testing.assert_allclose((after[0] - before[0]) / (2 * h), qd, rtol=0, atol=1e-7)
+    np.testing.assert_allclose((after[1] - before[1]) / (2 * h), qdd, rtol=0, atol=1e-6)
+
+
+def test_a_series_that_does_not_begin_at_rest_is_refused(motion):
+    with pytest.raises(ValueError, match="joint 2 does not begin at rest, but with some speed"):
+        replace(motion, a=motion.a + np.array([[0.0], [0.1]]))
+    with pytest.raises(ValueError, match="joint 1 does not begin at rest, but with some acceleration"):
+        replace(motion, b=motion.b + np.array([[0.1], [0.0]]))
+    with pytest.raises(ValueError, match=r"expected start \(n,\)"):
+        replace(motion, start=np.zeros(3))
+    with pytest.raises(ValueError, match="expected a period above 0 s"):
+        replace(motion, period=0.0)
+
+
+def test_what_is_found_keeps_the_limits_and_tells_the_parameters(irb1400):
+    robot, heard = irb1400.with_drives("rigid"), []
+    found = optimal_excitation(robot, **FEW, progress=heard.append)
+    assert within(robot, found)
+    use = excitation_use(robot, *samples(found, 300))
+    assert use.condition < 1000
+    assert max(use[1:]) <= 1
+    assert heard == [0.5, 1.0]
+
+
+def test_slow_motions_end_where_ranges_and_loops_do(irb1400):
+    for seed in range(4):
+        slow = optimal_excitation(irb1400, period=30.0, draws=1, iterations=0, seed=seed)
+        assert within(irb1400, slow)
+        use = excitation_use(irb1400, *samples(slow, 300))
+        assert use.speed < 0.9 * SPEED_SHARE
+        assert max(use.range, use.folding) > 0.85
+
+
+def test_the_search_makes_the_deviations_of_parameters_smaller_and_is_the_same_again(irb140):
+    robot = irb140.with_drives("rigid")
+    base = base_parameters(robot)
+
+    def deviation(found):
+        """The geometric mean of the standard deviations of base parameters."""
+        Y = twin.dynamics_regressor(robot, *samples(found, 300))[..., base.columns]
+        W = (Y / robot.drive_torque_max[:, None]).reshape(-1, len(base.columns))
+        return np.exp(-0.5 * np.linalg.slogdet(W.T @ W)[1] / len(base.columns))
+
+    drawn = optimal_excitation(robot, draws=4, iterations=0)
+    better = optimal_excitation(robot, draws=4, iterations=5)
+    assert deviation(better) < 0.9 * deviation(drawn)
+    again, other = (optimal_excitation(robot, draws=4, iterations=0, seed=seed) for seed in (0, 1))
+    np.testing.assert_array_equal(again.a, drawn.a)
+    assert not np.array_equal(other.a, drawn.a)
+
+
+def test_a_motion_that_drives_could_not_make_is_made_smaller(irb140):
+    """Within a second every joint would need several times its torque."""
+    robot = irb140.with_drives("rigid").with_payload(twin.Payload(5.0, (0.0, 0.0, 0.2)))
+    found = optimal_excitation(robot, period=1.0, draws=3, iterations=0)
+    assert within(robot, found)
+    assert excitation_use(robot, *samples(found, 300)).torque > 0.95 * TORQUE_SHARE
+
+
+def test_a_robot_without_limits_gets_a_motion():
+    robot = twin.load("two_link").mounted("wall")
+    assert not np.any(np.isfinite(robot.q_max))
+    use = excitation_use(robot, *samples(optimal_excitation(robot, harmonics=3, **FEW), 300))
+    assert use.condition < 100
+    assert use[1:] == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_start_from_which_there_is_no_motion_is_told(irb140, irb1400):
+    with pytest.raises(IdentificationError, match="cannot start where joint_2 is at the end of its range"):
+        optimal_excitation(irb140, start=irb140.q_max * [0, 1, 0, 0, 0, 0])
+    folded = np.array([0.0, 0.0, irb1400.q_max[2], 0.0, 0.0, 0.0])
+    folded[1] = irb1400.q_min[1] * 0.9
+    with pytest.raises(IdentificationError, match="cannot start where joint_"):
+        optimal_excitation(irb1400, start=folded)
+    heavy = irb140.with_payload(twin.Payload(60.0, (0.0, 0.0, 0.3)))
+    with pytest.raises(IdentificationError, match="of its torque to hold the arm"):
+        optimal_excitation(heavy)
+    with pytest.raises(ValueError, match="expected 2 to 20 harmonics, got 1"):
+        optimal_excitation(irb140, harmonics=1)
+    with pytest.raises(ValueError, match="expected a period above 0 s, got nan"):
+        optimal_excitation(irb140, period=np.nan)
+    with pytest.raises(ValueError, match="expected draws from 1"):
+        optimal_excitation(irb140, draws=0)
+
+
+def test_what_is_kept_for_an_arm_does_for_it(arm):
+    robot = arm.with_drives("rigid")
+    motion = kept_excitation(robot)
+    assert motion is not None
+    assert within(robot, motion)
+    assert excitation_use(robot, *samples(motion, 300)).condition < 100
+    config = scenario.Config(robot=arm.name)
+    assert scenario.kept(config, robot) is not None
+    assert scenario.kept(replace(config, harmonics=4), robot) is None
+    assert scenario.kept(replace(config, payload="80"), robot) is None
+
+
+def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
+    path = tmp_path / "excitation.toml"
+    write_excitation(motion, path)
+    back = read_excitation(path)
+    for name in ("start", "a", "b", "period"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(motion, name))
+    assert kept_excitation(twin.load("two_link")) is None
+    path.write_text("period = 2.0\nstart = [0]\na = [[0.0, 1.0]]")
+    with pytest.raises(IdentificationError, match=r"excitation.toml: there is no 'b' in it"):
+        read_excitation(path)
+    path.write_text("period = 2.0\nstart = [0]\na = [[0.0, 1.0]]\nb = [[0, 0]]")
+    with pytest.raises(IdentificationError, match=r"excitation.toml: joint 1 does not begin at rest"):
+        read_excitation(path)
+    write_excitation(motion, path)
+    moved = replace(twin.load("irb140"), file=tmp_path / "robot.toml")
+    with pytest.raises(IdentificationError, match="a motion of 2 joints, robot 'irb140' has 6"):
+        kept_excitation(moved)
+
+
+def test_a_log_of_the_engine_gives_the_base_parameters_back(irb1400):
+    """Friction at the new speed; rows in which a shaft is slow, or changes its direction, left out."""
+    log = scenario.run(scenario.Config(robot="irb1400"))
+    assert all(metric.holds for metric in scenario.metrics(log))
+    robot = log.robot
+    qdd = np.diff(log.qd, axis=0) / log.time_step
+    Y = twin.dynamics_regressor(robot, log.q[:-1], log.qd[:-1], qdd, log.qd[1:])
+    base = base_parameters(robot)
+    shafts = log.qd @ robot.drives.friction_matrix.T
+    slow = np.abs(shafts) < 40 * np.maximum(robot.drives.stribeck_speed, 1e-3)
+    rows = ~np.any(slow[:-1] | slow[1:], axis=1)
+    assert np.sum(rows) > 1000
+    W = Y[rows][..., base.columns].reshape(-1, len(base.columns))
+    norms = np.linalg.norm(W, axis=0)
+    found = np.linalg.lstsq(W / norms, log.tau[:-1][rows].ravel(), rcond=None)[0] / norms
+    true = base.K @ twin.dynamic_parameters(robot).values
+    assert np.linalg.norm(found - true) <= 1e-8 * np.linalg.norm(true)
+    scaled = norms * np.abs(found - true) / np.linalg.norm(log.tau[:-1][rows])
+    assert np.max(scaled) <= 1e-8
+
+
+def test_settings_that_cannot_be():
+    for settings, said in (
+        ({"harmonics": 1}, "expected 2 to 20 harmonics, got 1"),
+        ({"periods": 0}, "expected at least 1 for periods, got 0"),
+        ({"duration": -1.0}, "expected a positive, finite duration in s"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            scenario.Config(**settings)

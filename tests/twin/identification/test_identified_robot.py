@@ -1,0 +1,169 @@
+"""An identified robot's file: it loads, the engine agrees, it says where it is from, whole or not at all."""
+
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios import excitation, joint_tracking
+from scenarios.cli.command_line import main
+from tests.twin.identification.test_physical_parameters import believed, measured
+from twin.errors import IdentificationError
+from twin.identification.least_squares import joint_residuals, triangles
+from twin.identification.physical import physical_solution
+from twin.identification.robot_file import write_robot_file
+from twin.identification.torque_model import TorqueModel
+from twin.loading.loading import robot_facts
+
+
+@pytest.fixture(scope="module")
+def log():
+    return excitation.run(excitation.Config(robot="irb140", time_step=0.004))
+
+
+@pytest.fixture(scope="module")
+def identified(log, tmp_path_factory):
+    """What the command writes of a run, after a robot with other masses; and what it prints."""
+    folder = tmp_path_factory.mktemp("identified")
+    log.save(folder / "run.npz")
+    file = folder / "identified.toml"
+    assert main(["identify", str(folder / "run.npz"), "--out", str(file)]) == 0
+    return file
+
+
+def same_torques(one, other):
+    rng = np.random.default_rng(0)
+    motion = rng.normal(size=(3, 20, one.n))
+    a, b = (twin.drive_inverse_dynamics(robot, *motion) for robot in (one, other))
+    return np.max(np.abs(a - b)) / np.max(np.abs(a))
+
+
+def test_it_loads_and_needs_the_torques_of_the_arm_that_was_recorded(identified, log):
+    robot = twin.load(identified)
+    assert robot.urdf is not None
+    assert (robot.name, robot.urdf.name) == ("identified", "identified.urdf")
+    assert same_torques(log.robot, robot.with_drives("rigid")) < 1e-9
+    np.testing.assert_array_equal(robot.q_min, log.robot.q_min)
+    assert robot.poses.keys() == log.robot.poses.keys()
+
+
+def test_the_engine_and_the_model_are_one_robot(identified):
+    run = joint_tracking.run(
+        joint_tracking.Config(robot=str(identified), drives="rigid", duration=0.5, time_step=0.002)
+    )
+    assert np.max(np.abs(run.q - run.q_ref)) < 1e-12
+    assert all(metric.holds for metric in joint_tracking.metrics(run))
+
+
+def test_its_urdf_is_the_one_that_its_facts_make(identified):
+    words = [sys.executable, "-m", "urdf.build", "--check", str(identified)]
+    assert "up to date" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def test_it_says_where_it_is_from_and_what_was_left_open(identified):
+    text = identified.read_text(encoding="utf-8")
+    assert "run.npz: the engine's own steps" in text
+    assert "By `irb-twin identify " in text
+    assert "`, 20" in text
+    assert "% of their torques" in text
+    comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+    assert "Left open, as irb140 has them" in comment
+    assert "m1, mx1, my1, mz1, Ixx1, Iyy1, Ixy1, Ixz1, Iyz1, my2." in comment
+    assert "mx2 = -0.155626 +-" in comment
+
+
+@pytest.mark.parametrize(("name", "file"), [("irb1400", "found.toml"), ("manutec_r3", "found_dh.toml")])
+def test_closed_loops_and_tables_are_written_as_well(name, file, tmp_path):
+    robot = twin.load(name)
+    assert robot.drives is not None
+    robot = robot.with_drives("rigid", replace(robot.drives, static=robot.drives.coulomb))
+    solution = physical_solution(twin.identify(believed(robot), measured(robot, noise=1.0)))
+    files = write_robot_file(solution, tmp_path / file)
+    again = twin.load(files[0]).with_drives("rigid")
+    assert again.name == "found"
+    assert same_torques(solution.robot, again) < 1e-12
+    assert same_torques(believed(robot), again) > 1e-2
+    scale = np.max(np.abs(solution.robot.tree.inertias), axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        again.tree.inertias / scale, solution.robot.tree.inertias / scale, rtol=0, atol=1e-12
+    )
+
+
+def test_a_file_that_cannot_be_is_refused_before_the_work(identified, capsys, tmp_path):
+    run = str(identified.with_name("run.npz"))
+    for words, sentence in (
+        ((run, "--out", f"{tmp_path}/arm.txt"), "expected a file name that ends in .toml"),
+        ((run, "--out", f"{tmp_path}/no/arm.toml"), "there is no folder"),
+        ((run, "--out", f"{tmp_path}/arm_dh.toml"), "ends in .toml, but not in dh.toml"),
+        ((run, "--out", f"{tmp_path}/arm.toml", "--both-sides"), "friction on one side of each gear"),
+        (
+            (run, "--out", str(identified), "--robot", str(identified)),
+            "is a file of the robot that was given",
+        ),
+    ):
+        assert main(["identify", *words]) == 2
+        assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_urdf_alone_cannot_say_what_drives_have(log, identified, tmp_path):
+    from_urdf = twin.load(identified.with_suffix(".urdf"))
+    solution = physical_solution(twin.identify(from_urdf, log))
+    with pytest.raises(IdentificationError, match=r"comes from no robot\.toml or dh\.toml"):
+        write_robot_file(solution, tmp_path / "arm.toml")
+
+
+def test_of_two_files_none_appears_where_one_cannot(log, tmp_path, monkeypatch):
+    solution = physical_solution(twin.identify(log.robot, log))
+    (tmp_path / "arm.urdf").mkdir()
+    with pytest.raises(OSError, match=r"arm\.urdf"):
+        write_robot_file(solution, tmp_path / "arm.toml")
+    assert [path.name for path in tmp_path.iterdir()] == ["arm.urdf"]
+
+
+def test_what_is_written_is_what_is_tested_and_what_its_header_shows(irb140, tmp_path):
+    """With an offset of the torques, which a file has no place for."""
+    robot = irb140.with_drives("rigid", replace(irb140.drives, static=irb140.drives.coulomb))
+    runs = [measured(robot, noise=5.0, seed=seed) for seed in (1, 2)]
+    runs = [replace(run, tau=run.tau + 3.0, name=name) for run, name in zip(runs, "AB", strict=True)]
+    found = twin.identify(believed(robot), runs[0], validate=[replace(runs[1], how="by another filter")])
+    solution = physical_solution(found)
+    again = twin.load(write_robot_file(solution, tmp_path / "arm.toml")[0]).with_drives("rigid")
+    of_file = found.model.base.K @ TorqueModel(again).parameters.values
+    for part, residuals in ((runs[0], solution.residuals_of_file), (runs[1], solution.validation)):
+        expected = joint_residuals(triangles(found.model, [part]), of_file)
+        np.testing.assert_allclose(residuals.rms, expected.rms, rtol=1e-9)
+    assert np.all(solution.validation.rms > found.validation.rms)  # offsets are missing
+
+    text = (tmp_path / "arm.toml").read_text(encoding="utf-8")
+    comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+    rows = zip(found.values, of_file.tolist(), solution.deviations.tolist(), strict=True)
+    for one, value, deviation in rows:
+        line = f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}"
+        assert (line in comment) == (one.symbol[:2] != "F0"), line
+    assert "Not in the file, for a robot's drives have none: offsets of torques: F01 = " in comment
+    percent = ", ".join(f"{x:.3g}" for x in solution.validation.percent)
+    source = robot_facts(tmp_path / "arm.toml")["source"]
+    assert f"Of what was kept out: {percent} % (B: by another filter)." in source
+
+
+def test_its_command_is_whole_and_the_filter_of_what_is_kept_out_is_told(log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = [f"{name}{joint}" for name in ("q", "tau") for joint in range(1, 7)]
+    every = slice(None, None, 3)
+    rows = np.column_stack([log.t[every], np.degrees(log.q[every]) - 1.0, log.tau[every]])
+    for name, part in (("a", rows), ("b", rows[: len(rows) // 2])):
+        np.savetxt(f"{name}.csv", part, delimiter=",", header=",".join(["t", *names]), comments="")
+    words = ["identify", "a.csv", "--robot", "irb140", "--angle-unit", "deg"]
+    words += ["--q-offset", "1,1, 1,1,1,1", "--cutoff", "10", "--position-cutoff", "35", "--from", "0.1"]
+    words += ["--validate", "b.csv", "--out", "arm.toml"]
+    assert main(words) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "kept out, b.csv: positions low-pass filtered at 35 Hz, torques and model at 10 Hz" in printed
+    source = robot_facts(tmp_path / "arm.toml")["source"]
+    command = source.partition("By `")[2].partition("`, 20")[0]
+    assert shlex.split(command) == ["irb-twin", *words]

@@ -1,0 +1,310 @@
+"""From recordings to parameters: logs of the engine, tables with noise, the command line, and bad input."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios import excitation
+from scenarios.cli.command_line import main
+from twin.errors import IdentificationError, IdentificationWarning
+from twin.identification.excitation import kept_excitation
+from twin.identification.least_squares import fitted, joint_residuals, solved, triangles
+from twin.identification.torque_model import TorqueModel
+
+DT = 0.004
+
+
+@pytest.fixture(scope="module")
+def log():
+    """Of the engine, with drives whose friction is higher at rest."""
+    return excitation.run(excitation.Config(robot="irb140", time_step=0.002))
+
+
+@pytest.fixture(scope="module")
+def found(log):
+    return twin.identify(log.robot, log)
+
+
+@pytest.fixture(scope="module")
+def linear(irb140):
+    """An arm whose friction is no higher at rest."""
+    return irb140.with_drives("rigid", replace(irb140.drives, static=irb140.drives.coulomb))
+
+
+@pytest.fixture(scope="module")
+def motion(linear):
+    """Times, positions and torques of continuous time."""
+    t = np.arange(0.0, 5.0, DT)
+    q, qd, qdd = kept_excitation(linear)(t)
+    return t, q, twin.drive_inverse_dynamics(linear, q, qd, qdd)
+
+
+def base_values(found):
+    return found.model.base.K @ found.model.parameters.values
+
+
+def error(found):
+    true = base_values(found)
+    return np.linalg.norm(found.beta - true) / np.linalg.norm(true)
+
+
+def test_a_log_of_the_engine_gives_the_parameters_back(found):
+    assert found.rank == 58
+    assert found.condition < 100
+    assert error(found) < 1e-8
+    true = base_values(found)
+    np.testing.assert_allclose(found.beta, true, rtol=1e-6, atol=1e-8)
+    assert np.max(found.residuals.percent) < 1e-8
+    assert "left out below 0.056 or 0.119 rad/s" in found.how[0]
+    assert all(one.before == one_true for one, one_true in zip(found.values, true, strict=True))
+
+
+def test_near_rest_friction_is_another_and_left_out(log, found):
+    (measured,) = found.measured
+    assert 0.01 < np.mean(~measured.used) < 0.2
+    everything = replace(measured, used=np.ones_like(measured.used))
+    assert error(twin.identify(log.robot, everything)) > 1e-4
+
+
+def test_friction_acts_at_the_speed_after_a_step(log, found):
+    (measured,) = found.measured
+    before = replace(measured, qd_friction=measured.qd)
+    assert 1e-6 < error(twin.identify(log.robot, before)) < 1e-2
+
+
+def test_a_log_with_sensors_is_measured(log):
+    """Without the engine's recursion, speeds of friction are half a step old: of this arm ten times worse."""
+    counts = 2 * np.pi / log.robot.drives.encoder_counts / log.robot.drives.ratio
+    seen = replace(log, q_seen=np.round(log.q / counts) * counts)
+    filtering = twin.Filtering(10.0)
+    found = twin.identify(log.robot, seen, filtering=filtering)
+    assert "low-pass filtered at 50 Hz, torques and model at 10 Hz" in found.how[0]
+    assert error(found) < 3e-3
+    as_table = twin.torque_recording(log.t, seen.q_seen, log.tau)
+    assert error(twin.identify(log.robot, as_table, filtering=filtering)) > 3 * error(found)
+
+
+def test_deviations_are_honest_over_a_hundred_seeds(linear, motion):
+    """Encoders that count, noise of 1e-5 rad before them, and 2 % of noise in the torques."""
+    t, q, tau = motion
+    model = TorqueModel(linear)
+    true = model.base.K @ model.parameters.values
+    counts = 2 * np.pi / linear.drives.encoder_counts / linear.drives.ratio
+    sizes = 0.02 * np.sqrt(np.mean(tau**2, axis=0))
+    off = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        seen = np.round((q + 1e-5 * rng.normal(size=q.shape)) / counts) * counts
+        recording = twin.torque_recording(t, seen, tau + sizes * rng.normal(size=q.shape))
+        fit = fitted(triangles(model, [twin.filtered_measurements(recording, twin.Filtering(10.0))]))
+        off.append(np.abs(fit.beta - true) / np.sqrt(np.diag(fit.covariance)))
+    off = np.array(off)
+    assert 0.60 <= np.mean(off <= 1) <= 0.76
+    assert 0.90 <= np.mean(off <= 2) <= 0.99
+    assert np.max(np.mean(off, axis=0)) < 1.3  # 0.8 of a parameter without bias
+
+
+def test_more_rows_of_the_same_tell_no_more(linear, motion, rng):
+    t, q, tau = motion
+    recording = twin.torque_recording(t, q, tau + rng.normal(size=q.shape))
+    few, many = (
+        twin.identify(linear, recording, filtering=twin.Filtering(10.0, row_rate=rate)) for rate in (20, 125)
+    )
+    assert many.residuals.count > 5 * few.residuals.count
+    assert np.median(many.deviations / few.deviations) == pytest.approx(1.0, abs=0.1)
+
+
+def test_weights_are_each_joint_s_own_noise(linear, motion, rng):
+    t, q, tau = motion
+    noise = np.array([10, 5, 2, 0.5, 0.2, 0.1])
+    recording = twin.torque_recording(t, q, tau + noise * rng.normal(size=q.shape))
+    model = TorqueModel(linear)
+    reduced = triangles(model, [twin.filtered_measurements(recording, twin.Filtering(10.0))])
+    fit, ordinary = fitted(reduced), solved(reduced, np.ones(6))
+    np.testing.assert_allclose(fit.weights * noise / (fit.weights[0] * noise[0]), 1.0, rtol=0.4)
+    true = model.base.K @ model.parameters.values
+    last = [k for k, symbol in enumerate(model.base.symbols) if symbol.endswith("6")]
+    wrong = [np.linalg.norm((one.beta - true)[last]) for one in (fit, ordinary)]
+    assert wrong[0] < 0.5 * wrong[1]
+
+
+def test_triangles_are_the_equations(linear, motion):
+    t, q, tau = motion
+    model = TorqueModel(linear)
+    measured = twin.filtered_measurements(twin.torque_recording(t, q, tau), twin.Filtering(10.0))
+    halves = [measured.between(None, 2.0), measured.between(2.0, None)]
+    reduced, parts = triangles(model, [measured]), triangles(model, halves)
+    np.testing.assert_array_equal(parts.counts, reduced.counts)
+    beta = np.ones(58)
+    told = joint_residuals(reduced, beta)
+    np.testing.assert_allclose(joint_residuals(parts, beta).rms, told.rms, rtol=1e-12)
+    found = twin.identify(linear, measured)
+    _, torque, predicted = replace(found, beta=beta).predicted(measured)
+    left = np.sqrt(np.mean((torque - predicted) ** 2, axis=0))
+    np.testing.assert_allclose(left, told.rms, rtol=1e-12)
+
+
+def test_what_comes_later_is_kept_out(linear, motion, rng):
+    t, q, tau = motion
+    recording = twin.torque_recording(t, q, tau + 0.1 * rng.normal(size=q.shape))
+    found = twin.identify(linear, recording, split=3.5, filtering=twin.Filtering(10.0))
+    early = twin.identify(linear, recording, end=3.5, filtering=twin.Filtering(10.0))
+    np.testing.assert_array_equal(found.beta, early.beta)
+    assert found.validation.count == pytest.approx(6 * 20 * 1.4, abs=12)
+    late = recording.t >= 3.6
+    spoilt = replace(recording, tau=np.where(late[:, None], 2.0, 1.0) * recording.tau)
+    worse = twin.identify(linear, spoilt, split=3.5, filtering=twin.Filtering(10.0))
+    assert np.all(worse.validation.percent > 30)
+    assert np.all(found.validation.percent < 5)
+    other = twin.identify(linear, recording, validate=[recording], filtering=twin.Filtering(10.0))
+    np.testing.assert_allclose(other.validation.rms, other.residuals.rms, rtol=1e-12)
+
+
+def refused(robot, t, q, tau, said, **settings):
+    recording = twin.torque_recording(t, q, tau, "run.csv")
+    with pytest.raises(IdentificationError, match=said):
+        twin.identify(robot, recording, **{"filtering": twin.Filtering(10.0)} | settings)
+    return True
+
+
+def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion):
+    t, q, tau = motion
+    N = linear.drives.motor_matrix
+    side = (
+        r"run.csv: torques are unlike those of 'irb140', that of joint . 0.0\d+ times as large, and 0.0\d+ "
+    )
+    assert refused(linear, t, q, np.linalg.solve(N.T, tau.T).T, side + "is one over its gear ratio")
+    assert refused(
+        linear, t, q, tau @ N, "is its gear ratio: torques of the joints, told as if of the motors"
+    )
+    assert refused(linear, t, q, 1e3 * tau, r"and 1e\+03 is 1000: torques in mN m \(torque_unit\)")
+    assert refused(linear, t, q @ N.T, tau, "said to reach .* are these positions of the motors")
+    assert refused(linear, t, np.rad2deg(q), tau, r"in another unit \(angle_unit\)")
+    twice = twin.identify(linear, twin.torque_recording(t, q, 2 * tau), filtering=twin.Filtering(10.0))
+    assert twice.rank == 58  # an arm may be heavier than was thought
+
+
+@pytest.mark.parametrize("factor", [1 / 250, 1 / 5.5, 5.5, 250])
+def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
+    """As of torques of the motors where no gear that is known explains the factor."""
+    t, q, tau = (part[::5] for part in motion)
+    said = rf"links that are {factor:.3g}[\d.]* times as heavy .* of .irb140..*of the motors \(motor_side\)"
+    with pytest.warns(IdentificationWarning, match=said):
+        twin.identify(linear, twin.torque_recording(t, q, factor * tau))
+
+
+def test_masses_far_from_the_data_sheet_s_are_a_warning(linear, motion):
+    t, q, tau = (part[::5] for part in motion)
+    heavy = replace(linear, tree=replace(linear.tree, inertias=8.0 * linear.tree.inertias))
+    said = r"573 kg; the data sheet's arm weighs 98 kg with its base"
+    with pytest.warns(IdentificationWarning, match=said):
+        twin.identify(heavy, twin.torque_recording(t, q, 8.0 * tau))
+
+
+def test_too_little_motion(linear, motion):
+    t, q, tau = motion
+    still = q.copy()
+    still[:, 3] = 0.3
+    assert refused(linear, t, still, tau, "joint 4 stands still: it moves over .* which tells nothing")
+    short = t < 0.7
+    assert refused(
+        linear, t[short], q[short], tau[short], r"\d+ equations are too few for 58 parameters: expected 116"
+    )
+    assert refused(linear, t, q, tau, "nothing was recorded from 9 s", start=9.0)
+
+
+def test_what_cannot_be_told_apart_is_named_with_a_motion_that_would(linear):
+    """Without noise, as noise tells anything apart; the equations of a motion as it is told."""
+
+    def measured(q, qd, qdd, t):
+        tau = twin.drive_inverse_dynamics(linear, q, qd, qdd)
+        used = np.ones(q.shape, dtype=bool)
+        return twin.Measurements("run", t, q, qd, qdd, qd, tau, used, None, 250.0, "as it is")
+
+    t = np.arange(0.0, 5.0, DT)
+    q, qd, qdd = kept_excitation(linear)(t)
+    q[:, 2], qd[:, 2], qdd[:, 2] = 0.5 * t, 0.5, 0.0
+    with pytest.raises(
+        IdentificationError,
+        match=r"tells 55 of 58 base parameters: J3, Fv3, Fc3, F03 cannot .*; let joint 3 turn back",
+    ):
+        twin.identify(linear, measured(q, qd, qdd, t))
+    alike = [0.3 * f(2 * t)[:, None] * np.ones(6) * w for f, w in ((np.sin, 1), (np.cos, 2), (np.sin, -4))]
+    with pytest.raises(
+        IdentificationError, match="Iyy3, Iyy2, J3 cannot be told apart; let all joints turn at"
+    ):
+        twin.identify(linear, measured(*alike, t))
+    with pytest.raises(IdentificationError, match=r"and \d+ more cannot .*; let joint 1, 2, 3, 4, 5, 6 turn"):
+        twin.identify(linear, measured(q, 0 * q, 0 * q, t))
+
+
+def test_an_arm_of_which_only_the_geometry_is_known(linear, motion):
+    """Its file has neither masses nor drives: shafts of ratio 1 stand for these."""
+    t, q, tau = motion
+    unknown = replace(
+        linear, tree=replace(linear.tree, inertias=np.zeros_like(linear.tree.inertias)), has_inertia=False,
+        drives=None, drive_mode="ideal",
+    )  # fmt: skip
+    found = twin.identify(unknown, twin.torque_recording(t, q, tau), filtering=twin.Filtering(10.0))
+    known = twin.identify(linear, twin.torque_recording(t, q, tau), filtering=twin.Filtering(10.0))
+    assert all(one.before == 0 for one in found.values)
+    np.testing.assert_allclose(found.residuals.rms, known.residuals.rms, rtol=1e-6)
+    value = {one.symbol: one.value for one in found.values}
+    for one in known.values:
+        gear = linear.drives.ratio[int(one.symbol[1]) - 1] ** 2 if one.symbol[0] == "J" else 1.0
+        assert value[one.symbol] == pytest.approx(gear * one.value, rel=1e-6, abs=1e-9)
+
+
+def test_sources_that_are_none(linear, irb140):
+    with pytest.raises(ValueError, match="expected a recording to identify from, got none"):
+        twin.identify(linear)
+    t = np.arange(20) * 0.01
+    three = twin.torque_recording(t, np.zeros((20, 3)), np.zeros((20, 3)))
+    with pytest.raises(ValueError, match="expected 6 joints, as 'irb140' has, got 3"):
+        twin.identify(irb140, three, filtering=twin.Filtering(20.0))
+
+
+def test_the_command_line(log, found, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log.save("run.npz")
+    assert main(["identify", "run.npz", "--json", "found.json", "--picture", "fit.png"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    for text in ("58 base parameters", "mz2 + 0.36 m3", "joint_6", "rank 58 of 58", "wrote found.json"):
+        assert text in told.out
+    document = json.loads((tmp_path / "found.json").read_text())
+    np.testing.assert_allclose(
+        [one["value"] for one in document["parameters"]], found.beta, rtol=1e-9, atol=1e-12
+    )
+    assert document["parameters"][1]["stands_for"] == found.values[1].stands_for
+    assert (tmp_path / "fit.png").stat().st_size > 10_000
+
+    assert main(["export", "run.npz", "--csv"]) == 0
+    words = ["identify", "run.csv", "--robot", "irb140", "--cutoff", "10", "--validate", "run.npz"]
+    assert main([*words, "--split", "4", "--json", "table.json"]) == 0
+    document = json.loads((tmp_path / "table.json").read_text())
+    values = np.array([one["value"] for one in document["parameters"]])
+    cost = np.linalg.norm(values - found.beta) / np.linalg.norm(found.beta)
+    assert 1e-4 < cost < 0.05
+    assert document["validation"] is not None
+
+
+def test_wrong_use_of_the_command_line_is_one_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.csv").write_text("t,q1\n0,1\n")
+    for words, said in (
+        (["run.csv"], "name the robot, --robot"),
+        (["run.csv", "--robot", "irb140"], "run.csv, line 1: no column 'q2', 'q3'"),
+        (["run.csv", "--robot", "irb140", "--q-offset", "1,x"], "--q-offset 1,x: expected numbers"),
+        (["run.csv", "--robot", "irb140", "--angle-unit", "grad"], "expected a unit of angle"),
+        (["none.npz"], "cannot read the log none.npz"),
+        (["run.csv", "--robot", "irb140", "--json", "found.txt"], "expected a file name that ends in .json"),
+    ):
+        assert main(["identify", *words]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert said in printed.err
+        assert printed.err.count("\n") == 1

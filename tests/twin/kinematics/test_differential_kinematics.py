@@ -1,0 +1,323 @@
+"""Analytic Jacobians, their rates and inverses, and the joint motions that make a motion of the tool."""
+
+import re
+
+import numpy as np
+import pytest
+
+import twin
+from tests.support.laboratory_arms import RX90, YOUBOT, urdf_of
+from twin.errors import SingularityError
+from twin.kinematics.differential import (
+    analytic_jacobian,
+    analytic_jacobian_dot,
+    analytic_jacobian_inverse,
+    coordinate_accelerations,
+    coordinate_rates,
+    coordinates_from_pose,
+    inverse_acceleration,
+    inverse_velocity,
+    tool_coordinates,
+)
+from twin.spatial.euler_angles import euler_rate_matrix
+
+KINDS = ("zyx", "zyz", "quaternion")
+T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+SEVEN = {
+    "theta0": [0.0] * 7,
+    "d": [0.34, 0, 0.4, 0, 0.4, 0, 0.126],
+    "a": [0.0] * 7,
+    "alpha_deg": [-90, 90, 90, -90, -90, 90, 0],
+}
+ARMS = ("irb140", "irb1400", "irb1600", "youbot", "rx90", "seven")
+
+
+@pytest.fixture
+def arm(request, load):
+    name = request.param
+    tables = {"youbot": YOUBOT, "rx90": RX90, "seven": SEVEN}
+    return load(urdf_of(tables[name])) if name in tables else twin.load(name)
+
+
+def states_of(robot, count=25, seed=11):
+    rng = np.random.default_rng(seed)
+    low, high = np.maximum(robot.q_min, -3), np.minimum(robot.q_max, 3)
+    q = rng.uniform(low, high, (count, robot.n))
+    return q, *rng.uniform(-2, 2, (2, count, robot.n))
+
+
+def times(A, b):
+    return np.einsum("...ij,...j->...i", A, b)
+
+
+def wrapped(x, kind):
+    if kind != "quaternion":
+        x[..., 3:] -= 2 * np.pi * np.rint(x[..., 3:] / (2 * np.pi))
+    return x
+
+
+def fourth_order(function, h):
+    return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("arm", ARMS, indirect=True)
+def test_jacobians_are_derivatives(arm, kind):
+    q, qd, _ = states_of(arm)
+    x = tool_coordinates(arm, q, T_TOOL, kind)
+    J = analytic_jacobian(arm, q, T_TOOL, kind)
+    scale = np.maximum(1, np.max(np.abs(J), axis=(1, 2)))
+
+    def moved(step):
+        return wrapped(tool_coordinates(arm, q + step * qd, T_TOOL, kind) - x, kind)
+
+    away = np.max(np.abs(moved(2e-4)), axis=1) < 0.1  # no jump of the quaternion's sign between
+    error = np.max(np.abs(fourth_order(moved, 1e-4) - times(J, qd)), axis=1)
+    assert np.count_nonzero(away) > 20
+    assert np.max((error / scale**3)[away]) < 1e-9
+
+    J_dot = analytic_jacobian_dot(arm, q, qd, T_TOOL, kind)
+    derivative = fourth_order(lambda h: analytic_jacobian(arm, q + h * qd, T_TOOL, kind), 1e-4)
+    error = np.max(np.abs(derivative - J_dot), axis=(1, 2))
+    assert np.max((error / scale**4)[away]) < 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("arm", ARMS, indirect=True)
+def test_twist_and_coordinates_tell_of_the_same_motion(arm, kind):
+    q, qd, qdd = states_of(arm)
+    J, J_dot = twin.jacobian(arm, q, T_TOOL), twin.jacobian_dot(arm, q, qd, T_TOOL)
+    x, V, Vd = tool_coordinates(arm, q, T_TOOL, kind), times(J, qd), times(J, qdd) + times(J_dot, qd)
+    J_A = analytic_jacobian(arm, q, T_TOOL, kind)
+    J_A_dot = analytic_jacobian_dot(arm, q, qd, T_TOOL, kind)
+    scale = np.max(np.abs(J_A_dot), axis=(1, 2))[:, None] + 1
+    rates, accelerations = coordinate_rates(x, V, kind), coordinate_accelerations(x, V, Vd, kind)
+    assert np.max(np.abs(rates - times(J_A, qd)) / scale) < 1e-14
+    assert np.max(np.abs(accelerations - times(J_A, qdd) - times(J_A_dot, qd)) / scale) < 1e-14
+    printed = times(J_A, qdd) - times(J_A_dot, qd)  # Aliaga 2019, eq. (2.16)
+    assert np.min(np.max(np.abs(accelerations - printed), axis=1)) > 1e-2
+
+
+@pytest.mark.parametrize("kind", ["zyx", "zyz"])
+def test_the_geometric_jacobian_is_the_analytic_one_turned(robot, kind):
+    """Manual, eq. (3.37)."""
+    q = states_of(robot, 100)[0]
+    T_A = np.tile(np.eye(6), (100, 1, 1))
+    T_A[:, 3:, 3:] = euler_rate_matrix(tool_coordinates(robot, q, None, kind)[:, 3:], kind)
+    error = np.abs(T_A @ analytic_jacobian(robot, q, None, kind) - twin.jacobian(robot, q))
+    assert np.max(error * np.abs(np.linalg.det(T_A))[:, None, None]) < 1e-15
+
+
+YOUBOT_Q = np.arange(1.0, 6)
+
+
+@pytest.mark.parametrize("arm", ["youbot"], indirect=True)
+def test_published_pose_and_jacobian_of_the_youbot(arm):
+    """Manual, q2ZYXeul and jacobi0 of [1 2 3 4 5]; one entry of the Jacobian is lost, and must be 1."""
+    expected = (0.0501, 0.0780, 0.0142, -0.8341, 0.1172, -2.7323)
+    np.testing.assert_allclose(tool_coordinates(arm, YOUBOT_Q), expected, rtol=0, atol=5e-5)
+    printed = [
+        [-0.0780, -0.0718, -0.0369, -0.0576, 0],
+        [0.0501, -0.1118, -0.0575, -0.0897, 0],
+        [0, -0.0597, 0.0812, -0.0482, 0],
+        [0, -0.8415, -0.8415, -0.8415, 0.2227],
+        [0, 0.5403, 0.5403, 0.5403, 0.3468],
+        [1, 0, 0, 0, -0.9111],
+    ]
+    np.testing.assert_allclose(twin.jacobian(arm, YOUBOT_Q), printed, rtol=0, atol=5e-5)
+
+
+PRINTED_INVERSE = [
+    [-0.4473, 0.2872, 0, 0.9507, 2.0295, -0.6544],
+    [-23.6551, -36.9097, 12.9682, 0.0035, 1.0608, 3.8794],
+    [-2.1018, -3.2731, 8.8754, 0, -0.0035, -0.0127],
+    [25.7491, 40.1877, -21.8436, -0.0043, -1.3194, -4.8250],
+    [-0.4029, 0.2587, 0, -0.0444, 2.2481, -0.5966],
+]
+
+
+@pytest.mark.parametrize("arm", ["youbot"], indirect=True)
+def test_published_inverse_of_the_youbots_jacobian(arm):
+    """Manual, ijacZYXeul([1 2 3 4 5]); entry (1, 3) is lost, and is 0."""
+    found = analytic_jacobian_inverse(arm, YOUBOT_Q)
+    np.testing.assert_allclose(found, PRINTED_INVERSE, rtol=0, atol=5e-5)
+    # Least squares of the twist is another thing: the nearest motion depends on the coordinates.
+    T_A = np.eye(6)
+    T_A[3:, 3:] = euler_rate_matrix(tool_coordinates(arm, YOUBOT_Q)[3:], "zyx")
+    of_twist = np.linalg.pinv(twin.jacobian(arm, YOUBOT_Q)) @ T_A
+    assert 0.03 < np.max(np.abs(of_twist - PRINTED_INVERSE)) < 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("arm", ARMS, indirect=True)
+def test_inverses_of_the_analytic_jacobian(arm, kind):
+    q = states_of(arm)[0]
+    J_A, inverse = analytic_jacobian(arm, q, T_TOOL, kind), analytic_jacobian_inverse(arm, q, T_TOOL, kind)
+    m, n = J_A.shape[1:]
+    values = np.linalg.svd(J_A, compute_uv=False)
+    assert np.all(np.sum(values > 1e-12, axis=1) == min(6, n))
+    cond = (values[:, 0] / values[:, min(6, n) - 1])[:, None, None]
+    transposed = np.swapaxes(J_A, 1, 2)
+    if min(m, n) <= 6:
+        identity = inverse @ J_A if m >= n else J_A @ inverse
+        assert np.max(np.abs(identity - np.eye(min(m, n))) / cond) < 2e-15
+        if m >= n:
+            normal = np.linalg.solve(transposed @ J_A, transposed)
+        else:
+            normal = transposed @ np.linalg.inv(J_A @ transposed)
+    else:
+        normal = np.linalg.pinv(J_A, rcond=1e-12)
+    error = np.abs(inverse - normal) / np.max(np.abs(normal), axis=(1, 2))[:, None, None]
+    assert np.max(error / cond**2) < 1e-15
+
+
+@pytest.mark.parametrize("kind", ["twist", *KINDS])
+@pytest.mark.parametrize("arm", ARMS, indirect=True)
+def test_joint_motions_come_back(arm, kind):
+    q, qd, qdd = states_of(arm)
+    if kind == "twist":
+        J, J_dot = twin.jacobian(arm, q, T_TOOL), twin.jacobian_dot(arm, q, qd, T_TOOL)
+    else:
+        J = analytic_jacobian(arm, q, T_TOOL, kind)
+        J_dot = analytic_jacobian_dot(arm, q, qd, T_TOOL, kind)
+    rates, accelerations = times(J, qd), times(J, qdd) + times(J_dot, qd)
+    found = inverse_velocity(arm, q, rates, T_TOOL, coordinates=kind)
+    second = inverse_acceleration(arm, q, qd, accelerations, T_TOOL, coordinates=kind)
+    cond = np.linalg.cond(J)[:, None]
+    size = np.max(np.abs(accelerations), axis=1)[:, None] + np.max(np.abs(times(J_dot, qd)), axis=1)[:, None]
+    if arm.n <= 6:
+        assert np.max(np.abs(found - qd) / cond) < 2e-15
+        assert np.max(np.abs(second - qdd) / (cond * size)) < 2e-15
+    else:  # one motion of many: of them the one without idle part
+        idle = np.linalg.svd(J)[2][:, J.shape[1] if kind != "quaternion" else 6 :]
+        assert np.max(np.abs(times(idle, found))) < 1e-13
+        assert np.max(np.abs(times(J, found) - rates) / cond) < 1e-14
+        assert np.max(np.abs(times(J, second) + times(J_dot, qd) - accelerations) / (cond * size)) < 1e-14
+    if kind == "quaternion" and arm.n == 6:  # Aliaga 2019, eq. (2.19), with the plus that it prints
+        printed = times(np.linalg.pinv(J), accelerations + times(J_dot, qd))
+        assert np.min(np.max(np.abs(printed - qdd), axis=1)) > 1e-2
+
+
+SINGULAR_WRIST = np.deg2rad([10.0, 20, -30, 40, 0, 50])
+
+
+def test_in_a_singular_wrist_possible_motions_are_found(robot):
+    rng = np.random.default_rng(12)
+    J = twin.jacobian(robot, SINGULAR_WRIST)
+    for _ in range(20):
+        qd, qdd = rng.normal(size=(2, 6))
+        found = inverse_velocity(robot, SINGULAR_WRIST, J @ qd)
+        np.testing.assert_allclose(J @ found, J @ qd, rtol=0, atol=1e-14)
+        least = qd - np.array([0, 0, 0, 1, 0, -1]) * (qd[3] - qd[5]) / 2
+        np.testing.assert_allclose(found, least, rtol=0, atol=1e-13)
+        J_dot = twin.jacobian_dot(robot, SINGULAR_WRIST, qd)
+        wanted = J @ qdd + J_dot @ qd
+        second = inverse_acceleration(robot, SINGULAR_WRIST, qd, wanted)
+        np.testing.assert_allclose(J @ second + J_dot @ qd, wanted, rtol=0, atol=1e-13)
+        # No joint acceleration at all: what is left of the right-hand side is rounding.
+        none = inverse_acceleration(robot, SINGULAR_WRIST, qd, J_dot @ qd)
+        np.testing.assert_allclose(none, 0, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(inverse_velocity(robot, SINGULAR_WRIST, np.zeros(6)), np.zeros(6))
+
+
+def test_in_a_singular_wrist_impossible_motions_are_refused(robot):
+    J = twin.jacobian(robot, SINGULAR_WRIST)
+    lost = np.linalg.svd(J)[0][:, -1]
+    possible = J @ np.ones(6)
+    with pytest.raises(
+        SingularityError, match=r"the velocity of the tool is not possible: .* of rank 5, misses"
+    ):
+        inverse_velocity(robot, SINGULAR_WRIST, possible + 1e-6 * lost)
+    both, still = [possible, possible + lost], np.zeros(6)
+    with pytest.raises(
+        SingularityError, match=r"the acceleration of the tool of sample \[1\] is not possible"
+    ):
+        inverse_acceleration(robot, SINGULAR_WRIST, still, both)
+    nearest = inverse_velocity(robot, SINGULAR_WRIST, possible + lost, least_squares=True)
+    np.testing.assert_allclose(J @ nearest, possible, rtol=0, atol=1e-14)
+    assert abs(nearest[3] - nearest[5]) < 1e-14  # without idle motion
+    with pytest.raises(SingularityError, match=r"the analytic Jacobian of sample \[1, 0\] has rank 5, not 6"):
+        analytic_jacobian_inverse(robot, [[np.ones(6)], [SINGULAR_WRIST]])
+
+
+@pytest.mark.parametrize("close", [1e-3, 1e-6, 1e-8])
+def test_close_to_a_singular_wrist_the_loss_is_the_condition_number(robot, close):
+    q = SINGULAR_WRIST + np.array([0, 0, 0, 0, close, 0])
+    J = twin.jacobian(robot, q)
+    qd = np.array([1.0, -0.5, 0.7, 2, 1, -1])
+    found = inverse_velocity(robot, q, J @ qd)
+    assert np.max(np.abs(found - qd)) < 1e-15 * np.linalg.cond(J)
+    np.testing.assert_allclose(J @ found, J @ qd, rtol=0, atol=1e-14)  # the motion itself is met
+
+
+@pytest.mark.parametrize("arm", ["youbot"], indirect=True)
+def test_five_joints_cannot_do_everything(arm):
+    V = (-0.01, 0, 0, 0, 0, 0)
+    with pytest.raises(SingularityError, match=r"not possible: the Jacobian, of rank 5, misses \("):
+        inverse_velocity(arm, YOUBOT_Q, V, coordinates="zyx")
+    nearest = inverse_velocity(arm, YOUBOT_Q, V, coordinates="zyx", least_squares=True)
+    np.testing.assert_allclose(nearest, analytic_jacobian_inverse(arm, YOUBOT_Q) @ V, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("arm", "kind"), [("rx90", "zyx"), ("rx90", "zyz")], indirect=["arm"])
+def test_angles_have_singularities_of_their_own(arm, kind):
+    theta = {"zyx": np.pi / 2, "zyz": 0.0}[kind]
+    q = np.array([0.4, -0.7, 1.9, 0.0, 0.6, 0.3])
+    q[4] = theta - q[1] - q[2]  # all turns about parallel axes: the tool's z axis at theta from upright
+    if kind == "zyx":
+        q[5] = 0.0
+    with pytest.raises(SingularityError, match=f"rates of {kind} angles"):
+        analytic_jacobian(arm, q, None, kind)
+    rates = twin.jacobian(arm, q) @ np.ones(6)
+    np.testing.assert_allclose(inverse_velocity(arm, q, rates), np.ones(6), rtol=1e-12)
+    assert analytic_jacobian(arm, q, None, "quaternion").shape == (7, 6)
+
+
+def test_batches_of_any_shape(robot):
+    q = states_of(robot, 12)[0].reshape(2, 3, 2, 6)
+    for kind, size in (("zyx", 6), ("zyz", 6), ("quaternion", 7)):
+        x = tool_coordinates(robot, q, T_TOOL, kind)
+        assert x.shape == (2, 3, 2, size)
+        assert coordinate_rates(x, np.ones(6), kind).shape == x.shape
+        assert coordinate_accelerations(x[0, 0, 0], np.ones((5, 6)), np.ones(6), kind).shape == (5, size)
+        assert analytic_jacobian(robot, q, T_TOOL, kind).shape == (2, 3, 2, size, 6)
+        assert analytic_jacobian_dot(robot, q, np.ones(6), T_TOOL, kind).shape == (2, 3, 2, size, 6)
+        assert analytic_jacobian_dot(robot, q[0, 0, 0], np.ones((4, 6)), T_TOOL, kind).shape == (4, size, 6)
+        assert analytic_jacobian_inverse(robot, q, T_TOOL, kind).shape == (2, 3, 2, 6, size)
+    assert inverse_velocity(robot, q, np.ones(6)).shape == q.shape
+    assert inverse_velocity(robot, q[0, 0, 0], np.ones((4, 6))).shape == (4, 6)
+    assert inverse_acceleration(robot, q, np.ones(6), np.ones(6)).shape == q.shape
+    assert coordinates_from_pose(np.tile(np.eye(4), (5, 1, 1)), "zyz").shape == (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda r: tool_coordinates(r, np.zeros(6), None, "xyz"),
+            "unknown coordinates 'xyz': known are 'zyx'",
+        ),
+        (lambda r: analytic_jacobian(r, np.zeros(6), None, "twist"), "unknown coordinates 'twist'"),
+        (
+            lambda r: inverse_velocity(r, np.zeros(6), np.ones(6), coordinates="xyz"),
+            "known are 'twist', 'zyx'",
+        ),
+        (
+            lambda r: inverse_velocity(r, np.zeros(6), np.ones(7)),
+            "expected rates of shape (..., 6), got (7,)",
+        ),
+        (lambda r: inverse_velocity(r, np.zeros(6), np.full(6, np.nan)), "expected finite rates, got nan"),
+        (
+            lambda r: inverse_acceleration(r, np.zeros(6), np.zeros(6), np.ones(6), coordinates="quaternion"),
+            "expected accelerations of shape (..., 7), got (6,)",
+        ),
+        (lambda r: coordinate_rates(np.ones(7), np.ones(6), "zyx"), "expected x of shape (..., 6), got (7,)"),
+        (
+            lambda r: coordinate_rates(np.ones(7), np.ones(5), "quaternion"),
+            "expected twist of shape (..., 6)",
+        ),
+    ],
+)
+def test_misuse_is_one_clear_sentence(robot, call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(robot)

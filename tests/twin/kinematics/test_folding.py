@@ -1,0 +1,155 @@
+"""The limit between the arms of the IRB 1400, in its inverse kinematics and in paths of its tool.
+
+Rod and lever fall into line, and the parallelogram folds flat, where q2 - q3 is 90 degrees: |q3 - q2| stays
+within 75 degrees, which the range of the passive joints says.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.checks.motion_range import beyond_passive_range
+from tests.support.dh_arms import distance_mod_turn, geometry, pose_errors, random_poses_of
+from twin.errors import LimitError
+from twin.robot.limits import check_folding
+from twin.spatial.rotations import matrix_from_quaternion
+from twin.trajectories.joint_paths import joint_path
+from twin.trajectories.tool_paths import through_poses
+
+FOLD = np.deg2rad(75.0)
+DOWN = matrix_from_quaternion([0.0, 1.0, 0.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def without_fold(irb1400):
+    """The same robot with the ranges of its pendant joints alone."""
+    endless = np.full(len(irb1400.passive), np.inf)
+    return replace(irb1400, passive_min=-endless, passive_max=endless)
+
+
+def test_no_solution_of_10000_poses_folds_the_parallelogram(irb1400, without_fold):
+    """Also of poses that fold it in one solution, and can be reached by another."""
+    q, _ = random_poses_of(without_fold, np.random.default_rng(20), 10_000)
+    T = twin.forward_kinematics(irb1400, q)
+    solutions = twin.inverse_kinematics(irb1400, T)
+    assert np.max(pose_errors(irb1400, solutions, T, twin.forward_kinematics)) <= 1e-12
+    there = solutions[~np.isnan(solutions[..., 0])]
+    assert len(there) > 10_000
+    assert np.max(np.abs(there[:, 2] - there[:, 1])) <= FOLD + 1e-12
+    assert np.all((there >= irb1400.q_min) & (there <= irb1400.q_max))
+    # The joints' own ranges would admit more; exactly those that fold are left out.
+    every = twin.inverse_kinematics(without_fold, T)
+    folds = np.abs(every[..., 2] - every[..., 1]) > FOLD + 1e-12
+    assert np.mean(np.any(folds, axis=1)) > 0.1
+    every[folds] = np.nan
+    np.testing.assert_array_equal(solutions, every)
+    # And what does not fold is found again.
+    found = (np.min(np.abs(geometry(irb1400, q)), axis=0) > 1e-3) & (beyond_passive_range(irb1400, q) < -1e-9)
+    assert np.max(np.nanmin(distance_mod_turn(solutions[found], q[found]), axis=1)) <= 1e-8
+
+
+def test_the_nearest_solution_does_not_fold_either(irb1400, without_fold):
+    q, T = random_poses_of(without_fold, np.random.default_rng(21), 2000)
+    nearest = twin.inverse_kinematics(irb1400, T, near=q)
+    folded = beyond_passive_range(irb1400, q) > 1e-9
+    assert np.all(
+        np.isnan(nearest[folded]) | (beyond_passive_range(irb1400, nearest[folded]) <= 1e-12)[:, None]
+    )
+    loose = twin.inverse_kinematics(irb1400, T, near=q, limits=False)
+    regular = np.min(np.abs(geometry(irb1400, q)), axis=0) > 1e-3
+    np.testing.assert_allclose(loose[regular], q[regular], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("joint", ["joint_elbow", "joint_rod"])
+@pytest.mark.parametrize("end", ["passive_min", "passive_max"])
+def test_either_end_of_either_passive_joint_counts(irb1400, without_fold, joint, end):
+    """Elbow and rod turn against each other, one's lower end is the other's upper: here each by itself."""
+    passive = [irb1400.tree.names[i] for i in irb1400.passive].index(joint)
+    ends = np.array(getattr(without_fold, end))
+    ends[passive] = 0.2
+    _, T = random_poses_of(irb1400, np.random.default_rng(22), 500)
+    every = twin.inverse_kinematics(without_fold, T)
+    angle = without_fold.passive_angles(every)[..., passive]
+    every[angle < 0.2 if end == "passive_min" else angle > 0.2] = np.nan
+    solutions = twin.inverse_kinematics(replace(without_fold, **{end: ends}), T)
+    np.testing.assert_array_equal(solutions, every)
+    assert not np.all(np.isnan(solutions))
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_the_limit_itself_is_within_and_a_thousandth_of_a_degree_more_is_not(irb1400, side):
+    q = np.array([0.3, side * -0.7, 0.0, 0.5, 0.8, -0.4])
+    for beyond, within in ((0.0, True), (np.deg2rad(1e-3), False)):
+        q[2] = q[1] + side * (FOLD + beyond)
+        solutions = twin.inverse_kinematics(irb1400, twin.forward_kinematics(irb1400, q))
+        assert bool(np.nanmin(distance_mod_turn(solutions, q), initial=9.0) <= 1e-11) == within
+
+
+def test_the_published_reach_is_admitted(irb1400):
+    """The wrist centre 1.44 m from axis 1: lower arm on its limit of 70 degrees, q3 - q2 = -60.5 degrees."""
+    assert irb1400.rating.reach == 1.44
+    q = np.deg2rad([20.0, 70.0, 9.5, 0.0, 30.0, 0.0])
+    assert irb1400.q_max[1] == q[1]
+    T = twin.forward_kinematics(irb1400, q)
+    wrist = T[:3, 3] - irb1400.dh.d[5] * T[:3, 2]
+    assert np.hypot(wrist[0], wrist[1]) == pytest.approx(1.44, abs=5e-3)
+    np.testing.assert_allclose(twin.inverse_kinematics(irb1400, T, near=q), q, rtol=0, atol=1e-12)
+
+
+MET = {  # from here to there, by which angle, and its limit
+    "forearm raised": ([10, 60, 5, 10, 30, 0], [10, 60, -18, 10, 30, 0], r"-75\.0\d+ deg"),
+    "lower arm back": ([10, -40, 20, 10, 30, 0], [10, -60, 20, 10, 30, 0], r"75\.0\d+ deg"),
+}
+
+
+@pytest.mark.parametrize("name", MET)
+def test_a_path_into_the_fold_names_link_and_distance(irb1400, name):
+    start, end, angle = MET[name]
+    q = np.deg2rad(np.array([start, end], float))
+    with pytest.raises(
+        LimitError,
+        match=rf"^joint_elbow \(q3 - q2\) would be at {angle} .* at t = .*, its range is -75 deg .* to 75 "
+        r"deg .*: link_rod would be 0\.0439 m from folding parallelogram flat$",
+    ):
+        joint_path(irb1400, through_poses(twin.forward_kinematics(irb1400, q)), near=q[0])
+
+
+def test_a_path_through_the_fold_between_two_good_poses_is_refused(irb1400):
+    """A straight line of the tool close by axis 2; around it, by way of a third pose, it may go."""
+    T = np.zeros((3, 4, 4)) + np.eye(4)
+    T[:, :3, :3] = DOWN
+    for k, azimuth in enumerate(np.deg2rad([-60.0, 0.0, 60.0])):
+        T[k, :3, 3] = 0.5 * np.cos(azimuth), 0.5 * np.sin(azimuth), 0.64
+    ends = twin.inverse_kinematics(irb1400, T)[:, 0]
+    assert np.all(np.abs(ends[:, 2] - ends[:, 1]) < FOLD)
+    with pytest.raises(LimitError, match=r"link_rod would be 0\.044 m from folding parallelogram flat"):
+        joint_path(irb1400, through_poses(T[[0, 2]]), near=ends[0])
+    path = joint_path(irb1400, through_poses(T), near=ends[0])
+    assert np.max(np.abs(path.checked.q[:, 2] - path.checked.q[:, 1])) < FOLD
+
+
+@pytest.mark.parametrize(
+    ("elbow_deg", "told"),
+    [(-80, "0.0295 m from"), (-100, "0.0295 m past"), (89, "0.00297 m from"), (91, "0.00297 m past")],
+)
+@pytest.mark.parametrize("column", [0.0, 2.5])
+def test_before_the_fold_and_past_it(irb1400, elbow_deg, told, column):
+    """Wherever the column has turned the loop's plane."""
+    q = np.array([column, 0.2, 0.2 + np.deg2rad(elbow_deg), 0.0, 0.0, 0.0])
+    with pytest.raises(LimitError, match=rf": link_rod would be {told} folding parallelogram flat"):
+        check_folding(irb1400, q)
+
+
+def test_a_start_in_the_fold_is_named(irb1400):
+    q = np.deg2rad(np.array([[10, -60, 20, 10, 30, 0], [10, -40, 20, 10, 30, 0]], float))
+    path = through_poses(twin.forward_kinematics(irb1400, q))
+    with pytest.raises(
+        LimitError, match=r"near must be joint angles .*: joint_elbow \(q3 - q2\) would be at 80 "
+    ):
+        joint_path(irb1400, path, near=q[0])
+    with pytest.raises(
+        LimitError, match=r"no solution of the first pose .*: joint_elbow .* link_rod would be 0\.0295"
+    ):
+        joint_path(irb1400, path, near=q[1])

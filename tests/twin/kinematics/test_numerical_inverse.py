@@ -1,0 +1,273 @@
+"""Numerical inverse kinematics: poses met to round-off, singular ones too, limits held, failures told."""
+
+import re
+
+import numpy as np
+import pytest
+
+import twin
+from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.support.random_trees import random_urdf
+from tests.twin.kinematics.test_differential_kinematics import SEVEN
+from twin.errors import UnreachableError
+from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
+
+T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+
+
+def missed(robot, q, T, tool=None):
+    return np.max(np.abs(twin.forward_kinematics(robot, q, tool) - T))
+
+
+def within(robot, q):
+    return np.all((q >= robot.q_min) & (q <= robot.q_max))
+
+
+def awkward_poses(robot, rng, count):
+    """Random positions, singular wrists and near ones, arms at full stretch, both, joints at limits."""
+    q = rng.uniform(robot.q_min, robot.q_max, (count, 6))
+    q[:8, 4], q[8:16, 4] = 0.0, 1e-8
+    q[16:24, 2] = -np.pi / 2
+    q[20:24, 4] = 0.0
+    q[24:30] = np.where(rng.uniform(size=(6, 6)) < 0.5, robot.q_max, q[24:30])
+    return q, twin.forward_kinematics(robot, q, T_TOOL)
+
+
+def test_poses_are_met_to_round_off_singular_or_not(robot):
+    q, T = awkward_poses(robot, np.random.default_rng(3), 60)
+    found = numerical_inverse_kinematics(robot, T, T_flange_tool=T_TOOL)
+    assert within(robot, found)
+    assert missed(robot, found, T, T_TOOL) < 2e-15
+    assert np.max(np.abs(found - q)) > 1  # from the middle of the ranges other solutions are found as well
+
+
+def test_solutions_are_among_those_of_the_closed_form(robot):
+    q, T = awkward_poses(robot, np.random.default_rng(4), 60)
+    q, T = q[24:], T[24:]
+    found = numerical_inverse_kinematics(robot, T, T_flange_tool=T_TOOL)
+    exact = twin.inverse_kinematics(robot, T, T_flange_tool=T_TOOL, near=found)
+    cond = np.linalg.cond(twin.jacobian(robot, found))[:, None]
+    assert np.max(np.abs(found - exact) / cond) < 1e-13
+
+
+def test_from_nearby_the_same_solution_is_found(robot):
+    rng = np.random.default_rng(5)
+    q = rng.uniform(robot.q_min + 0.1, robot.q_max - 0.1, (40, 6))
+    T = twin.forward_kinematics(robot, q)
+    found = numerical_inverse_kinematics(robot, T, near=q + rng.uniform(-0.02, 0.02, q.shape), restarts=0)
+    cond = np.linalg.cond(twin.jacobian(robot, q))[:, None]
+    regular = cond[:, 0] < 300
+    assert np.count_nonzero(regular) > 30
+    assert np.max((np.abs(found - q) / cond)[regular]) < 1e-14
+
+
+def test_a_parallelogram_is_not_folded():
+    robot = twin.load("irb1400")
+    rng = np.random.default_rng(6)
+    q = rng.uniform(robot.q_min, robot.q_max, (60, 6))
+    angles = robot.passive_angles(q)
+    q = q[np.all((angles >= robot.passive_min) & (angles <= robot.passive_max), axis=-1)]
+    assert len(q) > 15
+    T = twin.forward_kinematics(robot, q)
+    found = numerical_inverse_kinematics(robot, T)
+    assert missed(robot, found, T) < 2e-15
+    assert within(robot, found)
+    angles = robot.passive_angles(found)
+    assert np.all((angles >= robot.passive_min) & (angles <= robot.passive_max))
+    folded = np.deg2rad([10.0, -60, 40, 20, 30, 40])
+    assert within(robot, folded)
+    T = twin.forward_kinematics(robot, folded)
+    assert missed(robot, numerical_inverse_kinematics(robot, T, near=folded, limits=False), T) < 2e-15
+    assert np.all(np.isnan(twin.inverse_kinematics(robot, T)))
+    with pytest.raises(UnreachableError):
+        numerical_inverse_kinematics(robot, T, near=folded, restarts=5)
+
+
+@pytest.mark.parametrize("table", [YOUBOT, SEVEN], ids=["five joints", "seven joints"])
+def test_arms_without_a_closed_form(load, table):
+    robot = load(urdf_of(table))
+    q = np.random.default_rng(7).uniform(-2.5, 2.5, (6, robot.n))
+    T = twin.forward_kinematics(robot, q, T_TOOL)
+    found = numerical_inverse_kinematics(robot, T, T_flange_tool=T_TOOL)
+    assert missed(robot, found, T, T_TOOL) < 4e-15
+    assert within(robot, found)
+
+
+def test_solutions_with_joints_at_their_limits_are_found_from_nearby(load):
+    """Where a joint on its limit were not held there, a fifth of these would not be."""
+    robot = load(urdf_of(SEVEN).replace('lower="-10" upper="10"', 'lower="-1.5" upper="1.5"'))
+    rng = np.random.default_rng(10)
+    q = rng.uniform(-1.5, 1.5, (40, 7))
+    q = np.where(rng.uniform(size=q.shape) < 0.4, np.where(rng.uniform(size=q.shape) < 0.5, -1.5, 1.5), q)
+    reached = 0
+    for T, start in zip(twin.forward_kinematics(robot, q), q + rng.normal(size=q.shape) * 0.2, strict=True):
+        try:
+            found = numerical_inverse_kinematics(robot, T, near=start, restarts=0)
+        except UnreachableError:
+            continue
+        assert within(robot, found)
+        assert missed(robot, found, T) < 1e-12
+        reached += 1
+    assert reached >= 36
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_trees_with_prismatic_joints(load, seed):
+    rng = np.random.default_rng(seed)
+    robot = load(random_urdf(rng, 7))
+    carriers = robot.tree.carriers(robot.tree.flange_joint)
+    q = rng.uniform(-1, 1, robot.n)
+    T = twin.forward_kinematics(robot, q)
+    found = numerical_inverse_kinematics(robot, T, near=q + 0.1)
+    assert missed(robot, found, T) < 2e-14
+    idle = np.setdiff1d(np.arange(robot.n), carriers)
+    np.testing.assert_allclose(found[idle], (q + 0.1)[idle], rtol=0, atol=1e-15)  # not the tool's carriers
+
+
+def test_limits_hold_and_without_them_the_pose_is_reached(robot):
+    q = np.deg2rad([10.0, 20, -30, 40, 118.0, 50])  # axis 5 has +-115 degrees
+    T = twin.forward_kinematics(robot, q)
+    assert np.all(np.isnan(twin.inverse_kinematics(robot, T)))
+    message = r"of 4 starts the best comes within \S+ m and \S+ deg, with .*joint_5.* at a limit"
+    with pytest.raises(UnreachableError, match=message):
+        numerical_inverse_kinematics(robot, T, near=q, restarts=3)
+    free = numerical_inverse_kinematics(robot, T, near=q, limits=False)
+    np.testing.assert_allclose(free, q, rtol=0, atol=1e-13)
+
+
+def test_out_of_reach_the_nearest_is_told(robot):
+    T = np.eye(4)
+    T[:3, 3] = 2.0, 0.0, 0.352  # 2 m from axis 1 at the height of axis 2, the tool upright
+    with pytest.raises(
+        UnreachableError, match=r"x = 2 m, y = 0 m, z = 0\.352 m: of 6 starts the best"
+    ) as told:
+        numerical_inverse_kinematics(robot, T, restarts=5)
+    distance = float(re.search(r"within (\S+) m", str(told.value)).group(1))
+    assert 1.19 <= distance < 1.4  # 0.81 m is what the wrist reaches
+    with pytest.raises(UnreachableError, match=r"^sample \[1, 0\]: no joint angles found"):
+        numerical_inverse_kinematics(
+            robot, [[twin.forward_kinematics(robot, np.ones(6) * 0.3)], [T]], restarts=0
+        )
+
+
+def test_full_stretch_and_just_beyond(robot):
+    """The reach of the wrist is 0.810 m from axis 1; there the solution is double, and beyond it none is."""
+    T_wrist = np.eye(4)
+    T_wrist[2, 3] = -robot.dh.d[5]
+    q = np.deg2rad([20.0, 30, -90, 0, 40, 0])
+    T = twin.forward_kinematics(robot, q, T_wrist)
+    found = numerical_inverse_kinematics(robot, T, T_flange_tool=T_wrist)
+    assert missed(robot, found, T, T_wrist) < 2e-15
+    shoulder = np.array([0.07 * np.cos(q[0]), 0.07 * np.sin(q[0]), 0.352])
+    outwards = (T[:3, 3] - shoulder) / np.linalg.norm(T[:3, 3] - shoulder)
+    T[:3, 3] += 1e-6 * outwards
+    with pytest.raises(UnreachableError, match=r"the best comes within (1e-06|9\.\d+e-07) m"):
+        numerical_inverse_kinematics(robot, T, T_flange_tool=T_wrist, near=q, restarts=3)
+
+
+def test_the_same_twice_and_other_seeds_otherwise(robot):
+    T = twin.forward_kinematics(robot, np.random.default_rng(8).uniform(robot.q_min, robot.q_max, (20, 6)))
+    first, again = (numerical_inverse_kinematics(robot, T) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(numerical_inverse_kinematics(robot, T[7]), first[7])
+    other = numerical_inverse_kinematics(robot, T, seed=1)
+    assert np.any(np.abs(other - first) > 0.1)
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600", "youbot", "figure_7_1"])
+def test_a_pose_has_the_same_solution_in_any_company(name):
+    """To the bit: some are found at once, others after restarts, which the first leave to them."""
+    robot = twin.load(name)
+    rng = np.random.default_rng(11)
+    low, high = np.maximum(robot.q_min, -np.pi), np.minimum(robot.q_max, np.pi)
+    q = rng.uniform(low, high, (40, robot.n))
+    angles = robot.passive_angles(q)
+    q = q[np.all((angles >= robot.passive_min) & (angles <= robot.passive_max), axis=-1)]
+    T = twin.forward_kinematics(robot, q)
+    near = rng.uniform(low, high, q.shape)
+    near[::3] = q[::3] + rng.normal(size=q[::3].shape) * 0.02
+    found = numerical_inverse_kinematics(robot, T, near=near)
+    assert missed(robot, found, T) < 2e-15
+    at_once = []
+    for sample in range(len(q)):
+        alone = numerical_inverse_kinematics(robot, T[sample], near=near[sample])
+        np.testing.assert_array_equal(alone, found[sample])
+        try:
+            first = numerical_inverse_kinematics(robot, T[sample], near=near[sample], restarts=0)
+        except UnreachableError:
+            continue
+        np.testing.assert_array_equal(first, found[sample])
+        at_once.append(sample)
+    assert 0 < len(at_once) < len(q)
+    few = slice(5, 12)
+    again = numerical_inverse_kinematics(robot, T[few][::-1], near=near[few][::-1])
+    np.testing.assert_array_equal(again[::-1], found[few])
+
+
+def test_the_first_pose_out_of_reach_is_named(robot):
+    q = np.random.default_rng(12).uniform(-1, 1, (2, 3, 6))
+    T = twin.forward_kinematics(robot, q)
+    T[0, 2, 0, 3] = T[1, 1, 0, 3] = 2.0
+    with pytest.raises(UnreachableError, match=r"^sample \[0, 2\]: no joint angles found .* x = 2 m"):
+        numerical_inverse_kinematics(robot, T, near=q, restarts=2)
+    with pytest.raises(UnreachableError) as alone:
+        numerical_inverse_kinematics(robot, T[0, 2], near=q[0, 2], restarts=2)
+    with pytest.raises(UnreachableError, match=re.escape(f"sample [2]: {alone.value}")):
+        numerical_inverse_kinematics(robot, T[0], near=q[0], restarts=2)
+    with pytest.raises(UnreachableError, match=r"^sample \[1\]: "):  # one pose, several starts
+        numerical_inverse_kinematics(robot, T[0, 0], near=[q[0, 0], q[0, 0] + 2.0], restarts=0)
+
+
+def test_batches_of_any_shape(robot):
+    q = np.random.default_rng(9).uniform(-0.5, 0.5, (2, 1, 3, 6))
+    T = twin.forward_kinematics(robot, q)
+    found = numerical_inverse_kinematics(robot, T, near=q)
+    assert found.shape == q.shape
+    np.testing.assert_allclose(found, q, rtol=0, atol=1e-14)
+    assert numerical_inverse_kinematics(robot, T[0, 0, 0], near=q[0, 0]).shape == (3, 6)
+    assert numerical_inverse_kinematics(robot, T[:, 0, :1], near=q[0, 0]).shape == (2, 3, 6)
+    assert numerical_inverse_kinematics(robot, T[0, 0, 0], near=q[0, 0, 0]).shape == (6,)
+    assert numerical_inverse_kinematics(robot, np.empty((0, 4, 4))).shape == (0, 6)
+
+
+NOT_RIGID = np.diag([1.0, 1, 1 + 1e-8, 1])
+MIRROR = np.diag([1.0, 1, -1, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda r: numerical_inverse_kinematics(r, np.eye(3)),
+            "expected T_base_tool of shape (..., 4, 4), got (3, 3)",
+        ),
+        (
+            lambda r: numerical_inverse_kinematics(r, np.full((4, 4), np.nan)),
+            "expected T_base_tool to be finite",
+        ),
+        (
+            lambda r: numerical_inverse_kinematics(r, NOT_RIGID),
+            "expected T_base_tool to be rigid within 1e-09",
+        ),
+        (
+            lambda r: numerical_inverse_kinematics(r, [[np.eye(4), np.eye(4)], [np.eye(4), NOT_RIGID]]),
+            "expected T_base_tool[1, 1] to be rigid within 1e-09",
+        ),
+        (lambda r: numerical_inverse_kinematics(r, MIRROR), "its rotation is not right-handed"),
+        (
+            lambda r: numerical_inverse_kinematics(r, np.eye(4), near=np.zeros(5)),
+            "expected near of shape (..., 6)",
+        ),
+        (
+            lambda r: numerical_inverse_kinematics(r, np.eye(4), restarts=-1),
+            "expected restarts of at least 0",
+        ),
+        (
+            lambda r: numerical_inverse_kinematics(r, np.eye(4), tolerance=np.nan),
+            "a tolerance above 0, got 50, nan",
+        ),
+    ],
+)
+def test_misuse_is_one_clear_sentence(robot, call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(robot)

@@ -1,0 +1,237 @@
+"""Logs that somebody altered: a log that can be, or one sentence; nothing is run, nothing is set aside."""
+
+import copy
+import io
+import pickle
+import zipfile
+from dataclasses import replace
+from types import MappingProxyType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import twin
+from tests.scenarios.report.test_report import made_up_log
+from twin.errors import TwinError
+from twin.logs.log import ARRAYS, STANDS_FOR, Log
+
+
+@pytest.fixture(scope="module")
+def log():
+    """With motors that are not where the joints are, and are not seen as they are."""
+    log = made_up_log("pd")
+    own = {name: getattr(log, name) + 1.0 for name in STANDS_FOR}
+    return replace(log, **own, arrays={"mine": np.arange(3.0)})
+
+
+@pytest.fixture(scope="module")
+def content(log, tmp_path_factory):
+    """What is in the archive of a sound log."""
+    path = tmp_path_factory.mktemp("log") / "a.npz"
+    log.save(path)
+    with np.load(path) as archive:
+        return dict(archive)
+
+
+def altered(tmp_path, content, **changes):
+    """The path of an archive with some of its arrays replaced, or left out where they are `None`."""
+    arrays = {name: array for name, array in (content | changes).items() if array is not None}
+    np.savez(tmp_path / "a.npz", **arrays)
+    return tmp_path / "a.npz"
+
+
+def refused(path):
+    with pytest.raises(TwinError) as error:
+        Log.load(path)
+    assert type(error.value) is TwinError
+    assert "\n" not in str(error.value)
+    assert str(path) in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda a: a[:-1],
+        lambda a: a[..., None],
+        lambda a: a.astype(np.float32),
+        lambda a: a.astype(object),
+        lambda a: a.astype(complex),
+        lambda a: a.astype(">f8" if a.dtype == float else ">i2"),
+        lambda a: np.array("text"),
+    ],
+)
+def test_an_array_of_another_form_is_refused(name, alter, content, tmp_path):
+    refused(altered(tmp_path, content, **{name: alter(content[name])}))
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_that_is_not_there_is_missed_or_is_another(name, content, tmp_path):
+    """Files from before there were drives lack those of the motors."""
+    path = altered(tmp_path, content, **{name: None})
+    if name == "T_flange_tool":  # nor was there a tool
+        np.testing.assert_array_equal(Log.load(path).T_flange_tool, np.eye(4))
+    elif name not in STANDS_FOR:
+        assert refused(path).endswith(f"(it has no '{name}')")
+    else:
+        back = Log.load(path)
+        assert getattr(back, name) is getattr(back, STANDS_FOR[name])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"time_step": np.array(0.0)}, "a time step above 0 s"),
+        ({"time_step": np.array(np.nan)}, "a time step above 0 s"),
+        ({"time_step": np.array(2e-3)}, "a period of 0.002 s apart in t"),
+        ({"time_step": np.array("1e-3")}, "expected time_step to be one float"),
+        ({"steps_per_period": np.array(0)}, "at least 1 step per period"),
+        ({"steps_per_period": np.array([1, 2])}, "expected steps_per_period to be one int"),
+        ({"controller": np.array(3.0)}, "expected controller to be one str"),
+        ({"t": np.zeros(50)}, "expected t to have at least one sample, and to rise"),
+        ({"t": np.full(50, np.nan)}, "expected t to have at least one sample, and to rise"),
+        ({"robot": np.array(["a", "b"])}, "expected robot to be text of 0 axes"),
+        ({"robot": np.array("irb1600"), "q": np.zeros((50, 8))}, r"of shape (50, 6), got"),
+        ({"tau_max": np.full(6, np.nan)}, "expected tau_max to be float64 of shape (6,), without NaN"),
+        ({"inertias": np.full((6, 10), np.inf)}, "expected finite inertias"),
+        ({"gravity": np.zeros(2)}, "gravity"),
+        ({"gravity": np.array("down")}, "expected gravity to be real numbers, got text"),
+        ({"payload_mass": np.array(1.0)}, "it has no 'payload_com'"),
+        ({"payload_mass": np.array(-1.0), "payload_com": np.zeros(3), "payload_inertia": np.eye(3)}, "-1.0"),
+        ({"own_mine": np.array([None])}, "own_mine.npy holds object"),
+        ({"drives": np.array(["rigid"])}, "expected drives to be text of 0 axes"),
+        ({"drives": np.array(2.0)}, "expected drives to be text of 0 axes"),
+        ({"drives_ratio": np.zeros(6)}, "drives: ratio of axis 1 is 0, expected a finite number"),
+        ({"drives_coulomb": np.zeros(5)}, "drives: expected coulomb of shape (6,), got (5,)"),
+        ({"drives_friction_at": np.zeros(6)}, "expected drives_friction_at to be text of 1 axes"),
+        ({"drives_damping": np.array(["much"] * 6)}, "expected damping of the drives to be real numbers"),
+        ({"drives_stiffness": None}, "it has no 'drives_stiffness'"),
+    ],
+)
+def test_what_cannot_be_of_one_run_is_refused(changes, told, content, tmp_path):
+    assert told in refused(altered(tmp_path, content, **changes))
+
+
+def test_a_table_that_was_altered_is_refused(tmp_path):
+    robot = twin.dh_robot(
+        "own", twin.DH(*np.zeros((4, 6))), bodies=[twin.LinkBody(1.0, (0.1, 0, 0.1), np.eye(3))] * 6
+    )
+    path = tmp_path / "own.npz"
+    replace(made_up_log("pd"), robot=robot).save(path)
+    assert Log.load(path).robot.name == "own"
+    with np.load(path) as archive:
+        content = dict(archive)
+    for name, array in (
+        ("joint_names", np.arange(6.0)),
+        ("dh_kinds", np.array(["round"] * 6)),
+        ("dh_a", np.zeros(5)),
+        ("inertias", np.zeros((6, 9))),
+        ("inertias", np.full((6, 10), np.nan)),
+        ("q_min", np.full(6, np.nan)),
+    ):
+        try:
+            Log.load(altered(tmp_path, content, **{name: array}))
+        except TwinError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+        else:
+            pytest.fail(f"{name} was accepted")
+
+
+class Spy:
+    """Unpickled, it says so."""
+
+    ran = False
+
+    def __setstate__(self, state):
+        Spy.ran = True
+
+
+def test_nothing_is_unpickled(content, tmp_path):
+    spy = Spy()
+    spy.something = 1
+    told = refused(altered(tmp_path, content, own_spy=np.array([spy], dtype=object)))
+    assert "holds object" in told
+    assert not Spy.ran
+
+
+def header(shape, descr="<f8"):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_an_array_larger_than_the_file_is_never_set_aside(compression, content, tmp_path):
+    import tracemalloc
+
+    path = altered(tmp_path, content)
+    with zipfile.ZipFile(path, "a", compression) as archive:
+        archive.writestr("own_bomb.npy", header((10**12,)) + bytes(10**7) * (compression != 0))
+    tracemalloc.start()
+    told = refused(path)
+    assert tracemalloc.get_traced_memory()[1] < 10**6
+    tracemalloc.stop()
+    assert "larger than the file" in told or "says it has the shape (1000000000000,)" in told
+
+
+def test_damage_anywhere_is_one_sentence_or_none(content, tmp_path):
+    """Bytes changed and cut off: the check sums of the archive, its headers and its directory."""
+    whole = altered(tmp_path, content).read_bytes()
+    rng = np.random.default_rng(17)
+    path = tmp_path / "b.npz"
+    accepted = 0
+    for _ in range(300):
+        data = bytearray(whole[: rng.integers(len(whole))] if rng.random() < 0.3 else whole)
+        for place in rng.integers(len(data), size=rng.integers(1, 4)) if data else ():
+            data[place] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            Log.load(path)
+            accepted += 1
+        except TwinError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+    assert accepted < 100  # a change may be in what nobody reads, as the date of a member
+
+
+def test_what_is_not_a_file_is_not_read(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    assert "it is not a file" in refused(tmp_path / "pipe")
+
+
+def test_a_log_that_could_not_be_loaded_is_not_saved(log, tmp_path):
+    for odd in (
+        replace(log, q=log.q[:3]),
+        replace(log, arrays={"mine": np.array([{}])}),
+        replace(log, arrays={"mine": 3.0}),
+    ):
+        with pytest.raises(TwinError, match=r"expected (q|mine) to be"):
+            odd.save(tmp_path / "a.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns_may_lie_either_way(log, tmp_path):
+    replace(log, q=np.asfortranarray(log.q)).save(tmp_path / "a.npz")
+    assert log.identical(Log.load(tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda log: pickle.loads(pickle.dumps(log))])
+def test_a_log_can_be_copied_and_pickled(copied, log):
+    """The robot is not what is looked at here."""
+    log = replace(log, robot=SimpleNamespace(name="stub"))
+    object.__setattr__(log, "_poses", (np.zeros((50, 7)), np.ones((50, 7))))
+    again = copied(log)
+    assert again is not log
+    assert again.identical(log)
+    assert isinstance(again.arrays, MappingProxyType)
+    with pytest.raises(TypeError):
+        again.arrays["more"] = np.zeros(1)
+
+
+def test_the_arrays_of_a_log_are_its_own(log):
+    arrays = {"mine": np.zeros(2)}
+    other = replace(log, arrays=arrays)
+    arrays["more"] = np.zeros(1)
+    assert set(other.arrays) == {"mine"}

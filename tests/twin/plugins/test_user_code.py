@@ -1,0 +1,149 @@
+"""Code of the user's: what a sweep depends on, helpers that share a name, and laws that end the process."""
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from scenarios.cli.command_line import main
+from tests.support.sweep_experiments import Swing, points
+from twin import own_code
+from twin.errors import OwnCodeError, TwinError
+from twin.sweeps import trial as dependencies
+from twin.sweeps.running import run_points
+from twin.sweeps.trial import MOST_NAMED, differences
+
+LAW = """
+import numpy as np
+from {helper} import GAIN
+
+
+def law(state, reference):
+    {body}
+    return GAIN * (reference.q - state.q)
+"""
+SHORT = ["joint_tracking", "--duration", "0.2"]
+
+
+@pytest.fixture
+def light_path(monkeypatch, tmp_path):
+    """Nothing that a test loads stays, nor do the folders of its files."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def write_law(folder, helper="consts", body="pass"):
+    folder.mkdir(exist_ok=True)
+    (folder / "law.py").write_text(LAW.format(helper=helper, body=body))
+    (folder / f"{helper}.py").write_text("GAIN = 30.0\n")
+    return folder / "law.py"
+
+
+def refused(monkeypatch, keep, few):
+    """What a sweep that goes on says."""
+    with pytest.raises(TwinError) as caught:
+        run_points(Swing(), few, keep=keep, resume=True)
+    return str(caught.value)
+
+
+def test_a_sweep_goes_on_with_nothing_but_its_own_code_robot_and_versions(tmp_path, monkeypatch, light_path):
+    law = write_law(tmp_path / "mine", "numbers_of_mine", "from late_of_mine import LATE")
+    late, helper = law.with_name("late_of_mine.py"), law.with_name("numbers_of_mine.py")
+    late.write_text("LATE = 1\n")
+    controllers.settings(f"{law}:law")
+    kept = own_code.user_files()
+    assert {law, late, helper} <= set(kept)
+    monkeypatch.setattr(dependencies, "user_files", lambda: [late, law, helper])
+    keep, few = tmp_path / "kept", points(4)
+    whole = run_points(Swing(), few, keep=keep)
+    for file in (law, late, helper):
+        text = file.read_text()
+        file.write_text(f"{text}#\n")
+        assert f"there differ: code mine/{file.name})" in refused(monkeypatch, keep, few)
+        file.write_text(text)
+    here = dependencies.surroundings()
+    for name in ("version of pybullet", "controllers/gains.py"):
+        with monkeypatch.context() as patch:
+            patch.setattr(dependencies, "surroundings", lambda name=name: here | {name: "9.9"})
+            assert f"differ: {name}" in refused(monkeypatch, keep, few)
+    trial = Swing.trial
+
+    def heavier(self, values):
+        made = trial(self, values)
+        tree = replace(made.plant.tree, inertias=made.plant.tree.inertias * 1.01)
+        return made._replace(plant=replace(made.plant, tree=tree))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Swing, "trial", heavier)
+        assert "differ: robot irb140)" in refused(monkeypatch, keep, few)
+    flipped = keep / "chunk-000001.npy"
+    content = bytearray(flipped.read_bytes())
+    content[-60] ^= 1
+    flipped.write_bytes(content)
+    shutil.copy(keep / "chunk-000003.npy", keep / "chunk-000002.npy")
+    assert run_points(Swing(), few, keep=keep, resume=True).tobytes() == whole.tobytes()
+
+
+def test_what_differs_is_named_in_short():
+    assert (
+        differences({"a": 1, "version of x": "1"}, {"a": 1, "version of x": "2"})
+        == "version of x (was 1, is 2)"
+    )
+    many = {str(k): k for k in range(MOST_NAMED + 2)}
+    assert differences(many, {}) == "0, 1, 2, 3, 4 and 2 more"
+    assert differences(many, dict(many)) == ""
+
+
+def test_helpers_of_one_name_in_two_folders_are_refused(tmp_path, capsys, light_path):
+    laws = [write_law(tmp_path / folder) for folder in "AB"]
+    words = ["--controller", *(f"{law}:law" for law in laws)]
+    for command in (["run", *SHORT], ["validate", *SHORT, "--jobs", "2"]):
+        assert main([*command, *words]) == 2
+        said = capsys.readouterr().err
+        assert all(str(tmp_path / folder / "consts.py") in said for folder in "AB")
+    robot = twin.load("irb140")
+    controllers.make(f"{laws[0]}:law", robot)
+    with pytest.raises(OwnCodeError, match=r"B/law.py imports .*B/consts.py, but .*A/consts.py has the same"):
+        controllers.make(f"{laws[1]}:law", robot)
+    laws[1].with_name("consts.py").unlink()
+    laws[1].write_text("import json\n\n\ndef law(state, reference):\n    return reference.q\n")
+    laws[1].with_name("json.py").touch()  # it hides nothing that is installed
+    controllers.make(f"{laws[1]}:law", robot)
+
+
+@pytest.mark.parametrize(
+    "command", [["run", "--log", "a.npz"], ["validate", "--robot", "irb140", "--jobs", "1"]]
+)
+def test_a_law_that_ends_the_process_is_a_failed_run(command, tmp_path, monkeypatch, capsys):
+    """The other run of the command is judged, and its files are written."""
+    fatal = tmp_path / "fatal.py"
+    fatal.write_text("import os\n\n\ndef law(state, reference):\n    os._exit(0)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "_exit", lambda status: pytest.fail(f"this process was to end with {status}"))
+    name, *options = command
+    words = [name, *SHORT, *options, "--controller", "./fatal.py:law", "pd_gravity", "--json", "a.json"]
+    assert main(words) == 1
+    assert "the process that ran it ended with status 0" in " ".join(capsys.readouterr().out.split())
+    fatal_run, sound_run = json.loads((tmp_path / "a.json").read_text())["runs"]
+    assert "status 0" in fatal_run["error"]
+    assert sound_run["error"] is None
+    assert len(sound_run["metrics"]) > 2
+    assert len(list(tmp_path.glob("a*.npz"))) == (name == "run")
+
+
+def test_the_log_of_a_user_s_law_comes_back(tmp_path, monkeypatch, light_path):
+    law = write_law(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", *SHORT, "--controller", f"{law}:law", "--log", "a.npz"]) in (0, 1)
+    log = twin.Log.load("a.npz")
+    assert len(log.t) > 100
+    assert np.all(np.isfinite(log.tau))

@@ -1,0 +1,149 @@
+"""What a robot.toml and the URDF beside it must agree on; tests/twin/robot/test_loading.py has more of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.checks.motion_range import random_positions
+from twin.errors import RobotError
+from twin.loading import consistency
+from twin.multibody.tree import Loop, frozen
+from twin.robot import loops
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return twin.load("irb1400")
+
+
+@pytest.fixture
+def altered(arm, tmp_path):
+    """Load a copy of the robot with text replaced in its robot.toml; the URDF beside it stays."""
+
+    def load(*replacements):
+        (tmp_path / "irb1400.urdf").write_text(arm.urdf.read_text())
+        text = arm.file.read_text()
+        for old, new in replacements:
+            assert text.count(old) >= 1
+            text = text.replace(old, new, 1)
+        (tmp_path / "robot.toml").write_text(text)
+        return twin.load(tmp_path / "robot.toml")
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "q_min_deg = [-170, -70",
+            "q_min_deg = [-170, -71",
+            r"q_min_deg of joint_2 is -71 degrees, in irb14",
+        ),
+        (
+            "70, 150, 115, 300]",
+            "70, 150, 115, 200]",
+            r"q_max_deg of joint_6 is 200 degrees, in .* 300 degrees",
+        ),
+        (
+            "[120, 120, 120, 280",
+            "[120, 120, 130, 280",
+            r"qd_max_deg_s of joint_3 is 130 degrees/s, .* 120 deg",
+        ),
+        (
+            "effort = [701, 896",
+            "effort = [701, 897",
+            r"effort of joint_2 is 897 N m, in irb1400\.urdf 896 N m",
+        ),
+        (
+            "range_deg = [-75, 75]",
+            "range_deg = [-75, 80]",
+            r"joint\.joint_elbow\.range_deg is 80 degrees, .* 75",
+        ),
+        (
+            "q = [0, 1, -1, 0, 0, 0]\nrange_deg = [-75",
+            "q = [0, 1, -1, 0, 0, 0]\nrange_deg = [-60",
+            r"joint\.joint_rod\.range_deg is -60 degrees, in irb1400\.urdf -75 degrees",
+        ),
+    ],
+)
+def test_a_limit_that_the_urdf_does_not_have(altered, old, new, told):
+    """The URDF's would hold, whatever the facts say."""
+    with pytest.raises(RobotError, match=rf"{told}.*; write the URDF anew with python -m urdf\.build"):
+        altered((old, new))
+
+
+def test_passive_joints_without_a_loop(arm, altered):
+    """In the engine they would swing freely, while the model has them follow."""
+    text = arm.file.read_text()
+    loop = text[text.index("[loop.parallelogram]") : text.index("[rating]")]
+    with pytest.raises(
+        RobotError, match="no motor turns joint_elbow and joint_rod and no closed loop holds them: expected"
+    ):
+        altered((loop, ""))
+
+
+def test_a_loop_that_holds_nothing(altered):
+    """Lever and rod share the pin between them anyway."""
+    with pytest.raises(RobotError, match="joint_elbow and joint_rod and no closed loop holds them"):
+        altered(
+            ('["rod", "3"]', '["rod", "lever"]'),
+            ("[[-0.020, 0, 1.075], [-0.020, 0, 1.075]]", "[[-0.020, 0, 0.475], [-0.020, 0, 0.475]]"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("links", "free"), [(("link_rod", "link_1"), "joint_elbow"), (("link_3", "link_1"), "joint_rod")]
+)
+def test_only_the_joint_that_is_free_is_named(arm, links, free):
+    first, second = map(arm.tree.links.index, links)
+    robot = replace(arm, loops=(Loop("odd", (first, second), frozen([[0.1, 0.2, 0.3]] * 2)),))
+    with pytest.raises(RobotError, match=f"no motor turns {free} and no closed loop holds it: expected"):
+        consistency._check_passive_joints(arm.file, robot)
+
+
+@pytest.mark.parametrize("joint", [0, 1])
+@pytest.mark.parametrize("end", ["passive_min", "passive_max"])
+def test_a_range_that_goes_through_the_fold(arm, joint, end):
+    """At 90 degrees; a simulation that passes it looks plausible and is worthless."""
+    sign = -1 if end == "passive_min" else 1
+    for degrees in (90, 91, 170):
+        limit = getattr(arm, end).copy()
+        limit[joint] = sign * np.deg2rad(degrees)
+        name = ("joint_elbow", "joint_rod")[joint]
+        with pytest.raises(
+            RobotError, match=rf"parallelogram folds flat before {name} is at {sign * degrees}"
+        ):
+            consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+    limit[joint] = sign * np.deg2rad(89.99)
+    consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+
+
+def test_a_passive_joint_that_never_moves_folds_nothing(arm):
+    G = arm.embedding.copy()
+    G[list(arm.passive)] = 0
+    consistency._check_folds(arm.file, replace(arm, embedding=G))
+
+
+@pytest.mark.parametrize("sliding", [(), (1, 3, 6)])
+def test_rates_are_the_derivatives_of_the_gaps(arm, rng, sliding):
+    """Of any loops, by central differences; of joints that slide, too."""
+    kinds = tuple("prismatic" if joint in sliding else "revolute" for joint in range(arm.tree.n))
+    odd = [Loop("odd", ends, frozen(rng.normal(size=(2, 3)))) for ends in ((7, 2), (5, 6), (1, 4))]
+    robot = replace(arm, tree=replace(arm.tree, kinds=kinds), loops=tuple(odd))
+    q, h = rng.uniform(-1, 1, arm.tree.n), 1e-6
+    rates = [
+        (loops.gaps(robot, q + h * e) - loops.gaps(robot, q - h * e)).ravel() / (2 * h)
+        for e in np.eye(arm.tree.n)
+    ]
+    # Differences leave 1e-16 / h = 1e-10.
+    np.testing.assert_allclose(loops.gap_rates(robot, q), np.transpose(rates), rtol=0, atol=1e-9)
+
+
+def test_the_embedding_opens_no_loop_at_any_rate(arm, rng):
+    for q in random_positions(arm, rng, 20):
+        rates = loops.gap_rates(arm, arm.tree_positions(q))
+        assert np.abs(rates @ arm.embedding).max() < 1e-15
+        assert np.linalg.matrix_rank(rates[:, list(arm.passive)]) == 2

@@ -1,0 +1,286 @@
+"""The table [drives] of a robot file: what is wrong in it is told in one sentence, with the file."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from twin.drives.drives import Drives
+from twin.errors import DriveWarning, RobotError, UnknownNameError
+from twin.loading import consistency, loading
+from twin.loading.loading import robot_facts
+from twin.loading.model_check import check_model
+from urdf import build
+
+RATIO = "ratio = [100, 100, 80, 60, 60, 40]"
+COULOMB = "coulomb = [14, 34, 15, 4.0, 5.4, 3.6]"
+STIFFNESS = "stiffness = [34000.0, 87000.0, 39000.0, 9000.0, 12000.0, 8000.0]"
+TORQUE = "motor_torque_max = [3.0, 7.6, 4.2, 0.75, 1.0, 1.0]"
+SOURCES = "[drives.source]"
+COUPLED = "coupling = [" + ", ".join(str(row) for row in np.eye(6).astype(int).tolist()) + "]"
+
+WEAK = (
+    r"robot 'irb140': the motor of axis 2 gives 50 N m at the joint, "
+    r"the arm's own weight asks it for 121\.\d N m"
+)
+
+MALFORMED = {
+    "no ratio": (
+        "ratio = [100, 100",
+        "ratio = [0, 100",
+        r"ratio of axis 1 is 0, expected a finite number other",
+    ),
+    "endless ratio": (
+        "ratio = [100, 100",
+        "ratio = [inf, 100",
+        r"drives\.ratio: expected finite numbers, got inf",
+    ),
+    "no inertia given": (
+        "rotor_inertia = [0.00018, 0.00073, 0.0003, 2.3e-05, 3.5e-05, 3.5e-05]\n",
+        "",
+        r"table \[drives\] lacks the key 'rotor_inertia'",
+    ),
+    "negative inertia": (
+        "[0.00018, 0.00073",
+        "[0.00018, -0.00073",
+        r"rotor_inertia of axis 2 is -0\.00073, expected",
+    ),
+    "inertia not a number": (
+        "[0.00018,",
+        "[nan,",
+        r"drives\.rotor_inertia: expected finite numbers, got nan",
+    ),
+    "few ratios": (RATIO, RATIO.replace(", 40", ""), r"drives\.ratio: expected 6 numbers, got 5"),
+    "one ratio": (RATIO, "ratio = 100", r"drives\.ratio: expected 6 numbers, got 100"),
+    "static below Coulomb": (
+        "static = [21, 51, 22, 8.0",
+        "static = [21, 51, 22, 3.0",
+        r"static of axis 4 is 3, expected at least the Coulomb friction of 4 N m",
+    ),
+    "negative Coulomb": (
+        COULOMB,
+        COULOMB.replace("14", "-14"),
+        r"coulomb of axis 1 is -14, expected at least 0 N m",
+    ),
+    "negative viscous": ("viscous = [8.6, 22", "viscous = [8.6, -22", r"viscous of axis 2 is -22, expected"),
+    "negative Stribeck": (
+        "stribeck_speed = [0.008",
+        "stribeck_speed = [-1",
+        r"stribeck_speed of axis 1 is -1",
+    ),
+    "no stiffness": (
+        STIFFNESS,
+        STIFFNESS.replace("[34000.0", "[0"),
+        r"stiffness of axis 1 is 0, expected above 0",
+    ),
+    "stiffness not a number": (
+        STIFFNESS,
+        STIFFNESS.replace("34000.0", "nan"),
+        r"drives\.stiffness: expected numbers",
+    ),
+    "negative damping": ("damping = [21", "damping = [-21", r"damping of axis 1 is -21, expected at least 0"),
+    "no torque": (
+        "motor_torque_max = [3.0",
+        "motor_torque_max = [0",
+        r"motor_torque_max of axis 1 is 0, expected",
+    ),
+    "no speed": ("motor_speed_max = [419", "motor_speed_max = [-419", r"motor_speed_max of axis 1 is -419"),
+    "odd encoder": ("encoder_counts = [8192", "encoder_counts = [-1", r"encoder_counts of axis 1 is -1"),
+    "singular coupling": (
+        RATIO,
+        f"{RATIO}\n{COUPLED.replace('[1, 0, 0, 0, 0, 0], [0, 1,', '[1, 1, 0, 0, 0, 0], [1, 1,')}",
+        r"coupling is singular",
+    ),
+    "coupling with ratios": (
+        RATIO,
+        f"{RATIO}\n{COUPLED.replace('1', '2', 1)}",
+        r"coupling with 1 on its diagonal",
+    ),
+    "coupling of one row": (
+        RATIO,
+        f"{RATIO}\ncoupling = [[1, 0, 0, 0, 0, 0]]",
+        r"drives\.coupling: expected",
+    ),
+    "side unknown": (
+        RATIO,
+        f"{RATIO}\nfriction_at = {['gear'] * 6}",
+        r"friction_at of axis 1 is 'gear', expected",
+    ),
+    "few sides": (RATIO, f'{RATIO}\nfriction_at = ["motor"]', r"expected friction_at of 6 axes, got 1"),
+    "unknown key": (
+        RATIO,
+        f"{RATIO}\nbacklash = [0, 0]",
+        r"unknown key 'backlash' in table \[drives\]: known are",
+    ),
+    "source of nothing": (
+        SOURCES,
+        f'{SOURCES}\nbacklash = "x"',
+        r"\[drives\.source\] has a key 'backlash', which",
+    ),
+    "no source": (
+        'encoder_counts = """our',
+        'encoders = """our',
+        r"lacks the key 'encoder_counts': where is it from",
+    ),
+    "empty source": (
+        'encoder_counts = """our estimate: a resolver read to 13 bits"""',
+        'encoder_counts = " "',
+        r"drives\.source\.encoder_counts: expected a text, got ' '",
+    ),
+    "no sources": (SOURCES, "[drives.sources]", r"unknown key 'sources' in table \[drives\]"),
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A copy of the IRB 140's file, with its URDF beside it, to be spoilt."""
+    for name in ("robot.toml", "irb140.urdf"):
+        (tmp_path / name).write_bytes((build.HERE / "irb140" / name).read_bytes())
+    return tmp_path / "robot.toml"
+
+
+def spoilt(file, old, new):
+    """The file with friction_at, where it is added, and its source told too."""
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    for key in ("coupling", "friction_at"):
+        if f"\n{key} =" in new:
+            text = text.replace(SOURCES, f'{SOURCES}\n{key} = "a test"')
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_a_malformed_table_is_refused_in_one_sentence(file, fault):
+    old, new, message = MALFORMED[fault]
+    with pytest.raises(RobotError, match=message) as told:
+        twin.load(spoilt(file, old, new))
+    text = str(told.value)
+    assert text.startswith(f"{file}: ")
+    assert "\n" not in text
+
+
+def test_what_is_left_out_is_not_there(file):
+    text = file.read_text(encoding="utf-8")
+    head, _, rest = text.partition("[drives]")
+    tail = rest[rest.index("[poses.zero]") :]
+    told = f'{SOURCES}\nratio = "x"\nrotor_inertia = "x"\n'
+    table = f"[drives]\n{RATIO}\nrotor_inertia = [0, 0, 0, 0, 0, 0]\n{told}"
+    file.write_text(head + table + tail, encoding="utf-8")
+    drives = twin.load(file).drives
+    assert drives is not None
+    for name in ("coulomb", "static", "viscous", "stribeck_speed", "damping", "encoder_counts"):
+        np.testing.assert_array_equal(getattr(drives, name), np.zeros(6))
+    for name in ("stiffness", "motor_torque_max", "motor_speed_max", "motor_speed_rated"):
+        np.testing.assert_array_equal(getattr(drives, name), np.full(6, np.inf))
+    assert drives.friction_at == ("motor",) * 6
+    np.testing.assert_array_equal(drives.coupling, np.eye(6))
+    file.write_text(head + tail, encoding="utf-8")
+    robot = twin.load(file)
+    assert robot.drives is None
+    with pytest.raises(
+        RobotError, match=r"robot 'irb140' has no drives that could be rigid, for its file has no"
+    ):
+        robot.with_drives("rigid")
+    assert robot.with_drives("ideal").drive_mode == "ideal"
+
+
+def test_static_friction_is_the_coulomb_friction_where_it_is_not_told():
+    drives = Drives([1.0, 2.0], 0.0, coulomb=[3.0, 4.0])
+    np.testing.assert_array_equal(drives.static, [3.0, 4.0])
+    np.testing.assert_array_equal(Drives([1.0], 0.0, motor_speed_max=5.0).motor_speed_rated, [5.0])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ratio": [[1.0]]}, r"expected ratio of shape \(1,\), got \(1, 1\)"),
+        ({"ratio": ["x"]}, "ratio of the drives"),
+        ({"rotor_inertia": [1.0, 1.0, 1.0]}, r"expected rotor_inertia of shape \(2,\), got \(3,\)"),
+        ({"viscous": np.nan}, r"expected viscous without NaN"),
+        ({"coupling": 1.0}, r"expected coupling of shape \(2, 2\), got \(\)"),
+        (
+            {"motor_speed_max": 3.0, "motor_speed_rated": 4.0},
+            "motor_speed_rated of axis 1 is 4, expected above 0",
+        ),
+        ({"motor_speed_rated": np.inf, "motor_speed_max": 5.0}, "motor_speed_rated of axis 1 is inf"),
+        ({"coulomb": np.inf}, "coulomb of axis 1 is inf, expected at least 0 N m"),
+        ({"static": np.inf}, "static of axis 1 is inf, expected at least the Coulomb friction of 0 N m"),
+        ({"friction_at": ["joint", 3]}, "friction_at of axis 2 is 3, expected motor or joint"),
+    ],
+)
+def test_drives_made_in_a_program_are_checked_too(given, message):
+    with pytest.raises(ValueError, match=message):
+        Drives(**{"ratio": [100.0, -50.0], "rotor_inertia": 1e-4} | given)
+
+
+def test_friction_on_shafts_that_do_not_turn_independently_is_refused():
+    coupling = [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    Drives([1, 1, 1], 0.0, coupling=coupling)
+    with pytest.raises(ValueError, match="motors and joints at which friction acts"):
+        Drives([1, 1, 1], 0.0, coupling=coupling, friction_at=["motor", "motor", "joint"])
+
+
+def test_drives_of_another_robot_are_refused(irb140):
+    with pytest.raises(UnknownNameError, match="unknown drives 'soft': known are ideal, rigid, elastic"):
+        irb140.with_drives("soft")
+    with pytest.raises(RobotError, match="robot 'irb140' has 6 joints, got drives of 2"):
+        irb140.with_drives("rigid", Drives([1.0, 1.0], 0.0))
+    with pytest.raises(RobotError, match="robot 'rx90' has no dynamics"):
+        twin.load("rx90").with_drives("rigid", Drives(np.ones(6), 0.0))
+
+
+def test_a_motor_that_cannot_carry_the_arm_is_told_once_by_load_and_check_model(file):
+    weak = spoilt(file, TORQUE, TORQUE.replace("7.6", "0.5"))
+    with pytest.warns(
+        DriveWarning,
+        match=WEAK,
+    ) as told:
+        robot = twin.load(weak)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert robot.drives is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        findings = check_model(weak).findings
+    assert [f.severity for f in findings if "motor of axis 2 gives 50 N m" in f.text] == ["warning"]
+
+
+def test_what_holds_the_arm_is_found_at_nearly_its_worst_and_with_the_coupling(irb140, rng):
+    q = rng.uniform(irb140.q_min, irb140.q_max, (20000, 6))
+    worst = np.max(np.abs(twin.gravity_torque(irb140, q)), axis=0)[1:5]
+    found = np.max(np.abs(consistency._holding_torques(irb140)), axis=0)[1:5]
+    np.testing.assert_array_less(0.9 * worst, found)
+    drives = irb140.drives
+    assert drives is not None
+    just = Drives(np.ones(6), 0.0, motor_torque_max=np.maximum(worst[0] * 1.01, 1.0))
+    assert not consistency.weak_motors(irb140.with_drives("ideal", just))
+    coupling = np.eye(6)
+    coupling[2, 1] = -0.5  # motor 2 holds what joint 3 leaves it, and that is more
+    together = replace(just, coupling=coupling)
+    q = consistency._poses(irb140)
+    held = np.linalg.solve(coupling.T, twin.gravity_torque(irb140, q).T)
+    beyond = np.max(np.abs(held), axis=1) > just.torque_max
+    assert beyond.tolist() == [False, True, False, False, False, False]
+    (told,) = consistency.weak_motors(irb140.with_drives("ideal", together))
+    assert "motor of axis 2 gives" in told
+
+
+@pytest.mark.parametrize("name", [*loading.robot_names(), *loading.laboratory_names()])
+def test_our_own_robots_carry_themselves(name):
+    assert consistency.weak_motors(twin.load(name)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("irb140", 11, 33), ("irb1400", 7, 27), ("irb1600", 5, 40)]
+)
+def test_motors_turn_faster_than_the_speed_limits_ask_by_what_their_files_say(name, least, most):
+    robot = twin.load(name)
+    asked = np.abs(robot.drives.motor_matrix) @ robot.qd_max
+    above = 100.0 * (robot.drives.motor_speed_max / asked - 1.0)
+    assert [round(np.min(above)), round(np.max(above))] == [least, most]
+    said = robot_facts(robot.file)["drives"]["source"]["motor_speed_max"]
+    assert f"{least} " in said
+    assert f"to {most} % above" in said

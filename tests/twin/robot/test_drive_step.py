@@ -1,0 +1,134 @@
+"""A step with friction and springs, against every way of sticking and sliding, tried one by one."""
+
+from types import FunctionType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.drive_oracles import at_breakaway, equations, oracle_step, random_case
+from twin.drives import drive_step, friction
+from twin.drives.drive_step import drive_numbers
+from twin.drives.drives import Drives
+
+SAME = 1e-10
+
+
+def stepped(case, step=drive_step.drive_step):
+    """The speeds of joints and motors after a step and the arm's torque (3, n); if any sticks."""
+    found = np.full((3, case.drives.n), np.nan)
+    numbers = drive_numbers(case.drives, case.mode, case.dt)
+    return found, step(numbers, *case[3:], *found)
+
+
+def difference(case):
+    """How far the step is from the oracle's: speeds over the fastest there is, torques over what turns it."""
+    (qd, qd_motor, tau_joint), _ = stepped(case)
+    H, b, _, Z, _ = equations(case)
+    oracle = oracle_step(case)
+    assert oracle.misfit < 1e-11
+    speed = max(np.max(np.abs(v)) for v in (Z @ np.linalg.solve(H, b), case.qd, case.qd_motor)) + 1e-9
+    torque = np.max(np.abs(case.M) @ np.full(case.drives.n, speed / case.dt)) + np.max(np.abs(case.h))
+    return max(
+        np.max(np.abs(qd - oracle.qd)) / speed,
+        np.max(np.abs(qd_motor - oracle.qd_motor)) / speed,
+        np.max(np.abs(tau_joint - oracle.tau_joint)) / torque,
+    )
+
+
+@pytest.mark.parametrize("roughness", [0.0, 1.0, 1000.0])
+@pytest.mark.parametrize("coupled", [False, True])
+@pytest.mark.parametrize("mode", ["rigid", "elastic"])
+def test_step_is_the_one_that_obeys_the_law_of_friction(mode, coupled, roughness):
+    rng = np.random.default_rng([mode == "rigid", coupled, int(roughness)])
+    sizes = [1, 2, 3, 4] * 60 + [5] * 15 + [6] * 5
+    assert max(difference(random_case(rng, n, mode, coupled, roughness)) for n in sizes) < SAME
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from(["rigid", "elastic"]), st.booleans())
+def test_step_obeys_whatever_the_case(seed, n, mode, coupled):
+    rng = np.random.default_rng(seed)
+    assert difference(random_case(rng, n, mode, coupled, 10.0 ** rng.uniform(-2, 3))) < SAME
+
+
+@pytest.mark.parametrize("mode", ["rigid", "elastic"])
+def test_sticking_and_sliding_are_found_in_a_few_rounds(mode, rng):
+    """Seen: six at most, in 20,000 cases; more than ten would mean that it goes in circles."""
+    rounds, accelerations = counted()
+    step = uncompiled(
+        drive_step.drive_step, vars(drive_step) | {"accelerations_with_friction": accelerations}
+    )
+    for k in range(600):
+        case = random_case(rng, 1 + k % 6, mode, coupled=k % 2 == 0, roughness=10.0 ** (k % 4))
+        case = at_breakaway(case, rng) if k % 3 == 0 else case
+        rounds.clear()
+        found, _ = stepped(case, step)
+        np.testing.assert_array_equal(found, stepped(case)[0])
+        assert 1 <= len(rounds) <= friction.BLOCK_ROUNDS
+
+
+def test_torques_that_stop_shafts_with_nothing_to_spare_do_not_go_in_circles(rng):
+    """Between sticking and sliding it is then rounding that decides."""
+    rounds, accelerations = counted()
+    for k in range(500):
+        n = 2 + k % 7
+        L = np.tril(rng.normal(size=(n, n))) + 2 * np.eye(n)
+        H, w = L @ L.T, rng.normal(size=n) * rng.choice([0.0, 1e-3, 1.0], n)
+        law = np.zeros((4, n))
+        law[friction.COULOMB] = 10.0 ** rng.uniform(-2, 1, n)
+        rounds.clear()
+        f, a = -H @ w / 1e-3 + rng.choice([-1, 1], n) * law[friction.COULOMB], np.empty(n)
+        accelerations(H, f, law, w, 1e-3, a)
+        np.testing.assert_allclose(a, -w / 1e-3, rtol=0, atol=1e-10 * max(np.max(np.abs(w)) / 1e-3, 1e-3))
+        assert len(rounds) <= friction.BLOCK_ROUNDS
+
+
+def counted():
+    """A list that grows by one in every round, and the function that goes through them."""
+    rounds, solve = [], friction.solve
+    counting = vars(friction) | {"solve": lambda *given: (rounds.append(1), solve(*given))[1]}
+    return rounds, uncompiled(friction.accelerations_with_friction, counting)
+
+
+def uncompiled(function, names):
+    """The function as Python runs it, with other names of its module."""
+    return FunctionType(getattr(function, "py_func", function).__code__, names)
+
+
+@pytest.mark.parametrize("mode", ["rigid", "elastic"])
+@pytest.mark.parametrize("tau", [np.nan, np.inf, -np.inf])
+def test_a_torque_that_is_no_number_shows_and_ends(tau, mode, rng):
+    case = random_case(rng, 4, mode)
+    (qd, qd_motor, _), _ = stepped(case._replace(tau=np.array([1.0, tau, 0.0, 2.0])))
+    assert not np.all(np.isfinite(np.concatenate([qd, qd_motor])))
+
+
+def test_one_at_a_time_comes_to_the_same(rng):
+    """The way out, should all at once ever go in circles."""
+    names = vars(friction) | {"BLOCK_ROUNDS": 0}
+    accelerations = uncompiled(friction.accelerations_with_friction, names)
+    step = uncompiled(
+        drive_step.drive_step, vars(drive_step) | {"accelerations_with_friction": accelerations}
+    )
+    for k in range(200):
+        case = random_case(rng, 1 + k % 6, "elastic" if k % 2 else "rigid", coupled=k % 3 == 0)
+        single, together = stepped(case, step)[0], stepped(case)[0]
+        np.testing.assert_allclose(single, together, rtol=0, atol=1e-10 * np.max(np.abs(together)))
+
+
+def test_a_joint_that_sticks_stands_still_to_the_bit_and_breaks_away_at_its_static_friction():
+    drives = Drives([100.0, -50.0], [1e-4, 1e-4], coulomb=[3.0, 2.0], static=[5.0, 4.0], stribeck_speed=0.01)
+    M, h, rest = np.array([[2.0, 0.3], [0.3, 0.1]]), np.array([10.0, -4.0]), np.zeros(2)
+    numbers, found = drive_numbers(drives, "rigid", 1e-3), np.empty((3, 2))
+    for axis in range(2):
+        for sign in (-1, 1):
+            for share, moves in ((1 - 1e-9, False), (1 + 1e-9, True)):
+                tau = h.copy()
+                tau[axis] += sign * share * drives.static[axis]
+                stuck = drive_step.drive_step(numbers, M, h, tau, rest, rest, rest, rest, *found)
+                assert stuck
+                assert found[0, 1 - axis] == 0
+                assert np.sign(found[0, axis]) == (sign if moves else 0)
+                np.testing.assert_allclose(found[2], h, atol=1e-5)

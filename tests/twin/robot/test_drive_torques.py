@@ -1,0 +1,113 @@
+"""What drives add to inverse dynamics: rotors and friction, by their energy and by formulas written here."""
+
+from math import exp
+
+import numpy as np
+import pytest
+
+import twin
+from tests.support.random_trees import interpreted
+from twin.drives.drives import Drives
+
+COUPLING = np.array(
+    [
+        [1, 0, 0, 0, 0, 0],
+        [0, 1, 0, 0, 0, 0],
+        [0, 0, 1, 0, 0, 0],
+        [0, 0, 0, 1, 0, 0],
+        [0, 0, 0, 0.3, 1, 0],
+        [0, 0, 0, -0.2, 0.5, 1],
+    ]
+)
+RUBBING = Drives(
+    ratio=[-100, 100, 80, -60, 60, 40],
+    rotor_inertia=[2e-4, 7e-4, 3e-4, 2e-5, 3e-5, 4e-5],
+    coupling=COUPLING,
+    coulomb=[14, 34, 15, 4, 5, 4],
+    static=[21, 51, 22, 8, 11, 7],
+    stribeck_speed=[0.01, 0.02, 0.0, 0.03, 0.01, 0.02],
+    viscous=[9, 22, 7, 1, 1.5, 0.8],
+    friction_at=["motor", "joint", "motor", "motor", "joint", "motor"],
+)
+
+
+@pytest.fixture(scope="module")
+def robot(irb140):
+    return interpreted(irb140.with_drives("rigid", RUBBING))
+
+
+def rubbed(v, axis):
+    """F(v) of one shaft, as it is written."""
+    Fc, Fs, vs, Fv = (
+        getattr(RUBBING, name)[axis] for name in ("coulomb", "static", "stribeck_speed", "viscous")
+    )
+    sign = 1.0 if v > 0 else -1.0 if v < 0 else 0.0
+    fading = exp(-((v / vs) ** 2)) if vs > 0 else 0.0
+    return (Fc + (Fs - Fc) * fading) * sign + Fv * v
+
+
+def test_friction_is_the_law_at_each_shaft_and_takes_its_power(robot, rng):
+    qd = rng.normal(size=(200, 6)) * 10.0 ** rng.integers(-3, 1, size=(200, 6))
+    qd[::7, rng.integers(6)] = 0.0
+    for speeds, torque in zip(qd, twin.friction_torque(robot, qd), strict=True):
+        wanted = np.zeros(6)
+        for axis in range(6):
+            turns = COUPLING[axis] if RUBBING.friction_at[axis] == "motor" else np.eye(6)[axis]
+            wanted += rubbed(sum(turns * speeds), axis) * turns
+        np.testing.assert_allclose(torque, wanted, rtol=1e-13, atol=1e-13 * np.max(np.abs(wanted)))
+    assert np.all(np.sum(qd * twin.friction_torque(robot, qd), axis=-1) >= 0)
+
+
+def test_rotors_have_the_energy_of_their_turning(robot, rng):
+    for qd in rng.normal(size=(50, 6)):
+        turning = sum(
+            0.5 * RUBBING.rotor_inertia[i] * (RUBBING.ratio[i] * sum(COUPLING[i] * qd)) ** 2 for i in range(6)
+        )
+        assert 0.5 * qd @ twin.reflected_inertia(robot) @ qd == pytest.approx(turning, rel=1e-13)
+
+
+def test_inverse_dynamics_is_the_sum_of_arm_rotors_and_friction(robot, rng):
+    q, qd, qdd = rng.uniform(-1, 1, (3, 4, 5, 6))
+    wrench = rng.normal(size=6)
+    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd, wrench)
+    assert tau.shape == (4, 5, 6)
+    A = RUBBING.motor_matrix.T @ np.diag(RUBBING.rotor_inertia) @ RUBBING.motor_matrix
+    for at in np.ndindex(4, 5):
+        moved = (twin.mass_matrix(robot, q[at]) + A) @ qdd[at] + twin.friction_torque(robot, qd[at])
+        moved += twin.coriolis_matrix(robot, q[at], qd[at]) @ qd[at] + twin.gravity_torque(robot, q[at])
+        moved -= twin.jacobian(robot, q[at]).T @ wrench
+        np.testing.assert_allclose(tau[at], moved, rtol=0, atol=1e-12 * np.max(np.abs(moved)))
+
+
+def test_shapes_go_together_as_those_of_inverse_dynamics(robot):
+    assert twin.friction_torque(robot, np.zeros((0, 6))).shape == (0, 6)
+    still, moving = np.zeros(6), np.full((3, 1, 6), 0.1)
+    assert twin.drive_inverse_dynamics(robot, still, moving, np.ones((4, 6))).shape == (3, 4, 6)
+    with pytest.raises(ValueError, match=r"expected qd of shape \(\.\.\., 6\), got \(5,\)"):
+        twin.friction_torque(robot, np.zeros(5))
+    with pytest.raises(ValueError, match="expected qd to be finite"):
+        twin.friction_torque(robot, np.full(6, np.nan))
+
+
+def test_joints_at_rest_have_no_friction_and_slow_ones_the_static_one(irb140):
+    resting = twin.friction_torque(irb140.with_drives("rigid"), np.zeros(6))
+    np.testing.assert_array_equal(resting, 0)
+    driven = irb140.with_drives("rigid")
+    assert irb140.drives is not None
+    np.testing.assert_allclose(
+        twin.friction_torque(driven, np.full(6, -1e-12)), -irb140.drives.static, rtol=1e-10
+    )
+    steep = Drives(np.ones(6), 0.0, coulomb=1.0, static=2.0, stribeck_speed=1e-300)
+    driven = irb140.with_drives("rigid", steep)
+    np.testing.assert_array_equal(twin.friction_torque(driven, np.full(6, 3.0)), 1.0)
+
+
+def test_ideal_drives_add_nothing(irb140, rng):
+    q, qd, qdd = rng.uniform(-1, 1, (3, 6))
+    robot = interpreted(irb140.with_drives("ideal"))
+    assert robot.drives is not None
+    np.testing.assert_array_equal(
+        twin.drive_inverse_dynamics(robot, q, qd, qdd), twin.inverse_dynamics(robot, q, qd, qdd)
+    )
+    np.testing.assert_array_equal(twin.friction_torque(robot, qd), np.zeros(6))
+    np.testing.assert_array_equal(twin.reflected_inertia(robot), np.zeros((6, 6)))

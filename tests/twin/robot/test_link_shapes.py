@@ -1,0 +1,174 @@
+"""What the links look like: where shapes are, what colour they have, and which files are refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import twin
+from tests.support.random_trees import interpreted
+from tests.support.small_robots import arm, inertial
+from twin.engine.simulation import Simulation
+from twin.errors import RobotError, ShapeWarning
+from twin.loading import link_shapes
+
+ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'
+BOX = f'<visual>{ORIGIN}<geometry><box size="0.1 0.2 0.4"/></geometry></visual>'
+FLAT = "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
+
+
+def visual(geometry, material=""):
+    return f"<visual><geometry>{geometry}</geometry>{material}</visual>"
+
+
+def test_a_shape_is_where_the_file_puts_it(load):
+    (box,) = link_shapes.link_shapes(load(arm(shape=BOX)))
+    assert box.link == 0
+    R = Rotation.from_euler("xyz", [0.4, 0.5, 0.6]).as_matrix()
+    corners = np.array(np.meshgrid([-0.05, 0.05], [-0.1, 0.1], [-0.2, 0.2])).reshape(3, 8)
+    expected = corners.T @ R.T + np.array([0.3, 0.2, 0.1])
+    found = box.mesh.vertices
+    assert np.max(np.min(np.linalg.norm(found[:, None] - expected, axis=2), axis=1)) < 1e-15
+
+
+def test_a_shape_of_a_link_that_is_fixed_moves_with_what_it_is_fixed_to(load):
+    ball = visual('<sphere radius="0.1"/>')
+    robot = load(arm().replace('<link name="tool0">', f'<link name="tool0">{ball}'))
+    (ball,) = link_shapes.link_shapes(robot)
+    assert ball.link == 1
+    np.testing.assert_allclose(ball.mesh.centroid, robot.tree.T_joint_flange[:3, 3], atol=1e-12)
+
+
+@pytest.mark.parametrize("tilt", ["0 0 0", "0.4 1.1 -2"])
+def test_the_engine_draws_it_there_too(load, tilt):
+    """Whatever the inertial frame of its link is."""
+    tilted = inertial(com="0.1 -0.2 0.3", rpy=tilt, tensor=(0.1, 0.12, 0.09, 0, 0, 0))
+    ball = f'<visual>{ORIGIN}<geometry><sphere radius="0.03"/></geometry></visual>'
+    robot = load(arm(first=tilted, shape=ball))
+    tree = robot.tree
+    c, s = np.cos(0.7), np.sin(0.7)
+    turned = tree.T_parent_joint[0] @ [[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    where = (turned @ [0.3, 0.2, 0.1, 1])[:3]
+    camera = {"target": (0.1, 0.1, 0.4), "distance": 2.0, "yaw_deg": 35.0, "pitch_deg": -25.0}
+    with Simulation(robot) as simulation:
+        simulation.reset([0.7, 0.2])
+        mask = (simulation.picture(400, 300, **camera) < 255).any(axis=2)
+        expected = simulation.pixels(where, 400, 300, **camera)
+    row, column = np.argwhere(mask).mean(axis=0)
+    assert np.hypot(*(expected - (column, row))) < 0.3
+
+
+def test_shapes_stay_with_their_links_where_the_tree_counts_them_otherwise(load):
+    robot = load(arm(shape=BOX))
+    assert [shape.link for shape in link_shapes.link_shapes(robot)] == [0]
+    renamed = replace(robot.tree, names=("elbow", "shoulder"))
+    assert [shape.link for shape in link_shapes.link_shapes(replace(robot, tree=renamed))] == [1]
+
+
+def test_colours_of_the_file(load):
+    ball, grey = '<sphere radius="0.1"/>', '<material name="grey"><color rgba="0.5 0.5 0.5 1"/></material>'
+    shape = (
+        visual(ball)
+        + visual(ball, '<material name="grey"/>')
+        + visual(ball, '<material name="red"><color rgba="1 0 0 0.5"/></material>')
+        + visual(ball, '<material name="unknown"/>')
+    )
+    text = arm(shape=shape).replace('<link name="base">', f'{grey}<link name="base">')
+    colors = [shape.color for shape in link_shapes.link_shapes(load(text))]
+    assert colors == [(1, 1, 1, 1), (0.5, 0.5, 0.5, 1), (1, 0, 0, 0.5), (1, 1, 1, 1)]
+
+
+def test_more_colours_than_pybullet_takes_are_drawn_all_the_same(load):
+    shape = "".join(
+        visual("<sphere radius='0.1'/>", f'<material name="m{k}"><color rgba="0 0 {k / 20} 1"/></material>')
+        for k in range(20)
+    )
+    with Simulation(load(arm(shape=shape))) as simulation:
+        assert len(simulation._client.getVisualShapeData(simulation._body)) == 16
+
+
+def test_a_robot_without_a_file_is_drawn_as_sticks():
+    shapes = link_shapes.link_shapes(twin.load("two_link"))
+    assert [shape.link for shape in shapes] == [0, 1]
+    low, high = shapes[0].mesh.bounds
+    np.testing.assert_allclose(high[0] - low[0], 1.0, atol=1e-12)
+
+
+def test_meshes_are_found_from_elsewhere(load, tmp_path):
+    (tmp_path / "meshes").mkdir()
+    (tmp_path / "meshes" / "flat.obj").write_text(FLAT)
+    for name in ("meshes/flat.obj", "package://arm_description/meshes/flat.obj"):
+        (mesh,) = link_shapes.link_shapes(load(arm(shape=visual(f'<mesh filename="{name}" scale="2 1 1"/>'))))
+        np.testing.assert_array_equal(mesh.mesh.bounds, [[0, 0, 0], [2, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("far.obj", FLAT.replace("f 1 2 3", "f 1 2 99999999"), "far.obj "),
+        ("zero.obj", "", "zero.obj "),
+        ("nan.obj", FLAT.replace("v 1", "v nan"), "nan.obj has no triangles, or some without their corners"),
+        ("cut.stl", "solid cut\nfacet normal", "cut.stl "),
+        ("broken.dae", "<COLLADA><library_geometries><geometry><mesh>", "broken.dae cannot be read"),
+        ("other.txt", "a mesh", "other.txt cannot be read"),
+    ],
+)
+def test_a_mesh_that_cannot_be_drawn_is_refused_in_a_sentence(load, tmp_path, name, content, told):
+    """Some of these end the process in PyBullet, others it leaves out."""
+    (tmp_path / name).write_text(content)
+    robot = interpreted(load(arm(shape=visual(f'<mesh filename="{name}"/>'))))
+    with pytest.raises(
+        RobotError, match=f"link 'one' has a <visual> that cannot be drawn: .*{told}"
+    ) as raised:
+        Simulation(robot)
+    assert "\n" not in str(raised.value)
+
+
+def test_meshes_that_are_missing_are_told_and_not_drawn(load):
+    """The rest is drawn; sticks if nothing is left. A public URDF rarely comes with its meshes."""
+    missing = visual('<mesh filename="package://arm/none.obj"/>')
+    told = r"no mesh file package:/arm/none\.obj, beside the URDF or in a folder above it: not drawn, and n"
+    with pytest.warns(ShapeWarning, match=told):
+        (box,) = link_shapes.link_shapes(load(arm(shape=missing + BOX)))
+    assert len(box.mesh.faces) == 12
+    with pytest.warns(ShapeWarning, match=r"none\.obj and 1 more"):
+        sticks = link_shapes.link_shapes(load(arm(shape=missing + missing)))
+    assert sticks
+    with pytest.warns(ShapeWarning), Simulation(load(arm(shape=missing))) as simulation:
+        simulation.step(np.zeros(simulation.robot.n))
+
+
+def test_a_mesh_that_is_too_large_is_refused(load, tmp_path, monkeypatch):
+    (tmp_path / "flat.obj").write_text(FLAT)
+    monkeypatch.setattr(link_shapes, "LARGEST_MESH", 10)
+    link_shapes.mesh_file.cache_clear()
+    with pytest.raises(RobotError, match=r"flat\.obj is larger than"):
+        Simulation(load(arm(shape=visual('<mesh filename="flat.obj"/>'))))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "told"),
+    [
+        ('<box size="1 2"/>', "<box size='1 2'>, expected 3 finite numbers"),
+        ('<box size="1 2 x"/>', "<box size='1 2 x'>, expected 3 finite numbers"),
+        ('<sphere radius="-1"/>', "<sphere radius='-1'>, expected at least 0"),
+        ('<cylinder radius="1"/>', "<cylinder length=None>, expected a finite number"),
+        ('<sphere radius="1_0"/>', "<sphere radius='1_0'>, expected a finite number"),
+    ],
+)
+def test_sizes_that_are_none_are_refused(load, geometry, told):
+    with pytest.raises(RobotError, match="cannot be drawn: ") as raised:
+        Simulation(load(arm(shape=visual(geometry))))
+    assert told in str(raised.value)
+
+
+def test_a_geometry_that_is_not_known_is_passed_over(load):
+    assert link_shapes.link_shapes(load(arm(shape=visual('<plane normal="0 0 1"/>')))) == []
+
+
+def test_the_files_of_a_simulation_are_removed(irb140, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Simulation(irb140) as simulation:
+        assert list(tmp_path.iterdir()) == []
+        assert simulation._client.getVisualShapeData(simulation._body)

@@ -1,0 +1,200 @@
+"""Closed loops in closed form: how far they are open, and how far from folding flat."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.checks.motion_range import random_positions
+from tests.support.peers import Pinocchio
+from tests.support.random_trees import interpreted, random_urdf
+from twin.errors import LimitError
+from twin.multibody.tree import Loop, frozen
+from twin.robot import loops
+from twin.robot.limits import check_folding, check_position
+from twin.trajectories.limits import check_limits
+from twin.trajectories.sampling import Samples
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return twin.load("irb1400")
+
+
+def test_the_loop_of_the_facts(arm):
+    """The rod's upper eye, 0.600 m from its lower one, and the eye of the housing, 0.170 m behind axis 3."""
+    (loop,) = arm.loops
+    assert loop.name == "parallelogram"
+    assert [arm.tree.links[joint] for joint in loop.joints] == ["link_rod", "link_3"]
+    np.testing.assert_allclose(loop.points, [[0, 0, 0.600], [-0.170, 0, 0]], rtol=0, atol=1e-15)
+
+
+def test_the_loop_is_closed_wherever_the_pendant_leads(arm, rng):
+    for q in random_positions(arm, rng, 100):
+        assert np.max(np.abs(loops.gaps(arm, arm.tree_positions(q)))) < 1e-15
+
+
+def test_gaps_of_any_joint_angles(arm, rng):
+    """Both ways that they are computed, against Pinocchio: the first link's point less the second's."""
+    peer = Pinocchio(arm.urdf, arm.tree.names)
+    for q_tree in rng.uniform(-3, 3, (20, 8)):
+        eyes = []
+        for link, point in zip(("link_rod", "link_3"), arm.loops[0].points, strict=True):
+            eyes.append((peer.forward_kinematics(q_tree, link) @ [*point, 1])[:3])
+        expected = [eyes[0] - eyes[1]]
+        gap = np.empty(3)
+        arm.kernels.loop_gaps(q_tree, gap)
+        np.testing.assert_allclose(loops.gaps(arm, q_tree), expected, rtol=0, atol=1e-14)
+        np.testing.assert_allclose([gap], expected, rtol=0, atol=1e-14)
+
+
+def test_gaps_of_two_loops_of_any_tree(tmp_path, rng):
+    urdf = tmp_path / "tree.urdf"
+    urdf.write_text(random_urdf(rng, 6))
+    tree = twin.load(urdf)
+    two = tuple(Loop(f"loop{k}", (k, k + 2), frozen(rng.normal(size=(2, 3)))) for k in range(2))
+    robot = interpreted(replace(tree, loops=two))
+    peer = Pinocchio(urdf, robot.tree.names)
+    q, gap = rng.normal(size=6), np.empty(6)
+    expected = []
+    for loop in two:
+        first, second = (
+            (peer.forward_kinematics(q, robot.tree.links[joint]) @ [*point, 1])[:3]
+            for joint, point in zip(loop.joints, loop.points, strict=True)
+        )
+        expected.append(first - second)
+    robot.kernels.loop_gaps(q, gap)
+    np.testing.assert_allclose(loops.gaps(robot, q), expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(gap.reshape(2, 3), expected, rtol=0, atol=1e-14)
+
+
+def test_a_robot_without_loops_has_no_gaps(robot):
+    assert loops.gaps(robot, np.zeros(6)).shape == (0, 3)
+
+
+def test_the_loop_knows_its_own_kernels(arm):
+    """A loop of other points is other code, though the tree is the same."""
+    (loop,) = arm.loops
+    points = loop.points.copy()
+    points[0, 0] += 0.1
+    elsewhere = replace(arm, loops=(loop._replace(points=frozen(points)),))
+    gap = np.empty(3)
+    elsewhere.kernels.loop_gaps(np.zeros(8), gap)
+    np.testing.assert_allclose(gap, [0.1, 0, 0], rtol=0, atol=1e-15)
+
+
+# ---- folding -------------------------------------------------------------------------------------
+
+
+def test_clearance_is_the_distance_between_the_long_sides(arm, rng):
+    """0.170 m at the zero pose, none where lever and rod fall into line."""
+    (loop,) = arm.loops
+    for q in random_positions(arm, rng, 50):
+        expected = 0.170 * np.cos(q[2] - q[1])
+        assert loops.clearance(arm, loop, q) == pytest.approx(expected, rel=1e-13)
+    assert loops.clearance(arm, loop, np.deg2rad([10, -40, 50, 0, 0, 0])) < 1e-16
+
+
+def test_clearance_of_any_loop(arm, rng):
+    """Of the second link's joint from the line through the first link's joint and the shared point."""
+    peer = Pinocchio(arm.urdf, arm.tree.names)
+    loop = Loop("odd", arm.loops[0].joints, frozen(rng.normal(size=(2, 3))))
+    for q in random_positions(arm, rng, 10):
+        rod, housing = (peer.forward_kinematics(arm.embedding @ q, link) for link in ("link_rod", "link_3"))
+        along = rod[:3, :3] @ loop.points[0] / np.linalg.norm(loop.points[0])
+        across = housing[:3, 3] - rod[:3, 3]
+        expected = np.linalg.norm(across - across.dot(along) * along)
+        assert loops.clearance(arm, loop, q) == pytest.approx(expected, rel=1e-12)
+
+
+def turned(elbow_deg, lower_deg=10.0):
+    """A position with that angle between the arms."""
+    return np.deg2rad([30.0, lower_deg, lower_deg + elbow_deg, 20.0, 10.0, 5.0])
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+def test_the_range_between_the_arms_is_75_degrees_either_way(arm, side):
+    inside, rounded, outside = (turned(side * (75 + more), -side * 30.0) for more in (-1e-6, 4e-8, 1e-6))
+    for check in (check_folding, check_position):
+        check(arm, inside)
+        check(arm, rounded)
+        with pytest.raises(LimitError, match=r"joint_elbow \(q3 - q2\) would be at -?75 deg"):
+            check(arm, outside)
+
+
+def test_a_fold_names_joint_angle_time_range_link_and_distance(arm):
+    q = np.array([turned(0), turned(-60), turned(-76, 30), turned(-80, 30)])
+    samples = Samples(0.5 * np.arange(4.0), q, np.zeros((4, 6)), np.zeros((4, 6)))
+    with pytest.raises(LimitError) as error:
+        check_limits(arm, samples)
+    assert str(error.value) == (
+        "joint_elbow (q3 - q2) would be at -76 deg (-1.32645 rad) at t = 1 s (sample 2), "
+        "its range is -75 deg (-1.309 rad) to 75 deg (1.309 rad): "
+        "link_rod would be 0.0411 m from folding parallelogram flat"
+    )
+
+
+def test_the_earliest_of_position_speed_and_fold_is_named(arm):
+    for first, named in ((0, "joint_elbow"), (1, "joint_6 would move"), (2, "joint_1 would be")):
+        q, qd = np.tile(turned(0), (5, 1)), np.zeros((5, 6))
+        k = [4, 4, 4]
+        k[first] = 1
+        q[k[0]] = turned(-76, 30)
+        qd[k[1], 5] = 99.0
+        q[k[2], 0] = 3.0
+        samples = Samples(np.arange(5.0), q, qd, np.zeros((5, 6)))
+        with pytest.raises(LimitError, match=rf"{named} .*\(sample 1\)"):
+            check_limits(arm, samples)
+
+
+def test_nan_folds(arm):
+    for joint in (1, 2):
+        q = np.zeros(6)
+        q[joint] = np.nan
+        with pytest.raises(LimitError, match=r"joint_elbow \(q3 - q2\) would be at nan"):
+            check_folding(arm, q)
+
+
+def test_one_joint_beyond_its_own_range_is_told_first(arm):
+    with pytest.raises(LimitError, match="joint_3 would be at 80 deg"):
+        check_position(arm, np.deg2rad([0, 0, 80, 0, 0, 0]))
+    with pytest.raises(LimitError, match=r"joint_elbow .* would be at 80 deg"):
+        check_folding(arm, np.deg2rad([0, 0, 80, 0, 0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ([0, 1, -1, 0, 0, 0], "q2 - q3"),
+        ([0, -1, -1, 0, 0, 0], "- q2 - q3"),
+        ([0.5, 0, 2, 0, -0.25, 0], "2 q3 + 0.5 q1 - 0.25 q5"),
+    ],
+)
+def test_a_passive_joint_is_told_as_what_it_is_made_of(arm, row, told):
+    G = arm.embedding.copy()
+    G[arm.passive[0]] = row
+    odd = replace(arm, embedding=frozen(G))
+    with pytest.raises(LimitError, match=rf"joint_elbow \({re.escape(told)}\) would be at"):
+        check_folding(odd, np.array([1.0, 2.0, 4.0, 0, -3.0, 0]))
+
+
+def test_a_passive_joint_in_no_loop_is_told_without_one(arm):
+    with pytest.raises(LimitError, match=r"to 75 deg \(1\.309 rad\)$"):
+        check_folding(replace(arm, loops=()), turned(76))
+
+
+def test_of_several_loops_the_passive_joint_s_own_is_told(arm):
+    other = Loop("other", (0, 1), frozen(np.ones((2, 3))))
+    with pytest.raises(LimitError, match=r"link_rod would be 0\.0411 m from folding parallelogram flat$"):
+        check_folding(replace(arm, loops=(other, *arm.loops)), turned(76))
+
+
+def test_the_rod_alone_beyond_its_range(arm):
+    """Its own limits are checked, whatever those of the elbow are."""
+    wide = replace(arm, passive_max=frozen([2.0, arm.passive_max[1]]), passive_min=frozen([-2.0, -1.0]))
+    with pytest.raises(LimitError, match=r"joint_rod \(q2 - q3\) would be at 76 deg .* link_rod would be"):
+        check_folding(wide, turned(-76))
+    with pytest.raises(LimitError, match=r"joint_rod \(q2 - q3\) would be at -60 deg"):
+        check_folding(wide, turned(60))

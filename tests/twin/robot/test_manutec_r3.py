@@ -1,0 +1,165 @@
+"""The Manutec r3's file against its source: the library's own frames, y up, computed apart from our kernels.
+
+Source of the numbers: Modelica Standard Library, RobotR3 (BSD-3-Clause), MechanicalStructure and FullRobot.
+"""
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.checks.manutec_r3 import INSTANTS, LOAD, REST, TORQUE_CONSTANTS, published_move
+from tests.support.peers import largest_relative_error, one_step
+from tests.support.random_trees import interpreted
+from twin.engine.simulation import Simulation
+
+# Of each joint its axis and the way to it from the joint before; of each body its mass, centre of mass and
+# moments, Ixy last. All in frames at the joints, parallel to the world at q = 0, where y points up.
+Y, X = (0, 1, 0), (1, 0, 0)
+JOINTS = [
+    (Y, (0, 0.351, 0)),
+    (X, (0, 0.324, 0.3)),
+    (X, (0, 0.65, 0)),
+    (Y, (0, 0.414, -0.155)),
+    (X, (0, 0.186, 0)),
+    (Y, (0, 0.125, 0)),
+]
+BODIES = [
+    (0, 1.0, (0, 0, 0), (0.001, 1.16, 0.001, 0)),
+    (1, 56.5, (0.172, 0.205, 0), (2.58, 0.64, 2.73, -0.46)),
+    (2, 26.4, (0.064, -0.034, 0), (0.279, 0.245, 0.413, -0.07)),
+    (3, 28.7, (0, 0, 0), (1.67, 0.081, 1.67, 0)),
+    (4, 5.2, (0, 0, 0), (1.25, 0.81, 1.53, 0)),
+    (5, 0.5, (0.05, 0.05, 0.05), (0.001, 0.001, 0.001, 0)),
+    (5, 15.0, (0.1, 0.25, 0.1), (0.001, 0.001, 0.001, 0)),
+]
+FROM_Y_UP = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # to our base axes
+
+# The initial state that the library's reference results begin with.
+CURRENT = [0, -1.8880913340679804, -3.6788347723912715, -0.60042439319676211, -0.72427931539319579, 0]
+SPRING = [0, 0.27415086170667075, 0.073678180544994837]  # rad at the motors, of axes 1 to 3
+
+
+def turn(axis, q):
+    c, s = np.cos(q), np.sin(q)
+    if axis == X:
+        return np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+
+
+def library_frames(q):
+    """Of each joint its axis, origin and turned axes, in the library's world; q may be complex."""
+    p, R, frames = np.zeros(3), np.eye(3), []
+    for (axis, way), angle in zip(JOINTS, q, strict=True):
+        p = p + R @ way
+        R = R @ turn(axis, angle)
+        frames.append((R @ axis, p, R))
+    return frames
+
+
+def library_dynamics(q):
+    """Mass matrix and gravity torque, by the bodies' Jacobians."""
+    frames = library_frames(q)
+    M, g = np.zeros((6, 6), dtype=q.dtype), np.zeros(6, dtype=q.dtype)
+    for link, mass, com, (xx, yy, zz, xy) in BODIES:
+        _, p, R = frames[link]
+        inertia = R @ np.array([[xx, xy, 0], [xy, yy, 0], [0, 0, zz]]) @ R.T
+        J_v, J_w = np.zeros((2, 3, 6), dtype=q.dtype)
+        for j, (axis, origin, _) in enumerate(frames[: link + 1]):
+            J_v[:, j], J_w[:, j] = np.cross(axis, p + R @ com - origin), axis
+        M += mass * J_v.T @ J_v + J_w.T @ inertia @ J_w
+        g += mass * 9.81 * J_v[1]
+    return M, g
+
+
+def library_bias(q, qd):
+    """h = Mdot qd - d(qd^T M qd / 2)/dq + g, with derivatives by complex steps."""
+    step = 1e-30
+    slopes = [library_dynamics(q + 1j * step * unit)[0].imag / step for unit in np.eye(6)]  # dM/dq_i
+    Mdot = sum(speed * slope for speed, slope in zip(qd, slopes, strict=True))
+    return Mdot @ qd - [qd @ slope @ qd / 2 for slope in slopes] + library_dynamics(q)[1]
+
+
+@pytest.fixture(scope="module")
+def bare():
+    return interpreted(twin.load("manutec_r3"))
+
+
+@pytest.fixture(scope="module")
+def loaded(bare):
+    return interpreted(bare.with_payload(LOAD))
+
+
+def test_the_flange_is_the_library_s_last_frame_with_z_along_axis_6(bare, rng):
+    for q in rng.uniform(-3, 3, (20, 6)):
+        T = twin.forward_kinematics(bare, q)
+        _, p, R = library_frames(q)[-1]
+        np.testing.assert_allclose(T[:3, 3], FROM_Y_UP @ p, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(T[:3, :3], FROM_Y_UP @ R @ FROM_Y_UP.T, rtol=0, atol=2e-15)
+
+
+def test_mass_matrix_and_bias_are_those_of_the_library_s_table(loaded, rng):
+    Q, QD = rng.uniform(-3, 3, (2, 50, 6))
+    M, h, g = [], [], []
+    for q, qd in zip(Q, QD, strict=True):
+        M_q, g_q = library_dynamics(q)
+        M, g, h = [*M, M_q], [*g, g_q], [*h, library_bias(q, qd)]
+    assert largest_relative_error(twin.mass_matrix(loaded, Q), M) < 1e-14
+    assert largest_relative_error(twin.gravity_torque(loaded, Q), g) < 1e-14
+    assert largest_relative_error(twin.inverse_dynamics(loaded, Q, QD, np.zeros_like(Q)), h) < 1e-13
+
+
+def test_the_engine_has_the_same_arm(loaded, rng):
+    q, qd, tau = rng.uniform(-2, 2, (3, 6)) * [[1], [1], [100]]
+    with Simulation(loaded) as simulation:
+        step = one_step(simulation, q, qd, tau)
+    M, _ = library_dynamics(q)
+    assert largest_relative_error([step], [np.linalg.solve(M, tau - library_bias(q, qd))]) < 1e-12
+
+
+def test_currents_and_springs_carry_the_arm_as_published_at_the_start(loaded):
+    drives, hold = loaded.drives, twin.gravity_torque(loaded, loaded.poses["start"])
+    current = hold / drives.ratio / TORQUE_CONSTANTS
+    np.testing.assert_allclose(current, CURRENT, rtol=0, atol=4e-14)
+    np.testing.assert_allclose(
+        drives.ratio[:3] * -hold[:3] / drives.stiffness[:3], SPRING, rtol=0, atol=4e-14
+    )
+
+
+def test_drives_are_those_of_the_motors_shafts(loaded):
+    """What is printed at the motor, carried to the joint by the ratio; of axes 4 to 6 it is at the joint."""
+    drives = loaded.drives
+    N = np.array([-105, 210, 60, -99, 79.2, -99])
+    first, wrist = slice(3), slice(3, 6)
+    np.testing.assert_array_equal(drives.ratio, N)
+    c, d = np.array([43, 8, 58]), np.array([0.005, 0.01, 0.04])
+    Rv0, Rv1 = np.array([0.4, 0.5, 0.7]), np.array([0.13 / 160, 0.1 / 130, 0.2 / 130])
+    for name, at_motor, power in (
+        ("stiffness", c, 2),
+        ("damping", d, 2),
+        ("coulomb", Rv0, 1),
+        ("viscous", Rv1, 2),
+    ):
+        np.testing.assert_allclose(
+            getattr(drives, name)[first], at_motor * np.abs(N[first]) ** power, rtol=3e-16
+        )
+    assert np.all(np.isinf(drives.stiffness[wrist]))
+    np.testing.assert_array_equal(drives.coulomb[wrist], [21.8, 30.1, 10.9])
+    peak = [1, 1, 1, 1.22477064220183, 1.31561461794020, 1.54128440366972]
+    np.testing.assert_allclose(drives.static / drives.coulomb, peak, rtol=1e-14)
+    np.testing.assert_array_equal(drives.viscous[wrist], [9.8, 0.03, 3.92])
+    np.testing.assert_allclose(
+        np.diag(drives.reflected_inertia),
+        N**2 * [0.0013, 0.0013, 0.0013, 0.00016, 0.00018, 0.000043],
+        rtol=3e-16,
+    )
+    assert drives.friction_at == ("motor",) * 3 + ("joint",) * 3
+
+
+def test_the_move_takes_its_published_times(bare):
+    move = published_move(bare)
+    assert move.acceleration_time == pytest.approx(0.117424242, abs=5e-10)
+    assert move.duration == pytest.approx(1.356045002, abs=5e-10)
+    assert move.duration - move.acceleration_time == pytest.approx(1.238620759, abs=5e-10)
+    assert np.all((INSTANTS > 0) & (move.duration + REST > INSTANTS))
+    np.testing.assert_allclose(np.rad2deg(move.q0), [-60, 20, 90, 0, -110, 0], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.rad2deg(move.q1), [60, -70, -35, 45, 110, 45], rtol=0, atol=1e-13)

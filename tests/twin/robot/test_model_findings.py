@@ -1,0 +1,256 @@
+"""What is suspicious in a robot file: every finding on a file that has it, none on one that has not."""
+
+import re
+
+import pytest
+
+from tests.support.small_robots import SOUND
+from twin.errors import RobotError
+from twin.loading.model_check import check_model
+
+ROD, CAN = 'ixx="0.004" iyy="0.03" izz="0.03"', 'xyz="0 0 0.1" rpy'
+TURN, AXIS = 'lower="-1" upper="1"', '<axis xyz="0 0 1"/>'
+FRAMES = "".join(
+    f'<link name="{name}"/>'
+    f'<joint name="to_{name}" type="fixed"><parent link="one"/><child link="{name}"/></joint>'
+    for name in "ab"
+)
+PLATE = (
+    '<link name="plate"><visual><geometry><sphere radius="0.01"/></geometry></visual></link>'
+    '<joint name="glue" type="fixed"><parent link="two"/><child link="plate"/></joint></robot>'
+)
+BRANCH = (
+    '<link name="c"><inertial><mass value="0.1"/>'
+    '<inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    '<joint name="to_c" type="continuous"><parent link="base"/><child link="c"/>'
+    '<limit velocity="1" effort="1"/></joint></robot>'
+)
+INERTIAL = SOUND[SOUND.index("<inertial>") : SOUND.index("</inertial>") + 11]
+# What to replace, its replacement, the severity, and what is said.
+FINDINGS = {
+    "centre in mm": (
+        'xyz="0.15 0 0"/><m',
+        'xyz="150 0 0"/><m',
+        "error",
+        "'one': the centre .* by 150 m for a size of 0.3",
+    ),
+    "moments in kg mm^2": (
+        ROD,
+        'ixx="4e3" iyy="3e4" izz="3e4"',
+        "error",
+        "'one': moments of inertia as of a far larger",
+    ),
+    "joint in mm": (
+        'xyz="0.3 0 0"',
+        'xyz="300 0 0"',
+        "error",
+        "'one': a joint lies outside the link, by 300 m for",
+    ),
+    "centre outside": (
+        CAN,
+        'xyz="0 0 0.9" rpy',
+        "warning",
+        "'two': the centre of mass lies outside the link, by 0.7",
+    ),
+    "centre behind": (
+        CAN,
+        'xyz="0 0 -0.7" rpy',
+        "warning",
+        "'two': the centre of mass lies outside .* by 0.7",
+    ),
+    "centre far out": (
+        CAN,
+        'xyz="0 0 7" rpy',
+        "error",
+        "'two': the centre of mass lies further off than the whole",
+    ),
+    "moments too large": (
+        ROD,
+        'ixx="0.01" iyy="0.4" izz="0.4"',
+        "warning",
+        "'one': moments of inertia as of a larger",
+    ),
+    "moments too small": (
+        ROD,
+        'ixx="1e-6" iyy="1e-6" izz="1e-6"',
+        "warning",
+        "'one': moments of inertia as of a far smaller body, with a radius of gyration of 0.000577 m",
+    ),
+    "dense": ('<mass value="1"/>', '<mass value="100"/>', "warning", "link 'two': denser than any metal"),
+    "negative mass": ('value="3"', 'value="-3"', "error", "link 'one' has mass -3 kg, expected"),
+    "mass NaN": ('value="3"', 'value="nan"', "error", "link 'one' has mass nan kg"),
+    "mass infinite": ('value="3"', 'value="inf"', "error", "link 'one' has mass inf kg"),
+    "tensor infinite": (
+        'ixx="0.004" iyy="0.03"',
+        'ixx="inf" iyy="0.03"',
+        "error",
+        "'one' has an inertial .* not finite",
+    ),
+    "no such body": ('ixx="0.004" iyy="0.03"', 'ixx="0.07" iyy="0.03"', "error", "'one' .* no body can have"),
+    "no mass": (INERTIAL, "", "warning", "link 'one': moved by a joint, and without mass"),
+    "no speed": (' velocity="3"', "", "warning", "joint 'turn': no speed limit, or 0, taken as unlimited"),
+    "no effort": (
+        'effort="50"',
+        'effort="0"',
+        "warning",
+        "joint 'slide': no effort limit, or 0, taken as unlimited",
+    ),
+    "no range": (TURN, "", "warning", "joint 'turn': no range, taken as endless"),
+    "range upside down": (TURN, 'lower="2" upper="1"', "error", "joint 'turn' has the range 2 to 1"),
+    "range of a point": (TURN, 'lower="1" upper="1"', "warning", "joint 'turn': a range of a single point"),
+    "range in degrees": (TURN, 'lower="-180" upper="180"', "warning", "joint 'turn': .* is it in degrees?"),
+    "mimic": (
+        AXIS,
+        f'{AXIS}<mimic joint="nobody"/>',
+        "warning",
+        "joint 'slide': made to mimic another, free here",
+    ),
+    "damping": (
+        AXIS,
+        f'{AXIS}<dynamics damping="2"/>',
+        "note",
+        "joint 'slide': damping and friction are left out",
+    ),
+    "no mesh": (
+        '<box size="0.3 0.1 0.1"/>',
+        '<mesh filename="one.stl"/>',
+        "warning",
+        "mesh 'one.stl': there is no such",
+    ),
+    "odd shape": ('<box size="0.3 0.1 0.1"/>', "<capsule/>", "note", "link 'one': shapes of unknown extent"),
+    "shape only": (
+        "</robot>",
+        PLATE,
+        "note",
+        "link 'plate': shapes but no <inertial>, taken as without mass",
+    ),
+    "two ends": (
+        "</robot>",
+        FRAMES + BRANCH,
+        "note",
+        "2 ends and no link 'tool0': the tool is taken .* end of 'two'",
+    ),
+}
+# What follows from a fault beside what is said of it.
+BESIDES = {"joint in mm": "the robot measures", "no mass": "shapes but no <inertial>"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(text):
+        path = tmp_path / "arm.urdf"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return written
+
+
+def test_a_sound_file_gives_no_rise_to_remarks(write):
+    check = check_model(write(SOUND))
+    assert check.findings == ()
+    assert check.sound
+    assert check.mass == 4.0
+    assert [joint.name for joint in check.moving_joints] == ["turn", "slide"]
+    assert [link.name for link in check.massive_links] == ["one", "two"]
+
+
+@pytest.mark.parametrize("fault", FINDINGS)
+def test_what_is_wrong_is_found_and_nothing_else(write, fault):
+    old, new, severity, text = FINDINGS[fault]
+    assert old in SOUND
+    found = check_model(write(SOUND.replace(old, new, 1))).findings
+    matching = [finding for finding in found if re.search(text, finding.text)]
+    assert [finding.severity for finding in matching] == [severity], found
+    besides = [finding for finding in found if finding not in matching]
+    assert all(fault in BESIDES and BESIDES[fault] in finding.text for finding in besides), besides
+
+
+def test_a_link_reaches_as_far_as_what_is_fixed_to_it(write):
+    """Its own shape is turned: up to 0.7 m along z of the link by a joint that turns y there."""
+    out = SOUND.replace(CAN, 'xyz="0 0 0.6" rpy').replace('iyy="0.004"', 'iyy="0.0041"')
+    mast = (
+        '<link name="mast"><visual><origin xyz="0 0.35 0"/><geometry><box size="0.1 0.7 0.1"/></geometry>'
+        '</visual></link><joint name="glue" type="fixed"><parent link="two"/><child link="mast"/>'
+        '<origin rpy="1.5707963267948966 0 0"/></joint></robot>'
+    )
+    assert [finding.severity for finding in check_model(write(out)).findings] == ["warning"]
+    found = check_model(write(out.replace("</robot>", mast))).findings
+    assert [finding.severity for finding in found] == ["note"]  # the mast has no mass of its own
+
+
+@pytest.mark.parametrize("length", [0.09, 0.11])
+def test_a_centre_of_mass_may_lie_a_tenth_outside(write, length):
+    """Shapes are rough: of a link of 0.245 m, what is beyond by a tenth passes."""
+    out = 0.2 + length * 0.245
+    found = check_model(write(SOUND.replace(CAN, f'xyz="0 0 {out!r}" rpy'))).findings
+    assert len(found) == (length > 0.1)
+
+
+def test_a_small_part_glued_to_a_large_one_is_as_it_should_be(write):
+    small = PLATE.replace(
+        "<visual>",
+        '<inertial><mass value="0.01"/>'
+        '<inertia ixx="4e-7" iyy="4e-7" izz="4e-7" ixy="0" ixz="0" iyz="0"/></inertial><visual>',
+    )
+    assert check_model(write(SOUND.replace("</robot>", small))).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("factor", "told"), [(1e3, "denser than any metal, .*in g"), (1e-4, "lighter than air, .*in t")]
+)
+def test_all_masses_in_another_unit(write, factor, told):
+    text = re.sub(r'<mass value="(.)"', lambda m: f'<mass value="{float(m[1]) * factor!r}"', SOUND)
+    text = re.sub(r'(i[xyz]{2})="([^"]+)"', lambda m: f'{m[1]}="{float(m[2]) * factor!r}"', text)
+    (found,) = check_model(write(text)).findings
+    assert found.severity == "error"
+    assert re.search(told, found.text), found
+
+
+def test_a_robot_all_in_millimetres(write):
+    def larger(match):
+        return f'{match[1]}="{" ".join(repr(float(word) * 1000) for word in match[2].split())}"'
+
+    found = check_model(write(re.sub(r'(xyz|size|length|radius)="([^"]*)"', larger, SOUND))).findings
+    assert any("the robot measures" in told and "are its lengths in mm?" in told for _, told in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "is not well-formed XML"),
+        ("<robot/>", "has no <link>"),
+        (SOUND.replace('name="base"', 'name="elsewhere"'), "cannot be read as a URDF"),
+        (
+            SOUND.replace("</robot>", '<link name="isle"/></robot>'),
+            "links 'base', 'isle' hang on no joint, expected one",
+        ),
+        (
+            SOUND.replace('child link="two"', 'child link="one"'),
+            "child of joints 'turn' and 'slide'|cannot be read",
+        ),
+        (
+            SOUND.replace('parent link="base"', 'parent link="two"'),
+            "joints of links 'one', 'two' go round in a circle",
+        ),
+        (SOUND.replace('"prismatic"', '"floating"'), "joint 'slide' is of type 'floating'"),
+        (
+            SOUND.replace('ixx="0.004" iyy="0.03"', 'ixx="nan" iyy="0.03"'),
+            "'one' has <inertia ixx='nan'>, expected a number",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(write, text, told):
+    with pytest.raises(RobotError, match=told) as refused:
+        check_model(write(text))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_length_that_is_no_number_is_told_once(write):
+    found = check_model(write(SOUND.replace('xyz="0.3 0 0"', 'xyz="nan 0 0"'))).findings
+    assert [told for _, told in found] == ["joint 'slide' has an origin that is not finite"]
+
+
+def test_a_folder_is_no_robot(tmp_path):
+    (tmp_path / "arm.urdf").mkdir()
+    with pytest.raises(RobotError, match=r"expected a robot file, .*arm\.urdf is a folder"):
+        check_model(tmp_path / "arm.urdf")

@@ -1,0 +1,151 @@
+"""The models that ignore a loop, against Pinocchio on the tree without lever and rod."""
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import twin
+from tests.support.peers import Pinocchio, Reduced, largest_relative_error
+from tests.support.random_trees import interpreted, random_urdf
+from tests.twin.engine.test_oracle import BODY
+from twin.errors import LimitError, RobotError
+from twin.robot.dh_frames import dh_poses
+from twin.robot.limits import check_folding, check_position
+from twin.robot.loops import open_chain, without_loop_links
+
+LOOP_LINKS = ("link_lever", "link_rod")
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return twin.load("irb1400")
+
+
+@pytest.fixture
+def light(arm):
+    """Pinocchio's tree with lever and rod that weigh nothing."""
+    peer = Pinocchio(arm.urdf, arm.tree.names)
+    for name in ("joint_3", "joint_rod"):
+        peer.model.inertias[peer.model.getJointId(name)] = pin.Inertia.Zero()
+    peer.data = peer.model.createData()
+    return peer
+
+
+def rows(function, *vectors):
+    return np.array([function(*sample) for sample in zip(*vectors, strict=True)])
+
+
+def agrees(robot, peer, rng):
+    q, qd, qdd = rng.uniform(-1, 1, (3, 50, robot.n))
+    for function, vectors in (
+        (twin.inverse_dynamics, (q, qd, qdd)),
+        (twin.mass_matrix, (q,)),
+        (twin.coriolis_matrix, (q, qd)),
+        (twin.gravity_torque, (q,)),
+        (twin.forward_kinematics, (q,)),
+        (twin.jacobian, (q,)),
+    ):
+        expected = rows(getattr(peer, function.__name__), *vectors)
+        assert largest_relative_error(function(robot, *vectors), expected) < 1e-12, function.__name__
+
+
+def test_without_the_mass_of_lever_and_rod(arm, light, rng):
+    robot = without_loop_links(arm)
+    agrees(robot, Reduced(arm, light), rng)
+    lost = {name for i, name in enumerate(arm.tree.links) if not robot.tree.inertias[i].any()}
+    assert lost == set(LOOP_LINKS)
+    assert robot.loops == arm.loops
+    assert arm.tree.inertias.all(axis=0)[0], "the true robot keeps its masses"
+
+
+def test_what_that_costs_is_the_weight_of_lever_and_rod(arm):
+    """At the zero pose, by hand: both lie forward or behind axis 2 by so much."""
+    masses = dict(zip(arm.tree.links, arm.tree.inertias[:, 0], strict=True))
+    lost = twin.gravity_torque(arm, np.zeros(6)) - twin.gravity_torque(without_loop_links(arm), np.zeros(6))
+    lever, rod = (masses[link] for link in LOOP_LINKS)
+    # Positive q3 lowers the upper arm, and lifts what is behind axis 2.
+    np.testing.assert_allclose(lost, [0, 0, 9.81 * (0.085 * lever + 0.170 * rod), 0, 0, 0], atol=1e-11)
+
+
+def test_the_open_chain_is_the_six_joints_up_to_the_flange(arm, light, rng):
+    """Pinocchio's own chain, lever and rod locked and weightless."""
+    robot = open_chain(arm)
+    assert robot.loops == ()
+    assert robot.kernels is not arm.kernels
+    robot = interpreted(robot)
+    peer = Pinocchio(arm.urdf, robot.tree.names)
+    locked = [light.model.getJointId(name) for name in ("joint_3", "joint_rod")]
+    peer.model = pin.buildReducedModel(light.model, locked, np.zeros(8))
+    peer.data = peer.model.createData()
+    chain = ("joint_1", "joint_2", "joint_elbow", "joint_4", "joint_5", "joint_6")
+    peer.order = [peer.model.joints[peer.model.getJointId(name)].idx_q for name in chain]
+    peer.back = np.argsort(peer.order)
+    agrees(robot, peer, rng)
+
+
+def test_the_dh_angles_of_the_open_chain_are_its_own(arm, rng):
+    """Uncoupled: forward kinematics by the table, and the closed-form inverse, meet the tree."""
+    robot = open_chain(arm)
+    np.testing.assert_array_equal(robot.dh_coupling, np.eye(6))
+    q = rng.uniform(-1, 1, (50, 6))
+    T = twin.forward_kinematics(robot, q)
+    np.testing.assert_allclose(dh_poses(robot.dh, twin.dh_angles(robot, q))[:, -1], T, rtol=0, atol=1e-14)
+    found = twin.inverse_kinematics(robot, T, near=q, limits=False)
+    np.testing.assert_allclose(found, q, rtol=0, atol=1e-9)  # some poses are near singular ones
+    np.testing.assert_allclose(twin.forward_kinematics(robot, found), T, rtol=0, atol=1e-14)
+
+
+def test_the_open_chain_has_no_limit_between_its_arms(arm):
+    apart = np.deg2rad([0, -70, 70, 0, 0, 0])
+    check_position(open_chain(arm), apart)
+    with pytest.raises(LimitError, match="joint_elbow"):
+        check_position(without_loop_links(arm), apart)
+    for side in (-1, 1):
+        check_folding(open_chain(arm), side * np.deg2rad([0, 0, 80, 0, 0, 0]))
+
+
+def test_the_true_robot_is_left_alone(arm, rng):
+    q = rng.uniform(-1, 1, 6)
+    before = twin.gravity_torque(arm, q)
+    open_chain(arm)
+    np.testing.assert_array_equal(twin.gravity_torque(arm, q), before)
+
+
+def test_payload_and_mounting_stay(arm, rng):
+    q = rng.uniform(-1, 1, 6)
+    for model in (without_loop_links, open_chain):
+        loaded = model(arm.mounted("wall").with_payload(BODY))
+        again = model(arm).mounted("wall").with_payload(BODY)
+        np.testing.assert_allclose(twin.gravity_torque(loaded, q), twin.gravity_torque(again, q), rtol=1e-14)
+        bare = loaded.with_payload(None)
+        expected = twin.gravity_torque(model(arm.mounted("wall")), q)
+        np.testing.assert_allclose(twin.gravity_torque(bare, q), expected, rtol=1e-14, atol=1e-12)
+
+
+def test_a_robot_without_a_loop_is_its_own_open_chain(robot, rng):
+    q = rng.uniform(-1, 1, 6)
+    for model in (without_loop_links, open_chain):
+        same = model(robot)
+        np.testing.assert_array_equal(twin.gravity_torque(same, q), twin.gravity_torque(robot, q))
+        np.testing.assert_array_equal(twin.mass_matrix(same, q), twin.mass_matrix(robot, q))
+
+
+def test_a_branched_tree_is_no_chain(tmp_path):
+    path = tmp_path / "random.urdf"
+    path.write_text(random_urdf(np.random.default_rng(1), 6))
+    tree = twin.load(path)
+    carriers = len(tree.tree.carriers(tree.tree.flange_joint))
+    assert carriers < 6
+    with pytest.raises(
+        RobotError, match=rf"robot 'random' has {carriers} joints on the way to its flange, not 6"
+    ):
+        open_chain(tree)
+
+
+def test_motors_that_do_not_move_the_chain_independently_make_no_chain(arm):
+    G = arm.embedding.copy()
+    G[arm.tree.names.index("joint_elbow")] = [0, 1, 0, 0, 0, 0]
+    with pytest.raises(RobotError, match=r"moves the joints .* in fewer ways than it has motors"):
+        open_chain(replace(arm, embedding=G))

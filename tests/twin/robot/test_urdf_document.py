@@ -1,0 +1,158 @@
+"""A URDF in circulation: faults that do not matter are passed over, others told in one sentence."""
+
+import numpy as np
+import pytest
+
+import twin
+from tests.support.small_robots import one_step_error
+from twin.engine.simulation import Simulation
+from twin.errors import RobotError
+from twin.loading.urdf_reader import faults, read_document
+
+TEXT = """<robot name="arm">
+<link name="base"/>
+<link name="one">
+  <inertial><origin xyz="0.1 0 0"/><mass value="2"/>
+  <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual>
+</link>
+<joint name="turn" type="revolute">
+  <parent link="base"/><child link="one"/><origin xyz="0 0 0.1" rpy="0 0 0"/><axis xyz="0 1 0"/>
+  <limit lower="-1" upper="1" velocity="3" effort="5"/>
+</joint>
+</robot>"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "arm.urdf"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<?xml version="0.0" ?>\n{TEXT}',
+        f'\n<!-- of mine -->\n<?xml version="1.0"?>\n{TEXT}',
+        f"{TEXT}\n\0",
+        TEXT.replace(
+            "</robot>", "<transmission><mechanicalReduction>r</mechanicalReduction></transmission></robot>"
+        ),
+        TEXT.replace('<box size="0.1 0.1 0.1"/>', '<plane normal="0 0 1"/>'),
+        TEXT.replace('velocity="3" effort="5"', ""),
+        TEXT.replace("<limit", "<safety_controller/><dynamics/><limit"),
+        TEXT.replace("<visual>", '<contact><lateral_friction value="much"/></contact><visual>'),
+    ],
+)
+def test_what_does_not_matter_is_passed_over_by_the_engine_too(path, text, rng):
+    path.write_text(text, encoding="utf-8")
+    robot = twin.load(path)
+    assert (robot.q_min[0], robot.q_max[0]) == (-1, 1)
+    with Simulation(robot) as simulation:
+        assert one_step_error(simulation, rng, states=2) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("</link>\n<joint", "<joint", "is not well-formed XML: mismatched tag: line 11"),
+        ('<robot name="arm">', "<sdf>", "is not well-formed XML"),
+        (
+            'xyz="0 0 0.1"',
+            'xyz="0, 0, 0.1"',
+            r"joint 'turn' has <origin xyz='0, 0, 0.1'>, expected 3 numbers",
+        ),
+        ('<joint name="turn"', '<joint name=""', "has a <joint> with an empty name"),
+        ('<link name="one"', '<link name=""', "has a <link> with an empty name"),
+        ('rpy="0 0 0"', 'rpy="0 0"', r"joint 'turn' has <origin rpy='0 0'>, expected 3 numbers"),
+        ('value="2"', 'value="2 kg"', r"link 'one' has <mass value='2 kg'>, expected a number"),
+        ('ixx="0.1"', 'ixx=""', r"link 'one' has <inertia ixx=''>, expected a number"),
+        ('lower="-1"', 'lower="-1."-', "is not well-formed XML"),
+        ('lower="-1"', 'lower="-1.5."', r"joint 'turn' has <limit lower='-1.5.'>, expected a number"),
+        ('<parent link="base"/>', "", r"element or attribute .*parent.* is missing|cannot be read as a URDF"),
+        (
+            '"revolute"',
+            '"spherical"',
+            "joint 'turn' is of type 'spherical', supported are revolute, continuous",
+        ),
+    ],
+)
+def test_what_matters_is_told_in_a_sentence(path, old, new, message):
+    assert old in TEXT
+    path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(RobotError, match=message):
+        twin.load(path)
+
+
+def test_a_limit_that_is_left_out_is_none(path):
+    path.write_text(TEXT.replace(' effort="5"', ""), encoding="utf-8")
+    robot = twin.load(path)
+    assert (robot.qd_max[0], robot.tau_max[0]) == (3, np.inf)
+
+
+def test_rounding_about_nothing_is_no_inertia(path):
+    noise = (
+        '<link name="dot"><inertial><mass value="1e-9"/>'
+        '<inertia ixx="-1e-20" iyy="1e-20" izz="1e-20" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="glue" type="fixed"><parent link="one"/><child link="dot"/></joint></robot>'
+    )
+    path.write_text(TEXT.replace("</robot>", noise), encoding="utf-8")
+    assert twin.load(path).n == 1
+    path.write_text(TEXT.replace("</robot>", noise.replace("-1e-20", "-1e-8")), encoding="utf-8")
+    with pytest.raises(RobotError, match="link 'dot' has a principal moment of inertia of -1e-08"):
+        twin.load(path)
+
+
+def test_another_format_is_named(path):
+    path.write_text('<sdf version="1.6"/>', encoding="utf-8")
+    with pytest.raises(RobotError, match="is not a URDF: its root element is <sdf>, expected <robot>"):
+        read_document(path)
+
+
+def test_bytes_that_are_no_text(path):
+    path.write_bytes(b"\xff\xfe<robot" + bytes(range(256)))
+    with pytest.raises(RobotError, match="is not well-formed XML"):
+        read_document(path)
+    path.write_bytes(b'<?xml version="1.0" encoding="klingon"?><robot/>')
+    with pytest.raises(RobotError, match="is not well-formed XML"):
+        read_document(path)
+
+
+def test_all_faults_are_found_at_once(path):
+    path.write_text(
+        TEXT.replace('value="2"', 'value="-2"')
+        .replace('lower="-1"', 'lower="2"')
+        .replace("0 0 0.1", "0 0 nan"),
+        encoding="utf-8",
+    )
+    assert faults(path) == [
+        "link 'one' has mass -2 kg, expected a finite number of at least 0",
+        "joint 'turn' has an origin that is not finite",
+        "joint 'turn' has the range 2 to 1, expected lower <= upper",
+    ]
+    path.write_text(TEXT, encoding="utf-8")
+    assert faults(path) == []
+
+
+@pytest.mark.parametrize("text", ["2\u00a0", "\u0662", "1_0", "2,5", "0x2"])
+def test_numbers_that_not_all_readers_understand_are_refused(path, text):
+    """Python reads the first three, C the last."""
+    path.write_text(TEXT.replace('value="2"', f'value="{text}"'), encoding="utf-8")
+    with pytest.raises(RobotError, match=r"link 'one' has <mass value=.*>, expected a number"):
+        twin.load(path)
+
+
+@pytest.mark.parametrize("where", ["<mass", "<box", "</robot>"])
+def test_elements_as_deep_as_no_file_has_them_are_refused(path, where):
+    deep = "<a>" * 200_000 + "</a>" * 200_000
+    path.write_text(TEXT.replace(where, deep + where), encoding="utf-8")
+    with pytest.raises(RobotError, match="has elements within elements more than 50 deep"):
+        twin.load(path)
+
+
+def test_files_that_would_take_hours_are_refused(path, monkeypatch):
+    path.write_text(TEXT.replace("</robot>", '<link name="x"/>' * 600 + "</robot>"), encoding="utf-8")
+    with pytest.raises(RobotError, match="has 602 links, expected at most 500"):
+        twin.load(path)
+    monkeypatch.setattr("twin.loading.urdf_reader.LARGEST", 1000)
+    with pytest.raises(RobotError, match="is larger than the 0 MB"):
+        twin.load(path)

@@ -1,0 +1,285 @@
+"""Sweeps carried out: the same bits whoever does it, and whatever happens to them on the way."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.lib.recfunctions import repack_fields
+
+from tests.support.sweep_experiments import COUNT, LIMITS, NAMES, POINTS, Deadly, Faulty, Slow, Swing, Warned
+from twin.errors import ClusterError, VariationError
+from twin.sweeps import cluster, evaluation
+from twin.sweeps import trial as dependencies
+from twin.sweeps.chunks import remove_kept
+from twin.sweeps.cluster import Cluster
+from twin.sweeps.outcomes import OUTCOME
+from twin.sweeps.running import LocalThreads, columns, pool_for, run_points
+from twin.sweeps.workers_here import WorkersHere
+
+PROGRAM = """
+import sys
+from tests.support.sweep_experiments import LIMITS, POINTS, Slow
+from twin.sweeps.running import LocalThreads, run_points
+slow, keep = Slow(sys.argv[1]), sys.argv[2]
+def told(done, count):
+    print(done, flush=True)
+try:
+    run_points(slow, POINTS, limits=LIMITS, workers=1, keep=keep, progress=told)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+run_points(slow, POINTS, limits=LIMITS, pool=LocalThreads(1), keep=keep, resume=True, progress=told)
+"""
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The table of one thread."""
+    return run_points(Swing(), POINTS, limits=LIMITS, pool=LocalThreads(1))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Worker processes for all tests, one to begin with."""
+    with Cluster(workers=1) as pool:
+        yield pool
+
+
+def test_a_row_is_the_outcome_of_its_point(whole):
+    assert whole.dtype.names == ("draw", "replicate", *NAMES, *OUTCOME.names)
+    assert np.array_equal(whole["draw"], POINTS.draw)
+    assert np.array_equal(whole["replicate"], POINTS.replicate)
+    for place, name in enumerate(NAMES):
+        assert np.array_equal(whole[name], POINTS.values[:, place])
+    outcomes, unmade = repack_fields(whole[list(OUTCOME.names)]), POINTS.values[:, 0] < 0
+    assert 0 < np.count_nonzero(unmade) < COUNT
+    assert np.array_equal(whole["trouble"] == 4, unmade)
+    for place in (*np.flatnonzero(~unmade)[[0, 10, -1]], np.flatnonzero(unmade)[0]):
+        trial = Swing().trial(dict(zip(NAMES, POINTS.values[place], strict=True))) if not unmade[place] else 0
+        row = evaluation.outcomes([trial])[0] if trial else evaluation.unmade()
+        row["holds"] &= row["joint_error"] <= LIMITS["joint_error"]
+        assert outcomes[place].tobytes() == row.tobytes()
+    free = run_points(Swing(), POINTS)
+    assert 0 < np.count_nonzero(whole["holds"]) < np.count_nonzero(free["holds"])
+
+
+def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool):
+    told: list[int] = []
+    for threads in (2, 3):
+        table = run_points(Swing(), POINTS, limits=LIMITS, pool=LocalThreads(threads))
+        assert table.tobytes() == whole.tobytes()
+    for more in (0, 1, 1):
+        for _ in range(more):
+            grow(pool)
+        told.clear()
+        table = run_points(
+            Swing(), POINTS, limits=LIMITS, pool=pool, progress=lambda done, _: told.append(done)
+        )
+        assert table.tobytes() == whole.tobytes()
+        assert (told[0], told[-1]) == (0, COUNT)
+        assert np.all(np.diff(told) > 0)
+    assert len(threads_of(pool)) == 3
+    other = Cluster(scheduler=pool._client.scheduler.address)  # one that exists
+    with other:
+        table = run_points(Swing(), POINTS, limits=LIMITS, pool=other)
+    assert table.tobytes() == whole.tobytes()
+
+
+def threads_of(pool):
+    """The workers that a scheduler knows, and their threads."""
+    return pool._client.nthreads()
+
+
+def grow(pool):
+    """One more worker process for a cluster."""
+    count = 1 + len(threads_of(pool))
+    pool._open.enter_context(WorkersHere(pool._client.scheduler.address, 1))
+    wait_for_workers(pool, count)
+
+
+def wait_for_workers(pool, count):
+    """Wait until a cluster has so many."""
+    began = time.monotonic()
+    while len(threads_of(pool)) != count and time.monotonic() < began + 60:
+        time.sleep(0.05)
+    assert len(threads_of(pool)) == count
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, pool, tmp_path):
+    before = set(threads_of(pool))
+    table = run_points(Deadly(str(tmp_path)), POINTS, limits=LIMITS, pool=pool)
+    assert (tmp_path / "died").exists()
+    assert table.tobytes() == whole.tobytes()
+    wait_for_workers(pool, len(before))
+    assert len(before - set(threads_of(pool))) == 1
+
+
+def test_a_worker_ends_with_whoever_started_it(tmp_path):
+    """Whatever it is doing: here it waits for a scheduler."""
+    code, folder = "from twin.sweeps.workers_here import serve; serve()", tmp_path / "scratch"
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as dumb:
+        address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
+        worker = subprocess.Popen(
+            [sys.executable, "-c", code, address, str(folder)],
+            stdin=subprocess.PIPE,
+            cwd=Path(__file__).parents[3],
+        )
+        assert worker.stdin is not None
+        asking, _ = dumb.accept()
+        with asking:
+            worker.send_signal(signal.SIGINT)  # of a terminal, which its starter gets, too
+            time.sleep(0.1)
+            assert worker.poll() is None
+            worker.stdin.close()
+            assert worker.wait(timeout=5) == 0
+            assert not folder.exists()
+
+
+def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
+    with pytest.raises(ZeroDivisionError, match="a mistake of mine") as caught:
+        run_points(Faulty(), POINTS, pool=pool)
+    assert "sweep_experiments.py" in str(caught.value.__cause__)
+    with pytest.raises(ZeroDivisionError, match="a mistake of mine"):
+        run_points(Faulty(), POINTS, pool=LocalThreads(2))
+    capfd.readouterr()
+    with pytest.warns(UserWarning) as given:  # noqa: PT030 - which ones is asked below
+        run_points(Warned(), POINTS, pool=pool)
+    assert [str(one.message) for one in given] == ["beware"] * 2  # of the nominal trial, and of the workers
+    assert capfd.readouterr().out == "loud\n"
+
+
+def test_workers_of_another_version_are_refused(pool, monkeypatch):
+    here = dependencies.surroundings()
+    monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
+    with pytest.raises(ClusterError, match=r"differ: version of numpy \(was 9.9, is .*\)"):
+        run_points(Swing(), POINTS, pool=pool)
+
+
+def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp_path, monkeypatch):
+    """The driver is interrupted with workers, killed with threads, and finished here."""
+    named = [Path(__file__).parents[2] / name for name in ("__init__.py", "support/sweep_experiments.py")]
+    monkeypatch.setattr(dependencies, "user_files", lambda: named)  # this process loaded other tests, too
+    keep, made = tmp_path / "kept", tmp_path / "made"
+    driver = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path), str(keep)], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
+    )  # fmt: skip
+    assert driver.stdout is not None
+    lines = iter(driver.stdout.readline, "")
+
+    def wait_for(done):
+        for line in lines:
+            if line.strip().isdigit() and int(line) >= done:
+                return
+        raise AssertionError(driver.stderr and driver.stderr.read())
+
+    wait_for(10)
+    began = time.monotonic()
+    driver.send_signal(signal.SIGINT)
+    assert "interrupted\n" in lines
+    assert time.monotonic() - began < 5.0
+    (worker,) = {int(pid) for pid in made.read_text().split()} - {driver.pid}
+    assert not running(worker)
+    at_first = len(list(keep.glob("chunk-*.npy")))
+    assert 3 <= at_first < 20
+    wait_for(40)
+    driver.send_signal(signal.SIGKILL)
+    assert driver.wait(timeout=10) == -signal.SIGKILL
+    _, said = driver.communicate()
+    assert said == ""
+    files = sorted(keep.glob("chunk-*.npy"))
+    assert at_first < len(files) < 24
+    files[0].write_bytes(files[0].read_bytes()[:-8])  # the disk's fault
+    made.unlink()
+    told = []
+    table = run_points(
+        Slow(str(tmp_path)), POINTS, limits=LIMITS, keep=keep, resume=True,
+        progress=lambda *one: told.append(one),
+    )  # fmt: skip
+    assert table.tobytes() == whole.tobytes()
+    kept = 3 * (len(files) - 1)
+    assert told[0] == (kept, COUNT)
+    assert len(made.read_text().split()) == 1 + COUNT - kept
+    made.unlink()
+    again = run_points(Slow(str(tmp_path)), POINTS, keep=keep, resume=True)  # with other limits
+    assert len(made.read_text().split()) == 1
+    assert np.count_nonzero(again["holds"]) > np.count_nonzero(table["holds"])
+    remove_kept(keep)
+    assert not keep.exists()
+
+
+def running(pid):
+    """Whether there is such a process, and it has not ended."""
+    stat = Path("/proc", str(pid), "stat")
+    return stat.exists() and ") Z " not in stat.read_text()
+
+
+def test_a_scheduler_that_does_not_answer(monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER_WITHIN", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as dumb:
+        address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=f"^the scheduler {address} does not answer within 0.5 s$"):
+            run_points(Swing(), POINTS, scheduler=address)
+    with pytest.raises(ClusterError, match=f"^the scheduler {address} does not answer within 0.5 s$"):
+        run_points(Swing(), POINTS, scheduler=address)
+    for wrong in ("nonsense", "foo://127.0.0.1:1"):
+        with pytest.raises(ClusterError, match=f"expected a scheduler as tcp://host:port, got '{wrong}'"):
+            run_points(Swing(), POINTS, scheduler=wrong)
+
+
+def test_a_scheduler_without_workers(monkeypatch):
+    import distributed
+
+    own = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    monkeypatch.setattr(cluster, "ANSWER_WITHIN", 0.5)
+    with (
+        distributed.SpecCluster(scheduler={"cls": distributed.Scheduler, "options": own}) as empty,
+        pytest.raises(ClusterError, match=r"has no workers, nor got any within 0.5 s$"),
+    ):
+        run_points(Swing(), POINTS, scheduler=empty.scheduler_address)
+
+
+def test_wrong_use(monkeypatch):
+    with pytest.raises(VariationError, match="no limit can be put on 'jerk', only on joint_error, "):
+        run_points(Swing(), POINTS, limits={"jerk": 1.0})
+    with pytest.raises(VariationError, match="limit on joint_error to be a number of at least 0, got nan"):
+        run_points(Swing(), POINTS, limits={"joint_error": np.nan})
+    with pytest.raises(VariationError, match="tool_error where the tool's error is not asked for"):
+        run_points(Swing(), POINTS, limits={"tool_error": 1.0})
+    heavy = POINTS._replace(values=POINTS.values * [-1.0, 1.0] - [9.0, 0.0])
+    with pytest.raises(ValueError, match="expected a payload mass of at least 0 kg"):
+        run_points(Swing(), heavy)
+    with pytest.raises(ValueError, match="expected at least 1 worker, got 0"):
+        pool_for(workers=0)
+    with pytest.raises(ValueError, match="got both"):
+        pool_for(workers=2, scheduler="tcp://127.0.0.1:1")
+    assert columns(["payload", "duration", "draw"]) == ("payload", "set.duration", "set.draw")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ClusterError, match=r"pip install 'irb-twin\[cluster\]'"):
+        pool_for(engine=True)
+    assert isinstance(pool_for(), LocalThreads)
+
+
+def test_ctrl_c_ends_threads_at_once(tmp_path):
+    """The main thread only waits; `SIGINT` is sent to this process as a terminal does."""
+    began = []
+
+    def progress(*_):
+        if not began:
+            began.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_points(Slow(str(tmp_path)), POINTS, pool=LocalThreads(2), progress=progress)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert time.monotonic() - began[0] < 1.0

@@ -1,0 +1,133 @@
+"""Files appear whole or not at all, and one that cannot be written costs nothing else."""
+
+import json
+import os
+import resource
+import stat
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from scenarios.cli.command_line import main
+from tests.support import user_scenarios
+from twin.atomic_file import drafted
+from twin.logs.log import Log
+from urdf import build
+
+
+@contextmanager
+def disk_full_after(size):
+    """No file may grow beyond so many bytes: as on a full disk, writing fails half-way."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    writes = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # Python would keep the half of a module's byte code, and stumble over it
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = writes
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("good")
+    return path
+
+
+def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_draft(file):
+    with disk_full_after(1000), pytest.raises(OSError, match=r"a\.txt"), drafted(file) as draft:
+        draft.write_text("x" * 2000)
+    assert file.read_text() == "good"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_until_it_is_complete_the_old_one_stands(file):
+    with drafted(file) as draft:
+        draft.write_text("new")
+        assert file.read_text() == "good"
+    assert file.read_text() == "new"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_permissions_are_those_of_any_new_file_or_of_the_old_one(file):
+    mask = os.umask(0o027)
+    try:
+        with drafted(file.with_name("new")) as draft:
+            draft.write_text("new")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(file.with_name("new").stat().st_mode) == 0o640
+    file.chmod(0o604)
+    with drafted(file) as draft:
+        draft.write_text("new")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o604
+
+
+def test_a_link_is_followed(file, tmp_path):
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "folder" / "link"
+    link.symlink_to(file)
+    with drafted(link) as draft:
+        draft.write_text("new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+    with drafted("/dev/null") as draft:
+        draft.write_text("new")
+
+
+def test_a_log_that_does_not_fit_leaves_the_rest_and_is_named(tmp_path, capsys):
+    run = "def run(config):\n    return gravity_hold.run(gravity_hold.Config(duration=0.5))\n"
+    own = user_scenarios.write(tmp_path / "own.py", run=run)
+    log, picture, results = (tmp_path / name for name in ("a.npz", "a.png", "a.json"))
+    words = ["run", own, "--log", str(log), "--picture", str(picture), "--json", str(results)]
+    assert main(words) == 0
+    before = log.read_bytes()
+    results.unlink()
+    capsys.readouterr()
+    fits = 80_000  # bytes: the results, and what PyBullet reads
+    assert min(len(before), picture.stat().st_size) > fits
+    with disk_full_after(fits):
+        assert main(words) == 1
+    printed = capsys.readouterr()
+    assert printed.err == (
+        f"irb-twin: cannot write {log}: File too large\nirb-twin: cannot write {picture}: File too large\n"
+    )
+    assert "Peak torque" in printed.out
+    assert f"wrote {results}" in printed.out
+    assert json.loads(results.read_text())["holds"] is True
+    assert log.read_bytes() == before
+    assert Log.load(log).t.size == 501
+    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [
+        ".json",
+        ".npz",
+        ".png",
+        ".py",
+    ]
+
+
+@pytest.mark.parametrize("option", ["--json", "--markdown"])
+def test_a_ledger_that_does_not_fit_is_named(option, tmp_path, capsys):
+    path = tmp_path / f"a.{option[2:].replace('markdown', 'md')}"
+    with disk_full_after(20):
+        assert main(["published", "--id", "N-2.9", option, str(path)]) == 1
+    printed = capsys.readouterr()
+    assert "1 published item" in printed.out
+    assert printed.err == f"irb-twin: cannot write {path}: File too large\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_robot_file_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch, capsys):
+    (tmp_path / "irb140").mkdir()
+    before = (build.HERE / "irb140" / "irb140.urdf").read_bytes()
+    for name in ("robot.toml", "irb140.urdf"):
+        (tmp_path / "irb140" / name).write_bytes((build.HERE / "irb140" / name).read_bytes())
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    with disk_full_after(1000):
+        assert build.main(["irb140"]) == 1
+    assert "irb140.urdf cannot be written: File too large" in capsys.readouterr().err
+    urdf = tmp_path / "irb140" / "irb140.urdf"
+    assert urdf.read_bytes() == before
+    assert sorted(path.name for path in urdf.parent.iterdir()) == ["irb140.urdf", "robot.toml"]

@@ -1,0 +1,107 @@
+"""What is no real number, no rotation or no pose is refused by every function that takes one."""
+
+import re
+
+import numpy as np
+import pytest
+
+import twin
+from twin.arrays import real_array
+from twin.kinematics.differential import coordinates_from_pose
+from twin.kinematics.statics import twist_transform
+from twin.spatial.euler_angles import axis_angle_from_matrix, euler_from_matrix, matrix_from_euler
+from twin.spatial.quaternions import quaternion_by_largest_axis, quaternion_norm
+from twin.spatial.rotations import pose_vector, quaternion_from_matrix
+from twin.trajectories.limits import quintic
+from twin.trajectories.sampling import consistent_from_positions
+
+Q = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6])
+NUMBERS = {
+    "an array of which some are masked": np.ma.array(Q, mask=[0, 1, 0, 0, 0, 0]),
+    "complex numbers": Q + 1j,
+    "spans of time": np.arange(6).astype("timedelta64[s]"),
+    "dates": np.arange(6).astype("datetime64[s]"),
+    "text": Q.astype(str),
+    "truth values": Q > 0,
+}
+TAKERS = {
+    "q": lambda robot, x: twin.forward_kinematics(robot, x),
+    "qd": lambda robot, x: twin.coriolis_matrix(robot, Q, x),
+    "qdd": lambda robot, x: twin.inverse_dynamics(robot, Q, Q, x),
+    "tau": lambda robot, x: twin.forward_dynamics(robot, Q, Q, x),
+    "wrench": lambda robot, x: twin.inverse_dynamics(robot, Q, Q, Q, x),
+    "near": lambda robot, x: twin.inverse_kinematics(robot, np.eye(4), near=x),
+    "T_base_tool": lambda robot, x: twin.inverse_kinematics(robot, np.tile(x[:4], (4, 1))),
+    "T_flange_tool": lambda robot, x: twin.jacobian(robot, Q, np.tile(x[:4], (4, 1))),
+    "R": lambda robot, x: quaternion_from_matrix(np.tile(x[:3], (3, 1))),
+    "angles": lambda robot, x: matrix_from_euler(x[:3], "zyx"),
+    "q0": lambda robot, x: quintic(x, Q, duration=1.0),
+    "t": lambda robot, x: quintic(Q, -Q, duration=1.0)(x),
+    "before": lambda robot, x: consistent_from_positions([Q], 1e-3, before=x),
+    "the payload's com": lambda robot, x: twin.Payload(1.0, x[:3]),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("name", TAKERS)
+def test_what_is_no_real_number_is_refused_by_name(robot, name, kind):
+    values = NUMBERS[kind]
+    if kind.startswith("an array of which") and name in ("T_base_tool", "T_flange_tool", "R"):
+        rows = 3 if name == "R" else 4
+        values = np.ma.array(np.eye(rows), mask=np.eye(rows))  # np.tile drops a mask
+        call = {
+            "R": quaternion_from_matrix,
+            "T_base_tool": lambda x: twin.inverse_kinematics(robot, x),
+            "T_flange_tool": lambda x: twin.jacobian(robot, Q, x),
+        }[name]
+        with pytest.raises(ValueError, match=f"^expected {name} to be real numbers, got {kind}"):
+            call(values)
+        return
+    with pytest.raises(ValueError, match=f"^expected {name} to be real numbers, got {kind}"):
+        TAKERS[name](robot, values)
+
+
+def test_numbers_of_other_kinds_are_taken():
+    for values in ([1, 2], (1.0, 2), np.array([1, 2], np.int8), np.float32([1, 2]), np.ma.array([1.0, 2.0])):
+        np.testing.assert_array_equal(real_array(values, "x"), [1.0, 2.0])
+        assert real_array(values, "x").dtype == np.float64
+    own = np.ones(3)
+    assert real_array(own, "x") is own
+    for values in ([[1.0], [1.0, 2.0]], [None], {"a": 1.0}, "home"):
+        with pytest.raises(ValueError, match=r"^expected x to be real numbers, got "):
+            real_array(values, "x")
+    with pytest.raises(ValueError, match="expected q to be real numbers, got complex numbers"):
+        quaternion_norm([1j, 0, 0, 0])
+
+
+OF_MATRICES = (
+    quaternion_from_matrix,
+    quaternion_by_largest_axis,
+    axis_angle_from_matrix,
+    lambda R: euler_from_matrix(R, "zyx"),
+    lambda R: euler_from_matrix(R, "zyz"),
+)
+OF_POSES = (pose_vector, lambda T: coordinates_from_pose(T, "zyx"), twist_transform)
+
+
+@pytest.mark.parametrize("convert", OF_MATRICES)
+def test_what_is_no_rotation_is_refused_with_its_deviation(convert):
+    R = matrix_from_euler([0.3, -0.2, 1.1], "zyx")
+    for wrong, told in (
+        (2.0 * R, "expected R to be rigid within 1e-09 (a right-handed rotation), got a deviation of 1.5"),
+        (np.diag([1.0, 1.0, -1.0]) @ R, "got a deviation of 2: its rotation is not right-handed"),
+        (np.array([R, R + 1e-8]), "expected R[1] to be rigid within 1e-09"),
+        (R * [np.inf, 1.0, 1.0], "expected R to be finite, got"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(told)):
+            convert(wrong)
+    convert(np.linalg.matrix_power(R, 500))
+    convert(np.round(R, 9))
+
+
+@pytest.mark.parametrize("convert", OF_POSES)
+def test_what_is_no_pose_is_refused(robot, convert):
+    T = twin.forward_kinematics(robot, Q)
+    for wrong in (T.T, 2.0 * T, np.diag([1.0, 1.0, -1.0, 1.0]) @ T):
+        with pytest.raises(ValueError, match=r"to be rigid within 1e-09 .*got a deviation of"):
+            convert(wrong)

@@ -1,0 +1,261 @@
+"""Closed-loop inverse kinematics: its error dynamics, its integration, and what it refuses."""
+
+import re
+
+import numpy as np
+import pytest
+
+import twin
+from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.twin.kinematics.test_differential_kinematics import SEVEN
+from twin.errors import SingularityError
+from twin.kinematics.differential import (
+    analytic_jacobian,
+    coordinate_rates,
+    coordinates_from_pose,
+    tool_coordinates,
+)
+from twin.spatial.rotations import matrix_from_quaternion
+from twin.trajectories.closed_loop_inverse import (
+    FeedbackLaw,
+    coordinate_error,
+    error_decay,
+    gain_matrix,
+    track,
+)
+from twin.trajectories.tool_paths import through_poses
+
+KINDS = ("zyx", "zyz", "quaternion")
+T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+K = np.diag([20.0, 10, 15, 12, 8, 9]) + 1.5 * np.triu(np.ones((6, 6)), 1)  # not even symmetric
+
+
+def times(A, b):
+    return np.einsum("...ij,...j->...i", A, b)
+
+
+def path_of(robot, T_tool=None, duration=0.5):
+    q = np.array([[0.3, -0.4, 0.3, 0.5, 0.8, -0.2, 0.4], [0.6, -0.1, 0.6, 0.3, 1.1, 0.3, 0.1]])[:, : robot.n]
+    return q[0], through_poses(twin.forward_kinematics(robot, q, T_tool), durations=duration)
+
+
+@pytest.fixture(scope="module")
+def path(robot):
+    return path_of(robot, T_TOOL)[1]
+
+
+@pytest.fixture
+def start(robot):
+    return path_of(robot)[0]
+
+
+@pytest.fixture
+def arm(request, load):
+    return load(urdf_of({"five": YOUBOT, "seven": SEVEN}[request.param]))
+
+
+@pytest.mark.parametrize("kind", ["zyx", "zyz"])
+def test_the_law_makes_the_error_die_away(robot, path, kind):
+    """Manual, eq. (3.44) and (3.46): `e_dot = xd - J_A qd = -K e`, whatever the error."""
+    law = FeedbackLaw(robot, K, T_TOOL, kind)
+    motion = path(np.linspace(0, path.duration, 200))
+    q = path_of(robot)[0] + np.random.default_rng(5).uniform(-0.3, 0.3, (200, 6))
+    qd, error = law.speeds(q, motion), law.error(q, motion.T_base_tool)
+    xd = coordinate_rates(coordinates_from_pose(motion.T_base_tool, kind), motion.twist, kind)
+    error_rate = xd - times(analytic_jacobian(robot, q, T_TOOL, kind), qd)
+    assert np.max(np.abs(error)) > 0.3
+    np.testing.assert_allclose(error_rate, -times(K, error), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arm", "kind"), [("seven", "zyx"), ("five", "zyx"), ("five", "quaternion")], indirect=["arm"]
+)
+def test_arms_of_other_numbers_of_joints(arm, kind):
+    q, path = path_of(arm)
+    law = FeedbackLaw(arm, 10.0, None, kind)
+    motion = path(np.linspace(0, path.duration, 20))
+    q = q + np.random.default_rng(6).uniform(-0.2, 0.2, (20, arm.n))
+    J_A, qd, error = (
+        analytic_jacobian(arm, q, None, kind),
+        law.speeds(q, motion),
+        law.error(q, motion.T_base_tool),
+    )
+    x, x_hat = coordinates_from_pose(motion.T_base_tool, kind), tool_coordinates(arm, q, None, kind)
+    if kind == "quaternion":
+        assert np.all(np.sum(x[:, 3:] * x_hat[:, 3:], axis=1) > 0)
+    missed = coordinate_rates(x, motion.twist, kind) + 10.0 * error - times(J_A, qd)
+    of_law = times(np.swapaxes(J_A, 1, 2), missed) if arm.n < 6 else missed
+    np.testing.assert_allclose(
+        of_law, 0, rtol=0, atol=1e-11
+    )  # for five joints, in the sense of least squares
+    assert arm.n == 7 or np.max(np.abs(missed)) > 0.1
+    idle = np.linalg.svd(J_A)[2][:, 6:]
+    np.testing.assert_allclose(times(idle, qd), 0, rtol=0, atol=1e-12)
+
+
+def fourth_order(function, h):
+    return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("arm", ["five", "seven"], indirect=True)
+def test_accelerations_are_the_derivative_of_the_law(arm, kind, robot):
+    for of in (arm, robot):
+        q, path = path_of(of)
+        law = FeedbackLaw(of, 10.0, None, kind)
+        t = np.linspace(0.05, 0.45, 9)
+        q = q + np.random.default_rng(7).uniform(-0.02, 0.02, (9, of.n))
+        qd = law.speeds(q, path(t))
+        found = law.accelerations(q, qd, path(t))
+        expected = fourth_order(lambda h: law.speeds(q + h * qd, path(t + h)), 2e-4)  # noqa: B023
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.max(np.abs(found)) ** 2)
+
+
+@pytest.mark.parametrize("kind", ["zyx", "zyz"])
+def test_a_wrong_start_decays_exponentially(robot, path, start, kind):
+    law = FeedbackLaw(robot, K, T_TOOL, kind)
+    tracked = track(law, path, start + 0.05, 4e-3, integration="runge-kutta")
+    t, error = tracked.samples.t, tracked.error
+    expected = error_decay(error[0], K, t)
+    assert np.max(np.abs(error[0])) > 0.05
+    # The integration's own error: halving the step takes a sixteenth of it.
+    coarse = np.max(np.abs(error - expected))
+    finer = track(law, path, start + 0.05, 2e-3, integration="runge-kutta")
+    fine = np.max(np.abs(finer.error - error_decay(error[0], K, finer.samples.t)))
+    assert coarse < 3e-7
+    assert 13 < coarse / fine < 19
+    np.testing.assert_allclose(expected, [error_decay(error[0], K, time) for time in t], rtol=0, atol=1e-15)
+
+
+def test_the_length_of_a_quaternions_error_decays_but_for_higher_orders(robot, path, start):
+    """Exactly, with unit x and x_hat: `e . e_dot = (e . xd) |e|^2 / 2 - K (|e|^2 - |e|^4 / 4)`."""
+    law, motion = FeedbackLaw(robot, 10.0, T_TOOL, "quaternion"), path(0.2)
+    q = twin.inverse_kinematics(robot, motion.T_base_tool, T_flange_tool=T_TOOL, near=start)
+    for size in (0.2, 0.02):
+        q_hat = q + size * np.array([1, -1, 1, 1, -1, 1])
+        error, qd = law.error(q_hat, motion.T_base_tool), law.speeds(q_hat, motion)
+        x = coordinates_from_pose(motion.T_base_tool, "quaternion")
+        assert np.sum(x[3:] * tool_coordinates(robot, q_hat, T_TOOL, "quaternion")[3:]) > 0.9
+        xd = coordinate_rates(x, motion.twist, "quaternion")
+        error_rate = xd - analytic_jacobian(robot, q_hat, T_TOOL, "quaternion") @ qd
+        np.testing.assert_allclose(error_rate[:3], -10 * error[:3], rtol=0, atol=1e-12)
+        e, square = error[3:], np.sum(error[3:] ** 2)
+        expected = 0.5 * (e @ xd[3:]) * square - 10.0 * (square - 0.25 * square**2)
+        np.testing.assert_allclose(e @ error_rate[3:], expected, rtol=1e-12)
+
+
+def test_euler_steps_are_the_manuals(robot, path, start):
+    """Eq. (3.41) to (3.45), written out."""
+    law = FeedbackLaw(robot, 25.0, T_TOOL)
+    tracked = track(law, path, start + 0.02, 5e-3)
+    q = start + 0.02
+    for k, t in enumerate(tracked.samples.t):
+        np.testing.assert_allclose(tracked.samples.q[k], q, rtol=0, atol=1e-13)
+        motion = path(t)
+        x, x_hat = coordinates_from_pose(motion.T_base_tool, "zyx"), tool_coordinates(robot, q, T_TOOL)
+        np.testing.assert_allclose(tracked.error[k], x - x_hat, rtol=0, atol=1e-13)
+        xd = coordinate_rates(x, motion.twist, "zyx")
+        qd = np.linalg.solve(analytic_jacobian(robot, q, T_TOOL), xd + 25.0 * (x - x_hat))
+        np.testing.assert_allclose(tracked.samples.qd[k], qd, rtol=0, atol=1e-12)
+        q = q + 5e-3 * qd
+
+
+def test_feedback_holds_the_drift_of_euler_steps(robot, path, start):
+    ends = {}
+    for gain, period in ((1e-6, 2e-3), (50.0, 2e-3), (50.0, 1e-3)):
+        tracked = track(FeedbackLaw(robot, gain, T_TOOL), path, start, period)
+        ends[gain, period] = np.max(np.abs(tracked.error[-1])), np.max(np.abs(tracked.error))
+    assert ends[1e-6, 2e-3][0] > 1e-4  # without feedback it stays
+    assert ends[50.0, 2e-3][0] < 0.2 * ends[1e-6, 2e-3][0]  # with it goes as the path comes to rest
+    assert 1.7 < ends[50.0, 2e-3][1] / ends[50.0, 1e-3][1] < 2.3  # and is of the order of the step
+
+
+def test_runge_kutta_follows_the_closed_form(robot, path, start):
+    """Against the closed-form inverse kinematics of the same path."""
+    tracked = track(FeedbackLaw(robot, 50.0, T_TOOL), path, start, 2e-3, integration="runge-kutta")
+    samples = tracked.samples
+    exact = twin.inverse_kinematics(robot, path(samples.t).T_base_tool, T_flange_tool=T_TOOL, near=start)
+    np.testing.assert_allclose(samples.q, exact, rtol=0, atol=1e-8)
+    difference = np.gradient(samples.q, samples.t, axis=0, edge_order=2)
+    assert np.max(np.abs(difference - samples.qd)) < 1e-3 * np.max(np.abs(samples.qd))
+
+
+def test_angles_pass_through_half_a_turn(robot):
+    q = np.deg2rad([[-5.0, 20, -10, 30, 40, 50], [5.0, 20, -10, 30, 40, 50]])
+    q[:, 0] += np.pi - tool_coordinates(robot, q * [0, 1, 1, 1, 1, 1])[:, 3]  # turning axis 1 adds to phi
+    path = through_poses(twin.forward_kinematics(robot, q), durations=0.5)
+    phi = coordinates_from_pose(path(np.linspace(0, 0.5, 101)).T_base_tool, "zyx")[:, 3]
+    assert np.max(np.abs(np.diff(phi))) > 6  # from pi to -pi
+    tracked = track(FeedbackLaw(robot, 40.0), path, q[0] + 0.02, 2e-3)
+    assert np.max(np.abs(np.diff(tracked.samples.q, axis=0))) < 0.01
+    assert np.max(np.abs(tracked.error)) < 0.1
+    np.testing.assert_allclose(tracked.samples.q[-1], q[1], rtol=0, atol=1e-4)
+
+
+def test_errors_of_coordinates():
+    x, x_hat = np.array([1.0, 2, 3, 3.1, 0, -3.1]), np.array([0.5, 2, 4, -3.1, 0, 3.1])
+    error = coordinate_error(x, x_hat, "zyz")
+    np.testing.assert_allclose(error, (0.5, 0, -1, 6.2 - 2 * np.pi, 0, 2 * np.pi - 6.2), rtol=0, atol=1e-15)
+    a, b = np.array([0.6, 0.8, 0, 0]), np.array([0.0, 1, 0, 0])
+    for sign in (1, -1):
+        error = coordinate_error(np.r_[0, 0, 0, sign * a], np.r_[0, 0, 1, b], "quaternion")
+        np.testing.assert_allclose(error, np.r_[0, 0, -1, a - b], rtol=0, atol=1e-15)
+    assert matrix_from_quaternion(a).shape == (3, 3)
+
+
+def test_a_singularity_on_the_way_is_told_with_its_time(robot):
+    q = np.deg2rad([[10.0, 20, -30, 40, -20, 50], [10.0, 20, -30, 40, 20, 50]])
+    path = through_poses(twin.forward_kinematics(robot, q), durations=0.5)
+    q_start = np.deg2rad([10.0, 20, -30, 40, 0, 50])
+    with pytest.raises(SingularityError, match=r"sample 0 at t = 0 s: the analytic Jacobian has rank 5"):
+        track(FeedbackLaw(robot, 10.0), path, q_start, 1e-3)
+    upright = through_poses(np.tile(np.eye(4), (2, 1, 1)), durations=0.1)
+    with pytest.raises(SingularityError, match=r"sample 0 at t = 0 s: the rates of zyz angles"):
+        track(FeedbackLaw(robot, 10.0, None, "zyz"), upright, q[0], 1e-3)
+
+
+def test_gains_are_matrices_and_as_high_as_the_step_allows(robot, path, start):
+    np.testing.assert_array_equal(gain_matrix(3.0, 2), 3 * np.eye(2))
+    np.testing.assert_array_equal(gain_matrix([1, 2], 2), np.diag([1.0, 2.0]))
+    np.testing.assert_array_equal(gain_matrix(K, 6), K)
+    for gain, integration, fits in (
+        (99.0, "euler", True),
+        (101.0, "euler", False),
+        (139.0, "runge-kutta", True),
+    ):
+        law = FeedbackLaw(robot, gain, T_TOOL)
+        if fits:
+            track(law, path, start, 0.02, integration=integration)
+        else:
+            with pytest.raises(
+                ValueError, match=r"with euler integration each step would multiply an error by"
+            ):
+                track(law, path, start, 0.02, integration=integration)
+    with pytest.raises(ValueError, match=r"too high for steps of 0\.02 s: with runge-kutta"):
+        track(FeedbackLaw(robot, 140.0, T_TOOL), path, start, 0.02, integration="runge-kutta")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r, p: FeedbackLaw(r, 0.0), "expected a gain that is positive definite, in 1/s"),
+        (lambda r, p: FeedbackLaw(r, np.nan), "expected a gain that is positive definite"),
+        (lambda r, p: FeedbackLaw(r, np.ones(7)), "expected a gain of shape (), (6,) or (6, 6), got (7,)"),
+        (lambda r, p: FeedbackLaw(r, 1.0, None, "xyz"), "unknown coordinates 'xyz'"),
+        (
+            lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(5), 1e-3),
+            "expected q_start of shape (6,), got (5,)",
+        ),
+        (
+            lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(6), 0.0),
+            "expected a positive period in s, got 0.0",
+        ),
+        (
+            lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(6), 1e-3, integration="heun"),
+            "unknown integration 'heun': known are 'euler', 'runge-kutta'",
+        ),
+    ],
+)
+def test_misuse_is_one_clear_sentence(robot, path, call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(robot, path)

@@ -1,0 +1,240 @@
+"""The committed URDFs against the facts they are built from."""
+
+import re
+import subprocess
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from tests.support.urdf_files import FILES, find, numbers, relative
+from urdf import build
+from urdf.facts import read
+
+X, Y, Z = np.eye(3).tolist()
+AXES = {"irb140": [Z, Y, Y, X, Y, X], "irb1400": [Z, Y, Y, X, Y, X, Y, Y], "irb1600": [Z, Y, Y, X, Y, X]}
+# Where the link frames are at the zero pose, in the base frame: at their joints.
+ORIGINS = {
+    "irb140": {
+        "base_link": (0, 0, 0),
+        "link_1": (0, 0, 0),
+        "link_2": (0.070, 0, 0.352),
+        "link_3": (0.070, 0, 0.712),
+        "link_4": (0.070, 0, 0.712),
+        "link_5": (0.450, 0, 0.712),
+        "link_6": (0.450, 0, 0.712),
+        "tool0": (0.515, 0, 0.712),
+    },
+    "irb1400": {
+        "base_link": (0, 0, 0),
+        "link_1": (0, 0, 0),
+        "link_2": (0.150, 0, 0.475),
+        "link_3": (0.150, 0, 1.075),
+        "link_4": (0.150, 0, 1.195),
+        "link_5": (0.870, 0, 1.195),
+        "link_6": (0.870, 0, 1.195),
+        "tool0": (0.955, 0, 1.195),
+        "link_lever": (0.150, 0, 0.475),
+        "link_rod": (-0.020, 0, 0.475),
+    },
+    "irb1600": {
+        "base_link": (0, 0, 0),
+        "link_1": (0, 0, 0),
+        "link_2": (0.150, 0, 0.4865),
+        "link_3": (0.150, 0, 1.1865),
+        "link_4": (0.150, 0, 1.1865),
+        "link_5": (0.750, 0, 1.1865),
+        "link_6": (0.750, 0, 1.1865),
+        "tool0": (0.815, 0, 1.1865),
+    },
+}
+JOINTS_1400 = ["joint_1", "joint_2", "joint_elbow", "joint_4", "joint_5", "joint_6", "joint_tool"]
+CAD = [
+    (name, link)
+    for name, file in FILES.items()
+    for link, values in file.facts["link"].items()
+    if "com" in values
+]
+
+
+@pytest.fixture(params=FILES)
+def file(request):
+    return FILES[request.param]
+
+
+def link_name(link):
+    return "base_link" if link == "base" else f"link_{link}"
+
+
+def random_q(file, count):
+    q_min, q_max = (np.deg2rad(file.facts["joints"][key]) for key in ("q_min_deg", "q_max_deg"))
+    return np.random.default_rng(1).uniform(q_min, q_max, (count, len(q_min)))
+
+
+def test_a_rebuild_is_byte_identical(file):
+    assert build.urdf(read(file.toml, parse_float=Decimal)).encode() == file.path.read_bytes()
+
+
+def test_building_needs_the_standard_library_only(file):
+    """A plain interpreter builds it: no site packages, so neither numpy nor LAPACK can move a digit."""
+    code = (
+        "from urdf import build; from urdf.facts import read; from decimal import Decimal; import sys; "
+        f"facts = read(build.HERE / '{file.name}' / 'robot.toml', Decimal); "
+        "sys.stdout.buffer.write(build.urdf(facts).encode())"
+    )
+    plain = ["-S"] if sys.version_info >= (3, 11) else []  # before, tomllib is a site package
+    run = subprocess.run(
+        [sys.executable, *plain, "-c", code], cwd=build.HERE.parent, capture_output=True, check=True
+    )
+    assert run.stdout == file.path.read_bytes()
+
+
+def test_masses_are_the_thesis_s():
+    """Aliaga 2019, eq. (3.5) and the table above it: every printed digit, to half a unit of the last."""
+    file = FILES["irb140"]
+    assert sum(file.body(link).mass for link in ("base_link", *file.moving)) == pytest.approx(98, abs=1e-13)
+    exactly = read(file.toml, parse_float=Decimal)
+    for link, values in exactly["link"].items():
+        printed = values["mass_printed"]
+        half_unit = 0.5 * 10.0 ** printed.as_tuple().exponent
+        assert abs(file.body(link_name(link)).mass - float(printed)) <= half_unit, link
+
+
+def test_masses_of_the_irb1400_have_one_density_and_sum_to_225_kg():
+    file = FILES["irb1400"]
+    volumes = {
+        link: values["volume_mm3"] for link, values in file.facts["link"].items() if "solid" not in values
+    }
+    volumes["lever"] = 230 * 30 * 60
+    volumes["rod"] = np.pi * 20**2 * 600
+    assert list(volumes) == list(file.facts["link"])
+    masses = {link: file.body(link_name(link)).mass for link in volumes}
+    assert sum(masses.values()) == pytest.approx(225, abs=1e-13)
+    densities = [masses[link] / volume for link, volume in volumes.items()]
+    np.testing.assert_allclose(densities, 225 / sum(volumes.values()), rtol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "link"), CAD)
+def test_inertias_are_the_cad_s_scaled(name, link):
+    file = FILES[name]
+    values, body = file.facts["link"][link], file.body(link_name(link))
+    np.testing.assert_allclose(body.com + ORIGINS[name][link_name(link)], values["com"], rtol=0, atol=2e-16)
+    xx, yy, zz, xy, xz, yz = np.array(values["inertia"])
+    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    at_1000 = values.get("mass_1000", values["volume_mm3"] * 1e-6)
+    assert relative(body.inertia, tensor * body.mass / at_1000) < 2e-15
+    moments = np.linalg.eigvalsh(body.inertia)
+    assert moments[0] > 0
+    assert moments[2] <= moments[0] + moments[1]
+
+
+def test_lever_and_rod_are_homogeneous_solids():
+    lever, rod = (FILES["irb1400"].body(link) for link in ("link_lever", "link_rod"))
+    np.testing.assert_allclose(lever.com, [-0.085, 0, 0], rtol=0, atol=2e-17)  # half-way between the eyes
+    np.testing.assert_allclose(rod.com, [0, 0, 0.300], rtol=0, atol=2e-17)
+    x, y, z = 0.230**2, 0.030**2, 0.060**2
+    assert relative(lever.inertia, np.diag([y + z, x + z, x + y]) * lever.mass / 12) < 1e-15
+    along, across = 0.020**2 / 2, 0.020**2 / 4 + 0.600**2 / 12
+    assert relative(rod.inertia, np.diag([across, across, along]) * rod.mass) < 1e-15
+
+
+def test_inertials_are_in_principal_axes_but_the_base_s(file):
+    for link in file.moving:
+        inertia = find(file.root, f"./link[@name='{link}']/inertial/inertia")
+        assert [inertia.attrib[k] for k in ("ixy", "ixz", "iyz")] == ["0"] * 3, link
+    assert find(file.root, "./link[@name='base_link']/inertial/origin").attrib["rpy"] == "0 0 0"
+    tool = find(file.root, "./link[@name='tool0']/inertial")
+    assert {float(x) for element in tool[1:] for x in element.attrib.values()} == {0.0}
+
+
+def test_axes_and_origins_are_exact(file):
+    axes = [numbers(axis, "xyz").tolist() for axis in file.root.findall("./joint/axis")]
+    assert axes == AXES[file.name]
+    origins = ORIGINS[file.name]
+    assert [link.attrib["name"] for link in file.root.findall("./link")] == [
+        *(link for link in origins if link != "tool0"),
+        "tool0",
+    ]
+    for joint in file.root.findall("./joint"):
+        parent, child = (np.array(origins[find(joint, end).attrib["link"]]) for end in ("parent", "child"))
+        origin = find(joint, "origin")
+        assert numbers(origin, "xyz").tolist() == np.round(child - parent, 12).tolist()
+        turned = joint.attrib["name"] == "joint_tool"
+        assert origin.attrib["rpy"] == ("0 1.5707963267948966 0" if turned else "0 0 0")
+
+
+def test_the_chain_to_the_flange_comes_first():
+    joints = [joint.attrib["name"] for joint in FILES["irb1400"].root.findall("./joint")]
+    assert joints == [*JOINTS_1400, "joint_3", "joint_rod"]
+
+
+def test_limits(file):
+    joints = {joint.attrib["name"]: joint for joint in file.joints("revolute")}
+    driven = [find(joints[name], "limit") for name in file.facts["joints"]["names"]]
+    for key, name in (("q_min_deg", "lower"), ("q_max_deg", "upper"), ("qd_max_deg_s", "velocity")):
+        limits = [float(limit.attrib[name]) for limit in driven]
+        np.testing.assert_allclose(limits, np.deg2rad(file.facts["joints"][key]), rtol=3e-16)
+    assert [float(limit.attrib["effort"]) for limit in driven] == file.facts["joints"]["effort"]
+
+
+@pytest.mark.parametrize("name", ["joint_elbow", "joint_rod"])
+def test_limits_of_passive_joints(name):
+    """75 degrees either way, and as fast as axes 2 and 3 at 120 deg/s against each other; no motor."""
+    limit = find(FILES["irb1400"].root, f"./joint[@name='{name}']/limit").attrib
+    expected = np.deg2rad([-75, 75, 240])
+    np.testing.assert_allclose(
+        [float(limit[k]) for k in ("lower", "upper", "velocity")], expected, rtol=3e-16
+    )
+    assert limit["effort"] == "0"
+
+
+def dh_tool_pose(dh, q):
+    """Product of the DH matrices of the facts, (4, 4), independently of the builder's exact one."""
+    T = np.eye(4)
+    theta = np.array(dh.get("coupling", np.eye(6))) @ q + np.deg2rad(dh["theta0_deg"])
+    for angle, d, a, alpha in zip(theta, dh["d"], dh["a"], np.deg2rad(dh["alpha_deg"]), strict=True):
+        A, B = np.eye(4), np.eye(4)
+        A[:3, :3], A[2, 3] = Rotation.from_rotvec([0, 0, angle]).as_matrix(), d
+        B[:3, :3], B[0, 3] = Rotation.from_rotvec([alpha, 0, 0]).as_matrix(), a
+        T = T @ A @ B
+    return T
+
+
+def test_the_chain_is_the_dh_table_s(file):
+    dh = file.facts["dh"]
+    found = file.poses(np.zeros(6))["tool0"]
+    np.testing.assert_allclose(found, dh_tool_pose(dh, np.zeros(6)), rtol=0, atol=1e-15)
+    for q in random_q(file, 100):
+        np.testing.assert_allclose(file.poses(q)["tool0"], dh_tool_pose(dh, q), rtol=0, atol=2e-15)
+
+
+def test_the_published_poses_of_the_flange(file):
+    """Every printed digit: position and quaternion, scalar first."""
+    published = {name: pose for name, pose in file.facts["poses"].items() if "flange" in pose}
+    assert list(published) == {"irb140": ["test_1", "test_3"], "irb1400": ["zero"], "irb1600": []}[file.name]
+    for pose in published.values():
+        T = file.poses(np.deg2rad(pose["q_deg"]))["tool0"]
+        found = [*T[:3, 3], *Rotation.from_matrix(T[:3, :3]).as_quat(canonical=True, scalar_first=True)]
+        np.testing.assert_allclose(found, pose["flange"], rtol=0, atol=max(pose["flange_tolerance"], 2e-15))
+
+
+def test_the_parallelogram_is_closed_in_every_pose():
+    """The end of the rod stays in the housing's eye, 0.170 m behind axis 3, along the lever's direction."""
+    file = FILES["irb1400"]
+    for q in random_q(file, 100):
+        poses = file.poses(q)
+        end = poses["link_rod"] @ [0, 0, 0.600, 1]
+        eye = poses["link_3"] @ [-0.170, 0, 0, 1]
+        np.testing.assert_allclose(end, eye, rtol=0, atol=1e-15)
+
+
+def test_numbers_read_back_as_the_same_doubles(file):
+    """Shortest texts: no digit more than a double has, no "-0", no "1.0"."""
+    texts = re.findall(r'"([^"]*)"', file.path.read_text(encoding="utf-8").split("<robot", 1)[1])
+    values = [word for text in texts for word in text.split() if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", word)]
+    assert len(values) > 500
+    for word in values:
+        assert word == repr(float(word)).removesuffix(".0")
+        assert word != "-0"

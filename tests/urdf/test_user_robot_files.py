@@ -1,0 +1,234 @@
+"""A robot.toml of one's own: built from any path, with what may be left out left out."""
+
+import math
+import re
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import scenarios.templates
+import twin
+from tests.support.urdf_files import FILES
+from twin.errors import RobotError
+from urdf import build, facts
+from urdf.schema import FactsError
+
+TEMPLATE = Path(scenarios.templates.__file__).parent / "own_arm.toml"
+TURNED = """coupling = [
+    [-1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0],
+    [0, 0, 0, -1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, -1],
+]
+[rating]
+"""
+
+
+@pytest.fixture
+def arm(tmp_path):
+    """A robot.toml to be changed: `arm((old, new), ...)` writes it and its URDF, and gives its path."""
+
+    def write(*replacements, build_it=True):
+        text = TEMPLATE.read_text(encoding="utf-8")
+        for old, new in replacements:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        path = tmp_path / "robot.toml"
+        path.write_text(text, encoding="utf-8")
+        if build_it:
+            assert build.main([str(path)]) == 0
+        return path
+
+    return write
+
+
+def without(key):
+    """The replacement that takes the line of a key out."""
+    line = next(line for line in TEMPLATE.read_text(encoding="utf-8").splitlines() if line.startswith(key))
+    return f"{line}\n", ""
+
+
+def test_a_file_anywhere_is_built_beside_itself(arm, tmp_path, capsys):
+    path = arm()
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'own_arm.urdf'}\n"
+    assert twin.load(path).name == "own_arm"
+    assert "python -m urdf.build robot.toml" in (tmp_path / "own_arm.urdf").read_text(encoding="utf-8")
+
+
+def test_check_tells_what_is_out_of_date(arm, tmp_path, capsys):
+    path = arm()
+    assert build.main(["--check", str(path)]) == 0
+    arm(("at = [0.500, 0, 0.850]", "at = [0.501, 0, 0.850]"), build_it=False)
+    before = (tmp_path / "own_arm.urdf").read_bytes()
+    assert build.main(["--check", str(path)]) == 1
+    assert "differs, or is missing" in capsys.readouterr().out
+    assert (tmp_path / "own_arm.urdf").read_bytes() == before
+    assert build.main(["--check"]) == 0  # ours
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("nowhere/robot.toml", "cannot read nowhere/robot.toml: No such file"),
+        ("my_dh.toml", "my_dh.toml needs no URDF: load it as it is"),
+        ("my_arm", "unknown robot 'my_arm': known are irb140, irb1400, irb1600, or the path of a robot.toml"),
+        ("--chek", "unrecognized arguments: --chek"),
+    ],
+)
+def test_wrong_use_is_told_in_a_sentence(word, told, capsys):
+    assert build.main([word]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+
+
+def test_one_of_several_that_is_wrong_leaves_all_unwritten(arm, tmp_path, capsys):
+    path = arm(build_it=False)
+    assert build.main([str(path), str(tmp_path / "none.toml")]) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["robot.toml"]
+
+
+def test_help_of_the_builder():
+    done = subprocess.run([sys.executable, "-m", "urdf.build", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "my_arm/robot.toml" in done.stdout
+
+
+@pytest.mark.parametrize("use", [twin.load, twin.check_model])
+def test_a_robot_toml_without_its_urdf_says_how_to_write_it(arm, use):
+    path = arm(build_it=False)
+    with pytest.raises(RobotError, match=r"no own_arm\.urdf beside it; write it with python -m urdf\.build "):
+        use(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("mass = 60.0 ", "mass = 60.1 ", "mass of link_1"),
+        ("at = [0.350, 0, 0.850]", "at = [0.351, 0, 0.850]", "centre of mass of link_4"),
+        ("hollow_box = [0.260, 0.160, 0.180]", "hollow_box = [0.160, 0.260, 0.180]", "inertia of link_3"),
+    ],
+)
+def test_a_urdf_of_other_bodies_is_noticed(arm, old, new, told):
+    """A change of robot.toml alone; otherwise the old URDF would go on moving, whatever the file says."""
+    path = arm()
+    arm((old, new), build_it=False)
+    with pytest.raises(
+        RobotError, match=rf"the {told} is another than in own_arm\.urdf; write the URDF anew"
+    ):
+        twin.load(path)
+    assert build.main([str(path)]) == 0
+    assert twin.load(path).n == 6
+
+
+@pytest.mark.parametrize(("old", "new"), [("0.239763089", "0.239763090"), ("-0.0324602457", "-0.0324602458")])
+def test_a_urdf_whose_inertia_is_another_is_noticed(tmp_path, old, new):
+    """Of a CAD link, whose tensor stands in the file by itself: Ixx, and Iyz."""
+    for name in ("robot.toml", "irb140.urdf"):
+        shutil.copy(FILES["irb140"].toml.parent / name, tmp_path)
+    path = tmp_path / "robot.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(RobotError, match="inertia of link_1 is another"):
+        twin.load(path)
+
+
+def test_what_a_link_looks_like_follows_from_its_solid(arm, tmp_path):
+    known = facts.read(arm())
+    assert known["link"]["1"]["visual"] == [
+        {"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32], "color": "orange"}
+    ]
+    assert known["link"]["1"]["collision"] == [{"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32]}]
+    urdf = (tmp_path / "own_arm.urdf").read_text(encoding="utf-8")
+    assert urdf.count("<visual>") == urdf.count("<collision>") == 7
+
+
+def test_a_link_of_cad_values_that_shows_no_shapes_has_none(arm):
+    cad = "volume_mm3 = 1e6\ncom = [0.5, 0, 0.85]\ninertia = [1e-3, 1e-3, 1e-3, 0, 0, 0]"
+    known = facts.read(arm(without("solid = { hollow_box = [0.090"), ("[link.5]", f"[link.5]\n{cad}")))
+    assert known["link"]["5"]["visual"] == known["link"]["5"]["collision"] == []
+
+
+def test_without_efforts_torques_have_no_limit(arm, tmp_path):
+    robot = twin.load(arm(without("effort")))
+    assert np.all(np.isinf(robot.tau_max))
+    assert (tmp_path / "own_arm.urdf").read_text(encoding="utf-8").count('effort="0"') == 6
+
+
+def test_masses_of_the_links_say_what_shares_by_volume_say(tmp_path):
+    """The IRB 140 told in the other way, its CAD's tensors scaled to the masses: the same URDF."""
+    file = FILES["irb140"]
+    known = facts.read(file.toml, parse_float=Decimal)
+    total = sum(values["volume_mm3"] for values in known["link"].values())
+    for values in known["link"].values():
+        values["mass"] = known["mass"] * values.pop("volume_mm3") / total
+        values["inertia"] = [x * values["mass"] / values["mass_1000"] for x in values["inertia"]]
+        del values["mass_1000"], values["mass_printed"]
+    del known["mass"]
+    facts.check(known)
+    path = tmp_path / "irb140.urdf"
+    path.write_text(build.urdf(known), encoding="utf-8")
+    robot, same = twin.load(path), twin.load("irb140")
+    np.testing.assert_allclose(robot.tree.inertias, same.tree.inertias, rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[link.4]\n", "[link.4]\nmass = 3.0\n", r"link\.4 has a mass, and so has the robot"),
+        (*without("mass"), r"link\.base has no mass: expected one in every link, or the robot's"),
+        ("at = [0, 0, 0.080] }", "at = [0, 0, 0.080] }\nvolume_mm3 = 1e6", "both a solid and volume_mm3"),
+        ("alpha_deg = [-90, 0,", "alpha_deg = [-60, 0,", r"multiples of 90.*; a dh\.toml takes any angles"),
+        ('"left", "low", "forward"]', '"right"]', r"tour\.poses: there is no pose 'right', known are zero"),
+        (
+            "[rating]\n",
+            TURNED.replace("[-1, 0,", "[-1, 1,"),
+            r"row 1 of dh\.coupling is -1 1 0 0 0 0: e",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused(arm, old, new, told, capsys):
+    path = arm((old, new), build_it=False)
+    assert build.main([str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {path}: ")
+    assert re.search(told, error), error
+
+
+def test_a_joint_that_turns_the_other_way(arm):
+    """Signs in the coupling: the flange of an independent product of DH matrices, at q and not at -q."""
+    robot = twin.load(arm(("[rating]\n", TURNED)))
+    signs = np.array([-1, 1, 1, -1, 1, -1])
+    np.testing.assert_array_equal(robot.tree.axes.sum(axis=1), signs)
+    plain = facts.read(TEMPLATE)["dh"]
+    rng = np.random.default_rng(1)
+    for q in rng.uniform(-2, 2, (20, 6)):
+        T, theta = np.eye(4), signs * q + np.deg2rad(plain["theta0_deg"])
+        columns = (theta, plain["d"], plain["a"], np.deg2rad(plain["alpha_deg"]))
+        for angle, d, a, alpha in zip(*columns, strict=True):
+            step = np.eye(4)
+            step[:3, :3] = Rotation.from_euler("ZX", [angle, alpha]).as_matrix()
+            step[:3, 3] = a * math.cos(angle), a * math.sin(angle), d
+            T = T @ step
+        np.testing.assert_allclose(twin.forward_kinematics(robot, q), T, rtol=0, atol=2e-15)
+
+
+def test_ours_keep_telling_every_source():
+    """What others may leave out, the robots of this project do not."""
+    for file in FILES.values():
+        text = file.toml.read_text(encoding="utf-8")
+        known = facts.text_checked(file.toml, text, facts.check)
+        for group in ("poses", "joint", "loop"):
+            assert all("source" in values for values in known.get(group, {}).values())
+        assert "effort_source" in known["joints"]
+        assert "shapes_source" in known["links"]
+        assert all({"visual", "collision"} <= set(values) for values in known["link"].values())
+
+
+def test_a_mass_is_a_number_above_0(arm):
+    with pytest.raises(FactsError, match="mass: expected a number above 0, got -60"):
+        facts.read(arm(("mass = 60.0 ", "mass = -60.0 "), build_it=False))
