@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,8 +17,8 @@ from scenarios.running import law_settings, options, registry
 from scenarios.running.options import WrongUse
 
 if TYPE_CHECKING:
-    from scenarios.ledger.items import Item
     from scenarios.running.registry import Scenario
+    from scenarios.running.runs import Run
     from scenarios.running.validation import Plan
 
 EXAMPLES = """examples:
@@ -43,7 +42,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
         usage="irb-twin validate [SCENARIO ...] [options]",
         description="Run scenarios with every robot that suits them and every controller, and the variants "
         "that a scenario names, and check every limit. Without names and settings: all scenarios of this "
-        "project, then every published item. Exit status: 0 every check passes or has no limit; 1 one fails, "
+        "project. Exit status: 0 every check passes or has no limit; 1 one fails, "
         "is undetermined under a limit or was not computed, a file could not be written, or something got "
         "worse than the baseline; 2 wrong use.",
         epilog=EXAMPLES,
@@ -121,22 +120,17 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         if path := getattr(given, name):
             writable(path, suffix, f"--{name}")
 
-    from scenarios.ledger.rows import Row
     from scenarios.reports import baseline as baselines
-    from scenarios.running.runs import Run
 
     before = baselines.read_baseline(given.baseline) if given.baseline else None
     factor = given.grown or baselines.GROWN
-    plan, items = _planned(given, scenarios)
+    plan = _planned(given, scenarios)
     start = time.monotonic()
-    results, jobs = _carried_out(given, plan, items)
+    runs, jobs = _carried_out(given, plan)
     seconds = time.monotonic() - start
-    runs = [result for result in results if isinstance(result, Run)]
-    published = [result for result in results if isinstance(result, Row)]
     selection = _selection(given, scenarios)
-    comparison = baselines.compare(runs, published, before, selection, factor) if before else None
+    comparison = baselines.compare(runs, before, selection, factor) if before else None
 
-    from scenarios.reports import ledger_report
     from scenarios.reports import validation_report as report
     from scenarios.reports.junit_file import write_junit
     from scenarios.reports.markdown_summary import write_markdown
@@ -144,22 +138,17 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
 
     unsuited = report.unsuited_line(plan.unsuited)
     files = Files()  # before anything is printed: a reader may hang up
-    files.write(given.junit, partial(write_junit, runs, published=published))
-    files.write(given.json, partial(write_json, runs, published=published, selection=selection))
-    summary = partial(
-        write_markdown, runs, published=published, comparison=comparison, factor=factor, unsuited=unsuited
-    )
+    files.write(given.junit, partial(write_junit, runs))
+    files.write(given.json, partial(write_json, runs, selection=selection))
+    summary = partial(write_markdown, runs, comparison=comparison, factor=factor, unsuited=unsuited)
     files.write(given.markdown, summary)
-    if runs and all(run.refused for run in runs) and not published:
+    if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):
             complain(sentence)
         files.name(console())
         return 2
     page = console()
-    if runs:
-        page.print(*report.validation_report(runs), sep="\n")
-    if published:
-        page.print(*ledger_report.faults(published), ledger_report.total(published), sep="\n")
+    page.print(*report.validation_report(runs), sep="\n")
     if comparison is not None:
         page.print(*report.comparison_report(comparison, factor), sep="\n")
     if unsuited:
@@ -167,16 +156,15 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     page.print(report.validation_total(runs, seconds, jobs), style="bold")
     complete = files.name(page)
     worse = comparison is not None and (comparison.worse or (given.grown_fails and comparison.grown))
-    return 0 if complete and not worse and all(result.holds for result in results) else 1
+    return 0 if complete and not worse and all(run.holds for run in runs) else 1
 
 
-def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> tuple[Plan, Sequence[Item]]:
+def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> Plan:
     """What the command line asks for.
 
     Raises:
         WrongUse: that is nothing.
     """
-    from scenarios.ledger.items import items
     from scenarios.reports.validation_report import unsuited_line
     from scenarios.running.runs import run_name
     from scenarios.running.validation import Asked, matches, planned
@@ -184,8 +172,6 @@ def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> tuple[Plan
     settings = _settings(given, scenarios)
     own_settings = law_settings.chosen(given.set, given.settings, given.controller or controllers.NAMES)
     plan = planned(given.robot, scenarios, Asked(given.controller, settings, own_settings))
-    whole = not (scenarios or given.robot or given.controller or settings or given.set or given.settings)
-    ledger = items() if whole else ()  # the published items are about no robot and no law in particular
     if limits := chosen_limits(given.limit):
         plan = replace(plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs))
     if not plan.runs:
@@ -194,17 +180,12 @@ def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> tuple[Plan
         names = [run_name(scenario.name, config) for scenario, config in plan.runs]
         chosen = [run for run, name in zip(plan.runs, names, strict=True) if matches(name, given.only)]
         plan = replace(plan, runs=tuple(chosen), unsuited=())
-        ledger = [item for item in ledger if matches(_item_name(item), given.only)]
-        if not chosen and not ledger:
+        if not chosen:
             raise WrongUse(
                 f"--only {' '.join(given.only)}: none of {len(names)} runs has that in its name; "
                 f"they are called as {names[0]!r}"
             )
-    return plan, ledger
-
-
-def _item_name(item: Item) -> str:
-    return f"published, {item.source}, {item.id}, {item.what}"
+    return plan
 
 
 def _settings(given: argparse.Namespace, scenarios: list[Scenario]) -> dict[str, Any]:
@@ -226,19 +207,16 @@ def _selection(given: argparse.Namespace, scenarios: list[Scenario]) -> dict[str
     }
 
 
-def _carried_out(given: argparse.Namespace, plan: Plan, items: Sequence[Item]) -> tuple[list[Any], int]:
-    """What came of every run and every item, and in how many processes."""
+def _carried_out(given: argparse.Namespace, plan: Plan) -> tuple[list[Run], int]:
+    """What came of every run, and in how many processes."""
     from scenarios.console.progress import tallied
-    from scenarios.running.runs import Run, run_name
+    from scenarios.running.runs import run_name
     from scenarios.running.workers import carried_out
     from twin.threads import thread_count
 
-    work = [*plan.runs, *items]
-    jobs = min(given.jobs or thread_count(), len(work))
+    jobs = min(given.jobs or thread_count(), len(plan.runs))
     titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
     labels = controllers.labels(config.controller for _, config in plan.runs)
-    with tallied([*titles, *map(_item_name, items)]) as tally:
-        results = carried_out(work, jobs, tally.begun, tally.done)
-    return [
-        replace(one, label=labels[one.config.controller]) if isinstance(one, Run) else one for one in results
-    ], jobs
+    with tallied(titles) as tally:
+        runs = carried_out(plan.runs, jobs, tally.begun, tally.done)
+    return [replace(run, label=labels[run.config.controller]) for run in runs], jobs

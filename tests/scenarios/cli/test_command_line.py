@@ -125,7 +125,7 @@ def test_every_setting_has_its_place_in_the_help():
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
-@pytest.mark.parametrize("words", [[], ["run"], ["run", "laboratory"], ["list"], ["validate"], ["published"]])
+@pytest.mark.parametrize("words", [[], ["run"], ["run", "laboratory"], ["list"], ["validate"]])
 def test_help_is_as_wide_as_the_terminal_and_shows_examples_as_they_are(words, columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     assert main([*words, "--help"]) == 0
