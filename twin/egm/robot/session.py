@@ -127,8 +127,8 @@ class Plan:
     keep: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.done.runs is not None and not self.done.runs >= 1:
-            raise EgmError(f"expected runs of at least 1, got {self.done.runs}")
+        if self.runs is not None and not self.runs >= 1:
+            raise EgmError(f"expected runs of at least 1, got {self.runs}")
         for name, most, unit in (("pause", 1e6, "s"), ("lag", 1000.0, "ms")):
             if not 0 <= getattr(self, name) <= most:
                 raise EgmError(f"expected a {name} of 0 to {most:g} {unit}, got {getattr(self, name)}")
