@@ -48,7 +48,7 @@ MOST_STEPS = 1_000_000
 
 
 def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """A field of a `Config` that the command line offers, with its help text and, if few, its values."""
+    """Return a field of a `Config` that the command line offers, with its help and, if few, its values."""
     return field(default=default, metadata={"help": help, "choices": choices})
 
 

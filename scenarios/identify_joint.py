@@ -26,7 +26,7 @@ import controllers
 from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
 from scenarios.checks import joint_experiment as experiment
-from scenarios.checks.joint_pictures import picture
+from scenarios.checks.joint_experiment import picture
 from scenarios.checks.tracking import sampled, shown, with_arrays
 
 if TYPE_CHECKING:

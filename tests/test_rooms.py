@@ -1,6 +1,7 @@
 """The rooms of the house: arrows between them run one way, none is overfull, PyBullet is behind one door."""
 
 import ast
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -40,6 +41,7 @@ ORDER = (
     "twin.egm",
     "controllers",
     "scenarios.metric",
+    "scenarios.cli.arguments",
     "scenarios.base",
     "scenarios.bench",
     "scenarios.checks",
@@ -53,14 +55,12 @@ ORDER = (
     "scenarios.reports.page",
     "scenarios.sweeping",
     "scenarios.tuning",
-    "scenarios.console",
-    "scenarios.commands.on_logs",
-    "scenarios.commands.egm",
-    "scenarios.commands",
+    "scenarios.cli",
+    "scenarios.cli.egm",
     "scenarios.templates",
 )
-"""From the ground up: a room imports from those before it.  Two files have places of their own: what every
-scenario shares is below what scenarios are made of."""
+"""From the ground up: a room imports from those before it.  Three files have places of their own: what
+every scenario shares is below what scenarios are made of."""
 
 MOST_FILES = 14
 LONGEST = 500
@@ -134,6 +134,18 @@ def test_pybullet_is_behind_one_door():
     assert doors == {"twin.engine"}
 
 
+def test_no_test_module_imports_another():
+    """What they share is in `tests/support` or in a `conftest.py`, also for the processes that they start."""
+    named = {
+        f"{file.relative_to(HOUSE)}: {name}"
+        for file in sorted((HOUSE / "tests").rglob("*.py"))
+        for name in re.findall(
+            r"(?:from|import)\s+(tests\.(?:\w+\.)*test_\w+)", file.read_text(encoding="utf-8")
+        )
+    }
+    assert not named
+
+
 def test_a_name_is_public_once_and_no_module_takes_it():
     """Importing a submodule would replace a public name that is the same."""
     assert len(set(twin.__all__)) == len(twin.__all__) > 60
@@ -147,8 +159,19 @@ def test_a_name_is_public_once_and_no_module_takes_it():
 
 def test_the_top_of_the_house_is_light():
     code = (
-        "import sys, twin, scenarios.commands.command_line\n"
+        "import sys, twin, scenarios.cli.command_line\n"
         "heavy = {'numba', 'urchin', 'pybullet', 'scipy', 'sympy', 'matplotlib', 'trimesh'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_simulation_without_a_window_imports_none():
+    code = (
+        "import sys, twin\n"
+        "with twin.Simulation(twin.load('irb140')) as simulation:\n"
+        "    simulation.reset([0.0] * 6)\n"
+        "    simulation.step([0.0] * 6)\n"
+        "assert not [name for name in sys.modules if name.startswith('twin.window')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

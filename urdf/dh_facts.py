@@ -9,15 +9,14 @@ name ends in another; the limits of a prismatic joint are in m, m/s and N. Array
                     from that frame's origin, tensor (xx, yy, zz, xy, xz, yz) about the centre of mass.
                     A link without a table weighs nothing; without any the robot has kinematics only
     [poses.<name>]  may be left out: a pose of that name, q in rad or m
-    [drives]        may be left out: its drive trains, see `urdf.drive_facts`
+    [drives]        may be left out: its drive trains, see `urdf.schema`
     unphysical      why some link may be a body that cannot exist, such as one with inertia and no mass
 """
 
 from pathlib import Path
 from typing import Any
 
-from urdf.drive_facts import check_drives
-from urdf.schema import NAME, FactsError, N, check_keys, check_table, check_values, read_checked
+from urdf.schema import NAME, FactsError, N, check_drives, check_keys, check_table, check_values, read_checked
 
 # table -> key -> kind, as in urdf.facts
 TABLES: dict[str, dict[str, Any]] = {

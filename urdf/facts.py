@@ -11,7 +11,7 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
     [joint.<name>]  a joint between other links, or one that no motor drives ("passive"): the links' keys in
                     [link.*], a point `at` on its axis, and the axis; a passive joint's angle is the
                     row `q` times the pendant's angles, and stays within `range_deg`
-    [drives]        its drive trains, see `urdf.drive_facts`
+    [drives]        its drive trains, see `urdf.schema`
     [loop.<name>]   two links that share a point `at`, given as a point of the one and of the other; every
                     passive joint needs a loop that holds it, and a range that ends before the loop folds flat
 
@@ -42,12 +42,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from urdf.drive_facts import check_drives
 from urdf.joints import check_loops, check_tree
 from urdf.schema import (
     NAME,
     FactsError,
     N,
+    check_drives,
     check_keys,
     check_names,
     check_table,

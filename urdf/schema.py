@@ -184,3 +184,37 @@ def is_number(value: Any) -> bool:
         return math.isfinite(value)
     except OverflowError:  # a whole number that is larger than any float
         return False
+
+
+KINDS: dict[str, Any] = {
+    "ratio": N,
+    "rotor_inertia": N,
+    "coupling?": (N, N),
+    "motor_torque_max?": N_OR_INF,
+    "motor_speed_rated?": N_OR_INF,
+    "motor_speed_max?": N_OR_INF,
+    "encoder_counts?": N,
+    "coulomb?": N,
+    "static?": N,
+    "stribeck_speed?": N,
+    "viscous?": N,
+    "stiffness?": N_OR_INF,
+    "damping?": N,
+    "friction_at?": "texts",
+    "source": "table",
+}
+
+
+def check_drives(drives: Any, joints: int) -> None:
+    """Raise `FactsError` unless the table has its keys, each with as many numbers as joints, and a source."""
+    check_keys("drives", drives, KINDS)
+    check_table("drives", drives, KINDS, joints)
+    told = check_keys("drives.source", drives["source"], {"*": "text"})
+    check_table("drives.source", told, {"*": "text"}, joints)
+    given = [key for key in drives if key != "source"]
+    for key in given:
+        if key not in told:
+            raise FactsError(f"table [drives.source] lacks the key {key!r}: where is it from?")
+    for key in told:
+        if key not in given:
+            raise FactsError(f"table [drives.source] has a key {key!r}, which table [drives] lacks")

@@ -16,7 +16,7 @@ from scenarios.bench import taught_poses
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from scenarios.bench.jog_panel import JogPanel, joint_ranges
 from scenarios.bench.jogging import Follower
-from scenarios.bench.loop_view import LoopView
+from scenarios.bench.watched import LoopView
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, TwinError, told

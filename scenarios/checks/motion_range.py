@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scenarios.base import Metric
 from twin.errors import RobotError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
+
 
 HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
 """Half of the range of a joint without one, in [rad] or [m]: about zero, or off the only limit it has."""
@@ -98,3 +101,36 @@ def beyond_passive_range(robot: Robot, q: NDArray) -> NDArray:
     angles = robot.passive_angles(q)
     beyond = np.maximum(angles - robot.passive_max, robot.passive_min - angles)
     return np.max(beyond, axis=1, initial=-np.inf)
+
+
+def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
+    """How far joints were beyond their ranges, and their speeds over their limits; each names the worst.
+
+    Args:
+        log: of the run.
+        leaves_limits: why the run is made to leave them; then the figures are reported without a limit.
+    """
+    from twin.logs.figures import unit_of_largest
+    from twin.robot.limits import ROUND_OFF
+
+    robot = log.robot
+    found = {violation.quantity: str(violation) for violation in log.violations()}
+    excess = np.maximum(log.q - robot.q_max, robot.q_min - log.q)
+    return (
+        Metric(
+            "position beyond the range",
+            float(np.maximum(np.max(excess, initial=0.0), 0.0)),
+            unit_of_largest(log, np.maximum(excess, 0.0)),
+            None if leaves_limits else ROUND_OFF,
+            leaves_limits or "of any joint, as the engine had it; ranges of the robot's URDF",
+            found.get("position", ""),
+        ),
+        Metric(
+            "speed / its limit",
+            float(np.max(np.abs(log.qd) / robot.qd_max, initial=0.0)),
+            "",
+            None if leaves_limits else 1.0 + ROUND_OFF,
+            leaves_limits or "of any joint, as the engine had it; speed limits of the robot's URDF",
+            found.get("speed", ""),
+        ),
+    )

@@ -10,8 +10,7 @@ import numpy as np
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
-from scenarios.checks.replay import STATES, agreement_metrics, differing_samples
-from scenarios.checks.rounding import rounding_arrays
+from scenarios.checks.replay import STATES, agreement_metrics, differing_samples, rounding_arrays
 from twin.errors import DivergenceError, TouchedError
 from twin.logs.figures import (
     joint_error,
@@ -64,7 +63,7 @@ def follow(
         The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
         `start_model` (4, n), the states that it began with, `replay_differs` (N,), where controller, sensors
         and motor limits do not repeat what they did, the `spread` of runs that differ by rounding, see
-        `scenarios.checks.rounding`, the `stops` and the poses of the tool `tool_at_stops`, (S, 7), and the
+        `scenarios.checks.replay`, the `stops` and the poses of the tool `tool_at_stops`, (S, 7), and the
         settings that limits depend on: `bandwidth` in [rad/s], `repeatable`, whether it is a `ControlLaw`,
         `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
         far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenarios.base import Config, Metric
 from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
-from scenarios.running.options import require_types
+from scenarios.cli.arguments import fields, kind_of
 from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError, told
 from twin.own_code import announced, module_named, module_of_file
 
@@ -32,6 +32,11 @@ PARTS = ("Config", "run", "metrics")
 OPTIONAL = ("table", "picture", "reference", "arms")
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
+TAKEN = (
+    "changes", "explain", "film", "help", "json", "limit", "limits", "log", "picture", "report", "scenarios",
+    "set", "settings",
+)  # fmt: skip
+"""Names of the command line, which no setting of a scenario can have."""
 
 
 OwnTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
@@ -183,6 +188,38 @@ def told_apart(scenarios: Sequence[Scenario]) -> list[Scenario]:
             taken.add(name)
         result.append(replace(scenario, name=name))
     return result
+
+
+def require_types(config: type[Config]) -> None:
+    """Check that the command line can offer the fields of a `Config`, and that their defaults fit.
+
+    Raises:
+        TypeError: naming the field, what it is and what it may be.
+    """
+    for name, item in fields(config).items():
+        if name in TAKEN:
+            raise TypeError(
+                f"setting {name!r} has a name that the command line itself uses: {', '.join(TAKEN)}"
+            )
+        kind, nargs, optional, words = kind_of(config, name)
+        if kind not in (bool, int, float, str) or nargs or words:
+            annotation = config.__annotations__.get(name, kind)
+            told = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
+            raise TypeError(
+                f"setting {name!r} is annotated {told}: an option holds bool, int, float or str, "
+                "or one of them or None"
+            )
+        value, choices = item.default, item.metadata.get("choices", ())
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if isinstance(value, bool) and kind is not bool:
+            fits = False
+        if not fits and not (optional and value is None):
+            wanted = kind.__name__ + (" or None" if optional else "")
+            raise TypeError(f"setting {name!r} has the default {value!r}, which is not {wanted}")
+        if not isinstance(item.metadata["help"], str):
+            raise TypeError(f"setting {name!r} has the help {item.metadata['help']!r}, which is not text")
+        if not isinstance(choices, (tuple, list)) or not all(isinstance(choice, str) for choice in choices):
+            raise TypeError(f"setting {name!r} has the choices {choices!r}, which are not a tuple of texts")
 
 
 def _checked(name: str, module: ModuleType, where: str) -> Scenario:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scenarios.cli.arguments import fields, flag
 from scenarios.running import registry
-from scenarios.running.options import fields, flag
 from twin.own_code import announced
 
 if TYPE_CHECKING:

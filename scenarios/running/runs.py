@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.base import Config, Metric
-from scenarios.checks.arm_limits import arm_metrics
-from scenarios.checks.friction_law import friction_metrics
-from scenarios.checks.rounding import with_spans
+from scenarios.checks.drive_load import friction_metrics
+from scenarios.checks.motion_range import arm_metrics
+from scenarios.checks.replay import with_spans
 from scenarios.metric import Outcome
 from scenarios.running.registry import OwnTable, Scenario
 from twin.errors import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from scenarios.running.options import WrongUse
+from scenarios.cli.arguments import WrongUse
 from twin.sweeps.design import Design, Points
 from twin.sweeps.outcomes import FIGURES
 from twin.sweeps.running import columns

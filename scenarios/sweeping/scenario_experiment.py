@@ -11,8 +11,8 @@ import numpy as np
 from scenarios.base import Config
 from scenarios.checks import bounds
 from scenarios.checks.closed_loop import Arms
+from scenarios.cli.arguments import fields, kind_of
 from scenarios.running import registry
-from scenarios.running.options import fields, kind_of
 from scenarios.sweeping import varied_law, varied_payload
 from scenarios.sweeping.remembered import Remembered
 from twin.control.control_law import ControlLaw
@@ -55,7 +55,7 @@ class ScenarioExperiment:
         self.scenario, self.settings, self.tool_error, self.engine = scenario, settings, tool_error, engine
         found = registry.find(scenario)
         make_reference, make_arms = found.require_closed_loop(), found.arms
-        self._kinds = {name: kind_of(type(settings), name)[0] for name in fields(type(settings))}
+        self._kinds = {name: kind_of(type(settings), name).type for name in fields(type(settings))}
         self._leaves_limits = bool(found.leaves_limits)
         self._robot = Remembered[Robot](lambda config: config.bare_robot(), 1)
         self._arms = Remembered[Arms](lambda config: make_arms(self._robot(config), config), OTHERS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from scenarios.checks.rounding import whole_run_limit
+from scenarios.checks.replay import whole_run_limit
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from twin.logs.figures import joint_error

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from scenarios.base import Config
-from scenarios.running.options import WrongUse
+from scenarios.cli.arguments import WrongUse
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 from twin.errors import VariationError
 from twin.sweeps.robot_quantities import unknown

@@ -11,15 +11,14 @@ import twin
 from scenarios import drive_check, drive_mismatch
 from scenarios.base import Config
 from scenarios.checks import bounds
-from scenarios.checks.drive_load import known_drives, with_rated_payload
-from scenarios.checks.friction_law import friction_metrics
-from scenarios.checks.rounding import position_rounding, whole_run_limit, with_spans
+from scenarios.checks.drive_load import friction_metrics, known_drives, with_rated_payload
+from scenarios.checks.replay import position_rounding, whole_run_limit, with_spans
 from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.reports.report import describe
 from scenarios.running import registry
 from scenarios.running.runs import Run
-from tests.scenarios.test_scenarios import full_run
+from tests.support.scenario_cases import full_run
 from twin.logs.figures import joint_error
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines

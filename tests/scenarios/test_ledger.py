@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.ledger import items as ledger_items
 from scenarios.ledger import rows as ledger_rows
 from scenarios.ledger.items import Item, items

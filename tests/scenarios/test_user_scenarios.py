@@ -9,7 +9,7 @@ import pytest
 
 import scenarios
 from scenarios.base import Metric
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.running import registry, workers
 from tests.support import user_scenarios
 

@@ -13,8 +13,8 @@ from scenarios.ledger.items import chosen
 from scenarios.reports.results_file import write_json
 from scenarios.running import registry
 from scenarios.running.workers import carried_out
-from tests.scenarios.cli.test_interrupts import COMMAND, wait
 from tests.support import user_scenarios
+from tests.support.command_lines import COMMAND, wait
 
 MORTAL = """def run(config):
     import os, signal
@@ -128,8 +128,8 @@ def test_a_full_disk_leaves_no_half_file_and_one_sentence(option, tmp_path):
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from scenarios.reports import results_file, junit_file, markdown_summary, validation_report\n"
-        "from scenarios.commands.command_line import main\n"
-        "from scenarios.console import output\n"
+        "from scenarios.cli.command_line import main\n"
+        "from scenarios.cli import output\n"
         "write = output.Files.write\n"
         "def limited(self, path, how):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))\n"

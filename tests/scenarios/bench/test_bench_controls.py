@@ -11,7 +11,7 @@ from scenarios.base import Config
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.running import registry
 from scenarios.running.runs import Run
 from scenarios.running.side_by_side import carried_out

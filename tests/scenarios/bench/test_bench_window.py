@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from scenarios import joint_tracking
 from scenarios.bench.free_bench import FreeBench
-from scenarios.bench.loop_view import LoopView
+from scenarios.bench.watched import LoopView
 from scenarios.base import Config
 from scenarios.reports.broken_runs import broken_run
 from scenarios.running import registry

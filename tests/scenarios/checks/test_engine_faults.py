@@ -12,8 +12,7 @@ import pytest
 
 from scenarios.base import Config
 from scenarios.checks import tracking
-from scenarios.checks.replay import step_limits
-from scenarios.checks.rounding import kicked_runs
+from scenarios.checks.replay import kicked_runs, step_limits
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from twin.drives.drive_train import Q_MOTOR
 from twin.dynamics.equation_of_motion import PlantState

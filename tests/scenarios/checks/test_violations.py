@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios.checks.arm_limits import arm_metrics
+from scenarios.checks.motion_range import arm_metrics
 from tests.support.example_logs import made_log
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw

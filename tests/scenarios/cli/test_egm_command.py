@@ -8,11 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from scenarios.commands.command_line import main
-from scenarios.commands.egm import serve_command, serve_options
-from scenarios.commands.egm.serving import Served
-from scenarios.running import options
-from scenarios.running.options import Parser, WrongUse
+from scenarios.cli.arguments import Parser, WrongUse, fields, flag
+from scenarios.cli.command_line import main
+from scenarios.cli.egm import serve_command, serve_options
+from scenarios.cli.egm.serving import Served
 from twin.egm import GuidanceSettings
 from twin.errors import TwinError
 
@@ -99,7 +98,7 @@ def test_help_of_it_starts_nothing_heavy():
             sys.executable,
             "-c",
             "import sys\n"
-            "from scenarios.commands.command_line import main\n"
+            "from scenarios.cli.command_line import main\n"
             "assert main(['egm', '--help']) == main(['egm', 'serve', '--help']) == 0\n"
             "heavy = {'numba', 'google.protobuf', 'pybullet', 'scipy', 'rich'} & set(sys.modules)\n"
             "assert not heavy, heavy\n",
@@ -107,8 +106,8 @@ def test_help_of_it_starts_nothing_heavy():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    for name in options.fields(GuidanceSettings):
-        assert options.flag(name) in done.stdout
+    for name in fields(GuidanceSettings):
+        assert flag(name) in done.stdout
 
 
 def given(*words):
@@ -142,8 +141,8 @@ def test_each_robot_has_a_client_s_address(words, told):
 
 STOPS = """
 import sys, threading
-from scenarios.commands import process
-import scenarios.commands.command_line as command_line
+from scenarios.cli import process
+import scenarios.cli.command_line as command_line
 from scenarios.running.interrupts import told_to_stop
 
 def serve():

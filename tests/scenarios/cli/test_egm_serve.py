@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from scenarios.base import Config
-from scenarios.commands.command_line import main
-from scenarios.commands.egm import side_by_side
-from scenarios.commands.egm.serving import Job
+from scenarios.cli.command_line import main
+from scenarios.cli.egm import side_by_side
+from scenarios.cli.egm.serving import Job
 from scenarios.running import interrupts
 from tests.support.window_process import passes
 from twin.egm import EgmClient, GuidanceSettings
@@ -204,7 +204,7 @@ def test_the_window_shows_the_guided_arm(display):
     passes(
         """
         import io, contextlib
-        from scenarios.commands.command_line import main
+        from scenarios.cli.command_line import main
         from tests.support.xwindow import Display
         from twin.egm import EgmClient
         with EgmClient(port=0) as client, contextlib.redirect_stdout(io.StringIO()) as printed:

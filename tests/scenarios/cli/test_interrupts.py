@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import user_scenarios
+from tests.support.command_lines import COMMAND, wait
 
 # More of them when asked for by the environment.
 TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "24"))
-COMMAND = [sys.executable, "-c", "import sys; from scenarios.commands.process import main; sys.exit(main())"]
 ENDLESS = """def run(config):
     import numba
     from pathlib import Path
@@ -56,13 +56,6 @@ def caught(pid):
     """The signals that a process handles, a bit each."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("SigCgt")).split()[1], 16)
-
-
-def wait(reached, longest=60.0):
-    end = time.monotonic() + longest
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def ended(process, number=signal.SIGINT):
@@ -126,15 +119,15 @@ def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
     file.write_text("good")
     code = (
         "import sys, time\n"
-        "from scenarios.commands import process\n"
+        "from scenarios.cli import process\n"
         "from twin.atomic_file import drafted\n"
         "def write(words):\n"
         "    with drafted(words[-1]) as draft:\n"
         "        draft.write_text('half')\n"
         "        print('ready', flush=True)\n"
         "        time.sleep(600)\n"
-        "import scenarios.commands.command_line\n"
-        "scenarios.commands.command_line.main = lambda: write(sys.argv)\n"
+        "import scenarios.cli.command_line\n"
+        "scenarios.cli.command_line.main = lambda: write(sys.argv)\n"
         "process.main()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, file], stdout=subprocess.PIPE, text=True)
@@ -150,7 +143,7 @@ def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
 def test_a_program_that_calls_the_command_keeps_its_own_handlers():
     code = (
         "import signal\n"
-        "from scenarios.commands.command_line import main\n"
+        "from scenarios.cli.command_line import main\n"
         "main(['list'])\n"
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
         "assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n"
@@ -166,7 +159,7 @@ def test_a_program_that_calls_the_command_keeps_its_own_handlers():
 
 
 def test_a_signal_that_is_to_be_ignored_is():
-    code = "from scenarios.commands.process import listen, os; listen(); os.kill(os.getpid(), 2); print(7)"
+    code = "from scenarios.cli.process import listen, os; listen(); os.kill(os.getpid(), 2); print(7)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.commands.command_line import main
-from scenarios.commands.on_logs import plot_command
+from scenarios.cli.arguments import kind_of
+from scenarios.cli.command_line import main
+from scenarios.cli.logs import Plot
 from tests.support.example_logs import N, irb140_log
 from twin.views.curves import TITLES
 
@@ -71,7 +72,7 @@ def test_a_part_of_the_run_is_drawn_and_counted(logs, capsys):
 
 
 def test_the_help_knows_what_can_be_drawn():
-    assert tuple(TITLES) == plot_command.WHAT
+    assert tuple(TITLES) == kind_of(Plot, "what").words
 
 
 def test_logs_are_exported_beside_themselves_or_under_a_name(logs, tmp_path, capsys):

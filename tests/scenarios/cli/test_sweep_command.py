@@ -9,8 +9,8 @@ import shlex
 import numpy as np
 import pytest
 
-from scenarios.commands.command_line import main
-from scenarios.console import progress
+from scenarios.cli import output as progress
+from scenarios.cli.command_line import main
 from scenarios.sweeping import worst_cases
 from twin.sweeps import evaluation, table_files
 

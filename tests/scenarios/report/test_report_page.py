@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from scenarios.checks.closed_loop import gains
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.reports.page import curves, page, replay
 from scenarios.reports.page.arm_meshes import Mesh, coarser
 from scenarios.reports.page.markup import data, tag

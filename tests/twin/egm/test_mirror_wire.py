@@ -10,7 +10,7 @@ import pytest
 
 import controllers
 import twin
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.support.egm_streams import CARRIED, excited, messages, model_of
 from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, Plan, encode_robot, virtual_time
 from twin.egm.mirror import relay

@@ -1,0 +1,217 @@
+"""One robot on the wire, as the command was told: what it is made of, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin.atomic_file import drafted
+from twin.errors import DivergenceError, TwinError, told
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from scenarios.base import Config
+    from twin.egm.guidance.guidance import Fault
+    from twin.egm.guidance.settings import GuidanceSettings
+    from twin.egm.robot.inbox import Counts
+    from twin.egm.robot.pace import Lateness
+    from twin.egm.robot.robot import EgmResult, EgmRobot
+    from twin.egm.robot.session import Event
+    from twin.egm.wire.channel import Address
+    from twin.logs.log import Log
+    from twin.robot.robot import Robot
+
+
+@dataclass(frozen=True)
+class Job:
+    """A robot that is to be served.
+
+    Attributes:
+        label: how it is called in lines and tables.
+        config: robot, control law, drives, tool, payload.
+        settings: how it is guided.
+        to: where its messages go.
+        bind: where it is answered; `None` for any free port of loopback.
+        start: named pose where it begins; `None` for the default of the mode.
+        path: that is corrected, in mode path.
+        duration, wait: in [s]; `None` for no end.
+        runs: instructions; `None` for no end.
+        pause: between two of them, in [s].
+        lag: of answers, in [ms].
+        limit: of real time for an answer in lockstep, in [s]; `None` by the clock.
+        log: file of motion and stream.
+    """
+
+    label: str
+    config: Config
+    settings: GuidanceSettings
+    to: Address
+    bind: Address | None = None
+    start: str | None = None
+    path: Path | None = None
+    duration: float | None = None
+    wait: float | None = None
+    runs: int | None = None
+    pause: float = 1.0
+    lag: float = 0.0
+    limit: float | None = None
+    log: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """What came of a robot on the wire.
+
+    Attributes:
+        error: why it ended before its time, as when no client answered; empty if it did not.
+        refused: whether that is wrong use or the client's silence, and no fault of the robot.
+        unwritten: why the log could not be written; empty if it was.
+        events, faults, runs, well, sent, unsent, counts, strangers, lateness: see `EgmResult`.
+        tau_peak: (n,) largest torques of the motors at the joints in the last two minutes, in [N m].
+        tau_max: (n,) what they can give, in [N m].
+        joints: their names.
+    """
+
+    error: str = ""
+    refused: bool = False
+    unwritten: str = ""
+    events: tuple[Event, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    runs: int = 0
+    well: int = 0
+    sent: int = 0
+    unsent: int = 0
+    counts: Counts | None = None
+    strangers: int = 0
+    lateness: Lateness | None = None
+    tau_peak: NDArray | None = None
+    tau_max: NDArray | None = None
+    joints: tuple[str, ...] = ()
+
+
+class Serving:
+    """A robot on the wire.
+
+    Args:
+        job: what it is.
+        tell: called with a line whenever something happens.
+    """
+
+    def __init__(self, job: Job, tell: Callable[[str], object]) -> None:
+        self._job, self._tell = job, tell
+        self._lock = Lock()
+        self._robot: EgmRobot | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End within a cycle; from any thread, at any time."""
+        with self._lock:
+            self._stopped = True
+            if self._robot is not None:
+                self._robot.stop()
+
+    def serve(self) -> Served:
+        """Until it is over.
+
+        Raises:
+            TwinError, ValueError: there is no such robot, law, path or address.
+        """
+        from twin.egm import virtual_time
+
+        job = self._job
+        plant = job.config.load_robot()
+        with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
+            arm = self._made(plant)
+        with self._lock:
+            self._robot = arm
+            if self._stopped:
+                arm.stop()
+        self._tell(opening(job, arm))
+        error, refused = "", False
+        try:
+            arm.run()
+        except TwinError as fault:
+            error, refused = str(fault), not isinstance(fault, DivergenceError)
+        return self._told(plant, arm.result, error, refused)
+
+    def _made(self, plant: Robot) -> EgmRobot:
+        from scenarios.base import named_pose
+        from twin.egm import EgmRobot, Plan
+
+        job, config = self._job, self._job.config
+        start = None if job.start is None else named_pose(plant, job.start)
+        model = config.believed(plant)
+        return EgmRobot(
+            plant, config.control_law(model), job.settings,
+            Plan(job.runs, job.pause, job.wait, job.lag, job.duration),
+            to=job.to, bind=job.bind, start=start, path=job.path,
+            T_flange_tool=config.T_flange_tool, sensors=config.sensors,
+            time_step=config.time_step, steps_per_period=config.steps_per_period,
+            gui=config.gui, tell=lambda event: self._tell(f"{event.t:9.3f} s  {event.sentence}"),
+        )  # fmt: skip
+
+    def _told(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
+        """What came of it; its log is written."""
+        log = result.log
+        unwritten = "" if log is None else self._written(log)
+        return Served(
+            error, refused, unwritten, result.events, result.faults, result.runs, result.well,
+            result.sent, result.unsent,
+            result.counts, result.strangers, result.lateness,
+            None if log is None else np.max(np.abs(log.tau), axis=0), plant.tau_max, plant.joint_names,
+        )  # fmt: skip
+
+    def _written(self, log: Log) -> str:
+        """Why the log could not be written; empty if it was, or is not wanted."""
+        if (path := self._job.log) is None:
+            return ""
+        try:
+            with drafted(path) as draft:
+                described(log, self._job).save(draft)
+        except Exception as error:  # of the disk, or of the library that writes
+            return f"cannot write {path}: {told(error)}"
+        return ""
+
+
+def opening(job: Job, arm: EgmRobot) -> str:
+    """The first line: where it sends, and what to do there."""
+    settings = job.settings
+    where = f"port {arm.port} of " + ("loopback" if job.bind is None else job.bind.host)
+    pace = "in lockstep" if job.limit is not None else f"every {1e3 * settings.cycle:g} ms"
+    return (
+        f"sends to {arm.to} {pace}, answered at {where}; mode {settings.mode}, MaxSpeedDeviation "
+        f"{settings.max_speed_deviation:g} deg/s: let an EGM client listen on port {arm.to.port}"
+    )
+
+
+def settings_of(job: Job) -> dict[str, object]:
+    """All that the robot was told, as JSON can have it."""
+    from scenarios.cli.arguments import fields
+    from scenarios.running.provenance import plain
+
+    config = {name: getattr(job.config, name) for name in fields(type(job.config))}
+    own = {
+        "to": str(job.to),
+        "bind": job.bind and str(job.bind),
+        "start": job.start,
+        "path": job.path and str(job.path),
+    }
+    own |= {name: getattr(job, name) for name in ("duration", "wait", "runs", "pause", "lag", "limit")}
+    laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
+    return {name: plain(value) for name, value in {**config, **laws, **asdict(job.settings), **own}.items()}
+
+
+def described(log: Log, job: Job) -> Log:
+    """The log, which says how it was made: in its arrays, `provenance` and `settings`, as JSON."""
+    from scenarios.running.provenance import provenance
+
+    made = {"provenance": json.dumps(provenance()), "settings": json.dumps(settings_of(job))}
+    return replace(log, arrays={**log.arrays, **{name: np.array(text) for name, text in made.items()}})
