@@ -6,13 +6,19 @@ BIN := $(VENV)/bin
 # Without the warning of setuptools of folders with the same names as ours: README has it.
 INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test published docs fuzz lint bench clean
+.PHONY: run test quick published docs fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
-test: $(VENV)/.test  ## all tests, several at once: so BLAS takes one thread
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+# Several tests run at once: so BLAS takes one thread.  The processes that they start find byte code of ours.
+PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+test: $(VENV)/.test  ## all tests
+	$(PYTEST)
+
+quick: $(VENV)/.test  ## those that took at most 0.05 s in the last `make test` or `make quick`: for every save
+	$(PYTEST) --quick
 
 published: $(VENV)/.test  ## every published number and equation, computed now, misprints first
 	$(BIN)/python -m tests.published

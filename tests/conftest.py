@@ -10,6 +10,8 @@ from tests.support.random_trees import interpreted
 from tests.support.shared_data import shared_folder
 from tests.support.xwindow import xvfb
 
+pytest_plugins = ("tests.support.processor_times",)
+
 os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
 
 NEEDED = {
