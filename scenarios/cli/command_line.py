@@ -70,7 +70,7 @@ COMMANDS = Commands(
             "identify:Identify",
             "find masses, inertias and friction from recorded positions and torques",
         ),
-        "egm": ("egm.egm_command:Egm", "robots on the wire (EGM): be one, stand beside one, record, replay"),
+        "egm": ("egm:EGM", "robots on the wire (EGM): be one, stand beside one, record, replay"),
         "new": ("new:New", "write a small controller, scenario or robot of your own, with its test"),
     },
 )

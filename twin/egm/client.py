@@ -20,15 +20,11 @@ from time import monotonic
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
-from twin.egm.wire.channel import Address
-from twin.egm.wire.encoding import COUNT, decode_robot, encode_sensor
-from twin.egm.wire.messages import RobotMessage, SensorMessage
+from twin.egm.wire.channel import HOST, MOST_BYTES, PORT, Address
+from twin.egm.wire.encoding import decode_robot, encode_sensor
+from twin.egm.wire.messages import COUNT, RobotMessage, SensorMessage
 from twin.egm.wire.stream import Counts, StreamOrder
-from twin.egm.wire.values import LARGEST
 from twin.errors import EgmError, EgmWarning
-
-PORT = 6510
-"""Where ABB's examples have a robot send to."""
 
 MOST_IGNORED = 1000
 """Datagrams that are passed over after the time to wait is up: a flood of them keeps no client for ever."""
@@ -58,7 +54,7 @@ class EgmClient:
         EgmError: nothing can listen there, say because another client does.
     """
 
-    def __init__(self, port: int = PORT, host: str = "127.0.0.1", *, timeout: float = 10.0) -> None:
+    def __init__(self, port: int = PORT, host: str = HOST, *, timeout: float = 10.0) -> None:
         self.timeout = timeout
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
@@ -192,7 +188,7 @@ class EgmClient:
             passed += 1
             self._socket.settimeout(max(end - monotonic(), 0.0))
             try:
-                data, sender = self._socket.recvfrom(LARGEST + 1)
+                data, sender = self._socket.recvfrom(MOST_BYTES + 1)
             except (TimeoutError, BlockingIOError):
                 return None
             except ConnectionResetError:  # Windows says here that the last answer reached nobody

@@ -16,8 +16,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.client import EgmClient
-from twin.egm.wire.encoding import COUNT
-from twin.egm.wire.messages import MotionState, RobotMessage
+from twin.egm.wire.messages import COUNT, MotionState, RobotMessage
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import Trajectory

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from twin.atomic_file import drafted
+from twin.egm.robot.session import EgmResult, Plan
 from twin.errors import DivergenceError, TwinError, told
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from rich.table import Table
 
     from scenarios.base import Config
     from twin.egm.guidance.guidance import Fault
     from twin.egm.guidance.settings import GuidanceSettings
-    from twin.egm.robot.inbox import Counts
-    from twin.egm.robot.pace import Lateness
-    from twin.egm.robot.robot import EgmResult, EgmRobot
-    from twin.egm.robot.session import Event
+    from twin.egm.robot.robot import EgmRobot
     from twin.egm.wire.channel import Address
     from twin.logs.log import Log
     from twin.robot.robot import Robot
@@ -39,13 +38,10 @@ class Job:
         config: robot, control law, drives, tool, payload.
         settings: how it is guided.
         to: where its messages go.
+        plan: how long, and how many instructions.
         bind: where it is answered; `None` for any free port of loopback.
         start: named pose where it begins; `None` for the default of the mode.
         path: that is corrected, in mode path.
-        duration, wait: in [s]; `None` for no end.
-        runs: instructions; `None` for no end.
-        pause: between two of them, in [s].
-        lag: of answers, in [ms].
         limit: of real time for an answer in lockstep, in [s]; `None` by the clock.
         log: file of motion and stream.
     """
@@ -54,14 +50,10 @@ class Job:
     config: Config
     settings: GuidanceSettings
     to: Address
+    plan: Plan = field(default_factory=Plan)
     bind: Address | None = None
     start: str | None = None
     path: Path | None = None
-    duration: float | None = None
-    wait: float | None = None
-    runs: int | None = None
-    pause: float = 1.0
-    lag: float = 0.0
     limit: float | None = None
     log: Path | None = None
 
@@ -74,7 +66,7 @@ class Served:
         error: why it ended before its time, as when no client answered; empty if it did not.
         refused: whether that is wrong use or the client's silence, and no fault of the robot.
         unwritten: why the log could not be written; empty if it was.
-        events, faults, runs, well, sent, unsent, counts, strangers, lateness: see `EgmResult`.
+        result: see `EgmResult`; its log is written, and not here.
         tau_peak: (n,) largest torques of the motors at the joints in the last two minutes, in [N m].
         tau_max: (n,) what they can give, in [N m].
         joints: their names.
@@ -83,15 +75,7 @@ class Served:
     error: str = ""
     refused: bool = False
     unwritten: str = ""
-    events: tuple[Event, ...] = ()
-    faults: tuple[Fault, ...] = ()
-    runs: int = 0
-    well: int = 0
-    sent: int = 0
-    unsent: int = 0
-    counts: Counts | None = None
-    strangers: int = 0
-    lateness: Lateness | None = None
+    result: EgmResult = field(default_factory=EgmResult)
     tau_peak: NDArray | None = None
     tau_max: NDArray | None = None
     joints: tuple[str, ...] = ()
@@ -144,15 +128,14 @@ class Serving:
 
     def _made(self, plant: Robot) -> EgmRobot:
         from scenarios.base import named_pose
-        from twin.egm import EgmRobot, Plan
+        from twin.egm import EgmRobot
 
         job, config = self._job, self._job.config
         start = None if job.start is None else named_pose(plant, job.start)
         model = config.believed(plant)
         return EgmRobot(
             plant, config.control_law(model), job.settings,
-            Plan(job.runs, job.pause, job.wait, job.lag, job.duration),
-            to=job.to, bind=job.bind, start=start, path=job.path,
+            job.plan, to=job.to, bind=job.bind, start=start, path=job.path,
             T_flange_tool=config.T_flange_tool, sensors=config.sensors,
             time_step=config.time_step, steps_per_period=config.steps_per_period,
             gui=config.gui, tell=lambda event: self._tell(f"{event.t:9.3f} s  {event.sentence}"),
@@ -162,12 +145,9 @@ class Serving:
         """What came of it; its log is written."""
         log = result.log
         unwritten = "" if log is None else self._written(log)
-        return Served(
-            error, refused, unwritten, result.events, result.faults, result.runs, result.well,
-            result.sent, result.unsent,
-            result.counts, result.strangers, result.lateness,
-            None if log is None else np.max(np.abs(log.tau), axis=0), plant.tau_max, plant.joint_names,
-        )  # fmt: skip
+        peak = None if log is None else np.max(np.abs(log.tau), axis=0)
+        result = replace(result, log=None)
+        return Served(error, refused, unwritten, result, peak, plant.tau_max, plant.joint_names)
 
     def _written(self, log: Log) -> str:
         """Why the log could not be written; empty if it was, or is not wanted."""
@@ -204,7 +184,8 @@ def settings_of(job: Job) -> dict[str, object]:
         "start": job.start,
         "path": job.path and str(job.path),
     }
-    own |= {name: getattr(job, name) for name in ("duration", "wait", "runs", "pause", "lag", "limit")}
+    own |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
+    own["limit"] = job.limit
     laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
     return {name: plain(value) for name, value in {**config, **laws, **asdict(job.settings), **own}.items()}
 
@@ -215,3 +196,88 @@ def described(log: Log, job: Job) -> Log:
 
     made = {"provenance": json.dumps(provenance()), "settings": json.dumps(settings_of(job))}
     return replace(log, arrays={**log.arrays, **{name: np.array(text) for name, text in made.items()}})
+
+
+FORMAT = 1
+"""Of the file for programs."""
+
+
+def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
+    """A column a robot: messages, lateness, how runs ended, torques."""
+    from scenarios.reports.report import own_table
+
+    columns = [rows(job, served) for job, served in zip(jobs, results, strict=True)]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    head = ["", *(job.label for job in jobs)]
+    return own_table([head, *([name, *(column.get(name, "") for column in columns)] for name in names)])
+
+
+def rows(job: Job, served: Served) -> dict[str, str]:
+    """The figures of one robot, in words."""
+    result = served.result
+    if not result.sent:
+        return {"messages sent": "0"}
+    counts, late = result.counts, result.lateness
+    lost = {
+        "repeated": counts.again, "overtaken": counts.old, "skipped": counts.skipped,
+        "dropped": counts.dropped,
+        "unreadable": counts.broken, "of strangers": result.strangers,
+    }  # fmt: skip
+    found = {
+        "messages sent": f"{result.sent}" + f", {result.unsent} not" * bool(result.unsent),
+        "answers taken": f"{counts.taken}" + f", {counts.unused} more in pauses" * bool(counts.unused),
+        "answers lost": ", ".join(f"{count} {why}" for why, count in lost.items() if count) or "none",
+    }
+    if job.limit is not None:
+        found["time"] = "virtual"
+    else:
+        found["sent late by more than 1 ms"] = f"{late.late} of {late.cycles} ({late.share:.2%})"
+        found["lateness: median, 99 %, worst"] = ", ".join(
+            f"{1e3 * seconds:.2f}" for seconds in (late.median, late.percentile_99, late.worst)
+        )
+        found["lateness: median, 99 %, worst"] += " ms"
+        if late.restarts:
+            found["clock set anew"] = str(late.restarts)
+    found["runs that ended well"] = f"{result.well} of {result.runs}"
+    for fault, number in _counted(result.faults):
+        found[f"fault {fault}"] = str(number)
+    if served.tau_peak is not None and served.tau_max is not None:
+        for name, tau, most in zip(served.joints, served.tau_peak, served.tau_max, strict=True):
+            share = f" ({tau / most:.0%})" if np.isfinite(most) and most > 0 else ""
+            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m{share}"
+    return found
+
+
+def _counted(faults: Sequence[Fault]) -> list[tuple[str, int]]:
+    """Every kind of fault, and how often it was."""
+    names = [f"{fault.number} {fault.name}" if fault.number else fault.name for fault in faults]
+    return [(name, names.count(name)) for name in dict.fromkeys(names)]
+
+
+def write_json(jobs: Sequence[Job], results: Sequence[Served], path: Path) -> None:
+    """Write settings, events and figures of every robot."""
+    from scenarios.running.provenance import provenance
+
+    robots = [_as_json(job, served) for job, served in zip(jobs, results, strict=True)]
+    document = {"format": FORMAT, "provenance": provenance(), "robots": robots}
+    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _as_json(job: Job, served: Served) -> dict[str, Any]:
+    result = served.result
+    return {
+        "label": job.label,
+        "settings": settings_of(job),
+        "error": served.error,
+        "events": [event._asdict() for event in result.events],
+        "faults": [fault._asdict() for fault in result.faults],
+        "runs": result.runs,
+        "well": result.well,
+        "sent": result.sent,
+        "unsent": result.unsent,
+        "counts": vars(result.counts) if result.sent else None,
+        "strangers": result.strangers,
+        "lateness": vars(result.lateness) if result.sent else None,
+        "tau_peak": None if served.tau_peak is None else served.tau_peak.tolist(),
+        "joints": list(served.joints),
+    }

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MODE_MISMATCH = 41826
 OUT_OF_RANGE = 50027
 """Numbers of events in a controller's log."""
+
+GUIDING_PARTS = ("q", "qd", "T", "twist", "path_correction")
+"""Of a `SensorMessage`."""
 
 
 class Fault(NamedTuple):
@@ -54,24 +57,30 @@ class GuidanceStop(Exception):
         self.fault = fault
 
 
-class Guidance(Protocol):
+class Guidance:
     """One of joint, pose and path guidance.
 
     `q` (n,) are the commanded joint angles of the present sample, in [rad]: where the motion is that the
     arm's control law was sent, and not the measured ones.
     """
 
+    robot: Robot
+    refusal: ClassVar[str]
+    """The sentence on a message that guides otherwise."""
+    own_parts: ClassVar[tuple[str, ...]]
+    """What of a message guides it."""
+
     def begin(self, q: Floats, period: float) -> None:
         """Begin at rest in q; the reference is where the arm is.  `period`: between two speeds, in [s]."""
-        ...
+        raise NotImplementedError
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over what a message says; it stays valid until the next one.
+        """Take over what a message says, valid until the next one; one that says nothing changes nothing.
 
         Raises:
             GuidanceStop: it asks for what the robot cannot do, or is of another mode.
         """
-        ...
+        raise NotImplementedError
 
     def speed(self, q: Floats) -> Floats:
         """Joint speeds (n,) that guidance asks for in the next period, in [rad/s]; called once a period.
@@ -82,23 +91,34 @@ class Guidance(Protocol):
         Raises:
             GuidanceStop: there is no such motion, say near a singularity.
         """
-        ...
-
-    def programmed(self) -> Floats:
-        """The part (n,) of the last `speed` that is the robot's own program, in [rad/s]: 0 but on a path."""
-        ...
-
-    def ended(self) -> bool:
-        """Whether the robot's own program is at its end: never, but on a path."""
-        ...
+        raise NotImplementedError
 
     def converged(self, q: Floats) -> bool:
         """Whether measured joint angles q are within the convergence window of the reference."""
-        ...
+        raise NotImplementedError
 
     def follow(self, qd: Floats) -> None:
-        """Be told the speed (n,) that the limits left of the last `speed`, in [rad/s]; no ramp is in it."""
-        ...
+        """Go on from the speed (n,) that the limits left of the last `speed`, in [rad/s], without a ramp."""
+        raise NotImplementedError
+
+    def programmed(self) -> Floats:
+        """The part (n,) of the last `speed` that is the robot's own program, in [rad/s]: 0 but on a path."""
+        return np.zeros(self.robot.n)
+
+    def ended(self) -> bool:
+        """Whether the robot's own program is at its end: never, but on a path."""
+        return False
+
+    def concerns(self, message: SensorMessage) -> bool:
+        """Whether a message has a part that guides; False where it has none of any mode.
+
+        Raises:
+            GuidanceStop: it is of another mode.
+        """
+        given = [part for part in GUIDING_PARTS if getattr(message, part) is not None]
+        if given and not set(given) & set(self.own_parts):
+            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", self.refusal))
+        return bool(given)
 
 
 def filter_share(bandwidth: float | None, period: float) -> float:
@@ -115,7 +135,7 @@ LARGEST = 1e300
 """Of joint angles, in [rad]: more would be infinitely many degrees."""
 
 
-class JointGuidance:
+class JointGuidance(Guidance):
     """Guides the joints of a robot; those that are not guided stay where they are.
 
     Without joint angles in a message those of the last one stay valid, at first those of the start; without
@@ -127,10 +147,12 @@ class JointGuidance:
         settings: gain, filter, windows, and which joints are guided.
     """
 
+    own_parts = ("q", "qd")
+    refusal = "joint guidance got a message without joints, valid are joint angles or joint speeds"
+
     def __init__(self, robot: Robot, settings: GuidanceSettings) -> None:
         self.robot, self.settings, self.gain = robot, settings, settings.gain
         self.guided, self.window = list(settings.joints(robot.n)), settings.window(robot.n)
-        self.nothing = np.zeros(robot.n)
 
     def begin(self, q: Floats, period: float) -> None:
         """Begin at rest in q (n,), in [rad]; `speed` is then asked for once a period, in [s]."""
@@ -145,12 +167,9 @@ class JointGuidance:
             GuidanceStop: it tells of the tool or of a path alone; it is of another number of joints, or not
                 finite; a joint would leave its range.
         """
-        if message.q is None and message.qd is None:
-            if message.T is None and message.twist is None and message.path_correction is None:
-                return
-            sentence = "joint guidance got a message without joints, valid are joint angles or joint speeds"
-            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", sentence))
-        told, qd_ref = self.told.copy(), self.nothing.copy()
+        if not self.concerns(message):
+            return
+        told, qd_ref = self.told.copy(), np.zeros_like(self.told)
         if message.q is not None:
             told[self.guided] = self._checked(message.q, "joint angles")[self.guided]
             try:
@@ -168,14 +187,6 @@ class JointGuidance:
         wanted = self.gain * (self.q_ref - q) + self.qd_ref
         self.qd = self.qd + self.share * (wanted - self.qd)
         return self.qd
-
-    def programmed(self) -> Floats:
-        """No program moves the robot: (n,) zeros."""
-        return self.nothing
-
-    def ended(self) -> bool:
-        """Never: there is no program."""
-        return False
 
     def converged(self, q: Floats) -> bool:
         """Whether measured joint angles q (n,), in [rad], are within the window of what was told last."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.guidance.guidance import MODE_MISMATCH, Fault, GuidanceStop, filter_share
+from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_share
 from twin.egm.guidance.settings import AXES, GuidanceSettings
 from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
@@ -53,7 +53,7 @@ BESIDE_START = 1e-6
 """In [rad], how far from its first sample a path may be begun."""
 
 
-class PathGuidance:
+class PathGuidance(Guidance):
     """Moves along a path, and corrects it.
 
     Attributes:
@@ -71,6 +71,9 @@ class PathGuidance:
         EgmError: the arm has fewer joints, or the tool stands still on the path.
         RecordingError, LimitError, UnreachableError, BranchError, SingularityError: see `recorded_motion`.
     """
+
+    own_parts = ("path_correction",)
+    refusal = "path guidance got a message without a correction of the path"
 
     def __init__(
         self,
@@ -115,12 +118,10 @@ class PathGuidance:
         Raises:
             GuidanceStop: it tells of joints or of the tool alone; its correction is not 3 finite numbers.
         """
+        if not self.concerns(message):
+            return
         correction = message.path_correction
-        if correction is None:
-            if all(part is None for part in (message.q, message.qd, message.T, message.twist)):
-                return
-            sentence = "path guidance got a message without a correction of the path"
-            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", sentence))
+        assert correction is not None, "a message that concerns it has one"
         if correction.shape != (3,) or not np.isfinite(correction).all():
             sentence = "path guidance expected a correction of 3 finite lengths"
             raise GuidanceStop(Fault(0, "invalid message", sentence))

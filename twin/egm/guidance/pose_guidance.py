@@ -38,7 +38,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
-from twin.egm.guidance.guidance import MODE_MISMATCH, Fault, GuidanceStop, filter_share
+from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_share
 from twin.egm.guidance.settings import AXES, GuidanceSettings
 from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
@@ -155,7 +155,7 @@ LEAST_SHARE = 1e-3
 """Of a step, below which the Jacobian alone tells the joint speeds."""
 
 
-class PoseGuidance:
+class PoseGuidance(Guidance):
     """Guides the pose of the tool of an arm of six joints or more.
 
     Args:
@@ -166,6 +166,9 @@ class PoseGuidance:
     Raises:
         EgmError: the arm has fewer joints, or a text of the settings tells no frame.
     """
+
+    own_parts = ("T", "twist")
+    refusal = "pose guidance got a message without the tool, valid are its pose or its speed"
 
     def __init__(self, robot: Robot, settings: GuidanceSettings, T_flange_tool: Floats | None = None) -> None:
         self.robot, self.settings = robot, settings
@@ -193,11 +196,8 @@ class PoseGuidance:
         Raises:
             GuidanceStop: it tells of joints or of a path alone; it is no pose, or none that can be reached.
         """
-        if message.T is None and message.twist is None:
-            if message.q is None and message.qd is None and message.path_correction is None:
-                return
-            sentence = "pose guidance got a message without the tool, valid are its pose or its speed"
-            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", sentence))
+        if not self.concerns(message):
+            return
         T_ref = self.T_ref
         if message.T is not None:
             try:
@@ -229,14 +229,6 @@ class PoseGuidance:
             if q_next is not None:
                 self._asked = (q_next - q) / (left * self.period)
         return self._asked
-
-    def programmed(self) -> Floats:
-        """No program moves the robot: (n,) zeros."""
-        return np.zeros(self.robot.n)
-
-    def ended(self) -> bool:
-        """Never: there is no program."""
-        return False
 
     def converged(self, q: Floats) -> bool:
         """Whether at q (n,), in [rad], the tool is within the windows of the guided axes of the reference."""

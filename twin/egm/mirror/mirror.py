@@ -17,7 +17,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, age
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
-from twin.egm.mirror.relay import LISTEN, WAIT, Listener, Relay, Wire, is_message
+from twin.egm.mirror.relay import LISTEN, WAIT, Listener, is_message
 from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, copied, rms_and_peak
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.stream import LONGEST_GAP, Counts, LatenessMeter, StreamClock, StreamOrder, between
@@ -45,7 +45,7 @@ MOST_ALARMS = 1000
 """That are kept, the first ones."""
 
 
-class Mirror:
+class Mirror(Listener):
     """The twin of a robot that somebody else guides.
 
     Attributes:
@@ -54,7 +54,7 @@ class Mirror:
 
     Args:
         robot: the model, with the drives and the payload that it is to have.
-        listen, forward, answered_at, wait: see `twin.egm.mirror.relay.Wire`.
+        listen, forward, answered_at, wait: see `Listener`.
         alarm: limit of reported less expected torque, what friction at rest can be taken off, in [N m], one
             or one a joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
         torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
@@ -80,12 +80,12 @@ class Mirror:
         horizon: float = HORIZON,
         tell: Callable[[Alarm], object] | None = None,
     ) -> None:
+        super().__init__(listen, forward, answered_at, wait)
         robot.require_inertia()
         require_turning_joints(robot)
         if not 0 < horizon < np.inf:
             raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
-        self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
         self.raised, self._tell, self._torque_age = 0, tell, age(torque_age)
         self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
@@ -246,22 +246,9 @@ class Mirror:
             raise EgmError("the mirror has nothing to log: the stream was shorter than its filters")
         return self._history.log()
 
-    @property
-    def relay(self) -> Relay:
-        """Who listens, within the `with` block."""
-        return self._listener.relay
-
     def __enter__(self) -> Mirror:
         self._rehearse()
-        self._listener.__enter__()
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self._listener.__exit__(*failure)
-
-    def stop(self) -> None:
-        """Have `reports` end, from any thread."""
-        self._listener.stop()
+        return super().__enter__()
 
     def reports(self, duration: float | None = None) -> Iterator[Report]:
         """A report for every second of the robot's time, until `stop`.
@@ -274,7 +261,7 @@ class Mirror:
             EgmError: no robot was heard in time, or it has other joints, or sends too slowly.
             ValueError: not within the `with` block.
         """
-        for message, arrival in self._listener.messages(self._malformed, duration is not None):
+        for message, arrival in self.messages(self._malformed, duration is not None):
             report = self.take(message, arrival)
             if report is not None:
                 yield report

@@ -23,7 +23,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.mirror.expectation import HALF_A_CYCLE, Smoothing, age
-from twin.egm.mirror.relay import LISTEN, WAIT, Listener, Relay, Wire
+from twin.egm.mirror.relay import LISTEN, WAIT, Listener
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.stream import LONGEST_GAP, Counts, StreamClock, StreamOrder
 from twin.egm.wire.values import require_turning_joints
@@ -187,7 +187,7 @@ def rates(q: Floats, period: float) -> tuple[Floats, Floats]:
     return of_one / period, of_two / period**2
 
 
-class Recording:
+class Recording(Listener):
     """Records a robot, and passes on what it says.
 
     Attributes:
@@ -196,7 +196,7 @@ class Recording:
 
     Args:
         robot: that sends.
-        listen, forward, answered_at, wait: see `twin.egm.mirror.relay.Wire`.
+        listen, forward, answered_at, wait: see `Listener`.
         duration: of the robot's time, in [s]; by default until it is told to stop, an hour at most.
         torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1.
 
@@ -218,23 +218,11 @@ class Recording:
         self.stream = StreamLog(robot, LONGEST if duration is None else duration, torque_age)
         self.ended = ""
         self._until_silent, self._guided = duration is not None, forward is not None
-        self._listener = Listener(Wire(listen, forward, answered_at, wait))
-
-    @property
-    def relay(self) -> Relay:
-        """Who listens, within the `with` block."""
-        return self._listener.relay
-
-    def __enter__(self) -> Recording:
-        self._listener.__enter__()
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self._listener.__exit__(*failure)
+        super().__init__(listen, forward, answered_at, wait)
 
     def stop(self) -> None:
         """Have `run` end, from any thread."""
-        self._listener.stop()
+        super().stop()
         self.ended = "told to stop"
 
     def run(self) -> None:
@@ -245,7 +233,7 @@ class Recording:
         Raises:
             EgmError: no robot was heard in time, or it has other joints.
         """
-        for message, _ in self._listener.messages(self.stream.malformed, self._until_silent):
+        for message, _ in self.messages(self.stream.malformed, self._until_silent):
             self.stream.take(message)
             if self.stream.ended and not (self._guided and self.stream.broke_off):
                 return

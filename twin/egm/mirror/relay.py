@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from twin.egm.wire.channel import MOST_BYTES, Address, UdpChannel, resolved
+from twin.egm.wire.channel import HOST, MOST_BYTES, PORT, Address, UdpChannel, resolved
 from twin.egm.wire.encoding import decode_robot
 from twin.egm.wire.messages import RobotMessage
 from twin.errors import EgmError, told
@@ -220,54 +220,48 @@ class Relay:
         self.passed.added_sum += took
 
 
-LISTEN = ("127.0.0.1", 6510)
+LISTEN = (HOST, PORT)
 WAIT = 10.0
 
 
-class Wire(NamedTuple):
-    """Where a robot is heard.
-
-    Attributes:
-        listen: host and port that it sends to.
-        forward: host and port of its client, if its messages are to be passed on.
-        answered_at: own host and port towards a client on another machine.
-        wait: how long to wait for it, in [s].
-    """
-
-    listen: tuple[str, int] = LISTEN
-    forward: tuple[str, int] | None = None
-    answered_at: tuple[str, int] | None = None
-    wait: float = WAIT
+AnyListener = TypeVar("AnyListener", bound="Listener")
 
 
 class Listener:
-    """Hears a robot within its `with` block.
-
-    Attributes:
-        relay: that passes on what is heard.
+    """Hears a robot within its `with` block, and may pass on what it hears.
 
     Args:
-        wire: where.
+        listen: host and port that the robot sends to.
+        forward: host and port of its client, if its messages are to be passed on.
+        answered_at: own host and port towards a client on another machine.
+        wait: how long to wait for the robot, in [s].
 
     Raises:
         EgmError: the wait is not above 0; on entering, an address that does not exist or is in use.
     """
 
-    def __init__(self, wire: Wire) -> None:
-        if not 0 < wire.wait < np.inf:
-            raise EgmError(f"expected to wait for longer than 0 s and not for ever, got {wire.wait:g} s")
-        self._wire, self._relay, self._stopped = wire, None, False
+    def __init__(
+        self,
+        listen: tuple[str, int] = LISTEN,
+        forward: tuple[str, int] | None = None,
+        answered_at: tuple[str, int] | None = None,
+        wait: float = WAIT,
+    ) -> None:
+        if not 0 < wait < np.inf:
+            raise EgmError(f"expected to wait for longer than 0 s and not for ever, got {wait:g} s")
+        self._addresses, self._wait = (listen, is_message, forward, answered_at), wait
+        self._relay: Relay | None = None
+        self._stopped = False
 
     @property
     def relay(self) -> Relay:
-        """See above."""
+        """Who listens, within the `with` block."""
         if self._relay is None:
             raise ValueError("expected a `with` block around it, in which it listens")
         return self._relay
 
-    def __enter__(self) -> Listener:
-        listen, forward, answered_at, _ = self._wire
-        self._relay = Relay(listen, is_message, forward, answered_at)
+    def __enter__(self: AnyListener) -> AnyListener:
+        self._relay = Relay(*self._addresses)
         self._relay.__enter__()
         return self
 
@@ -275,7 +269,7 @@ class Listener:
         self.relay.__exit__(*failure)
 
     def stop(self) -> None:
-        """Have `messages` end, from any thread."""
+        """Have it end, from any thread."""
         self._stopped = True
 
     def messages(
@@ -290,7 +284,7 @@ class Listener:
         Raises:
             EgmError: no robot was heard in time.
         """
-        heard, any_yet, wait = monotonic(), False, self._wire.wait
+        heard, any_yet, wait = monotonic(), False, self._wait
         while not self._stopped:
             copy = self.relay.next(TURN)
             if copy is None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from twin.egm.guidance.guidance import Fault
-from twin.egm.wire.channel import Channel
+from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.encoding import decode_sensor
 from twin.egm.wire.messages import SensorMessage
 from twin.egm.wire.stream import Arrival, Sequence
@@ -84,7 +84,7 @@ class Inbox:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: UdpChannel,
         joints: int,
         mode: str,
         lag: int = 0,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -106,26 +105,34 @@ BEFORE_AGAIN = 0.01
 """[s], before a message that nobody was there to take is sent again."""
 
 
-class Pace(Protocol):
-    """Of one robot.
+class RealTime:
+    """The pace of the clock: sleeping, and watching it for the last 0.3 ms of a cycle.
 
-    Attributes:
-        virtual: whether time is the number of cycles.
+    Args:
+        cycle: in [s].
     """
 
-    virtual: bool
+    virtual = False
+    """Whether time is the number of cycles."""
+
+    def __init__(self, cycle: float) -> None:
+        self._clock, self._meter = RealTimeClock(cycle, TOO_FAR_BEHIND), LatenessMeter()
+        self._late = self._behind = 0.0
 
     def begin(self) -> None:
-        """The first cycle begins now."""
-        ...
+        """Begin the first cycle now."""
+        self._clock.restart()
 
     def sending(self) -> None:
-        """A message is sent now."""
-        ...
+        """Note when a message is sent."""
+        self._late = max(-self._clock.ahead(), self._behind)
+        self._meter.add(self._late)
 
     def sent(self, inbox: Inbox) -> None:
-        """It was sent: what has come may be looked at."""
-        ...
+        """Look at what has come, once the message was sent."""
+        inbox.listen()
+        if self._late > LATE:
+            inbox.catch_up()
 
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
         """Wait until the next cycle begins.
@@ -138,43 +145,6 @@ class Pace(Protocol):
         Returns:
             False where somebody wants the robot to stop, rather than go on.
         """
-        ...
-
-    def lateness(self) -> Lateness:
-        """Of the messages so far."""
-        ...
-
-
-class RealTime:
-    """By the clock: sleeping, and watching it for the last 0.3 ms of a cycle.
-
-    Args:
-        cycle: in [s].
-    """
-
-    virtual = False
-
-    def __init__(self, cycle: float) -> None:
-        self._clock, self._meter = RealTimeClock(cycle, TOO_FAR_BEHIND), LatenessMeter()
-        self._late = self._behind = 0.0
-
-    def begin(self) -> None:
-        """See `Pace`."""
-        self._clock.restart()
-
-    def sending(self) -> None:
-        """See `Pace`."""
-        self._late = max(-self._clock.ahead(), self._behind)
-        self._meter.add(self._late)
-
-    def sent(self, inbox: Inbox) -> None:
-        """See `Pace`."""
-        inbox.listen()
-        if self._late > LATE:
-            inbox.catch_up()
-
-    def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
-        """See `Pace`."""
         ahead = self._clock.tick()
         self._behind = -ahead if self._clock.restarted else 0.0  # else the clock tells it
         if ahead > SPIN:
@@ -184,7 +154,7 @@ class RealTime:
         return not stopping()
 
     def lateness(self) -> Lateness:
-        """See `Pace`."""
+        """How late the messages were so far."""
         self._meter.restarts = self._clock.restarts
         return self._meter.lateness()
 
@@ -207,16 +177,16 @@ class Lockstep:
         self._stopping = 0
 
     def begin(self) -> None:
-        """See `Pace`."""
+        """See `RealTime`."""
 
     def sending(self) -> None:
-        """See `Pace`."""
+        """See `RealTime`."""
 
     def sent(self, inbox: Inbox) -> None:
-        """See `Pace`; an answer that is there already is taken in the next cycle, like any other."""
+        """Do nothing: an answer that is there already is taken in the next cycle, like any other."""
 
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
-        """See `Pace`.
+        """See `RealTime`.
 
         Raises:
             EgmError: there is no answer within the limit.
@@ -250,6 +220,8 @@ class Lockstep:
         """Nothing is late."""
         return Lateness()
 
+
+Pace = RealTime | Lockstep
 
 _LIMIT: ContextVar[float | None] = ContextVar("limit of virtual time", default=None)
 

@@ -18,7 +18,7 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.pace import pace_of, undisturbed
 from twin.egm.robot.session import EgmResult, EgmState, Event, Plan, Session, whole_periods
-from twin.egm.wire.channel import UdpChannel
+from twin.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.kinematics.forward import tool_pose as checked_tool
@@ -78,7 +78,7 @@ class EgmRobot:
         settings: GuidanceSettings | None = None,
         plan: Plan | None = None,
         *,
-        to: tuple[str, int] = ("127.0.0.1", 6510),
+        to: tuple[str, int] = (HOST, PORT),
         bind: tuple[str, int] | None = None,
         start: ArrayLike | None = None,
         T_flange_tool: ArrayLike | None = None,

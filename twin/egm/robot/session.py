@@ -32,7 +32,7 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm, OwnMotion
 from twin.egm.robot.inbox import Counts, Inbox
 from twin.egm.robot.pace import Lateness, Pace
-from twin.egm.wire.channel import Channel
+from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
 from twin.errors import DivergenceError, EgmError, TwinError
@@ -222,7 +222,7 @@ class Session:
     """
 
     def __init__(
-        self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance, channel: Channel, pace: Pace,
+        self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance, channel: UdpChannel, pace: Pace,
         plan: Plan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
         tell: Callable[[Event], object] | None = None,
     ) -> None:  # fmt: skip

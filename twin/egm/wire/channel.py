@@ -9,12 +9,16 @@ import ipaddress
 import selectors
 import socket
 import sys
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from twin.errors import EgmError, told
 
 MOST_BYTES = 1024
-"""Of a datagram, as clients of robots have it, too; a longer one is cut, and is then no message."""
+"""Size of a message at most: what ABB's own C++ client has room for.  A longer datagram is cut, and is then
+no message."""
+
+HOST, PORT = "127.0.0.1", 6510
+"""Where ABB's examples have a robot send to, on this machine."""
 
 IP_RECVERR, IPV6_RECVERR, MSG_ERRQUEUE = 11, 25, 0x2000
 """Of Linux; the module `socket` has no names for them."""
@@ -30,45 +34,14 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Channel(Protocol):
-    """Between a robot and the one partner that may guide it.
-
-    Attributes:
-        strangers: datagrams that came from elsewhere; they were not looked at.
-        stranger: who sent the first of them.
-    """
-
-    strangers: int
-    stranger: Address | None
-
-    def send(self, message: bytes) -> bool:
-        """Send a message, and tell whether it left this machine; never waits."""
-        ...
-
-    def receive(self, most: int) -> list[bytes]:
-        """What has come, the oldest first, of at most so many datagrams, strangers' included; never waits."""
-        ...
-
-    def wait(self, seconds: float) -> None:
-        """Wait until something has come, but not for longer."""
-        ...
-
-    def refused(self) -> bool:
-        """Whether, since this was last asked, it became known that a message found nobody to take it."""
-        ...
-
-    def close(self) -> None:
-        """Send and receive no more."""
-        ...
-
-
 class UdpChannel:
-    """A socket of the robot's own.
+    """A socket between a robot and the one partner that may guide it.
 
     Attributes:
         to: where messages go, and the one address from where answers count.
         port: its own.
-        strangers, stranger: see `Channel`.
+        strangers: datagrams that came from elsewhere; they were not looked at.
+        stranger: who sent the first of them.
 
     Args:
         to: host and port.
@@ -93,7 +66,8 @@ class UdpChannel:
         own, own_family, own_address = resolved(*bind)
         if own_family != family:
             raise EgmError(f"expected an address of the same kind as {self.to} to be answered at, got {own}")
-        self.strangers, self.stranger = 0, None
+        self.strangers = 0
+        self.stranger: Address | None = None
         self._refused = False
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         try:
@@ -111,7 +85,7 @@ class UdpChannel:
         self._selector.register(self._socket, selectors.EVENT_READ)
 
     def send(self, message: bytes) -> bool:
-        """See `Channel`."""
+        """Send a message, and tell whether it left this machine; never waits."""
         for _ in range(3):  # what became of messages before is told once, and then this one is not sent
             try:
                 self._socket.sendto(message, self._address)
@@ -125,7 +99,7 @@ class UdpChannel:
         return False
 
     def receive(self, most: int) -> list[bytes]:
-        """See `Channel`."""
+        """What has come, the oldest first, of at most so many datagrams, strangers' included; never waits."""
         came = []
         for _ in range(most):
             try:
@@ -143,11 +117,11 @@ class UdpChannel:
         return came
 
     def wait(self, seconds: float) -> None:
-        """See `Channel`."""
+        """Wait until something has come, but not for longer."""
         self._selector.select(seconds)
 
     def refused(self) -> bool:
-        """See `Channel`."""
+        """Whether, since this was last asked, it became known that a message found nobody to take it."""
         self._note_refusals()
         refused, self._refused = self._refused, False
         return refused
@@ -168,7 +142,7 @@ class UdpChannel:
         return self._socket.fileno()
 
     def close(self) -> None:
-        """See `Channel`."""
+        """Send and receive no more."""
         self._selector.close()
         self._socket.close()
 

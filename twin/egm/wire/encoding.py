@@ -17,7 +17,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.wire import schema
-from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
+from twin.egm.wire.messages import COUNT, MotionState, RobotMessage, SensorMessage
 from twin.egm.wire.values import (
     JOINTS,
     MM,
@@ -37,8 +37,6 @@ from twin.errors import EgmError, EgmModeError
 DATA = schema.ENUMS["MessageType"].index("DATA")
 ON, OFF = (schema.ENUMS["MotorsAre"].index(word) for word in ("ON", "OFF"))
 RUNS, STOPPED = (schema.ENUMS["ProgramIs"].index(word) for word in ("RUNNING", "STOPPED"))
-COUNT = 1 << 32
-"""Numbers of messages, and times in ms, begin anew after so many."""
 
 
 def encode_robot(message: RobotMessage, *, euler: bool = False) -> bytes:

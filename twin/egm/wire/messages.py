@@ -10,6 +10,9 @@ from enum import IntEnum
 
 from twin.arrays import Floats
 
+COUNT = 1 << 32
+"""Numbers of messages, and times in ms, begin anew after so many."""
+
 
 class MotionState(IntEnum):
     """Of the instruction that guides the robot (`EgmMCIState`)."""

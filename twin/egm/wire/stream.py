@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.wire.messages import RobotMessage
+from twin.egm.wire.messages import COUNT, RobotMessage
 
-NUMBERS = 2**32
 FAR = 100
 """Numbers that a message can be late by."""
 
@@ -55,7 +54,7 @@ class Counts:
 
 def ahead(newer: int, older: int) -> int:
     """How far one 32-bit number is ahead of another, from -2^31 on, as they count modulo 2^32."""
-    return (newer - older + NUMBERS // 2) % NUMBERS - NUMBERS // 2
+    return (newer - older + COUNT // 2) % COUNT - COUNT // 2
 
 
 class StreamOrder:
@@ -103,7 +102,7 @@ class StreamOrder:
         counts.messages += 1
         counts.lost += step - 1
         for missing in range(max(1, step - FAR), step):
-            self._missing[(self._seqno + missing) % NUMBERS] = None
+            self._missing[(self._seqno + missing) % COUNT] = None
         while len(self._missing) > REMEMBERED:
             self._missing.popitem(last=False)
         self.place += step
@@ -125,9 +124,6 @@ def between(before: RobotMessage, after: RobotMessage, share: float) -> tuple[Fl
         return q, q_planned, None
     return q, q_planned, before.tau + share * (after.tau - before.tau)
 
-
-COUNT = 1 << 32
-"""Numbers begin anew after so many."""
 
 LATE = 100
 """So many numbers back a message is late; farther back, somebody counts anew (ours)."""

@@ -17,11 +17,9 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from twin.arrays import Floats, real_array
+from twin.egm.wire.channel import MOST_BYTES
 from twin.errors import EgmError
 from twin.robot.robot import Robot
-
-LARGEST = 1024
-"""Size of a message, in bytes, at most: what ABB's own C++ client has room for."""
 
 JOINTS = 6
 """So many joints at most are among `joints`; further ones are among `externalJoints`."""
@@ -39,8 +37,8 @@ def parsed(kind: Any, data: bytes) -> Any:
     Raises:
         EgmError: they are none.
     """
-    if not 0 < len(data) <= LARGEST:
-        raise EgmError(f"expected a message of 1 to {LARGEST} bytes, got {len(data)}")
+    if not 0 < len(data) <= MOST_BYTES:
+        raise EgmError(f"expected a message of 1 to {MOST_BYTES} bytes, got {len(data)}")
     try:
         return kind.FromString(bytes(data))
     except DecodeError:
