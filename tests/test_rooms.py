@@ -1,6 +1,7 @@
 """The rooms of the house: arrows between them run one way, none is overfull, PyBullet is behind one door."""
 
 import ast
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -35,8 +36,7 @@ ORDER = (
     "twin.identification",
     "twin.egm.wire",
     "twin.egm.guidance",
-    "twin.egm.robot_side",
-    "twin.egm.client",
+    "twin.egm.robot",
     "twin.egm.mirror",
     "twin.egm",
     "controllers",
@@ -134,6 +134,18 @@ def test_pybullet_is_behind_one_door():
     assert doors == {"twin.engine"}
 
 
+def test_no_test_module_imports_another():
+    """What they share is in `tests/support` or in a `conftest.py`, also for the processes that they start."""
+    named = {
+        f"{file.relative_to(HOUSE)}: {name}"
+        for file in sorted((HOUSE / "tests").rglob("*.py"))
+        for name in re.findall(
+            r"(?:from|import)\s+(tests\.(?:\w+\.)*test_\w+)", file.read_text(encoding="utf-8")
+        )
+    }
+    assert not named
+
+
 def test_a_name_is_public_once_and_no_module_takes_it():
     """Importing a submodule would replace a public name that is the same."""
     assert len(set(twin.__all__)) == len(twin.__all__) > 60
@@ -150,5 +162,16 @@ def test_the_top_of_the_house_is_light():
         "import sys, twin, scenarios.cli.command_line\n"
         "heavy = {'numba', 'urchin', 'pybullet', 'scipy', 'sympy', 'matplotlib', 'trimesh'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_simulation_without_a_window_imports_none():
+    code = (
+        "import sys, twin\n"
+        "with twin.Simulation(twin.load('irb140')) as simulation:\n"
+        "    simulation.reset([0.0] * 6)\n"
+        "    simulation.step([0.0] * 6)\n"
+        "assert not [name for name in sys.modules if name.startswith('twin.window')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -18,7 +18,7 @@ from scenarios.cli.command_line import main
 from scenarios.reports.report import describe
 from scenarios.running import registry
 from scenarios.running.runs import Run
-from tests.scenarios.test_scenarios import full_run
+from tests.support.scenario_cases import full_run
 from twin.logs.figures import joint_error
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines

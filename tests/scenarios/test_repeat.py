@@ -6,28 +6,16 @@ import shlex
 import pytest
 
 from scenarios.base import Config
-from scenarios.cli.command_line import read
-from scenarios.cli.settings import configs_of
 from scenarios.running import registry
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from tests.support import user_scenarios
+from tests.support.command_lines import parsed_back
 from twin.own_code import announced
 
 
 def run_of(scenario, **settings):
     return Run(scenario.name, scenario.Config(**settings), None, (), 0.1, file=scenario.file)
-
-
-def parsed_back(command):
-    """The scenario that a command names, and the one setting that it makes."""
-    words = shlex.split(command)
-    assert words[:2] == ["irb-twin", "run"]
-    scenario = registry.find(words[2])
-    given, call = read(words[1:])
-    assert given.scenarios == (words[2],)
-    (config,) = configs_of(call.settings, scenario.Config, given.controller, given.laws, given.changes)
-    return scenario, config
 
 
 @pytest.mark.parametrize("name", registry.titles())

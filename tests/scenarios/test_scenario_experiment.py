@@ -13,8 +13,8 @@ from scenarios.running import registry
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-from tests.scenarios.test_repeat import parsed_back
 from tests.support import user_scenarios
+from tests.support.command_lines import parsed_back
 from twin.control.rollout import run_rollouts
 from twin.errors import TwinError, UnknownNameError, VariationError
 

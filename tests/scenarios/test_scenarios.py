@@ -1,7 +1,6 @@
 """Contract tests: scenarios with robots and laws, and what the scenarios' own limits can tell apart."""
 
 import dataclasses
-import functools
 import itertools
 
 import numpy as np
@@ -14,25 +13,11 @@ from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range, random_positions
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from scenarios.running import registry
-from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED
+from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED, full_run, shorter
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
 from twin.logs.figures import joint_error
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import quintic, sines
-
-
-@functools.cache
-def full_run(name, controller, robot="irb140"):
-    """A scenario as `irb-twin validate` runs it; kept, for a run takes half a second."""
-    scenario = registry.find(name)
-    log = scenario.run(scenario.Config(robot=robot, controller=controller, **shorter(name, robot)))
-    return log, scenario.metrics(log)
-
-
-def shorter(name, robot):
-    """Settings that make the longest runs shorter, with all arms but one."""
-    long = ("drive_check", "drive_mismatch", "excitation", "identify_joint", "laboratory", "pose_path")
-    return SHORT[name] if name in long and robot != "irb140" else {}
 
 
 def variants():

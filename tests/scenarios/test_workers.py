@@ -13,8 +13,8 @@ from scenarios.ledger.items import chosen
 from scenarios.reports.results_file import write_json
 from scenarios.running import registry
 from scenarios.running.workers import carried_out
-from tests.scenarios.cli.test_interrupts import COMMAND, wait
 from tests.support import user_scenarios
+from tests.support.command_lines import COMMAND, wait
 
 MORTAL = """def run(config):
     import os, signal

@@ -15,7 +15,7 @@ import twin
 from scenarios import parallelogram
 from scenarios.checks.motion_range import random_positions
 from tests.support.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error, one_step
-from tests.twin.engine.test_oracle import BODY, TOOL
+from tests.support.sample_loads import BODY, TOOL
 from twin.engine.simulation import Simulation
 
 PAGE = Path(__file__).parents[2] / "docs" / "agreement.md"

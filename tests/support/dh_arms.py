@@ -57,3 +57,14 @@ def random_poses_of(robot, rng, count):
     """Joint angles within the limits, those of passive joints included, and their poses."""
     q = random_positions(robot, rng, count)
     return q, dh_pose(robot, q)
+
+
+def states_of(robot, count=25, seed=11):
+    rng = np.random.default_rng(seed)
+    low, high = np.maximum(robot.q_min, -3), np.minimum(robot.q_max, 3)
+    q = rng.uniform(low, high, (count, robot.n))
+    return q, *rng.uniform(-2, 2, (2, count, robot.n))
+
+
+def times(A, b):
+    return np.einsum("...ij,...j->...i", A, b)

@@ -37,3 +37,11 @@ def urdf_of(dh) -> str:
             f'<origin xyz="{a!r} 0 {d!r}" rpy="{float(alpha)!r} 0 0"/></joint>',
         ]
     return "\n".join([*parts, "</robot>"])
+
+
+SEVEN = {
+    "theta0": [0.0] * 7,
+    "d": [0.34, 0, 0.4, 0, 0.4, 0, 0.126],
+    "a": [0.0] * 7,
+    "alpha_deg": [-90, 90, 90, -90, -90, 90, 0],
+}

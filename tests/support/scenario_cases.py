@@ -1,5 +1,7 @@
 """Every scenario with every arm and every law, and settings under which a run of it is short."""
 
+import functools
+
 import controllers
 import twin
 from scenarios.running import registry
@@ -32,3 +34,17 @@ SHORT = {
     "payload_mismatch": {},
     "pose_path": {"speed": 0.5, "angular_speed": 2.0},
 }
+
+
+@functools.cache
+def full_run(name, controller, robot="irb140"):
+    """A scenario as `irb-twin validate` runs it; kept, for a run takes half a second."""
+    scenario = registry.find(name)
+    log = scenario.run(scenario.Config(robot=robot, controller=controller, **shorter(name, robot)))
+    return log, scenario.metrics(log)
+
+
+def shorter(name, robot):
+    """Settings that make the longest runs shorter, with all arms but one."""
+    long = ("drive_check", "drive_mismatch", "excitation", "identify_joint", "laboratory", "pose_path")
+    return SHORT[name] if name in long and robot != "irb140" else {}

@@ -2,32 +2,16 @@
 
 import json
 import os
-import resource
 import stat
-import sys
-from contextlib import contextmanager
 
 import pytest
 
 from scenarios.cli.command_line import main
 from tests.support import user_scenarios
+from tests.support.full_disk import disk_full_after
 from twin.atomic_file import drafted
 from twin.logs.log import Log
 from urdf import build
-
-
-@contextmanager
-def disk_full_after(size):
-    """No file may grow beyond so many bytes: as on a full disk, writing fails half-way."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    writes = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # Python would keep the half of a module's byte code, and stumble over it
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = writes
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import joint_tracking, parallelogram, payload_mismatch, pose_path
+from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, paths_of
 from twin.trajectories.sampling import sample
 
 MARGIN = 1.5
-BEYOND_FLANGE = 0.080  # m
-OFF_AXIS_6 = 4.91 / (6.0 * 9.81)  # m: the weight of the IRB 140's 6 kg is then its rating of axis 6, 4.91 N m
 
 
 def peak_torques(robot, path):
@@ -25,15 +23,6 @@ def peak_torques(robot, path):
         loaded = robot.with_payload(twin.Payload(robot.rating.payload, com))
         peaks.append(np.max(np.abs(twin.inverse_dynamics(loaded, *motion)), axis=0))
     return np.max(peaks, axis=0)
-
-
-def paths_of(robot):
-    """The motions of the scenarios that it suits."""
-    modules = [joint_tracking, pose_path, payload_mismatch]
-    if parallelogram.suits(robot):
-        modules.append(parallelogram)
-    as_fine = {"robot": robot.name, "time_step": 1e-6}  # stops put on samples of 1 ms wait for them
-    return [module.trajectory(robot, module.Config(**as_fine)) for module in modules]
 
 
 @pytest.mark.parametrize("name", ["irb140", "irb1400"])

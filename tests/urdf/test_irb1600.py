@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import qmc
 
 import twin
+from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, paths_of
 from tests.support.urdf_files import FILES
-from tests.urdf.test_effort import BEYOND_FLANGE, OFF_AXIS_6, paths_of
 from twin.trajectories.sampling import sample
 from urdf import decimal_math
 from urdf.facts import read

@@ -20,11 +20,10 @@ from scipy.spatial.transform import Rotation
 
 from twin.engine.client import suppress_output
 from twin.errors import RobotError, TwinError
-from twin.loading.link_shapes import link_shapes
+from twin.loading.link_shapes import link_shapes, mesh_files, meshes_by_colour, visual_shape
 from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import body_of_parameters
 from twin.robot.robot import Robot
-from twin.window.ghosts import mesh_files, meshes_by_colour, visual_shape
 
 MOST_JOINTS = 121
 """PyBullet keeps 128 coordinates, 7 of them the base's: beyond, its states are wrong without a word."""

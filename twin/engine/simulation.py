@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from twin.arrays import time_step_of
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.engine import body, loops
 from twin.engine.body import remove_hidden_physics
-from twin.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
+from twin.engine.client import CLOSED, connected, disconnect, pybullet
 from twin.engine.drives import EngineDrives
 from twin.engine.state import (
     checked_out,
@@ -36,9 +36,9 @@ from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Payload, Robot
-from twin.window import camera as cameras
-from twin.window.bench import Bench, RealTimeClock
-from twin.window.drawing import path_points
+
+if TYPE_CHECKING:
+    from twin.window.bench import Bench, RealTimeClock
 
 
 class Simulation(AbstractContextManager):
@@ -74,12 +74,19 @@ class Simulation(AbstractContextManager):
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
         self._tau: ArrayLike = np.zeros(robot.n)
         self.bench: Bench | None = None
-        self._pace: Bench | RealTimeClock | None = RealTimeClock(self.time_step) if real_time else None
+        self._pace: Bench | RealTimeClock | None = None
         self._client = connected()
         try:
             self._build()
+            # What belongs to windows is imported where there is one.
             if gui:
+                from twin.engine.window_client import open_bench
+
                 self.bench = self._pace = open_bench(self, np.inf if real_time is False else 1.0)
+            elif real_time:
+                from twin.window.bench import RealTimeClock
+
+                self._pace = RealTimeClock(self.time_step)
         except BaseException:
             self.close()
             raise
@@ -253,16 +260,22 @@ class Simulation(AbstractContextManager):
 
         No window is needed.  The base is drawn upright whatever the mounting.
         """
+        from twin.window import camera as cameras
+
         with self._explained():
             return cameras.picture(self._client, self._body, width, height, **camera)
 
     def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
+        from twin.window import camera as cameras
+
         with self._explained():
             return cameras.pixels(self._client, self._body, points, width, height, **camera)
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
         """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
+        from twin.window.drawing import path_points
+
         path = path_points(points)
         if self.bench is not None:
             self.bench.path("path", path, color)

@@ -80,8 +80,8 @@ def carry_out(given: argparse.Namespace) -> int:
 
     import numpy as np
 
-    from twin.egm.client.client import EgmClient
-    from twin.egm.client.replay import replay
+    from twin.egm.client import EgmClient
+    from twin.egm.log_replay import replay
     from twin.logs.log import Log
 
     log = Log.load(given.log)

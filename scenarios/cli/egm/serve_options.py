@@ -10,7 +10,7 @@ from scenarios.cli import settings
 from scenarios.cli.arguments import Parser, WrongUse, count, made
 from scenarios.cli.arguments import add_options as add_fields
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.channel import Address
+from twin.egm.wire.channel import Address
 
 if TYPE_CHECKING:
     from scenarios.base import Config

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from scenarios.base import Config
     from twin.egm.guidance.guidance import Fault
     from twin.egm.guidance.settings import GuidanceSettings
-    from twin.egm.robot_side.channel import Address
-    from twin.egm.robot_side.events import Event
-    from twin.egm.robot_side.inbox import Counts
-    from twin.egm.robot_side.lateness import Lateness
-    from twin.egm.robot_side.robot import EgmResult, EgmRobot
+    from twin.egm.robot.inbox import Counts
+    from twin.egm.robot.pace import Lateness
+    from twin.egm.robot.robot import EgmResult, EgmRobot
+    from twin.egm.robot.session import Event
+    from twin.egm.wire.channel import Address
     from twin.logs.log import Log
     from twin.robot.robot import Robot
 

@@ -28,7 +28,7 @@ from scenarios.running.causes import cause
 from scenarios.running.repeat import repeat_command
 from scenarios.running.runs import Run, carry_out
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
-from tests.scenarios.report.test_report import rendered
+from tests.support.example_runs import rendered
 from twin.logs.figures import joint_error
 
 SCENARIO = registry.find("joint_tracking")

@@ -7,7 +7,7 @@ import numpy as np
 from scenarios.checks.replay import whole_run_limit
 from scenarios.checks.tracking import agreement_metrics, tracking_metrics
 from scenarios.running import registry
-from tests.scenarios.test_scenarios import full_run
+from tests.support.scenario_cases import full_run
 
 
 def test_the_whole_run_is_as_far_from_the_model_as_the_loop_makes_of_each_step():

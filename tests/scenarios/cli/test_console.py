@@ -17,8 +17,8 @@ from scenarios.reports.junit_file import write_junit
 from scenarios.reports.report import scenario_report
 from scenarios.reports.validation_report import validation_report
 from scenarios.running.runs import Run
-from tests.scenarios.report.test_report import made_up_run, rendered
 from tests.support import user_scenarios
+from tests.support.example_runs import made_up_run, rendered
 
 PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"
 COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"

@@ -13,7 +13,7 @@ from scenarios.cli.egm.serving import Job
 from scenarios.running import interrupts
 from tests.support.window_process import passes
 from twin.egm import EgmClient, GuidanceSettings
-from twin.egm.robot_side.channel import Address
+from twin.egm.wire.channel import Address
 from twin.errors import EgmError
 from twin.logs.log import Log
 

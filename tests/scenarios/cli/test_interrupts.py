@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import user_scenarios
+from tests.support.command_lines import COMMAND, wait
 
 # More of them when asked for by the environment.
 TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "24"))
-COMMAND = [sys.executable, "-c", "import sys; from scenarios.cli.process import main; sys.exit(main())"]
 ENDLESS = """def run(config):
     import numba
     from pathlib import Path
@@ -56,13 +56,6 @@ def caught(pid):
     """The signals that a process handles, a bit each."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("SigCgt")).split()[1], 16)
-
-
-def wait(reached, longest=60.0):
-    end = time.monotonic() + longest
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def ended(process, number=signal.SIGINT):

@@ -7,7 +7,7 @@ import pytest
 from scenarios.base import Config, Metric
 from scenarios.running.causes import cause
 from scenarios.running.runs import Run
-from tests.scenarios.report.test_report import made_up_run
+from tests.support.example_runs import made_up_run
 
 
 def failing(name, law="pd", **settings):

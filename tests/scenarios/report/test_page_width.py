@@ -16,7 +16,7 @@ from scenarios.reports.listing import listing
 from scenarios.reports.picture import draw
 from scenarios.reports.report import scenario_report
 from scenarios.running.runs import Run
-from tests.scenarios.report.test_report import rendered
+from tests.support.example_runs import rendered
 from tests.support.random_trees import random_urdf
 from twin.logs.log import Log
 from twin.short_texts import shortened

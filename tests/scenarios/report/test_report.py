@@ -6,9 +6,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-import twin
 from scenarios.base import Config, Metric
 from scenarios.reports.junit_file import write_junit
 from scenarios.reports.picture import draw
@@ -16,40 +14,9 @@ from scenarios.reports.report import explanations, scenario_report
 from scenarios.reports.results_file import write_json
 from scenarios.reports.validation_report import validation_report, validation_total
 from scenarios.running.runs import Run
+from tests.support.example_runs import made_up_log, made_up_run, rendered
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
-from twin.logs.log import Log
 from twin.short_texts import figure
-
-N = 50
-
-
-def made_up_log(controller, error=0.01):
-    """Joint k is off by (k + 1) * error with alternating sign; joint 2 was cut in seven samples."""
-    robot = twin.load("irb140")
-    t = 1e-3 * np.arange(N)
-    q_ref = 0.2 + np.outer(t, np.ones(6))
-    q = q_ref + np.outer((-1.0) ** np.arange(N), error * np.arange(1, 7))
-    still = np.zeros_like(q)
-    saturated = np.zeros(q.shape, dtype=bool)
-    saturated[:7, 1] = True
-    return Log(
-        robot=robot, controller=controller, time_step=1e-3, steps_per_period=1, t=t, q_ref=q_ref,
-        qd_ref=still, qdd_ref=still, q=q, qd=still, tau=still - 12.5, tau_demand=still, saturated=saturated,
-        loop_gap=np.zeros(N),
-    )  # fmt: skip
-
-
-def made_up_run(controller="pd", *metrics, error=0.01):
-    held = Metric("the check that holds", 1e-12, "rad", 1e-10, "its reason")
-    config = Config(controller=controller)
-    return Run("swing", config, made_up_log(controller, error), metrics or (held,), 0.5)
-
-
-def rendered(parts, width=100):
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(*parts, sep="\n", crop=False)
-    return console.export_text()
 
 
 def test_no_sample_has_no_error_not_even_zero():

@@ -4,17 +4,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.twin.control.test_rollout_drives import SLOWLY
+from tests.support.sample_drives import SLOWLY
+from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload
-from twin.trajectories.joint_trajectories import hold, sines
+from twin.trajectories.joint_trajectories import sines
 from twin.trajectories.sampling import Samples, recursion_consistent, sample
-
-PERIOD = 1e-3
 
 
 class ComputedTorque:
@@ -44,10 +43,6 @@ def swing(irb140):
 def simulation(irb140):
     with Simulation(irb140) as simulation:
         yield simulation
-
-
-def still(robot, samples=20, q=None):
-    return sample(hold(np.zeros(robot.n) if q is None else q, (samples - 1) * PERIOD), PERIOD)
 
 
 @pytest.mark.parametrize("where", ["floor", "inverted"])

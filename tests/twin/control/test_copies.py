@@ -9,7 +9,7 @@ import pytest
 
 import controllers
 import twin
-from tests.twin.control.test_rollout import path
+from tests.support.short_runs import path
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts

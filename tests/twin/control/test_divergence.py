@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import RUNAWAY_SPEED, run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
@@ -14,17 +15,11 @@ from twin.errors import DivergenceError, LimitError
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import Samples, sample
 
-PERIOD = 1e-3
-
 
 @pytest.fixture(scope="module")
 def simulation(irb140):
     with Simulation(irb140) as simulation:
         yield simulation
-
-
-def still(robot, samples=20):
-    return sample(hold(np.zeros(robot.n), (samples - 1) * PERIOD), PERIOD)
 
 
 def test_a_wrong_sign_ends_the_run_by_time_and_joint_and_keeps_the_log(simulation, irb140):

@@ -8,7 +8,7 @@ import time
 CODE = """
 import numpy as np
 import twin
-from tests.twin.control.test_closed_loop import still
+from tests.support.short_runs import still
 def law(state, reference, parameters, memory, model):
     x = 0.5
     while x > 0.0:

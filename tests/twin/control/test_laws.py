@@ -12,7 +12,7 @@ import pytest
 
 import controllers
 import twin
-from tests.twin.control.test_closed_loop import PERIOD, still
+from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw, is_kept
 from twin.control.plant import AnalyticPlant
@@ -145,7 +145,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np, twin
 from twin.control.plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
-from tests.twin.control.test_closed_loop import still
+from tests.support.short_runs import still
 robot = twin.load("irb140")
 def run(_):
     return run_closed_loop(AnalyticPlant(robot), lambda *_: np.zeros(6), still(robot, 5)).q
@@ -207,7 +207,7 @@ import gains, helpers
 from twin.control.plant import AnalyticPlant
 from twin.control.control_law import ControlLaw
 from twin.control.rollout import run_rollouts
-from tests.twin.control.test_closed_loop import still
+from tests.support.short_runs import still
 robot = twin.load("irb140")
 def law(state, reference, parameters, memory, model):
     return np.full(6, gains.KP) + helpers.more(state.q)

@@ -9,33 +9,17 @@ import numpy as np
 import pytest
 
 import controllers
+from tests.support.short_runs import PERIOD, SOFT, filtered, nothing, path, same, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
 from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload
-from twin.trajectories.joint_trajectories import hold, sines
 from twin.trajectories.sampling import recursion_consistent, sample
 
-PERIOD = 1e-3
 LOAD = Payload(3.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))
 LIGHT = Payload(0.2, [0.01, 0.01, 0.05])
-SOFT = (np.array([100.0, 100.0, 50.0, 0.1, 0.1, 0.01]), 0.1)
-FREQUENCIES = np.array([0.31, 0.43, 0.57, 0.61, 0.73, 0.89])
-
-
-def nothing(state, reference, parameters, memory, model):
-    return np.zeros(len(state.q))
-
-
-def filtered(state, reference, parameters, memory, model):
-    """A law of a user: the torque of the reference, and of a smoothed error, and of the clock."""
-    tau = np.empty(len(state.q))
-    model.inverse_dynamics(reference.q, reference.qd, reference.qdd, model.inertias, model.gravity, tau)
-    memory[0] += parameters[1] * (reference.q - state.q - memory[0])
-    memory[1, 0] = state.t
-    return tau + parameters[0] * memory[0] + 1e-4 * np.sin(9.0 * memory[1, 0])
 
 
 def in_the_workspace(state, reference, parameters, memory, model):
@@ -65,21 +49,6 @@ def vandal(state, reference, parameters, memory, model):
     state.q[:] = 7.0
     reference.q[:] = 7.0
     return tau
-
-
-def path(robot, duration=0.3, amplitude=0.3):
-    return sines(robot.poses["zero"] + 0.1, np.full(6, amplitude), 0.5 * FREQUENCIES, duration)
-
-
-def still(robot, samples=30):
-    return sample(hold(robot.poses["zero"], (samples - 1) * PERIOD), PERIOD)
-
-
-def same(rolled, log, index=()):
-    """Whether a rollout is a run of `run_closed_loop`, to the bit."""
-    pairs = [(getattr(rolled, name)[index], getattr(log, name)) for name in ("q", "qd", "tau", "tau_demand")]
-    pairs += [(rolled.t, log.t), (rolled.saturated[index], log.saturated.sum(axis=0))]
-    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 @pytest.mark.parametrize("name", controllers.NAMES)
@@ -150,7 +119,7 @@ def test_the_work_is_shared_in_blocks_and_none_is_left_out(robot, monkeypatch):
     monkeypatch.setattr("twin.control.rollout.STEPS_AT_ONCE", 90)
     monkeypatch.setenv("IRB_TWIN_THREADS", "3")
     starts = robot.poses["zero"] + np.linspace(0.0, 0.1, 23)[:, None]
-    reference, law = still(robot), controllers.make("pd_gravity", robot)
+    reference, law = still(robot, 30), controllers.make("pd_gravity", robot)
     rollouts = run_rollouts(robot, law, reference, start=(starts, np.zeros(6)))
     for k in (0, 3, 4, 7, 8, 22):
         alone = run_rollouts(robot, law, reference, start=(starts[k], np.zeros(6)))
@@ -198,8 +167,8 @@ def test_the_order_of_an_integrator(arm, integrator, order):
 
 
 def test_a_law_cannot_move_the_robot_or_falsify_the_reference(robot):
-    rollout = run_rollouts(robot, ControlLaw(robot, vandal), still(robot))
-    honest = run_rollouts(robot, ControlLaw(robot, nothing), still(robot))
+    rollout = run_rollouts(robot, ControlLaw(robot, vandal), still(robot, 30))
+    honest = run_rollouts(robot, ControlLaw(robot, nothing), still(robot, 30))
     np.testing.assert_array_equal(rollout.tau, np.zeros((30, 6)))
     np.testing.assert_array_equal(rollout.q, honest.q)
 
@@ -207,7 +176,7 @@ def test_a_law_cannot_move_the_robot_or_falsify_the_reference(robot):
 def test_a_run_leaves_the_controller_as_it_was(robot):
     controller = controllers.make("pid", robot)
     controller.integral[:] = 0.5
-    first, second = (run_rollouts(robot, controller, still(robot)) for _ in range(2))
+    first, second = (run_rollouts(robot, controller, still(robot, 30)) for _ in range(2))
     np.testing.assert_array_equal(first.q, second.q)
     np.testing.assert_array_equal(controller.integral, np.full(6, 0.5))
 
@@ -220,7 +189,7 @@ CODE = """
 import sys
 import numpy as np
 import controllers, twin
-from tests.twin.control.test_rollout import SOFT, filtered, path
+from tests.support.short_runs import SOFT, filtered, path
 from twin.control.plant import AnalyticPlant
 from twin.control.closed_loop import run_closed_loop
 from twin.control import rollout_loop
@@ -268,4 +237,4 @@ def test_rollouts_want_compiled_kernels(irb140):
     from twin.robot.uncompiled import uncompiled
 
     with pytest.raises(ValueError, match="expected robots with compiled kernels"):
-        run_rollouts(uncompiled(irb140), ControlLaw(uncompiled(irb140), nothing), still(irb140))
+        run_rollouts(uncompiled(irb140), ControlLaw(uncompiled(irb140), nothing), still(irb140, 30))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import controllers
-from tests.twin.control.test_rollout import PERIOD, nothing, path, same
+from tests.support.sample_drives import SENSORS, SLOWLY, coupled
+from tests.support.short_runs import PERIOD, nothing, path, same
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
 from twin.control.plant import AnalyticPlant
@@ -22,20 +23,8 @@ from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample
 
 # Whether a light wrist vibrates as fast as it should is not what is looked at here.
-SLOWLY = pytest.mark.filterwarnings("ignore:steps of .* are too long:twin.errors.DriveWarning")
 
-WRIST = np.eye(6)
-WRIST[4, 3], WRIST[5, 3], WRIST[5, 4] = 0.2, -0.3, 0.5
-SENSORS = Sensors(encoder=True, noise=1e-5, speed_cutoff=80.0, delay=2, seed=5)
 OTHERS = ("tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen")
-
-
-def coupled(robot):
-    """Motors of the wrist that turn together; one joint is rigid, two rub behind their springs."""
-    stiffness = robot.drives.stiffness.copy()
-    stiffness[1] = np.inf
-    sides = ("motor", "joint", "motor", "joint", "motor", "motor")
-    return replace(robot.drives, coupling=WRIST, stiffness=stiffness, friction_at=sides)
 
 
 def same_with_drives(rolled, log, index=()):
@@ -228,8 +217,8 @@ CODE = """
 import sys
 import numpy as np
 import controllers, twin
-from tests.twin.control.test_rollout import path
-from tests.twin.control.test_rollout_drives import SENSORS, coupled
+from tests.support.short_runs import path
+from tests.support.sample_drives import SENSORS, coupled
 from twin.control.rollout import run_rollouts
 from twin.trajectories.sampling import sample
 robot = twin.load("irb140")

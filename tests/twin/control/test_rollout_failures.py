@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import controllers
-from tests.twin.control.test_rollout import nothing, still
+from tests.support.short_runs import nothing, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
 from twin.control.plant import AnalyticPlant
@@ -90,7 +90,7 @@ def test_a_parallelogram_that_folds_is_told_and_spares_the_others(irb1400):
 def test_a_torque_that_is_not_finite_is_told_as_in_the_closed_loop(robot):
     plant = replace(robot, tau_max=np.full(6, np.inf))
     with np.errstate(divide="ignore"):
-        rollout, run = divergence(plant, ControlLaw(robot, impossible), still(robot))
+        rollout, run = divergence(plant, ControlLaw(robot, impossible), still(robot, 30))
     told = str(rollout)
     assert told.replace("law", "controller") == f"{run} (sample 0)"
     np.testing.assert_array_equal(rollout.log.tau_demand[0], run.log.tau_demand[0])
@@ -119,7 +119,7 @@ def test_misuse_is_refused(robot, options, message):
     arguments = {
         "plant": robot,
         "controller": ControlLaw(robot, nothing),
-        "reference": still(robot),
+        "reference": still(robot, 30),
     } | options
     with pytest.raises(ValueError, match=message):
         run_rollouts(**arguments)
@@ -144,17 +144,17 @@ def test_what_does_not_go_together_is_refused(robot, irb1400):
         ([robot] * 2, [law] * 3, r"shapes that fit together, got \(2,\), \(3,\)"),
     ):
         with pytest.raises(ValueError, match=message):
-            run_rollouts(plants, laws, still(robot))
+            run_rollouts(plants, laws, still(robot, 30))
 
 
 def test_a_law_that_is_wrong_is_named(robot):
     with pytest.raises(
         ValueError, match=r"law 'too_short' returned tau of another shape than \(6,\) at t = 0 s"
     ):
-        run_rollouts(robot, ControlLaw(robot, too_short), still(robot))
+        run_rollouts(robot, ControlLaw(robot, too_short), still(robot, 30))
     for law, reason in ((wordless, "No conversion"), (lambda state: state.q, "5 argument types given")):
         with pytest.raises(ValueError, match=f"numba cannot compile the law '{law.__name__}': .*{reason}"):
-            run_rollouts(robot, ControlLaw(robot, law), still(robot))
+            run_rollouts(robot, ControlLaw(robot, law), still(robot, 30))
 
 
 @pytest.mark.parametrize(

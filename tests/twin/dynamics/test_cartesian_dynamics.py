@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.support.dh_arms import states_of, times
+from tests.support.laboratory_arms import SEVEN, YOUBOT, urdf_of
 from tests.support.peers import Pinocchio
-from tests.twin.kinematics.test_differential_kinematics import SEVEN, states_of, times
 from twin.dynamics.operational_space import operational_space
 from twin.errors import SingularityError
 from twin.robot.robot import Payload

@@ -12,9 +12,9 @@ import pybullet
 import pytest
 
 import twin
+from tests.support.dh_arms import times
 from tests.support.laboratory_arms import YOUBOT, urdf_of
 from tests.support.peers import Pinocchio
-from tests.twin.kinematics.test_differential_kinematics import times
 from twin.dynamics.constrained import (
     Constraint,
     Cylinder,

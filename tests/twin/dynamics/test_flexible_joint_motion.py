@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from tests.twin.dynamics.test_flexible_joint import DAMPED, IDENTIFIED
+from tests.support.flexible_joints import DAMPED, IDENTIFIED
 from twin.dynamics.flexible_joint import FlexibleJoint, angle_model, energy, poles, simulate_flexible_joint
 
 FREE = FlexibleJoint(Jm=0.7, Ja=2.3, k=31.0, r=-0.4)

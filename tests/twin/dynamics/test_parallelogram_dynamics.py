@@ -10,7 +10,7 @@ import twin
 from scenarios.checks.motion_range import random_positions
 from tests.support.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
-from tests.twin.engine.test_oracle import BODY, TOOL
+from tests.support.sample_loads import BODY, TOOL
 from twin.multibody.tree import frozen
 
 STATES = 1000

@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from tests.support.random_trees import random_urdf
-from tests.twin.robot.test_drive_torques import RUBBING
+from tests.support.sample_drives import RUBBING
 from twin.drives.drives import Drives
 from twin.dynamics.dynamic_parameters import LINK
 from twin.robot.uncompiled import uncompiled

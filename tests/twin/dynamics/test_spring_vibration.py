@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.twin.engine.test_drives import BODY
+from tests.support.engine_states import BODY
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.dynamics.flexible_joint import frequency_in_steps, spring_frequencies

@@ -8,7 +8,7 @@ import pytest
 import twin
 from tests.support.egm_wires import Wire, served
 from tests.support.guided_runs import DT, HOME, run_of
-from twin.egm.guidance.drive_limits import USED, DriveLimits
+from twin.egm.guidance.limits import USED, DriveLimits
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 

@@ -11,11 +11,10 @@ import controllers
 from tests.support.egm_wires import BRISK
 from twin.control.closed_loop import run_closed_loop
 from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, replay, virtual_time
-from twin.egm.robot_side.channel import UdpChannel
-from twin.egm.robot_side.lateness import LatenessMeter
-from twin.egm.robot_side.pace import Lockstep, RealTime
+from twin.egm.robot.pace import LatenessMeter, Lockstep, RealTime
+from twin.egm.wire.channel import UdpChannel
+from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.sensor_message import encode_sensor
 from twin.engine.simulation import Simulation
 from twin.errors import EgmError, LimitError
 from twin.trajectories.joint_trajectories import quintic

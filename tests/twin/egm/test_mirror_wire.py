@@ -14,8 +14,7 @@ from scenarios.cli.command_line import main
 from tests.support.egm_streams import CARRIED, excited, messages, model_of
 from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, encode_robot, virtual_time
 from twin.egm.mirror import relay
-from twin.egm.mirror.listener import is_message
-from twin.egm.mirror.relay import Relay
+from twin.egm.mirror.relay import Relay, is_message
 from twin.errors import EgmError
 from twin.identification.excitation import kept_excitation
 from twin.robot.flange_load import payload_of

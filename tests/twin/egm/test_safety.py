@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.support.egm_wires import FaultyWire, Wire, served, session
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.inbox import MOST_DATAGRAMS, QUEUE, Inbox
+from twin.egm.robot.inbox import MOST_DATAGRAMS, QUEUE, Inbox
+from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.sensor_message import encode_sensor
 from twin.robot.limits import folded
 
 ROUGH = {"max_speed_deviation": 60.0, "ramp_time": 0.2, "comm_timeout": 0.5, "cond_time": 1000.0}

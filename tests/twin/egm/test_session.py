@@ -7,8 +7,8 @@ import controllers
 from tests.support.egm_wires import BRISK, CycleByCycle, Wire, served, session
 from twin.drives.sensors import Sensors
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.own_motion import OwnMotion
-from twin.egm.robot_side.state import EgmState
+from twin.egm.robot.guided_arm import OwnMotion
+from twin.egm.robot.session import EgmState
 from twin.egm.wire import schema
 from twin.egm.wire.messages import MotionState, SensorMessage
 from twin.errors import DivergenceError, EgmError

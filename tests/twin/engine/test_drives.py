@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scenarios.checks.motion_range import random_positions
+from tests.support.engine_states import BODY, random_states, relative, with_coupled_wrist
 from tests.support.peers import one_step
 from tests.support.random_trees import interpreted, random_urdf
 from twin.control.plant import AnalyticPlant
@@ -17,18 +17,9 @@ from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
 from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import jacobian
-from twin.robot.robot import Payload
 
 DT = 1e-3
-BODY = Payload(5.0, [0.02, 0.03, 0.1], np.diag([0.02, 0.03, 0.025]))
 TOOL = np.array([[0, 0, 1, 0.05], [0.6, 0.8, 0, -0.03], [-0.8, 0.6, 0, 0.2], [0, 0, 0, 1]])
-WRIST = np.eye(6)
-WRIST[4, 3], WRIST[5, 3], WRIST[5, 4] = 0.3, -0.2, 0.6
-"""A wrist whose motors turn together: motor 5 turns with joint 4, motor 6 with joints 4 and 5."""
-
-
-def coupled(robot):
-    return replace(robot, drives=replace(robot.drives, coupling=WRIST))
 
 
 def random_tree(load):
@@ -66,7 +57,7 @@ def driven(request, irb140, irb1400, irb1600, load):
     """Robots with drives, which are not chosen yet."""
     if request.param == "tree":
         return random_tree(load)
-    arms = {"irb140": irb140, "irb1400": irb1400, "irb1600": irb1600, "coupled": coupled(irb140)}
+    arms = {"irb140": irb140, "irb1400": irb1400, "irb1600": irb1600, "coupled": with_coupled_wrist(irb140)}
     return arms[request.param]
 
 
@@ -75,21 +66,11 @@ def as_it_was(robot):
     return interpreted(robot) if robot.name == "random" else robot
 
 
-def random_states(robot, count, seed=1):
-    rng = np.random.default_rng(seed)
-    qd, tau = rng.uniform(-1, 1, (2, count, robot.n))
-    return zip(random_positions(robot, rng, count), qd * robot.qd_max, tau * robot.tau_max, strict=True)
-
-
 def friction(drives, before, after):
     """F at the joints (n,), in [N m], of shafts that move: written anew, from the law as it is printed."""
     v, w = drives.coupling @ after, drives.coupling @ before
     level = drives.coulomb + (drives.static - drives.coulomb) * np.exp(-((w / drives.stribeck_speed) ** 2))
     return drives.coupling.T @ (level * np.sign(v) + drives.viscous * v)
-
-
-def relative(found, expected):
-    return np.max(np.abs(found - expected)) / np.max(np.abs(expected))
 
 
 # ---- one step -------------------------------------------------------------------------------------
@@ -133,7 +114,7 @@ def test_worlds_that_come_and_go(irb140, irb1400):
     """PyBullet keeps the model behind its inverse dynamics, and gives a closed world's number to the next."""
     robots = [
         robot.with_drives("rigid")
-        for robot in (irb140, irb140.with_payload(BODY).mounted("wall"), irb1400, coupled(irb140))
+        for robot in (irb140, irb140.with_payload(BODY).mounted("wall"), irb1400, with_coupled_wrist(irb140))
     ]
 
     def check(simulation, seed):

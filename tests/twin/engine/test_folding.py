@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.twin.engine.test_loops import WEIGHTLESS, ZERO, open_loop
+from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque

@@ -13,6 +13,7 @@ import twin
 from scenarios.checks.free_motion import free_motion
 from scenarios.checks.motion_range import random_positions
 from scenarios.parallelogram import Config, run
+from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop
 from tests.support.peers import one_step
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import forward_dynamics
@@ -22,8 +23,6 @@ from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.multibody.tree import frozen
 
 STATES = 100
-ZERO = np.zeros(6)
-WEIGHTLESS = (0.0, 0.0, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +63,6 @@ def link_state(simulation, link):
     )
     T = link_pose(*state[:2])
     return T[:3, 3], T[:3, :3], np.array(state[6]), np.array(state[7])
-
-
-def open_loop(simulation, angle):
-    """Turn the rod out of its place by so many [rad]."""
-    rod = simulation._joints[simulation.robot.tree.names.index("joint_rod")]
-    simulation._client.resetJointState(simulation._body, rod, angle, 0.0)
 
 
 # ---- the traps -----------------------------------------------------------------------------------

@@ -5,17 +5,13 @@ import pytest
 
 from scenarios.checks.motion_range import random_positions
 from tests.support.peers import one_step
+from tests.support.sample_loads import BODY, TOOL
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.loading.loading import load
-from twin.robot.robot import Payload
 
 STATES = 200
-BODY = Payload(
-    6.0, [0.02, -0.01, 0.08], [[0.03, 0.004, -0.002], [0.004, 0.02, 0.003], [-0.002, 0.003, 0.025]]
-)
-TOOL = np.array([[0, 0, 1, 0.05], [0.6, 0.8, 0, -0.03], [-0.8, 0.6, 0, 0.2], [0, 0, 0, 1]])
 
 
 @pytest.fixture(scope="module", params=["irb140", "irb1400", "irb1600"])

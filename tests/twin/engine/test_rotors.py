@@ -12,9 +12,9 @@ import pytest
 
 import twin
 from tests.support.doc_pages import HOUSE
+from tests.support.engine_states import BODY, random_states, relative
 from tests.support.peers import one_step
 from tests.support.random_trees import interpreted
-from tests.twin.engine.test_drives import BODY, random_states, relative
 from twin.engine.simulation import Simulation
 
 OFFSET = np.array([0.0, 0.0, 2.0])

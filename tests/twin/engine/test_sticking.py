@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.twin.engine.test_drives import BODY, coupled
+from tests.support.engine_states import BODY, with_coupled_wrist
 from twin.dynamics.equation_of_motion import gravity_torque
 from twin.engine.simulation import Simulation
 
@@ -47,7 +47,7 @@ def test_below_its_static_friction_an_arm_stands_for_ten_seconds(arm):
 
 
 def test_motors_that_turn_together_stand_as_well(irb140):
-    robot = coupled(irb140).with_drives("rigid")
+    robot = with_coupled_wrist(irb140).with_drives("rigid")
     with Simulation(robot) as simulation:
         simulation.reset(AT)
         assert held(simulation, within_friction(robot, 0.5), TEN_SECONDS)
@@ -102,7 +102,7 @@ def test_a_joint_comes_to_rest_and_stays(arm):
 
 def test_motors_that_turn_together_come_to_rest_to_the_bit(irb140):
     """Once all motors of a joint stick its speed is 0, not what rounding leaves of what stops them."""
-    robot = coupled(irb140).with_drives("rigid").with_gravity((0, 0, 0))
+    robot = with_coupled_wrist(irb140).with_drives("rigid").with_gravity((0, 0, 0))
     with Simulation(robot) as simulation:
         simulation.reset(AT, np.array([0.5, -0.3, 0.2, 1.0, -1.0, 2.0]))
         for _ in range(500):

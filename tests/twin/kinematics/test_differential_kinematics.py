@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import RX90, YOUBOT, urdf_of
+from tests.support.dh_arms import states_of, times
+from tests.support.laboratory_arms import RX90, SEVEN, YOUBOT, urdf_of
 from twin.errors import SingularityError
 from twin.kinematics.differential import (
     analytic_jacobian,
@@ -23,12 +24,6 @@ from twin.spatial.euler_angles import euler_rate_matrix
 
 KINDS = ("zyx", "zyz", "quaternion")
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
-SEVEN = {
-    "theta0": [0.0] * 7,
-    "d": [0.34, 0, 0.4, 0, 0.4, 0, 0.126],
-    "a": [0.0] * 7,
-    "alpha_deg": [-90, 90, 90, -90, -90, 90, 0],
-}
 ARMS = ("irb140", "irb1400", "irb1600", "youbot", "rx90", "seven")
 
 
@@ -37,17 +32,6 @@ def arm(request, load):
     name = request.param
     tables = {"youbot": YOUBOT, "rx90": RX90, "seven": SEVEN}
     return load(urdf_of(tables[name])) if name in tables else twin.load(name)
-
-
-def states_of(robot, count=25, seed=11):
-    rng = np.random.default_rng(seed)
-    low, high = np.maximum(robot.q_min, -3), np.minimum(robot.q_max, 3)
-    q = rng.uniform(low, high, (count, robot.n))
-    return q, *rng.uniform(-2, 2, (2, count, robot.n))
-
-
-def times(A, b):
-    return np.einsum("...ij,...j->...i", A, b)
 
 
 def wrapped(x, kind):

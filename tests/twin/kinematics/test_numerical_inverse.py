@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.support.laboratory_arms import SEVEN, YOUBOT, urdf_of
 from tests.support.random_trees import random_urdf
-from tests.twin.kinematics.test_differential_kinematics import SEVEN
 from twin.errors import UnreachableError
 from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.scenarios.report.test_report import made_up_log
+from tests.support.example_runs import made_up_log
 from twin.errors import TwinError
 from twin.logs.log import ARRAYS, STANDS_FOR, Log
 

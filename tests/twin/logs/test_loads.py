@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.twin.robot.test_drive_torques import COUPLING
-from tests.twin.robot.test_motors import CURVED, by_motor
+from tests.support.sample_drives import COUPLING, CURVED, by_motor
 from twin.drives.motors import MotorLimits, limited_torque
 from twin.logs.figures import motor_load, speed_load
 

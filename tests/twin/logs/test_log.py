@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.twin.control.test_rollout_drives import SLOWLY, WRIST
+from tests.support.sample_drives import SLOWLY, WRIST
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.drives.sensors import Sensors

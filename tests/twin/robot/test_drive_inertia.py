@@ -8,7 +8,7 @@ import sympy as sp
 
 import twin
 from tests.support.peers import MuJoCo, Pinocchio, largest_relative_error
-from tests.twin.robot.test_drive_torques import COUPLING
+from tests.support.sample_drives import COUPLING
 from twin.control.plant import AnalyticPlant
 
 DT = 1e-3

@@ -7,28 +7,8 @@ import pytest
 
 import twin
 from tests.support.random_trees import interpreted
+from tests.support.sample_drives import COUPLING, RUBBING
 from twin.drives.drives import Drives
-
-COUPLING = np.array(
-    [
-        [1, 0, 0, 0, 0, 0],
-        [0, 1, 0, 0, 0, 0],
-        [0, 0, 1, 0, 0, 0],
-        [0, 0, 0, 1, 0, 0],
-        [0, 0, 0, 0.3, 1, 0],
-        [0, 0, 0, -0.2, 0.5, 1],
-    ]
-)
-RUBBING = Drives(
-    ratio=[-100, 100, 80, -60, 60, 40],
-    rotor_inertia=[2e-4, 7e-4, 3e-4, 2e-5, 3e-5, 4e-5],
-    coupling=COUPLING,
-    coulomb=[14, 34, 15, 4, 5, 4],
-    static=[21, 51, 22, 8, 11, 7],
-    stribeck_speed=[0.01, 0.02, 0.0, 0.03, 0.01, 0.02],
-    viscous=[9, 22, 7, 1, 1.5, 0.8],
-    friction_at=["motor", "joint", "motor", "motor", "joint", "motor"],
-)
 
 
 @pytest.fixture(scope="module")

@@ -5,28 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.twin.robot.test_drive_torques import COUPLING, RUBBING
+from tests.support.sample_drives import COUPLING, CURVED, by_motor
 from twin.drives.motors import MotorLimits, limited_torque
-
-CURVED = replace(
-    RUBBING,
-    motor_torque_max=[3.0, 7, 4, 0.7, 1, 1],
-    motor_speed_rated=[200.0, 200, 300, 300, 400, 400],
-    motor_speed_max=[400.0, 300, 300, 500, 450, np.inf],
-)
-
-
-def by_motor(drives, demand, qd_motor):
-    """The same for each motor by itself, in its own torque and speed, and back to the joints."""
-    N = np.diag(drives.ratio) @ drives.coupling
-    tau_m, speed = np.linalg.solve(N.T, demand), N @ qd_motor
-    for i in range(6):
-        limit = drives.motor_torque_max[i]
-        rated, top = drives.motor_speed_rated[i], drives.motor_speed_max[i]
-        if tau_m[i] * speed[i] > 0 and abs(speed[i]) > rated:
-            limit *= max(0.0, (top - abs(speed[i])) / (top - rated)) if top > rated else 0.0
-        tau_m[i] = min(max(tau_m[i], -limit), limit)
-    return N.T @ tau_m
 
 
 @pytest.mark.parametrize("coupling", [np.eye(6), COUPLING])

@@ -9,7 +9,7 @@ import pytest
 import twin
 from tests.support.peers import Pinocchio, Reduced, largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
-from tests.twin.engine.test_oracle import BODY
+from tests.support.sample_loads import BODY
 from twin.errors import LimitError, RobotError
 from twin.robot.dh_frames import dh_poses
 from twin.robot.limits import check_folding, check_position

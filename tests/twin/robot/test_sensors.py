@@ -9,8 +9,8 @@ from scipy.signal import cont2discrete
 
 import controllers
 import twin
-from tests.twin.control.test_rollout import PERIOD, path
-from tests.twin.control.test_rollout_drives import SLOWLY, WRIST
+from tests.support.sample_drives import SLOWLY, WRIST
+from tests.support.short_runs import PERIOD, path
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.drives.sensors import Sensors, observe, sensor_numbers

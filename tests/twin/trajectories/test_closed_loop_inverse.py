@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import YOUBOT, urdf_of
-from tests.twin.kinematics.test_differential_kinematics import SEVEN
+from tests.support.laboratory_arms import SEVEN, YOUBOT, urdf_of
+from tests.support.tool_paths import K, path_of
 from twin.errors import SingularityError
 from twin.kinematics.differential import (
     analytic_jacobian,
@@ -27,16 +27,10 @@ from twin.trajectories.tool_paths import through_poses
 
 KINDS = ("zyx", "zyz", "quaternion")
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
-K = np.diag([20.0, 10, 15, 12, 8, 9]) + 1.5 * np.triu(np.ones((6, 6)), 1)  # not even symmetric
 
 
 def times(A, b):
     return np.einsum("...ij,...j->...i", A, b)
-
-
-def path_of(robot, T_tool=None, duration=0.5):
-    q = np.array([[0.3, -0.4, 0.3, 0.5, 0.8, -0.2, 0.4], [0.6, -0.1, 0.6, 0.3, 1.1, 0.3, 0.1]])[:, : robot.n]
-    return q[0], through_poses(twin.forward_kinematics(robot, q, T_tool), durations=duration)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from tests.support.laboratory_arms import YOUBOT, urdf_of
-from tests.twin.trajectories.test_closed_loop_inverse import K, path_of
+from tests.support.tool_paths import K, path_of
 from twin.kinematics.differential import (
     analytic_jacobian_dot,
     coordinate_accelerations,

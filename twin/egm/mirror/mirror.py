@@ -15,17 +15,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.mirror.clock import LONGEST_GAP, LatenessMeter, StreamClock
-from twin.egm.mirror.expectation import Expectation, Row
-from twin.egm.mirror.history import History, Second
-from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire, is_message
+from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, age
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
-from twin.egm.mirror.relay import Relay
-from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied, rms_and_peak
-from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
+from twin.egm.mirror.relay import LISTEN, WAIT, Listener, Relay, Wire, is_message
+from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, copied, rms_and_peak
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.order import Counts, StreamOrder, between
-from twin.egm.wire.parts import require_turning_joints
+from twin.egm.wire.stream import LONGEST_GAP, Counts, LatenessMeter, StreamClock, StreamOrder, between
+from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -58,7 +54,7 @@ class Mirror:
 
     Args:
         robot: the model, with the drives and the payload that it is to have.
-        listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
+        listen, forward, answered_at, wait: see `twin.egm.mirror.relay.Wire`.
         alarm: limit of reported less expected torque, what friction at rest can be taken off, in [N m], one
             or one a joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
         torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
@@ -241,7 +237,7 @@ class Mirror:
         return report
 
     def log(self) -> Log:
-        """The last half hour as a log, see `twin.egm.mirror.history.History.log`.
+        """The last half hour as a log, see `twin.egm.mirror.report.History.log`.
 
         Raises:
             EgmError: there is nothing yet.

@@ -1,6 +1,6 @@
 """What the two messages hold, in SI units: what a robot tells, and what it is answered.
 
-Degrees and millimetres are on the wire alone, see `twin.egm.wire.robot_message` and `sensor_message`.
+Degrees and millimetres are on the wire alone, see `twin.egm.wire.encoding` and `sensor_message`.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.guidance.guidance import MODE_MISMATCH, Fault, GuidanceStop
-from twin.egm.guidance.low_pass import filter_share
+from twin.egm.guidance.guidance import MODE_MISMATCH, Fault, GuidanceStop, filter_share
 from twin.egm.guidance.settings import AXES, GuidanceSettings
 from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage

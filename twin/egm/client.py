@@ -20,12 +20,11 @@ from time import monotonic
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
-from twin.egm.robot_side.channel import Address
+from twin.egm.wire.channel import Address
+from twin.egm.wire.encoding import COUNT, decode_robot, encode_sensor
 from twin.egm.wire.messages import RobotMessage, SensorMessage
-from twin.egm.wire.order import Counts, StreamOrder
-from twin.egm.wire.parts import LARGEST
-from twin.egm.wire.robot_message import COUNT, decode_robot
-from twin.egm.wire.sensor_message import encode_sensor
+from twin.egm.wire.stream import Counts, StreamOrder
+from twin.egm.wire.values import LARGEST
 from twin.errors import EgmError, EgmWarning
 
 PORT = 6510

@@ -18,29 +18,221 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.guidance.frames import work_object
 from twin.egm.guidance.guidance import Fault, Guidance
+from twin.egm.guidance.pose_guidance import work_object
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.channel import Channel
-from twin.egm.robot_side.events import MOST_EVENTS, Event, Events
-from twin.egm.robot_side.guided_arm import GuidedArm
-from twin.egm.robot_side.inbox import Inbox
-from twin.egm.robot_side.own_motion import OwnMotion
-from twin.egm.robot_side.pace import Pace
-from twin.egm.robot_side.plan import Plan, whole_periods
-from twin.egm.robot_side.state import EgmState
-from twin.egm.robot_side.stream_record import StreamRecord
-from twin.egm.robot_side.supervision import following_error, silence
+from twin.egm.robot.guided_arm import GuidedArm, OwnMotion
+from twin.egm.robot.inbox import Inbox
+from twin.egm.robot.pace import Pace
+from twin.egm.wire.channel import Channel
+from twin.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
-from twin.egm.wire.robot_message import encode_robot
-from twin.egm.wire.sensor_message import decode_sensor, encode_sensor
 from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
+from twin.spatial.rotations import pose_vector
+
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
+
+MOST_EVENTS = 1000
+"""That are kept, the last ones."""
+
+
+class Event(NamedTuple):
+    """What happened.
+
+    Attributes:
+        t: when, since the robot's start, in [s].
+        kind: of an instruction `waiting`, `guided`, `returning`, `ended`, `fault`; of datagrams, once each,
+            `broken`, `dropped`, `stranger`; `unsent`, of a message, once; `left`, where the window was
+            closed; `cut`, where the robot's time was over in the midst of a motion.
+        sentence: on it.
+    """
+
+    t: float
+    kind: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.t:.3f} s: {self.sentence}"
+
+
+class Events:
+    """The events of a session.
+
+    Args:
+        tell: called with each, in the robot's own thread.
+    """
+
+    def __init__(self, tell: Callable[[Event], object] | None = None) -> None:
+        self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self._tell = tell
+
+    def add(self, t: float, kind: str, sentence: str) -> None:
+        """Note an event, at a time in [s]."""
+        event = Event(t, kind, sentence)
+        self._events.append(event)
+        if self._tell is not None:
+            self._tell(event)
+
+    def all(self) -> tuple[Event, ...]:
+        """Those that are kept, in order."""
+        return tuple(self._events)
+
+
+class EgmState(Enum):
+    """What `EGMGetState` tells."""
+
+    DISCONNECTED = "EGM_STATE_DISCONNECTED"
+    """Before the set-up, and after the last message."""
+    CONNECTED = "EGM_STATE_CONNECTED"
+    """Messages are sent, nothing guides the arm."""
+    RUNNING = "EGM_STATE_RUNNING"
+    """An instruction waits for its first answer, guides, or comes to its end."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long a robot is on the wire, and what happens meanwhile.
+
+    Attributes:
+        runs: instructions, one after another, however they end; `None`: without end.
+        pause: from the end of one to the next, in [s].
+        wait: for an instruction's first answer at most, in [s]; `None`: as long as it takes.
+        lag: by which answers act later, in [ms], rounded up to whole cycles.
+        duration: after which it ends, in [s]; `None`: not by itself.
+        keep: how much of the end is recorded, in [s].
+    """
+
+    runs: int | None = None
+    pause: float = 1.0
+    wait: float | None = None
+    lag: float = 0.0
+    duration: float | None = None
+    keep: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and not self.runs >= 1:
+            raise EgmError(f"expected runs of at least 1, got {self.runs}")
+        for name, most, unit in (("pause", 1e6, "s"), ("lag", 1000.0, "ms")):
+            if not 0 <= getattr(self, name) <= most:
+                raise EgmError(f"expected a {name} of 0 to {most:g} {unit}, got {getattr(self, name)}")
+        for name in ("wait", "duration", "keep"):
+            value = getattr(self, name)
+            if not (name != "keep" and value is None) and not 0 < value <= 1e6:
+                raise EgmError(f"expected {name} above 0 s, to 1e6 s, got {value}")
+
+
+def whole_periods(cycle: float, period: float) -> int:
+    """How many periods of the control law there are in a cycle, both in [s].
+
+    Raises:
+        EgmError: they are no whole number.
+    """
+    count = round(cycle / period)
+    if count < 1 or abs(count * period - cycle) > 1e-9 * cycle:
+        raise EgmError(
+            f"expected a control period that divides the cycle of {1e3 * cycle:g} ms, got {1e3 * period:g} ms"
+        )
+    return count
+
+
+class StreamRecord:
+    """The last cycles of a robot on the wire.
+
+    Args:
+        joints: of the robot.
+        mode: how it is guided.
+        cycles: how many are kept.
+    """
+
+    def __init__(self, joints: int, mode: str, cycles: int) -> None:
+        self._place, self._speed = {"joint": (joints, joints), "pose": (7, 6), "path": (3, 0)}[mode]
+        self._rows: deque[tuple] = deque(maxlen=max(1, cycles))
+
+    def add(self, t: float, message: RobotMessage, answer: SensorMessage | None) -> None:
+        """Note a cycle, which began at t, in [s]: what was told in it, and what was taken."""
+        place, speed = np.full(self._place, np.nan), np.full(self._speed, np.nan)
+        seqno = -1
+        if answer is not None:
+            seqno = -1 if answer.seqno is None else answer.seqno
+            if answer.q is not None:
+                place[:] = answer.q
+            if answer.qd is not None:
+                speed[:] = answer.qd
+            if answer.T is not None:
+                place[:] = pose_vector(answer.T)
+            if answer.twist is not None:
+                speed[:] = answer.twist
+            if answer.path_correction is not None:
+                place[:] = answer.path_correction
+        told = (int(message.state), message.converged, message.utilization or 0.0)
+        self._rows.append((t, message.seqno, answer is not None, seqno, place, speed, *told))
+
+    def arrays(self) -> dict[str, Floats]:
+        """Arrays with a row a cycle.
+
+        `egm_t` when it began, in [s]; `egm_robot_seqno` of the robot's message; `egm_taken` whether an answer
+        was taken, `egm_seqno` its number (-1: it had none); `egm_reference` and `egm_speed` what it said, NaN
+        where nothing: in joint guidance (n,) in [rad] and [rad/s], in pose guidance (7,) `[x y z a b c d]` in
+        [m] and (6,) `[v; omega]`, of path corrections (3,) in [m] and (0,).  `egm_state`, `egm_converged` and
+        `egm_utilization` are what the robot told.
+        """
+        names = ("t", "robot_seqno", "taken", "seqno", "reference", "speed")
+        names += ("state", "converged", "utilization")
+        kinds = (float, np.int64, bool, np.int64, float, float, np.int64, bool, float)
+        columns = zip(*self._rows, strict=True) if self._rows else ((),) * len(names)
+        arrays = {
+            f"egm_{name}": np.array(column, dtype=kind)
+            for name, kind, column in zip(names, kinds, columns, strict=True)
+        }
+        for name, size in (("egm_reference", self._place), ("egm_speed", self._speed)):
+            arrays[name] = arrays[name].reshape(len(self._rows), size)
+        return arrays
+
+
+FOLLOWING_ERROR = np.deg2rad(5.0)
+"""In [rad] of a joint, from where it was commanded to where it is: beyond it the arm is stopped.  The manual
+tells no figure; ours."""
+
+
+def silence(seconds: float, allowed: float, partner: str, broken: int = 0) -> Fault | None:
+    """The fault of a partner of whom nothing was heard for so long.
+
+    Args:
+        seconds: since its last message, in [s].
+        allowed: CommTimeout, in [s].
+        partner: its name.
+        broken: datagrams of it that were no messages.
+    """
+    if seconds < allowed - 1e-9:  # round-off of a sum
+        return None
+    return Fault(
+        41822, "ERR_UDPUC_COMM",
+        f"no message from {partner} for {seconds:g} s, at most {allowed:g} s are allowed (CommTimeout)"
+        + f"; {broken} datagrams came that are none" * (broken > 0),
+    )  # fmt: skip
+
+
+def following_error(robot: Robot, q: Floats, q_commanded: Floats) -> Fault | None:
+    """The fault of an arm that does not follow; q and q_commanded (n,), in [rad]."""
+    off = np.abs(q - q_commanded)
+    if np.all(off <= FOLLOWING_ERROR):
+        return None
+    joint = int(np.argmax(~(off <= FOLLOWING_ERROR)))
+    return Fault(
+        50204, "Motion supervision",
+        f"{robot.joint_names[joint]} is {np.rad2deg(off[joint]):.3g} deg from where it is to be, at most "
+        f"{np.rad2deg(FOLLOWING_ERROR):g} deg are allowed",
+    )  # fmt: skip
 
 
 class Session:

@@ -14,19 +14,14 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.control.closed_loop import whole_steps
 from twin.drives.sensors import Sensors
-from twin.egm.guidance.choice import guidance_of
-from twin.egm.guidance.guidance import Fault
+from twin.egm.guidance.guidance import Fault, guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.channel import UdpChannel
-from twin.egm.robot_side.events import Event
-from twin.egm.robot_side.guided_arm import Controller, GuidedArm
-from twin.egm.robot_side.inbox import Counts
-from twin.egm.robot_side.lateness import Lateness
-from twin.egm.robot_side.pace import pace_of, undisturbed
-from twin.egm.robot_side.plan import Plan, whole_periods
-from twin.egm.robot_side.session import Session
-from twin.egm.robot_side.state import EgmState
-from twin.egm.wire.parts import require_turning_joints
+from twin.egm.robot.guided_arm import Controller, GuidedArm
+from twin.egm.robot.inbox import Counts
+from twin.egm.robot.pace import Lateness, pace_of, undisturbed
+from twin.egm.robot.session import EgmState, Event, Plan, Session, whole_periods
+from twin.egm.wire.channel import UdpChannel
+from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.client.client import EgmClient
+from twin.egm.client import EgmClient
+from twin.egm.wire.encoding import COUNT
 from twin.egm.wire.messages import MotionState, RobotMessage
-from twin.egm.wire.robot_message import COUNT
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import Trajectory

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from twin.egm.guidance.guidance import Fault
-from twin.egm.robot_side.channel import Channel
+from twin.egm.wire.channel import Channel
+from twin.egm.wire.encoding import decode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.sensor_message import decode_sensor
-from twin.egm.wire.sequence import Arrival, Sequence
+from twin.egm.wire.stream import Arrival, Sequence
 from twin.errors import EgmError, EgmModeError
 
 QUEUE = 10

@@ -1,0 +1,29 @@
+"""Commands of `irb-twin` as processes, and as words that are parsed back."""
+
+import shlex
+import sys
+import time
+
+from scenarios.cli.command_line import read
+from scenarios.cli.settings import configs_of
+from scenarios.running import registry
+
+COMMAND = [sys.executable, "-c", "import sys; from scenarios.cli.process import main; sys.exit(main())"]
+
+
+def wait(reached, longest=60.0):
+    end = time.monotonic() + longest
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def parsed_back(command):
+    """The scenario that a command names, and the one setting that it makes."""
+    words = shlex.split(command)
+    assert words[:2] == ["irb-twin", "run"]
+    scenario = registry.find(words[2])
+    given, call = read(words[1:])
+    assert given.scenarios == (words[2],)
+    (config,) = configs_of(call.settings, scenario.Config, given.controller, given.laws, given.changes)
+    return scenario, config

@@ -1,0 +1,10 @@
+"""A body without any symmetry on the flange, and a tool that is turned as it is moved."""
+
+import numpy as np
+
+from twin.robot.robot import Payload
+
+BODY = Payload(
+    6.0, [0.02, -0.01, 0.08], [[0.03, 0.004, -0.002], [0.004, 0.02, 0.003], [-0.002, 0.003, 0.025]]
+)
+TOOL = np.array([[0, 0, 1, 0.05], [0.6, 0.8, 0, -0.03], [-0.8, 0.6, 0, 0.2], [0, 0, 0, 1]])
