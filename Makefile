@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 # Without the warning of setuptools of folders with the same names as ours: README has it.
 INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test docs fuzz lint bench clean
+.PHONY: run test published docs fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
 test: $(VENV)/.test  ## all tests, several at once: so BLAS takes one thread
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+
+published: $(VENV)/.test  ## every published number and equation, computed now, misprints first
+	$(BIN)/python -m tests.published
 
 docs: $(VENV)/.docs  ## the documentation as web pages, which need no network, into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html

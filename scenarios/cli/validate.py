@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from scenarios.cli.settings import LAWS, LawSettings, limit_option, limits_of
 from scenarios.running import registry
 
 if TYPE_CHECKING:
-    from scenarios.ledger.items import Item
+    from scenarios.running.runs import Run
     from scenarios.running.validation import Plan
 
 
@@ -36,7 +35,7 @@ class Validate(Command):
     """Run scenarios with robots and controllers, without a window, and check every limit.
 
     Scenarios run with every robot that suits them and every controller, and in the variants that they name.
-    Without names and settings: all scenarios of this project, then every published item. Exit status: 0 every
+    Without names and settings: all scenarios of this project. Exit status: 0 every
     check passes or has no limit; 1 one fails, is undetermined under a limit or was not computed, a file could
     not be written, or something got worse than the baseline; 2 wrong use.
     """
@@ -91,22 +90,17 @@ class Validate(Command):
 
     def carry_out(self, call: Call) -> int:
         """Plan the runs, carry them out, write the files, and tell what holds."""
-        from scenarios.ledger.rows import Row
         from scenarios.reports import baseline as baselines
-        from scenarios.running.runs import Run
 
         before = baselines.read_baseline(self.baseline) if self.baseline else None
         factor = self.grown or baselines.GROWN
-        plan, items = self._planned(call)
+        plan = self._planned(call)
         start = time.monotonic()
-        results, jobs = self._carried_out(plan, items)
+        runs, jobs = self._carried_out(plan)
         seconds = time.monotonic() - start
-        runs = [result for result in results if isinstance(result, Run)]
-        published = [result for result in results if isinstance(result, Row)]
         selection = self._selection(call)
-        comparison = baselines.compare(runs, published, before, selection, factor) if before else None
+        comparison = baselines.compare(runs, before, selection, factor) if before else None
 
-        from scenarios.reports import ledger_report
         from scenarios.reports import validation_report as report
         from scenarios.reports.junit_file import write_junit
         from scenarios.reports.markdown_summary import write_markdown
@@ -114,22 +108,17 @@ class Validate(Command):
 
         unsuited = report.unsuited_line(plan.unsuited)
         files = Files()  # before anything is printed: a reader may hang up
-        files.write(self.junit, partial(write_junit, runs, published=published))
-        files.write(self.json, partial(write_json, runs, published=published, selection=selection))
-        summary = partial(
-            write_markdown, runs, published=published, comparison=comparison, factor=factor, unsuited=unsuited
-        )
+        files.write(self.junit, partial(write_junit, runs))
+        files.write(self.json, partial(write_json, runs, selection=selection))
+        summary = partial(write_markdown, runs, comparison=comparison, factor=factor, unsuited=unsuited)
         files.write(self.markdown, summary)
-        if runs and all(run.refused for run in runs) and not published:
+        if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
                 complain(sentence)
             files.name(console())
             return 2
         page = console()
-        if runs:
-            page.print(*report.validation_report(runs), sep="\n")
-        if published:
-            page.print(*ledger_report.faults(published), ledger_report.total(published), sep="\n")
+        page.print(*report.validation_report(runs), sep="\n")
         if comparison is not None:
             page.print(*report.comparison_report(comparison, factor), sep="\n")
         if unsuited:
@@ -137,26 +126,20 @@ class Validate(Command):
         page.print(report.validation_total(runs, seconds, jobs), style="bold")
         complete = files.name(page)
         worse = comparison is not None and (comparison.worse or (self.grown_fails and comparison.grown))
-        return 0 if complete and not worse and all(result.holds for result in results) else 1
+        return 0 if complete and not worse and all(run.holds for run in runs) else 1
 
-    def _planned(self, call: Call) -> tuple[Plan, Sequence[Item]]:
+    def _planned(self, call: Call) -> Plan:
         """What the command line asks for.
 
         Raises:
             WrongUse: that is nothing.
         """
-        from scenarios.ledger.items import items
         from scenarios.reports.validation_report import unsuited_line
         from scenarios.running.runs import run_name
         from scenarios.running.validation import Asked, matches, planned
 
-        scenarios, settings = call.scenarios, call.settings
         own_settings = self.laws.chosen(self.controller or controllers.NAMES)
-        plan = planned(self.robot, scenarios, Asked(self.controller, settings, own_settings))
-        whole = not (
-            scenarios or self.robot or self.controller or settings or self.laws.words or self.laws.file
-        )
-        ledger = items() if whole else ()  # the published items are about no robot and no law in particular
+        plan = planned(self.robot, call.scenarios, Asked(self.controller, call.settings, own_settings))
         if limits := limits_of(self.limit):
             plan = replace(
                 plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs)
@@ -167,13 +150,12 @@ class Validate(Command):
             names = [run_name(scenario.name, config) for scenario, config in plan.runs]
             chosen = [run for run, name in zip(plan.runs, names, strict=True) if matches(name, self.only)]
             plan = replace(plan, runs=tuple(chosen), unsuited=())
-            ledger = [item for item in ledger if matches(_item_name(item), self.only)]
-            if not chosen and not ledger:
+            if not chosen:
                 raise WrongUse(
                     f"--only {' '.join(self.only)}: none of {len(names)} runs has that in its name; "
                     f"they are called as {names[0]!r}"
                 )
-        return plan, ledger
+        return plan
 
     def _selection(self, call: Call) -> dict[str, Any]:
         """What was asked for, as results keep it."""
@@ -186,23 +168,15 @@ class Validate(Command):
             "law_settings": [*self.laws.words, *([str(self.laws.file)] if self.laws.file else [])],
         }
 
-    def _carried_out(self, plan: Plan, items: Sequence[Item]) -> tuple[list[Any], int]:
-        """What came of every run and every item, and in how many processes."""
-        from scenarios.running.runs import Run, run_name
+    def _carried_out(self, plan: Plan) -> tuple[list[Run], int]:
+        """What came of every run, and in how many processes."""
+        from scenarios.running.runs import run_name
         from scenarios.running.workers import carried_out
         from twin.threads import thread_count
 
-        work = [*plan.runs, *items]
-        jobs = min(self.jobs or thread_count(), len(work))
+        jobs = min(self.jobs or thread_count(), len(plan.runs))
         titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
         labels = controllers.labels(config.controller for _, config in plan.runs)
-        with tallied([*titles, *map(_item_name, items)]) as tally:
-            results = carried_out(work, jobs, tally.begun, tally.done)
-        return [
-            replace(one, label=labels[one.config.controller]) if isinstance(one, Run) else one
-            for one in results
-        ], jobs
-
-
-def _item_name(item: Item) -> str:
-    return f"published, {item.source}, {item.id}, {item.what}"
+        with tallied(titles) as tally:
+            runs = carried_out(plan.runs, jobs, tally.begun, tally.done)
+        return [replace(run, label=labels[run.config.controller]) for run in runs], jobs

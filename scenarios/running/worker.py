@@ -34,14 +34,8 @@ class RunTask(NamedTuple):
     with_log: bool = False
 
 
-class ItemTask(NamedTuple):
-    """An item of the ledger to be computed."""
-
-    id: str
-
-
 class Answer(NamedTuple):
-    """What came of a task: a run without its settings, a row without its item, or a fault in a sentence.
+    """What came of a task: a run without its settings, or a fault in a sentence.
 
     `warnings` are the texts and categories of those that were given on the way.
     """
@@ -83,11 +77,11 @@ def _listen(inbox: Any, tasks: SimpleQueue[Any]) -> None:
     os._exit(0)
 
 
-def answered(task: RunTask | ItemTask) -> Answer:
+def answered(task: RunTask) -> Answer:
     """Carry out one task; whatever its code does, there is an answer."""
     with warnings.catch_warnings(record=True) as given:
         try:
-            value = _run(task) if isinstance(task, RunTask) else _row(task)
+            value = _run(task)
         except BaseException as error:  # a module that can be loaded once, settings that cannot be read
             return Answer(None, told_with_kind(error))
     return Answer(value, "", tuple((str(one.message), one.category) for one in given))
@@ -111,12 +105,3 @@ def _found(name: str) -> Scenario:
     from scenarios.running import registry
 
     return registry.find_regardless(name)
-
-
-def _row(task: ItemTask) -> dict[str, Any]:
-    """An item's finding, or why there is none."""
-    from scenarios.ledger.items import chosen
-    from scenarios.ledger.rows import rows
-
-    (row,) = rows(chosen(None, [task.id]))
-    return {name: value for name, value in vars(row).items() if name != "item"}

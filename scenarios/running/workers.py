@@ -22,40 +22,38 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.running.repeat import scenario_word
 from scenarios.running.runs import Run, carry_out
-from scenarios.running.worker import Answer, ItemTask, RunTask
+from scenarios.running.worker import Answer, RunTask
 from twin.errors import told_with_kind
 from twin.threads import VARIABLE, thread_count
 
 if TYPE_CHECKING:
     from scenarios.base import Config
-    from scenarios.ledger.items import Item
-    from scenarios.ledger.rows import Row
     from scenarios.running.registry import Scenario
 
 Work = tuple["Scenario", "Config"]
 LONG = ("laboratory", "pose_path")
-"""Scenarios of this project that take longest, some 2 s a run, and so begin first; so does the ledger."""
+"""Scenarios of this project that take longest, some 2 s a run, and so begin first."""
 TRIES = 2
 
 
 def carried_out(
-    work: Sequence[Work | Item],
+    work: Sequence[Work],
     jobs: int,
     begun: Callable[[int], None],
     done: Callable[[int, bool], None],
-) -> list[Run | Row]:
-    """Carry out runs and compute items of the ledger, in so many other processes.
+) -> list[Run]:
+    """Carry out runs in so many other processes.
 
     Args:
-        work: scenarios with their settings, or items.
+        work: scenarios with their settings.
         jobs: how many processes.
         begun: called with the place of what begins.
         done: called with its place, and whether it holds, when it is done.
 
     Returns:
-        what came of each, in the order of `work`; the runs have figures and no logs.
+        what came of each, in the order of `work`, with figures and no logs.
     """
-    results: dict[int, Run | Row] = {}
+    results: dict[int, Run] = {}
     order = sorted(range(len(work)), key=lambda place: _rank(work[place]))
     apart = {place: task for place in order if (task := task_of(work[place])) is not None}
     for place in order:
@@ -74,24 +72,18 @@ def carried_out(
     return [results[place] for place in range(len(work))]
 
 
-def _rank(one: Work | Item) -> int:
+def _rank(one: Work) -> int:
     """0 for what takes long."""
-    return 0 if not isinstance(one, tuple) or one[0].name in LONG else 1
+    return 0 if one[0].name in LONG else 1
 
 
-def _here(one: Work | Item) -> Run | Row:
+def _here(one: Work) -> Run:
     """A result of this process."""
-    if isinstance(one, tuple):
-        return carry_out(*one).without_log()
-    from scenarios.ledger.rows import rows
-
-    return next(rows([one]))
+    return carry_out(*one).without_log()
 
 
-def task_of(one: Work | Item, *, with_log: bool = False) -> RunTask | ItemTask | None:
+def task_of(one: Work, *, with_log: bool = False) -> RunTask | None:
     """What another process has to be told; nothing of what is known to fail, or cannot be told."""
-    if not isinstance(one, tuple):
-        return ItemTask(one.id)
     scenario, config = one
     if scenario.fault is not None:
         return None
@@ -102,14 +94,10 @@ def task_of(one: Work | Item, *, with_log: bool = False) -> RunTask | ItemTask |
         return None
 
 
-def result_of(one: Work | Item, answer: Answer) -> Run | Row:
+def result_of(one: Work, answer: Answer) -> Run:
     """What a process sent, with what it did not have to."""
     for text, category in answer.warnings:
         warnings.warn(text, category, stacklevel=2)
-    if not isinstance(one, tuple):
-        from scenarios.ledger.rows import Row
-
-        return Row(item=one, **(answer.value or {"finding": None, "error": answer.fault}))
     scenario, config = one
     if answer.value is None:
         return Run(scenario.name, config, None, (), 0.0, answer.fault, file=scenario.file)

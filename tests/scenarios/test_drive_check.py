@@ -11,7 +11,7 @@ from scenarios import drive_check
 from scenarios.checks.drive_load import drive_load, known_drives, with_rated_payload
 from scenarios.checks.motion_range import random_positions
 from scenarios.cli.command_line import main
-from tests.scenarios.test_scenarios import full_run
+from tests.support.scenario_cases import full_run
 from twin.errors import RobotError
 
 

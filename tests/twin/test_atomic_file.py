@@ -92,17 +92,6 @@ def test_a_log_that_does_not_fit_leaves_the_rest_and_is_named(tmp_path, capsys):
     ]
 
 
-@pytest.mark.parametrize("option", ["--json", "--markdown"])
-def test_a_ledger_that_does_not_fit_is_named(option, tmp_path, capsys):
-    path = tmp_path / f"a.{option[2:].replace('markdown', 'md')}"
-    with disk_full_after(20):
-        assert main(["published", "--id", "N-2.9", option, str(path)]) == 1
-    printed = capsys.readouterr()
-    assert "1 published item" in printed.out
-    assert printed.err == f"irb-twin: cannot write {path}: File too large\n"
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_robot_file_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch, capsys):
     (tmp_path / "irb140").mkdir()
     before = (build.HERE / "irb140" / "irb140.urdf").read_bytes()

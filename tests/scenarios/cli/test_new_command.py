@@ -12,7 +12,7 @@ import scenarios.templates
 import twin
 from scenarios.cli.command_line import main
 from scenarios.cli.new import KINDS
-from tests.twin.test_atomic_file import disk_full_after
+from tests.support.full_disk import disk_full_after
 
 HOUSE = Path(twin.__file__).parents[1]
 FILES = {

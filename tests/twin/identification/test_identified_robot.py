@@ -11,7 +11,7 @@ import pytest
 import twin
 from scenarios import excitation, joint_tracking
 from scenarios.cli.command_line import main
-from tests.twin.identification.test_physical_parameters import believed, measured
+from tests.support.identified_arms import believed, measured
 from twin.errors import IdentificationError
 from twin.identification.least_squares import joint_residuals, triangles
 from twin.identification.physical import physical_solution
