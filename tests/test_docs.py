@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import matplotlib as mpl
 import numpy as np
 import pytest
-from twin.egm.robot_side.inbox import Counts
 
 import twin
 from scenarios.cli.egm.serve_report import rows
 from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, give, give_here
+from twin.egm.robot.inbox import Counts
 from urdf.facts import TABLES
 
 

@@ -35,9 +35,9 @@ class Validate(Command):
     """Run scenarios with robots and controllers, without a window, and check every limit.
 
     Scenarios run with every robot that suits them and every controller, and in the variants that they name.
-    Without names and settings: all scenarios of this project. Exit status: 0 every
-    check passes or has no limit; 1 one fails, is undetermined under a limit or was not computed, a file could
-    not be written, or something got worse than the baseline; 2 wrong use.
+    Without names and settings: all scenarios of this project. Exit status: 0 every check passes or has no
+    limit; 1 one fails, is undetermined under a limit or was not computed, a file could not be written, or
+    something got worse than the baseline; 2 wrong use.
     """
 
     usage = "irb-twin validate [SCENARIO ...] [options]"
@@ -129,7 +129,7 @@ class Validate(Command):
         return 0 if complete and not worse and all(run.holds for run in runs) else 1
 
     def _planned(self, call: Call) -> Plan:
-        """What the command line asks for.
+        """Return the runs that the command line asks for.
 
         Raises:
             WrongUse: that is nothing.
@@ -169,7 +169,7 @@ class Validate(Command):
         }
 
     def _carried_out(self, plan: Plan) -> tuple[list[Run], int]:
-        """What came of every run, and in how many processes."""
+        """Carry out the runs; return them, and the number of processes that shared them."""
         from scenarios.running.runs import run_name
         from scenarios.running.workers import carried_out
         from twin.threads import thread_count

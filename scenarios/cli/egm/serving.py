@@ -144,17 +144,17 @@ class Serving:
 
     def _made(self, plant: Robot) -> EgmRobot:
         from scenarios.base import named_pose
-        from twin.egm import EgmRobot
+        from twin.egm import EgmRobot, Plan
 
         job, config = self._job, self._job.config
         start = None if job.start is None else named_pose(plant, job.start)
         model = config.believed(plant)
         return EgmRobot(
             plant, config.control_law(model), job.settings,
-            to=job.to, bind=job.bind, start=start, T_flange_tool=config.T_flange_tool,
-            path=job.path, sensors=config.sensors,
+            Plan(job.runs, job.pause, job.wait, job.lag, job.duration),
+            to=job.to, bind=job.bind, start=start, path=job.path,
+            T_flange_tool=config.T_flange_tool, sensors=config.sensors,
             time_step=config.time_step, steps_per_period=config.steps_per_period,
-            runs=job.runs, pause=job.pause, wait=job.wait, lag=job.lag, duration=job.duration,
             gui=config.gui, tell=lambda event: self._tell(f"{event.t:9.3f} s  {event.sentence}"),
         )  # fmt: skip
 

@@ -96,7 +96,7 @@ def test_an_arm_follows_a_client_whose_references_jump(irb140):
 
     made = served(irb140, Wire(client), GuidanceSettings(**RAW, cond_time=1e3), duration=1.0)
     log = made.log()
-    assert not made.faults
+    assert not made.done.faults
     assert not log.saturated.any()
     assert log.violations() == ()
     assert np.abs(log.q - log.q_ref).max() < 1e-12

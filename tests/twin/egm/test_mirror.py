@@ -67,7 +67,7 @@ def test_three_kilograms_on_a_robot_on_the_wire_with_noise_in_its_angles():
     made = served(
         arm, Wire(client), settings, duration=20.0, start=middle, sensors=Sensors(noise=1e-4, seed=2)
     )
-    assert not made.faults, made.faults
+    assert not made.done.faults, made.done.faults
     assert len(masses) >= 8
     np.testing.assert_allclose(masses, 3.0, rtol=0.05)
 

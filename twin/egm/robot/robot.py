@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +13,11 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.control.closed_loop import whole_steps
 from twin.drives.sensors import Sensors
-from twin.egm.guidance.guidance import Fault, guidance_of
+from twin.egm.guidance.guidance import guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import Controller, GuidedArm
-from twin.egm.robot.inbox import Counts
-from twin.egm.robot.pace import Lateness, pace_of, undisturbed
-from twin.egm.robot.session import EgmState, Event, Plan, Session, whole_periods
+from twin.egm.robot.pace import pace_of, undisturbed
+from twin.egm.robot.session import EgmResult, EgmState, Event, Plan, Session, whole_periods
 from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
@@ -34,35 +32,6 @@ if TYPE_CHECKING:
 
 BENT = np.radians(30.0)
 """Joint 5 where guidance of poses begins."""
-
-
-@dataclass(frozen=True, eq=False)
-class EgmResult:
-    """What became of a robot's time on the wire.
-
-    Attributes:
-        events: what happened, the last 1000.
-        faults: why instructions stopped, the last 1000; empty where nothing was wrong.
-        runs: instructions that began.
-        well: of them, those that ended without a fault.
-        sent: messages that left; one is sent every cycle.
-        unsent: messages that could not be sent.
-        counts: what came: answers taken, repeated, overtaken, unused, dropped, and what is no message.
-        strangers: datagrams from others than the partner.
-        lateness: of the messages; of none in virtual time.
-        log: the end of the motion and of the stream, `None` where there was no cycle.
-    """
-
-    events: tuple[Event, ...]
-    faults: tuple[Fault, ...]
-    runs: int
-    well: int
-    sent: int
-    unsent: int
-    counts: Counts
-    strangers: int
-    lateness: Lateness
-    log: Log | None
 
 
 class EgmRobot:
@@ -82,6 +51,7 @@ class EgmRobot:
         robot: the plant, with its drives and its payload.
         controller: `(state, reference) -> tau`, of this robot alone.
         settings: the arguments of the RAPID instructions.
+        plan: how many of them, and how long.
         to: host and port of the client.
         bind: own host and port to be answered at; needed where `to` is another machine, see `UdpChannel`.
         start: (n,) where it begins, in [rad]; by default where all joints are at 0, or as near to that as
@@ -92,13 +62,7 @@ class EgmRobot:
         sensors: between the motors and the control law; by default it sees them as they are.
         time_step: of the engine, in [s].
         steps_per_period: steps in a period of the control law, which has to divide the cycle.
-        runs: instructions, one after another; `None`: without end.
-        pause: from the end of one to the next, in [s].
-        wait: for the first answer to an instruction at most, in [s]; `None`: as long as it takes.
-        lag: by which answers act later, in [ms], rounded up to whole cycles; a controller has 10 to 20.
-        duration: after which it ends, in [s]; `None`: not by itself.
         gui: show it in a window; it ends when that is closed.
-        keep: how much of the end is in the log, in [s].
         tell: called with every `Event`, in the thread in which the robot runs.
 
     Raises:
@@ -112,6 +76,7 @@ class EgmRobot:
         robot: Robot,
         controller: Controller,
         settings: GuidanceSettings | None = None,
+        plan: Plan | None = None,
         *,
         to: tuple[str, int] = ("127.0.0.1", 6510),
         bind: tuple[str, int] | None = None,
@@ -121,27 +86,21 @@ class EgmRobot:
         sensors: Sensors | None = None,
         time_step: float = 1e-3,
         steps_per_period: int = 1,
-        runs: int | None = None,
-        pause: float = 1.0,
-        wait: float | None = None,
-        lag: float = 0.0,
-        duration: float | None = None,
         gui: bool = False,
-        keep: float = 120.0,
         tell: Callable[[Event], object] | None = None,
     ) -> None:
         require_turning_joints(robot)
         self._robot, self._controller = robot, controller
         self._settings = GuidanceSettings() if settings is None else settings
         self._tool = checked_tool(T_flange_tool)
-        self._plan = Plan(runs, pause, wait, lag, duration, keep)
+        self._plan = Plan() if plan is None else plan
         self._guidance = guidance_of(robot, self._settings, self._tool, path)
         self._begin: Floats | None = getattr(self._guidance, "start", None)  # of a path
         self._start = self._where(start)
         whole_periods(self._settings.cycle, time_step * whole_steps(steps_per_period))
         self._sensors, self._steps = sensors, (time_step, steps_per_period)
         self._gui, self._tell = gui, tell
-        self._pace = pace_of(self._settings.cycle, wait)
+        self._pace = pace_of(self._settings.cycle, self._plan.wait)
         self._channel = UdpChannel(to, bind)
         self.to, self.port = self._channel.to, self._channel.port
         self._stopping = threading.Event()
@@ -229,21 +188,7 @@ class EgmRobot:
     @property
     def result(self) -> EgmResult:
         """What became of it so far."""
-        session = self._session
-        if session is None:
-            return EgmResult((), (), 0, 0, 0, 0, Counts(), 0, Lateness(), None)
-        return EgmResult(
-            events=session.events.all(),
-            faults=tuple(session.faults),
-            runs=session.runs,
-            well=session.well,
-            sent=session.sent,
-            unsent=session.unsent,
-            counts=replace(session.counts),
-            strangers=self._channel.strangers,
-            lateness=self._pace.lateness(),
-            log=session.log(),
-        )
+        return EgmResult() if self._session is None else self._session.result()
 
     def _prepare(self) -> None:
         """Make the arm, and use once whatever is compiled or loaded at its first use."""

@@ -17,10 +17,10 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from twin.egm.guidance.pose_guidance import work_object
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm, OwnMotion
-from twin.egm.robot.inbox import Inbox
-from twin.egm.robot.pace import Pace
+from twin.egm.robot.inbox import Counts, Inbox
+from twin.egm.robot.pace import Lateness, Pace
 from twin.egm.wire.channel import Channel
 from twin.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
@@ -39,11 +39,12 @@ from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
 from twin.spatial.rotations import pose_vector
 
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
-
 MOST_EVENTS = 1000
-"""That are kept, the last ones."""
+"""Events, and faults, that a result holds: the last ones."""
+
+FOLLOWING_ERROR = np.deg2rad(5.0)
+"""In [rad] of a joint, from where it was commanded to where it is: beyond it the arm is stopped.  The manual
+tells no figure; ours."""
 
 
 class Event(NamedTuple):
@@ -65,27 +66,33 @@ class Event(NamedTuple):
         return f"{self.t:.3f} s: {self.sentence}"
 
 
-class Events:
-    """The events of a session.
+@dataclass(eq=False)
+class EgmResult:
+    """What became of a robot's time on the wire.
 
-    Args:
-        tell: called with each, in the robot's own thread.
+    Attributes:
+        events: what happened, the last 1000.
+        faults: why instructions stopped, the last 1000; empty where nothing was wrong.
+        runs: instructions that began.
+        well: of them, those that ended without a fault.
+        sent: messages that left; one is sent every cycle.
+        unsent: messages that could not be sent.
+        counts: what came: answers taken, repeated, overtaken, unused, dropped, and what is no message.
+        strangers: datagrams from others than the partner.
+        lateness: of the messages; of none in virtual time.
+        log: the end of the motion and of the stream, `None` where there was no cycle.
     """
 
-    def __init__(self, tell: Callable[[Event], object] | None = None) -> None:
-        self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
-        self._tell = tell
-
-    def add(self, t: float, kind: str, sentence: str) -> None:
-        """Note an event, at a time in [s]."""
-        event = Event(t, kind, sentence)
-        self._events.append(event)
-        if self._tell is not None:
-            self._tell(event)
-
-    def all(self) -> tuple[Event, ...]:
-        """Those that are kept, in order."""
-        return tuple(self._events)
+    events: Sequence[Event] = ()
+    faults: Sequence[Fault] = ()
+    runs: int = 0
+    well: int = 0
+    sent: int = 0
+    unsent: int = 0
+    counts: Counts = field(default_factory=Counts)
+    strangers: int = 0
+    lateness: Lateness = field(default_factory=Lateness)
+    log: Log | None = None
 
 
 class EgmState(Enum):
@@ -146,12 +153,12 @@ def whole_periods(cycle: float, period: float) -> int:
 
 
 class StreamRecord:
-    """The last cycles of a robot on the wire.
+    """The last cycles of a robot on the wire: what it told and was answered, as arrays beside its log.
 
     Args:
         joints: of the robot.
         mode: how it is guided.
-        cycles: how many are kept.
+        cycles: how many are recorded.
     """
 
     def __init__(self, joints: int, mode: str, cycles: int) -> None:
@@ -164,16 +171,14 @@ class StreamRecord:
         seqno = -1
         if answer is not None:
             seqno = -1 if answer.seqno is None else answer.seqno
-            if answer.q is not None:
-                place[:] = answer.q
-            if answer.qd is not None:
-                speed[:] = answer.qd
-            if answer.T is not None:
-                place[:] = pose_vector(answer.T)
-            if answer.twist is not None:
-                speed[:] = answer.twist
-            if answer.path_correction is not None:
-                place[:] = answer.path_correction
+            pose = None if answer.T is None else pose_vector(answer.T)
+            for row, parts in (
+                (place, (answer.q, pose, answer.path_correction)),
+                (speed, (answer.qd, answer.twist)),
+            ):
+                for part in parts:  # a mode has one of them at most
+                    if part is not None:
+                        row[:] = part
         told = (int(message.state), message.converged, message.utilization or 0.0)
         self._rows.append((t, message.seqno, answer is not None, seqno, place, speed, *told))
 
@@ -186,64 +191,22 @@ class StreamRecord:
         [m] and (6,) `[v; omega]`, of path corrections (3,) in [m] and (0,).  `egm_state`, `egm_converged` and
         `egm_utilization` are what the robot told.
         """
-        names = ("t", "robot_seqno", "taken", "seqno", "reference", "speed")
-        names += ("state", "converged", "utilization")
-        kinds = (float, np.int64, bool, np.int64, float, float, np.int64, bool, float)
-        columns = zip(*self._rows, strict=True) if self._rows else ((),) * len(names)
-        arrays = {
-            f"egm_{name}": np.array(column, dtype=kind)
-            for name, kind, column in zip(names, kinds, columns, strict=True)
-        }
-        for name, size in (("egm_reference", self._place), ("egm_speed", self._speed)):
-            arrays[name] = arrays[name].reshape(len(self._rows), size)
-        return arrays
-
-
-FOLLOWING_ERROR = np.deg2rad(5.0)
-"""In [rad] of a joint, from where it was commanded to where it is: beyond it the arm is stopped.  The manual
-tells no figure; ours."""
-
-
-def silence(seconds: float, allowed: float, partner: str, broken: int = 0) -> Fault | None:
-    """The fault of a partner of whom nothing was heard for so long.
-
-    Args:
-        seconds: since its last message, in [s].
-        allowed: CommTimeout, in [s].
-        partner: its name.
-        broken: datagrams of it that were no messages.
-    """
-    if seconds < allowed - 1e-9:  # round-off of a sum
-        return None
-    return Fault(
-        41822, "ERR_UDPUC_COMM",
-        f"no message from {partner} for {seconds:g} s, at most {allowed:g} s are allowed (CommTimeout)"
-        + f"; {broken} datagrams came that are none" * (broken > 0),
-    )  # fmt: skip
-
-
-def following_error(robot: Robot, q: Floats, q_commanded: Floats) -> Fault | None:
-    """The fault of an arm that does not follow; q and q_commanded (n,), in [rad]."""
-    off = np.abs(q - q_commanded)
-    if np.all(off <= FOLLOWING_ERROR):
-        return None
-    joint = int(np.argmax(~(off <= FOLLOWING_ERROR)))
-    return Fault(
-        50204, "Motion supervision",
-        f"{robot.joint_names[joint]} is {np.rad2deg(off[joint]):.3g} deg from where it is to be, at most "
-        f"{np.rad2deg(FOLLOWING_ERROR):g} deg are allowed",
-    )  # fmt: skip
+        columns = [
+            ("t", float), ("robot_seqno", np.int64), ("taken", bool), ("seqno", np.int64),
+            ("reference", float, (self._place,)), ("speed", float, (self._speed,)),
+            ("state", np.int64), ("converged", bool), ("utilization", float),
+        ]  # fmt: skip
+        table = np.array(list(self._rows), dtype=columns)
+        return {f"egm_{name}": table[name].copy() for name in table.dtype.names or ()}
 
 
 class Session:
-    """Of one robot.
+    """One robot's time on the wire.
 
     Attributes:
         state: see `EgmState`.
-        sent: messages that left; `unsent`: that could not.
-        faults: why instructions stopped, the last ones.
-        runs: instructions that began; `well`: that ended without a fault.
-        events, inbox, pace: see there; `counts` are those of the inbox.
+        done: what became of it so far, still counting; `result` is a copy.
+        inbox, pace: see there.
 
     Args:
         arm: what is guided.
@@ -268,14 +231,14 @@ class Session:
         self._cycle = settings.cycle
         self._samples = whole_periods(self._cycle, arm.period)
         self._T_wobj_base = np.linalg.inv(work_object(settings))
-        self.state, self.sent, self.unsent = EgmState.CONNECTED, 0, 0
-        self.events, self.faults = Events(tell), deque[Fault](maxlen=MOST_EVENTS)
+        self.state, self._tell_user = EgmState.CONNECTED, tell
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
         self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
-        self.counts = self.inbox.counts
+        self._events, self._faults = deque[Event](maxlen=MOST_EVENTS), deque[Fault](maxlen=MOST_EVENTS)
+        self.done = EgmResult(self._events, self._faults, counts=self.inbox.counts)
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
-        self._phase, self.runs, self.well, self._failed = Phase.FINISHED, 0, 0, False
+        self._phase, self._failed = Phase.FINISHED, False
         self._own = OwnMotion(arm.robot, arm.q, arm.period)
         self._until = 0  # the cycle in which the pause is over
         self._waited = 0  # since when the instruction has been waiting
@@ -327,6 +290,14 @@ class Session:
         with self._looking:
             return self.arm.log(self._tool, self._record.arrays())
 
+    def result(self) -> EgmResult:
+        """What became of it so far."""
+        return replace(
+            self.done, events=tuple(self._events), faults=tuple(self._faults),
+            counts=replace(self.done.counts), strangers=self.channel.strangers,
+            lateness=self.pace.lateness(), log=self.log(),
+        )  # fmt: skip
+
     def _to_the_end_of_the_cycle(self) -> bool:
         """Send, take and move, and make the next cycle ready; whether the plan has one."""
         with self._looking:
@@ -357,7 +328,7 @@ class Session:
 
     def _begin_or_go_on(self) -> bool:
         """Begin the next instruction where it is due; False where there is none any more."""
-        if self.plan.runs is not None and self.runs >= self.plan.runs:
+        if self.plan.runs is not None and self.done.runs >= self.plan.runs:
             return False
         if self.inbox.cycle < self._until:
             return True
@@ -368,7 +339,7 @@ class Session:
         if not self._own.rests:
             return True
         self._run = self._new_run(self._own.q)
-        self.runs += 1
+        self.done.runs += 1
         if self._failed:
             self._numbered_from = self.inbox.cycle
         self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
@@ -382,7 +353,7 @@ class Session:
     @property
     def _name(self) -> str:
         """Of the present instruction, in sentences."""
-        return f"{self.settings.mode} guidance {self.runs}"
+        return f"{self.settings.mode} guidance {self.done.runs}"
 
     def _told(self) -> RobotMessage:
         """What the robot tells now."""
@@ -417,10 +388,10 @@ class Session:
             self.inbox.restart()
         self._sent_last = self._datagram
         if self.channel.send(self._datagram):
-            self.sent += 1
+            self.done.sent += 1
             return
-        self.unsent += 1
-        if self.unsent == 1:
+        self.done.unsent += 1
+        if self.done.unsent == 1:
             self._tell("unsent", f"a message to {self._partner} could not be sent: there is no way there")
 
     def _take(self) -> SensorMessage | None:
@@ -432,13 +403,13 @@ class Session:
         if answer is None:
             return None
         if run is None or run.phase not in (Phase.WAITING, Phase.GUIDED):
-            self.counts.unused += 1
+            self.inbox.counts.unused += 1
             return None
         if isinstance(answer, Fault):
             run.stop(answer)
             return None
         run.take(answer)
-        self.counts.taken += 1
+        self.inbox.counts.taken += 1
         return answer
 
     def _supervise(self, run: Run) -> None:
@@ -447,14 +418,37 @@ class Session:
         waited, silent = (self._cycle * (now - since) for since in (self._waited, self.inbox.heard))
         if run.phase is Phase.WAITING and self.plan.wait is not None and waited >= self.plan.wait:
             raise EgmError(f"no client answered from {self._partner} within {self.plan.wait:g} s")
-        fault = following_error(self.arm.robot, self.arm.q, run.q)
+        fault = self._following_error(run.q)
         if fault is None and run.phase is Phase.GUIDED:
-            fault = silence(silent, self.settings.comm_timeout, self._partner, self.counts.broken)
+            fault = self._silence(silent)
         if fault is not None and run.fault is None:
             run.stop(fault)
 
+    def _following_error(self, q_commanded: Floats) -> Fault | None:
+        """The fault of an arm that is not where it was commanded to be (n,), in [rad]."""
+        off = np.abs(self.arm.q - q_commanded)
+        if np.all(off <= FOLLOWING_ERROR):
+            return None
+        joint = int(np.argmax(~(off <= FOLLOWING_ERROR)))
+        return Fault(
+            50204, "Motion supervision",
+            f"{self.arm.robot.joint_names[joint]} is {np.rad2deg(off[joint]):.3g} deg from where it is to "
+            f"be, at most {np.rad2deg(FOLLOWING_ERROR):g} deg are allowed",
+        )  # fmt: skip
+
+    def _silence(self, seconds: float) -> Fault | None:
+        """The fault of a partner of whom nothing was heard for so long, in [s]."""
+        allowed, broken = self.settings.comm_timeout, self.inbox.counts.broken
+        if seconds < allowed - 1e-9:  # round-off of a sum
+            return None
+        return Fault(
+            41822, "ERR_UDPUC_COMM",
+            f"no message from {self._partner} for {seconds:g} s, at most {allowed:g} s are allowed "
+            "(CommTimeout)" + f"; {broken} datagrams came that are none" * (broken > 0),
+        )  # fmt: skip
+
     def _move(self) -> None:
-        """To the end of the cycle."""
+        """Move the arm to the end of the cycle; one that ran away is put back to where it was commanded."""
         run = self._run
         source = self._own if run is None else run
         try:
@@ -470,7 +464,7 @@ class Session:
         """Tell what became of an instruction; end it, if that is it."""
         if run.fault is not None and not self._failed:
             self._failed = True
-            self.faults.append(run.fault)
+            self._faults.append(run.fault)
             number = f"{run.fault.number} " if run.fault.number else ""
             self._tell("fault", f"{self._name} stops: {number}{run.fault.name}: {run.fault.sentence}")
         if run.phase is self._phase:
@@ -481,12 +475,15 @@ class Session:
         elif run.phase is Phase.RETURNING:
             self._tell("returning", f"{self._name} goes back to where it began")
         elif run.phase is Phase.FINISHED:
-            self.well += not self._failed
+            self.done.well += not self._failed
             self._tell("ended", f"{self._name} is over")
             self._run, self.state = None, EgmState.CONNECTED
             self._own.rest(run.q)
             self._until = self.inbox.cycle + math.ceil(self.plan.pause / self._cycle - 1e-9)
 
     def _tell(self, kind: str, sentence: str) -> None:
-        self.events.add(self._t, kind, sentence)
+        event = Event(self._t, kind, sentence)
+        self._events.append(event)
+        if self._tell_user is not None:
+            self._tell_user(event)
         self.arm.say(sentence)
