@@ -276,15 +276,11 @@ class Config:
 
     def changed_model(self, robot: Robot) -> Robot:
         """A robot with the changes that the controller's model alone has."""
-        from twin.sweeps.robot_quantities import changed
-
-        return changed(robot, self.model_changes, "model.")
+        return _changed(robot, self.model_changes, "model.")
 
     def actual(self, robot: Robot) -> Robot:
         """A nominal robot with the changes that the plant alone has."""
-        from twin.sweeps.robot_quantities import changed
-
-        return changed(robot, self.plant_changes)
+        return _changed(robot, self.plant_changes)
 
     @property
     def plant_changes(self) -> tuple[tuple[str, float], ...]:
@@ -296,3 +292,12 @@ class Config:
         """Those that the controller's model alone has, without `model.` before their names."""
         own = ((name.partition("model."), value) for name, value in self.changes)
         return tuple((name, value) for (before, prefix, name), value in own if prefix and not before)
+
+
+def _changed(robot: Robot, changes: tuple[tuple[str, float], ...], before: str = "") -> Robot:
+    """The robot with changes, in whose names that stands before."""
+    if not changes:
+        return robot
+    from twin.sweeps.robot_quantities import changed
+
+    return changed(robot, changes, before)

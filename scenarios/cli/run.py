@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import controllers
 from scenarios.base import Config
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file, section
-from scenarios.cli.logs import film_writable, write_film
 from scenarios.cli.output import Files, apart, complain, console, shown
 from scenarios.cli.settings import (
     LAWS,
@@ -111,6 +110,8 @@ class RunScenarios(Command):
                 needs = f"--report needs {' and '.join(lacking)}, not installed here"
                 raise WrongUse(f"{needs}: pip install 'irb-twin[report]'")
         if self.film is not None:
+            from scenarios.cli.logs import film_writable
+
             film_writable(self.film, max(len(self._laws(scenario)) for scenario in scenarios))
 
         from scenarios.reports.report import explanations, scenario_report, total
@@ -158,12 +159,12 @@ class RunScenarios(Command):
 
     def _written(self, runs: list[Run], scenarios: list[Scenario]) -> Files:
         """Write the files that were asked for."""
-        from scenarios.running.provenance import stamped
-
         files = Files()
         logged = [(run, run.log) for run in runs if run.log is not None]
         names = list(dict.fromkeys(run.scenario for run, _ in logged))
         if self.log:
+            from scenarios.running.provenance import stamped
+
             words = [(run.scenario, run.label) for run, _ in logged]
             paths = [self.log] if len(runs) == 1 else apart(self.log, words)
             for path, (run, log) in zip(paths, logged, strict=False):
@@ -179,6 +180,8 @@ class RunScenarios(Command):
                 drawing = partial(own, logs) if own else partial(draw, members)
                 files.write(path, partial(_stamped_picture, members, drawing))
         if self.film:
+            from scenarios.cli.logs import write_film
+
             paths = [self.film] if len(names) == 1 else apart(self.film, [(name,) for name in names])
             for name, path in zip(names, paths, strict=True):
                 members = [(log, run.label) for run, log in logged if run.scenario == name]

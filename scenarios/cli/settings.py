@@ -19,12 +19,6 @@ from scenarios.base import Config
 from scenarios.cli.arguments import Parser, WrongUse, add_option, fields, flag, kind_of, option
 from twin.errors import TwinError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-
 TOPICS = {
     "the robot": ("robot", "mounting", "tool", "payload", "drives"),
     "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference"),
@@ -243,6 +237,11 @@ def of_file(path: Path) -> list[Setting]:
     Raises:
         WrongUse: the file cannot be read, or a value is neither number, text, truth value nor numbers.
     """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -99,7 +99,7 @@ def experiments(
         laws: under which control laws; empty for the scenario's.
         tool_error: whether the tool's error is asked for.
     """
-    from scenarios.running.repeat import scenario_word
+    from scenarios.running.registry import scenario_word
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 
     word = scenario_word(scenario.file, scenario.name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.running.provenance import all_settings, provenance
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from twin.logs.figures import POSE_COMPONENTS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
-from scenarios.running import registry, workers
+from scenarios.running import registry
 from scenarios.running.runs import Run, carry_out
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def carried_out(plan: Plan, begin: Callable[[str], Callable[[float], None]]) -> 
         run = carry_out(scenario, config, begin(f"{scenario.name}, {label}"))
         runs[k] = dataclasses.replace(run, label=label)
     if apart:
+        from scenarios.running import workers
+
         with workers.Processes(list(apart.items()), 1) as processes:
             for k, answer in processes.answers():
                 scenario, config = plan[k]
@@ -59,13 +61,16 @@ def carried_out(plan: Plan, begin: Callable[[str], Callable[[float], None]]) -> 
 
 def _apart(plan: Plan) -> dict[int, Any]:
     """What other processes carry out: runs with code of the user's, which may end the process; no windows."""
-    if any(config.gui for _, config in plan):
-        return {}
-    tasks = {
-        k: workers.task_of((scenario, config), with_log=True)
+    users = {
+        k: (scenario, config)
         for k, (scenario, config) in enumerate(plan)
         if config.controller not in controllers.NAMES or Path(scenario.file).resolve().parent != registry.HERE
     }
+    if not users or any(config.gui for _, config in plan):
+        return {}
+    from scenarios.running import workers
+
+    tasks = {k: workers.task_of(run, with_log=True) for k, run in users.items()}
     return {k: task for k, task in tasks.items() if task is not None}
 
 

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from scenarios.running.repeat import scenario_word
+from scenarios.running.registry import scenario_word
 from scenarios.running.runs import Run, carry_out
 from scenarios.running.worker import Answer, RunTask
 from twin.errors import told_with_kind

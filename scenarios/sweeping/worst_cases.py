@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from scenarios.checks.replay import whole_run_limit
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import Run, carry_out
 from twin.logs.figures import joint_error
 from twin.robot.limits import joint_unit

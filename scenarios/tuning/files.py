@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.running.provenance import provenance
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import Run
 from scenarios.sweeping.summary_file import law_document, plain
 from scenarios.tuning.report import told

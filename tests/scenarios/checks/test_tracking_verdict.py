@@ -25,7 +25,7 @@ from scenarios.reports.results_file import write_json
 from scenarios.reports.validation_report import validation_total
 from scenarios.running import registry
 from scenarios.running.causes import cause
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import Run, carry_out
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
 from tests.support.example_runs import rendered

@@ -21,7 +21,7 @@ from scenarios.reports.page.arm_meshes import Mesh, coarser
 from scenarios.reports.page.markup import data, tag
 from scenarios.reports.page.shown_runs import grouped, logged
 from scenarios.running import registry
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import carry_out
 from tests.support.browser import browser
 
