@@ -110,9 +110,8 @@ class Export(Command):
 
     def carry_out(self, call: Call) -> int:
         """Write a file of each kind that was asked for, of each log."""
-        from twin.logs.columns import between
+        from twin.logs.columns import between, needed, write_csv, write_parquet
         from twin.logs.log import Log
-        from twin.logs.table_files import needed, write_csv, write_parquet
 
         if self.csv is None and self.parquet is None:
             raise WrongUse("say what to write: --csv or --parquet")

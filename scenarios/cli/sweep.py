@@ -197,7 +197,7 @@ class Sweep(Command):
         if self.listed:
             return self._list(call, scenario)
         if any(path.suffix.lower() == ".parquet" for path in self.out):
-            from twin.logs.table_files import needed
+            from twin.logs.columns import needed
 
             needed("pyarrow", "Parquet")
 

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import time_step_of
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
-from twin.engine import body, loops
-from twin.engine.body import remove_hidden_physics
+from twin.engine.body import checked_gap, close_loops, create_body, remove_hidden_physics
 from twin.engine.client import CLOSED, connected, disconnect, pybullet
 from twin.engine.drives import EngineDrives
 from twin.engine.state import (
@@ -96,7 +95,7 @@ class Simulation(AbstractContextManager):
         client = self._client
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
-        self._body, self._joints = body.create(client, self.robot)
+        self._body, self._joints = create_body(client, self.robot)
         self._motors = [self._joints[i] for i in self.robot.driven]
         self._flange_link = self._joints[self.robot.tree.flange_joint]
         remove_hidden_physics(client, self._body, self._joints)
@@ -104,7 +103,7 @@ class Simulation(AbstractContextManager):
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
         frame = partial(inertial_frame, client, self._body)
-        loops.close(client, self._body, self.robot, self._joints, frame)
+        close_loops(client, self._body, self.robot, self._joints, frame)
         self._T_link_inertial = frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
         # Looking a function up in the client costs as much as a joint; these are called every step.
@@ -227,7 +226,7 @@ class Simulation(AbstractContextManager):
         if self.robot.loops:
             known = None if drives is None else drives.q_tree
             q_tree = [state[0] for state in self._read(self._joints)] if known is None else known
-            self.loop_gap = loops.checked_gap(self.robot, np.array(q_tree))
+            self.loop_gap = checked_gap(self.robot, np.array(q_tree))
         if self._pace is not None:
             self._pace.after_step()
 
@@ -274,7 +273,7 @@ class Simulation(AbstractContextManager):
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
         """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
-        from twin.window.drawing import path_points
+        from twin.window.overlays import path_points
 
         path = path_points(points)
         if self.bench is not None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from twin.atomic_file import drafted
-from twin.logs.table_files import needed
+from twin.logs.columns import needed
 from twin.sweeps.outcomes import OUTCOME, TROUBLES
 
 SUFFIXES = (".csv", ".parquet")

@@ -12,7 +12,7 @@ from controllers.computed_torque import ComputedTorque
 from scenarios.checks.motion_range import random_positions
 from tests.published.aliaga.newton_euler import states
 from tests.published.items import Finding, Item, against_printed, computes, largest, rng
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, State
 
 

@@ -17,8 +17,7 @@ from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
 from twin.loading.dh_tables import LinkBody, dh_robot
 from twin.multibody import recursions
 from twin.multibody.tree import Tree, transformed_parameters
-from twin.robot.dh_frames import dh_poses, dh_transforms
-from twin.robot.robot import DH, GRAVITY, Payload
+from twin.robot.robot import DH, GRAVITY, Payload, dh_poses, dh_transforms
 
 Z0 = np.array([0.0, 0.0, 1.0])
 GRAVITY_VECTOR = -GRAVITY * Z0

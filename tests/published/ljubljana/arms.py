@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, rng
 from twin.loading.loading import load
+from twin.robot.evaluation import uncompiled
 from twin.robot.robot import DH, Robot
-from twin.robot.uncompiled import uncompiled
 
 Floats = NDArray[np.float64]
 AWKWARD = (0.0, 1e-8, np.pi / 2, np.pi - 1e-8, np.pi, -np.pi / 2)

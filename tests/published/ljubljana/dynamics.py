@@ -22,9 +22,8 @@ from twin.dynamics.equation_of_motion import (
     inverse_dynamics,
     mass_matrix,
 )
-from twin.robot.dh_frames import dh_transforms
-from twin.robot.robot import DH, Robot
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
+from twin.robot.robot import DH, Robot, dh_transforms
 
 REST = np.zeros(3)
 

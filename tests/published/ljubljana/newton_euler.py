@@ -17,9 +17,8 @@ from tests.published.norrlof.newton_euler import back
 from tests.published.norrlof.trees import Array, relative, turned
 from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
 from twin.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.dh_frames import dh_transforms
-from twin.robot.robot import DH, GRAVITY, Robot
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
+from twin.robot.robot import DH, GRAVITY, Robot, dh_transforms
 
 ARMS = 8
 Z0 = np.array([0.0, 0.0, 1.0])

@@ -7,8 +7,7 @@ from scipy.optimize import root_scalar
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from twin.errors import LimitError
-from twin.trajectories.joint_trajectories import cruising_trapezoid, timed_trapezoid
-from twin.trajectories.trapezoids import acceleration_time
+from twin.trajectories.joint_trajectories import acceleration_time, cruising_trapezoid, timed_trapezoid
 
 
 def refused(distance: float, duration: float, acceleration: float) -> bool:

@@ -17,8 +17,7 @@ from twin.kinematics.differential import inverse_acceleration, inverse_velocity
 from twin.kinematics.forward import jacobian, jacobian_dot, joint_angles
 from twin.loading.dh_tables import dh_robot
 from twin.multibody import recursions
-from twin.robot.dh_frames import dh_poses
-from twin.robot.robot import DH, Robot
+from twin.robot.robot import DH, Robot, dh_poses
 from twin.spatial.linear_maps import singular_values
 
 Floats = NDArray[np.float64]

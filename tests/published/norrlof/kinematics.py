@@ -7,8 +7,7 @@ from tests.published.items import SAMPLES, Finding, Item, against_printed, compu
 from tests.published.norrlof.samples import configurations, irb1400, rotations, wrist_centres
 from twin.kinematics.forward import dh_angles, forward_kinematics, joint_angles
 from twin.kinematics.inverse import main_axis_angles
-from twin.robot.dh_frames import dh_poses, dh_transforms
-from twin.robot.robot import DH
+from twin.robot.robot import DH, dh_poses, dh_transforms
 from twin.spatial.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 Floats = NDArray[np.float64]

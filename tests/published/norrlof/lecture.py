@@ -25,7 +25,7 @@ from tests.published.norrlof.trees import (
     worst,
 )
 from twin.multibody.tree import inertial_parameters, transformed_parameters
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 
 ROBOTS = ("irb140", "irb1400", "irb1600")
 """They are not compiled: all their kernels for some hundred states would make the ledger's first run slow."""

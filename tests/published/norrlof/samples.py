@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, rng
 from twin.loading.loading import load
-from twin.robot.dh_frames import dh_poses
-from twin.robot.robot import DH, Robot
+from twin.robot.robot import DH, Robot, dh_poses
 
 NEAR = (0.0, 1e-8, -1e-8)
 

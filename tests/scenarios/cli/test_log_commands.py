@@ -143,7 +143,7 @@ def test_a_file_that_cannot_be_written_is_status_1_and_the_others_are_there(
     def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("twin.logs.table_files.write_parquet", fail)
+    monkeypatch.setattr("twin.logs.columns.write_parquet", fail)
     assert main(["export", "a.npz", "--csv", "--parquet"]) == 1
     printed = capsys.readouterr()
     assert printed.out == "wrote a.csv\n"

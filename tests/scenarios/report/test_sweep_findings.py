@@ -12,7 +12,7 @@ from scenarios.sweeping.findings import Swept, findings
 from scenarios.sweeping.pictures import FEW, draw
 from scenarios.sweeping.words import percent
 from twin.errors import TwinError
-from twin.logs import table_files as log_files
+from twin.logs import columns as log_files
 from twin.sweeps.outcomes import OUTCOME, TROUBLES
 from twin.sweeps.table_files import ROWS, column_names, write_tables
 

@@ -12,7 +12,7 @@ from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.recordings.recording import joint_recording, tool_recording, write_recording
 from twin.spatial.rotations import pose_matrix, pose_vector
-from twin.trajectories.recorded_motion import recorded_motion
+from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.tool_paths import through_recording
 
 START = np.deg2rad([10.0, 20.0, -15.0, 30.0, 50.0, 20.0])

@@ -24,7 +24,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.control.control_law import Model
-from twin.drives.drive_train import add_drive_torque
+from twin.drives.drive_step import add_drive_torque
 from twin.drives.motors import MotorLimits
 
 if TYPE_CHECKING:

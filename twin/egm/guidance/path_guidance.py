@@ -34,7 +34,7 @@ from twin.errors import EgmError
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.recordings.reading import read_recording
 from twin.recordings.recording import Recording
-from twin.trajectories.recorded_motion import recorded_motion
+from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.sampling import sample_times
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ A reported torque may be older than the angles beside it.  A mean over the cycle
 cycle: it is taken between two messages, see `Smoothing.aligned`.
 
 The filters look both ways in time, and so what they tell is `Smoothing.lag` old.  Those of
-`twin/identification/filtering.py` are sharper and several times as long.
+`twin/identification/measurements.py` are sharper and several times as long.
 
 A shaft that rests may have any torque up to its static friction.  So where a shaft is slower than `REST`, its
 static friction is told beside the expected torque, as `friction_open`; and below `TURNING` its own falls to 0
