@@ -16,6 +16,7 @@ import socket
 import warnings
 from collections.abc import Iterator
 from time import monotonic
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -195,24 +196,29 @@ class EgmClient:
                 continue
             except OSError as error:
                 raise EgmError(f"cannot receive on port {self.port}: {error.strerror or error}") from None
-            if self._address is not None and sender != self._address:
-                self.strangers += 1
-                if self.strangers == 1:
-                    self.stranger = Address(*sender[:2])
-                    _warn(f"{self.stranger} sends, too, and is not listened to: the robot is {self.robot}")
-                continue
-            try:
-                message = decode_robot(data)
-            except EgmError as error:
-                self.counts.malformed += 1
-                if self.counts.malformed == 1:
-                    _warn(f"a datagram of {Address(*sender[:2])} is no message of a robot: {error}")
-                continue
-            self._address, self.robot = sender, Address(*sender[:2])
-            if self._order.step(message) is not None:
+            message = self._message(data, sender)
+            if message is not None and self._order.step(message) is not None:
                 self._last = message
                 return message
         return None
+
+    def _message(self, data: bytes, sender: Any) -> RobotMessage | None:
+        """The message in a datagram of the robot, which is the first that sends one; all else is counted."""
+        if self._address is not None and sender != self._address:
+            self.strangers += 1
+            if self.strangers == 1:
+                self.stranger = Address(*sender[:2])
+                _warn(f"{self.stranger} sends, too, and is not listened to: the robot is {self.robot}")
+            return None
+        try:
+            message = decode_robot(data)
+        except EgmError as error:
+            self.counts.malformed += 1
+            if self.counts.malformed == 1:
+                _warn(f"a datagram of {Address(*sender[:2])} is no message of a robot: {error}")
+            return None
+        self._address, self.robot = sender, Address(*sender[:2])
+        return message
 
     def _send(self, message: SensorMessage) -> None:
         data = encode_sensor(message)
@@ -226,7 +232,7 @@ class EgmClient:
 
 def _warn(sentence: str) -> None:
     """Report what is odd, at the line that received it."""
-    warnings.warn(sentence, EgmWarning, stacklevel=4)
+    warnings.warn(sentence, EgmWarning, stacklevel=5)
 
 
 def _array(values: ArrayLike | None, name: str) -> Floats | None:

@@ -7,8 +7,6 @@ A robot ends its instruction once it was within the convergence window for CondT
 that follows a log closely is within it all the time: give the robot a CondTime that is longer than the log.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

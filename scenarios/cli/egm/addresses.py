@@ -1,7 +1,5 @@
 """Addresses as the commands of `irb-twin egm` are given them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

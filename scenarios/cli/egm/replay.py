@@ -1,7 +1,5 @@
 """`irb-twin egm replay`: a log sent to a robot, as its client would."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -24,8 +24,6 @@ Source: J. Kaiser, R. Hamming, "Sharpening the response of a symmetric nonrecurs
 the same filter", IEEE Trans. on Acoustics, Speech and Signal Processing 25 (1977).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple

@@ -11,6 +11,7 @@ client and the answers back.  Messages that came in another way are given to `ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from twin.arrays import Floats
 from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, age
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import LISTEN, WAIT, Listener, is_message
-from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, copied, rms_and_peak
+from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, rms_and_peak
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.stream import LONGEST_GAP, Counts, LatenessMeter, StreamClock, StreamOrder, between
 from twin.egm.wire.values import require_turning_joints
@@ -207,7 +208,11 @@ class Mirror(Listener):
         time = self._before + row.place * self.period
         self._rows.append((time, row))
         self._history.take(time, row, beyond)
-        # Where nothing was reported it is NaN, and above nothing.
+        self._note_alarms(time, row, beyond)
+
+    def _note_alarms(self, time: float, row: Row, beyond: Floats) -> None:
+        """Raise an alarm for each joint that goes above its limit; it ends a good deal below."""
+        # Where nothing was reported, beyond is NaN, and above nothing.
         above = beyond > np.where(self._alarmed, ALARM_ENDS, 1.0) * self.limits
         for joint in np.flatnonzero(above & ~self._alarmed).tolist():
             alarm = Alarm(
@@ -229,7 +234,7 @@ class Mirror(Listener):
             time,
             newest.q, newest.expected, reported, rms, peak,
             newest.friction_open, self._payload.estimate(), tuple(self._raised), self._lateness.second(),
-            copied(self.counts),
+            replace(self.counts),
         )  # fmt: skip
         self._rows, self._raised = [], []
         assert self._history is not None

@@ -17,8 +17,6 @@ taken between two messages by its age; NaN where none was.  A period has four st
 that nobody takes one for an engine's step.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from twin.arrays import Floats
@@ -109,9 +107,13 @@ class StreamLog:
             self.ended = f"nothing was heard for {missing:.3g} s, and a log fills {LONGEST_GAP:g} s at most"
             self.broke_off = True
             return
+        self._store(message)
+
+    def _store(self, message: RobotMessage) -> None:
+        """Store a message, in blocks: a list of arrays takes several times the memory."""
         time = self._clock.seen(self._order.place, message)
         if len(self._places) % BLOCK == 0:
-            self._blocks.append(np.empty((BLOCK, 3, n)))
+            self._blocks.append(np.empty((BLOCK, 3, self.robot.n)))
         row = self._blocks[-1][len(self._places) % BLOCK]
         row[0], row[1] = message.q, message.q_planned
         row[2] = np.nan if message.tau is None else message.tau

@@ -115,22 +115,24 @@ class Relay:
             raise EgmError(
                 f"cannot listen at {at}: {told(error)}; close what listens there, or choose another port"
             ) from None
-        try:
-            if forward is not None:
-                to, _, _ = resolved(*forward)
-                if to.port == self.at.port and (to.host == self.at.host or self.at.host in ("0.0.0.0", "::")):
-                    raise EgmError(
-                        f"{to} is where the mirror listens itself: name another address to pass on to"
-                    )
-                self._client = UdpChannel(forward, answered_at)
-        except EgmError:
-            self._socket.close()
-            raise
+        if forward is not None:
+            try:
+                self._client = self._towards(forward, answered_at)
+            except EgmError:
+                self._socket.close()
+                raise
         self._robot: tuple | None = None
         self._heard = 0.0
         self._copies: SimpleQueue[Copy] = SimpleQueue()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._pass_on, name="egm relay", daemon=True)
+
+    def _towards(self, client: tuple[str, int], answered_at: tuple[str, int] | None) -> UdpChannel:
+        """A channel to the client, which must not be the relay itself: a message would go round for ever."""
+        to, _, _ = resolved(*client)
+        if to.port == self.at.port and (to.host == self.at.host or self.at.host in ("0.0.0.0", "::")):
+            raise EgmError(f"{to} is where the mirror listens itself: name another address to pass on to")
+        return UdpChannel(client, answered_at)
 
     def __enter__(self) -> Relay:
         self._thread.start()
@@ -174,10 +176,9 @@ class Relay:
                 continue
             self._heard = now
             self.passed.received += 1
-            if len(data) > MOST_BYTES:  # cut, and no message any more
-                self.passed.undelivered += self._client is not None
-            elif self._client is not None:
-                if self._client.send(data):
+            if self._client is not None:
+                # A datagram that is longer came cut, and is no message any more.
+                if len(data) <= MOST_BYTES and self._client.send(data):
                     self.passed.passed_on += 1
                     self._took(came)
                 else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,11 +98,6 @@ def alarm_limits(robot: Robot, alarm: float | Floats | str | None) -> Floats:
     if values.shape not in ((), (1,), (robot.n,)) or not np.all(values > 0):
         raise EgmError(f"{wanted}, got {alarm!r}")
     return np.broadcast_to(values, (robot.n,)).copy()
-
-
-def copied(counts: Counts) -> Counts:
-    """The counts as they are now."""
-    return replace(counts)
 
 
 def rms_and_peak(residuals: Floats) -> tuple[Floats, Floats]:

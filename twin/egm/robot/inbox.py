@@ -6,8 +6,6 @@ ends.  A real robot is never late itself; where this one was, and where an instr
 answer is taken.  That is ours, as is the length of the queue; of one that is full the oldest is dropped.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ has it, the robot waits after each message for exactly one answer, however long 
 number of cycles, and two runs are the same to the bit.  It is as if the partner were never late.
 """
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Iterator

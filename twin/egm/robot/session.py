@@ -11,8 +11,6 @@ next message is made ready; the robot waits until it is due.  So an answer acts 
 cycle after the message.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -3,8 +3,6 @@
 A message that nobody listens for is lost like any other, and no error.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import selectors
 import socket

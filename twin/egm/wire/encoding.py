@@ -9,8 +9,6 @@ does tell is their second part: a path correction has an `age`, a whole number, 
 messages alone, so that neither can be read as the other.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Degrees and millimetres are on the wire alone, see `twin.egm.wire.encoding` and `sensor_message`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

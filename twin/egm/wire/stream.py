@@ -12,8 +12,6 @@ is late by how much longer it was on its way than the quickest of the last ten s
 is not known, for the two clocks are not the same.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from enum import Enum
@@ -90,24 +88,32 @@ class StreamOrder:
             counts.restarts += 1
             return self._begin(message)
         if step <= 0:
-            late = message.seqno in self._missing
-            counts.out_of_order += late
-            counts.lost -= late
-            counts.doubled += not late
-            self._missing.pop(message.seqno, None)
+            self._count_older(message)
             return None
         if later < 0:  # a newer number with an older time
             counts.restarts += 1
             return self._begin(message)
         counts.messages += 1
-        counts.lost += step - 1
+        self._note_missing(step)
+        self.place += step
+        self._seqno, self._tm = message.seqno, message.tm
+        return step
+
+    def _count_older(self, message: RobotMessage) -> None:
+        """Count a message with an older number: one that was lost comes out of order, another one again."""
+        late = message.seqno in self._missing
+        self.counts.out_of_order += late
+        self.counts.lost -= late
+        self.counts.doubled += not late
+        self._missing.pop(message.seqno, None)
+
+    def _note_missing(self, step: int) -> None:
+        """Count the numbers before one that is `step` ahead as lost, and remember the last of them."""
+        self.counts.lost += step - 1
         for missing in range(max(1, step - FAR), step):
             self._missing[(self._seqno + missing) % COUNT] = None
         while len(self._missing) > REMEMBERED:
             self._missing.popitem(last=False)
-        self.place += step
-        self._seqno, self._tm = message.seqno, message.tm
-        return step
 
     def _begin(self, message: RobotMessage) -> int:
         self.counts.messages += 1

@@ -7,8 +7,6 @@ times the cost of one: a robot writes two orientations in every message, some 4 
 tell in which order the angles of `EgmEuler` turn; as in ABB's own C++ client it is `R = Rz(z) Ry(y) Rx(x)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import atan2, cos, degrees, hypot, isfinite, radians, sin, sqrt
 from typing import Any
@@ -26,6 +24,9 @@ JOINTS = 6
 
 NEAR_UNIT = 0.01
 """How far the norm of a quaternion may be from 1, which two decimals are (ours: the manual does not tell)."""
+
+Rows = Sequence[Sequence[float]]
+"""The rows of a rotation matrix."""
 
 MM = 1000.0
 """Millimetres in a metre."""
@@ -179,9 +180,6 @@ def sound(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
     if not np.isfinite(array).all():
         raise ValueError(f"expected {name} to be finite, got {array.tolist()}")
     return array
-
-
-Rows = Sequence[Sequence[float]]
 
 
 def quaternion_of(R: Rows) -> tuple[float, float, float, float]:
