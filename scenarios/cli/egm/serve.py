@@ -193,8 +193,7 @@ class Serve(Command):
         to = addresses(self.to, self.robot)
         several = len(self.robot) > 1
         labels = [
-            f"{name}:{client.port}" if several else name
-            for name, client in zip(self.robot, to, strict=True)
+            f"{name}:{client.port}" if several else name for name, client in zip(self.robot, to, strict=True)
         ]
         logs = [self.log] * len(to)
         if self.log is not None and several:
