@@ -71,11 +71,6 @@ class Command:
         """Return description and examples, which may depend on the scenarios that are named."""
         return inspect.cleandoc(cls.__doc__ or ""), cls.examples
 
-    @classmethod
-    def offer(cls, parser: Parser, scenarios: Sequence[Any]) -> None:
-        """Offer the options."""
-        add_options(parser, cls, scenarios)
-
     def carry_out(self, call: Call) -> int:
         """Do it, and return the exit status."""
         raise NotImplementedError

@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from scenarios.cli import output
-from scenarios.cli.arguments import Call, Command, Commands, Parser, Unprintable, WrongUse, made, output_files
+from scenarios.cli.arguments import (
+    Call,
+    Command,
+    Commands,
+    Parser,
+    Unprintable,
+    WrongUse,
+    add_options,
+    made,
+    output_files,
+)
 from twin.errors import TwinError
 
 if TYPE_CHECKING:
@@ -137,7 +147,7 @@ def read(words: Sequence[str]) -> tuple[Command, Call]:
         scenarios = _scenarios(names[command.names_after :], bool({"-h", "--help"}.intersection(words)))
     leaf.usage = command.usage or leaf.usage
     leaf.description, leaf.epilog = command.texts(scenarios)
-    command.offer(leaf, scenarios)
+    add_options(leaf, command, scenarios)
     if command.besides is not None:
         from scenarios.cli.settings import add_settings
 
@@ -146,8 +156,8 @@ def read(words: Sequence[str]) -> tuple[Command, Call]:
     for scenario in scenarios:
         if extra and scenario.fault is not None:  # it may be the one that has these options
             raise scenario.fault
+    leaf.refuse_unknown(extra)
     settings = vars(parsed)
-    settings.get("parser", leaf).refuse_unknown(extra)
     given = made(command, settings)
     if command.names_after is not None:
         _require_one_helper_a_name(given, scenarios)
