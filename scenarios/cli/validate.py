@@ -188,20 +188,22 @@ class Validate(Command):
 
     def _carried_out(self, plan: Plan, items: Sequence[Item]) -> tuple[list[Any], int]:
         """What came of every run and every item, and in how many processes."""
-        from scenarios.running.runs import Run, run_name
-        from scenarios.running.workers import carried_out
+        from scenarios.ledger.rows import rows
+        from scenarios.running.carrying_out import shared_out
+        from scenarios.running.runs import run_name
         from twin.threads import thread_count
 
-        work = [*plan.runs, *items]
-        jobs = min(self.jobs or thread_count(), len(work))
+        jobs = min(self.jobs or thread_count(), len(plan.runs)) or 1
         titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
         labels = controllers.labels(config.controller for _, config in plan.runs)
         with tallied([*titles, *map(_item_name, items)]) as tally:
-            results = carried_out(work, jobs, tally.begun, tally.done)
-        return [
-            replace(one, label=labels[one.config.controller]) if isinstance(one, Run) else one
-            for one in results
-        ], jobs
+            runs = shared_out(plan.runs, jobs, tally.begun, tally.done)
+            published = []
+            for place, item in enumerate(items, len(runs)):
+                tally.begun(place)
+                published += rows([item])
+                tally.done(place, published[-1].holds)
+        return [*(replace(run, label=labels[run.config.controller]) for run in runs), *published], jobs
 
 
 def _item_name(item: Item) -> str:

@@ -1,18 +1,17 @@
-"""Chunks of a sweep carried out by other processes, here or on other machines, with Dask's `distributed`.
+"""Chunks of a sweep carried out by other processes: here, or on other machines with Dask's `distributed`.
 
-On this machine there is a scheduler in this process, and worker processes, each of which runs one chunk at a
-time.  They are started anew, not forked, and end with this process, however it ends.  One that is killed is
-replaced, and its chunk is done again.
+A process that is killed is replaced, and its chunk is done again.
 """
 
 from __future__ import annotations
 
+import logging
 import pickle
 import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -22,9 +21,9 @@ import numpy as np
 
 from twin.errors import ClusterError, TwinError, told, told_with_kind
 from twin.sweeps.trial import dependencies, differences, surroundings
-from twin.sweeps.workers_here import WorkersHere, quiet
 from twin.threads import in_threads, thread_count
 from twin.version import __version__
+from twin.worker_processes import Answer, Workers
 
 if TYPE_CHECKING:
     from twin.sweeps.running import Work
@@ -51,55 +50,74 @@ class Done(NamedTuple):
     place: str = ""
 
 
-class Cluster:
-    """Worker processes; they are started when they are first needed, and end with the block.
+class Processes:
+    """Worker processes of this machine; they are started when they are first needed, and end with the block.
 
     Args:
-        workers: so many on this machine; as many as `twin.threads` has threads by default.
-        scheduler: `"tcp://host:port"` of a cluster that exists, instead.
+        workers: so many; as many as `twin.threads` has threads by default.
 
     Raises:
-        ClusterError: the package `distributed` is missing; a scheduler does not answer in `ANSWER_WITHIN`,
-            has no workers, or goes away; workers have another version of this project, or end again and
-            again.
-        ValueError: workers and a scheduler, or fewer than one worker.
+        ClusterError: a chunk ended its process twice; workers have another version of this project.
+        ValueError: fewer than one worker.
     """
 
-    def __init__(self, *, workers: int | None = None, scheduler: str | None = None) -> None:
-        if workers is not None and scheduler is not None:
-            raise ValueError("expected a number of workers or a scheduler, which has its own, got both")
+    def __init__(self, workers: int | None = None) -> None:
         if workers is not None and not workers >= 1:
             raise ValueError(f"expected at least 1 worker, got {workers}")
-        self._distributed()
-        self._scheduler = scheduler
-        self._workers = workers
-        self._open = ExitStack()
-        self._client: Any = None
-        self._here: WorkersHere | None = None
-        self._seen = np.inf
+        self._workers = Workers(workers or thread_count())
 
-    @staticmethod
-    def _distributed() -> Any:
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.__exit__()
+
+    def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
+        """See `twin.sweeps.running.Pool.run`."""
+        content, said = _content(work), set()
+        tasks = ((number, (chunk_done, (content, values))) for number, values in parts)
+        for number, event in self._workers.run(tasks):
+            if isinstance(event, Answer):
+                if event.fault:
+                    raise ClusterError(f"a chunk of the sweep was not computed: {event.fault}")
+                yield number, _rows(event.value, said)
+
+
+class Cluster:
+    """The workers of a Dask cluster.
+
+    Args:
+        scheduler: its address, as `"tcp://host:port"`.
+
+    Raises:
+        ClusterError: the package `distributed` is missing; the scheduler does not answer in `ANSWER_WITHIN`,
+            has no workers, or goes away; workers have another version of this project, or end again and
+            again.
+    """
+
+    def __init__(self, scheduler: str) -> None:
         try:
             import distributed
         except ImportError:
             raise ClusterError(
-                "other processes need the package distributed: pip install 'irb-twin[cluster]'"
+                "a scheduler needs the package distributed: pip install 'irb-twin[cluster]'"
             ) from None
-        return distributed
+        self._distributed: Any = distributed
+        self._scheduler = scheduler
+        self._open = ExitStack()
+        self._client: Any = None
+        self._seen = np.inf
 
     def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
-        self._client = self._here = None
+        self._client = None
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
         """See `twin.sweeps.running.Pool.run`."""
-        import cloudpickle  # which distributed depends on; it knows what a script defines, too
-
-        content = pickle.dumps((work.depends or surroundings(), cloudpickle.dumps(work)))
+        content = _content(work)
         if self._client is None:
             self._client = self._connected()
         client = self._client
@@ -131,8 +149,6 @@ class Cluster:
         Raises:
             ClusterError: there are none any more.
         """
-        if self._here is not None:
-            return self._here.checked()
         try:
             threads = sum(self._client.nthreads().values())
         except (OSError, TimeoutError) as error:
@@ -145,7 +161,7 @@ class Cluster:
         return threads
 
     def _gone(self, error: BaseException) -> ClusterError:
-        return ClusterError(f"the scheduler {self._scheduler or 'of the workers'} went away: {told(error)}")
+        return ClusterError(f"the scheduler {self._scheduler} went away: {told(error)}")
 
     def _result(self, future: Any) -> Done:
         """What a worker sent."""
@@ -172,17 +188,8 @@ class Cluster:
 
     def _connected(self) -> Any:
         """A client of the scheduler."""
-        distributed = self._distributed()
-        self._open.enter_context(quiet())
-        if self._scheduler is None:
-            own = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-            scheduler = {"cls": distributed.Scheduler, "options": own}
-            cluster = self._open.enter_context(distributed.SpecCluster(scheduler=scheduler))
-            address, workers = cluster.scheduler_address, self._workers or thread_count()
-            client = distributed.Client(address, set_as_default=False)
-            self._open.callback(_close, client)
-            self._here = self._open.enter_context(WorkersHere(address, workers))
-            return client
+        distributed = self._distributed
+        self._open.enter_context(_quiet())
         _require_answer(self._scheduler)
         client = distributed.Client(self._scheduler, timeout=ANSWER_WITHIN, set_as_default=False)
         self._open.callback(_close, client)
@@ -194,6 +201,18 @@ class Cluster:
             ) from None
         self._seen = time.monotonic()
         return client
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep distributed from logging: what matters to the user is raised."""
+    logger = logging.getLogger("distributed")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _require_answer(scheduler: str) -> None:
@@ -218,6 +237,13 @@ def _close(client: Any) -> None:
     """Leave a scheduler, which may be gone."""
     with suppress(Exception):
         client.close(timeout=2.0)
+
+
+def _content(work: Work) -> bytes:
+    """The work, and what it depends on here, as workers get it."""
+    from numba import cloudpickle  # which knows what a script defines, too
+
+    return pickle.dumps((work.depends or surroundings(), cloudpickle.dumps(work)))
 
 
 def _rows(done: Done, said: set[tuple[str, type[Warning]]]) -> np.ndarray:

@@ -156,9 +156,11 @@ def pool_for(engine: bool = False, workers: int | None = None, scheduler: str | 
     """
     if not engine and workers is None and scheduler is None:
         return LocalThreads()
-    from twin.sweeps.cluster import Cluster
+    from twin.sweeps.cluster import Cluster, Processes
 
-    return Cluster(workers=workers, scheduler=scheduler)
+    if workers is not None and scheduler is not None:
+        raise ValueError("expected a number of workers or a scheduler, which has its own, got both")
+    return Processes(workers) if scheduler is None else Cluster(scheduler)
 
 
 def run_points(

@@ -50,11 +50,11 @@ def carry_out(given: argparse.Namespace) -> int:
     if len(jobs) == 1:
         results, signal = _served_here(jobs[0])
     else:
-        from scenarios.cli.egm.side_by_side import served
+        from scenarios.cli.egm.serving import served_apart
 
         for job in jobs:
             job.config.load_robot()  # what cannot be is said before any begins
-        results, signal = served(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
+        results, signal = served_apart(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
     files = _written(given, jobs, results)  # before anything is printed: a reader may hang up
     page = console()
     if any(served.sent for served in results):
