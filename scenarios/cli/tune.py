@@ -99,8 +99,8 @@ class Tune(Command):
         from scenarios.tuning.conclusions import conclusions
         from scenarios.tuning.report import report
         from scenarios.tuning.tuned_law import chosen_gains
-        from twin.sweeps.running import pool_for
-        from twin.tuning.search import EVALUATIONS, tuned
+        from twin.sweeps.pools import pool_for
+        from twin.sweeps.tuning import EVALUATIONS, tuned
 
         gains = chosen_gains(task.law, self.gains)
         points, design = task.points, task.fresh_design

@@ -92,7 +92,8 @@ def carried_out(
     Raises:
         TwinError: chunks of another sweep are kept there; no processes, or none that answer.
     """
-    from twin.sweeps.running import pool_for, run_points
+    from twin.sweeps.pools import pool_for
+    from twin.sweeps.running import run_points
 
     swept, before = [], 0
     with drives_told(), pool_for(means.engine, means.workers, means.scheduler) as pool:
@@ -129,7 +130,7 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
 
 def forget(plan: Plan, means: Means) -> None:
     """Remove the chunks that were kept, once the tables are written."""
-    from twin.sweeps.chunks import remove_kept
+    from twin.sweeps.running import remove_kept
 
     if means.keep is not None:
         for law in plan.laws:
@@ -153,8 +154,8 @@ def worst_of(scenario: Scenario, law: Law, swept: Swept, count: int) -> list[Wor
         count: how many.
     """
     from scenarios.sweeping.worst_cases import worst_case
-    from twin.sweeps.outcomes import TROUBLES
     from twin.sweeps.statistics import worst
+    from twin.sweeps.trial import TROUBLES
 
     made = np.flatnonzero(swept.table["trouble"] != TROUBLES.index("cannot be made"))
     places = made[worst(swept.table[made], swept.figure, min(count, len(made)))] if len(made) else []

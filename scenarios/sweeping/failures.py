@@ -10,7 +10,7 @@ import numpy as np
 from scenarios.sweeping.words import title
 from twin.robot.limits import ROUND_OFF
 from twin.short_texts import figure
-from twin.sweeps.outcomes import TROUBLES
+from twin.sweeps.trial import TROUBLES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool
     A run that ended early has failed so, and in no other way; any other one may have failed in several.
 
     Args:
-        table: of one law, with the fields of `twin.sweeps.outcomes.OUTCOME`.
+        table: of one law, with the fields of `twin.sweeps.trial.OUTCOME`.
         limits: what figures may be, in their units, besides what every run is judged by.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
     """

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from scenarios.sweeping.failures import failures
-from twin.sweeps.outcomes import FIGURES
 from twin.sweeps.table_files import UNITS
+from twin.sweeps.trial import FIGURES
 
 if TYPE_CHECKING:
     from scenarios.base import Config

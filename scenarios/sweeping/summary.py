@@ -14,7 +14,7 @@ from scenarios.sweeping.findings import Findings, Swept
 from scenarios.sweeping.words import percent, quantity, title
 from scenarios.sweeping.worst_cases import WorstCase
 from twin.short_texts import figure, shortened
-from twin.sweeps.outcomes import TROUBLES
+from twin.sweeps.trial import TROUBLES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -14,7 +14,7 @@ from scenarios.running.provenance import provenance
 from scenarios.sweeping.findings import Findings
 from scenarios.sweeping.plan import Plan
 from scenarios.sweeping.worst_cases import WorstCase
-from twin.sweeps.outcomes import OUTCOME, TROUBLES
+from twin.sweeps.trial import OUTCOME, TROUBLES
 
 FORMAT = 1
 """Of the document; it changes when what was there means something else, not when something is added."""

@@ -11,15 +11,14 @@ from scenarios.sweeping.carrying_out import Means, carried_out, nominal_run, wor
 from scenarios.sweeping.findings import Findings, findings
 from scenarios.sweeping.plan import SEED, Law, Plan, points_of
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-from twin.tuning.search import judged
+from twin.sweeps.tuning import judged
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
     from scenarios.sweeping.worst_cases import WorstCase
     from scenarios.tuning.tuned_law import TunedLaw
     from twin.sweeps.design import Design, Points
-    from twin.tuning.gains import Tuning
-    from twin.tuning.search import Of
+    from twin.sweeps.tuning import Of, Tuning
 
 DEFAULT, TUNED = "default gains", "tuned gains"
 

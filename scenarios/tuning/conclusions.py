@@ -11,7 +11,7 @@ from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from scenarios.tuning.comparison import Compared, Side, Task
-    from twin.tuning.gains import Tuning
+    from twin.sweeps.tuning import Tuning
 
 WORTH = 0.01
 """Relative improvement of the figure below which tuning does not help."""

@@ -21,7 +21,7 @@ from twin.errors import printable
 if TYPE_CHECKING:
     from scenarios.base import Config
     from scenarios.tuning.comparison import Compared, Side, Task
-    from twin.tuning.gains import Tuning
+    from twin.sweeps.tuning import Tuning
 
 FORMAT = 1
 """Of the JSON document; it changes when what was there means something else."""

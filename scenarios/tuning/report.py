@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from scenarios.tuning.comparison import Compared, Side, Task
-    from twin.tuning.gains import Tuning
+    from twin.sweeps.tuning import Tuning
 
 FIGURES = ("joint_error", "rms_error", "tool_error", "rms_torque")
 """Those that are told, besides the one that is minimised."""

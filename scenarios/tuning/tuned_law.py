@@ -17,10 +17,10 @@ from scenarios.base import Config
 from scenarios.cli.arguments import WrongUse
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 from twin.errors import VariationError
+from twin.sweeps.design import parse_variation
 from twin.sweeps.robot_quantities import unknown
 from twin.sweeps.trial import Trial
-from twin.sweeps.variation import parse_variation
-from twin.tuning.gains import Gain
+from twin.sweeps.tuning import Gain
 
 LAW = "law."
 TIMES = 10.0

@@ -26,19 +26,19 @@ from tests.support.sweep_experiments import (
     Warned,
 )
 from twin.errors import ClusterError, VariationError
-from twin.sweeps import cluster, evaluation
+from twin.sweeps import evaluation, pools
 from twin.sweeps import trial as dependencies
-from twin.sweeps.chunks import remove_kept
-from twin.sweeps.cluster import Processes
-from twin.sweeps.outcomes import OUTCOME
-from twin.sweeps.running import LocalThreads, columns, pool_for, run_points
+from twin.sweeps.pools import LocalThreads, Processes, pool_for
+from twin.sweeps.running import columns, remove_kept, run_points
+from twin.sweeps.trial import OUTCOME
 from twin.worker_processes import Workers
 
 PROGRAM = """
 import sys
 from tests.support import sweep_experiments
 from tests.support.sweep_experiments import LIMITS, POINTS, Slow
-from twin.sweeps.running import LocalThreads, run_points
+from twin.sweeps.pools import LocalThreads
+from twin.sweeps.running import run_points
 slow, keep = Slow(sys.argv[1]), sys.argv[2]
 def told(done, count):
     print(done, flush=True)
@@ -219,7 +219,7 @@ def running(pid):
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
-    monkeypatch.setattr(cluster, "ANSWER_WITHIN", 0.5)
+    monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as dumb:
         address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
         with pytest.raises(ClusterError, match=f"^the scheduler {address} does not answer within 0.5 s$"):
@@ -235,7 +235,7 @@ def test_a_scheduler_without_workers(monkeypatch):
     import distributed
 
     own = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    monkeypatch.setattr(cluster, "ANSWER_WITHIN", 0.5)
+    monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
     with (
         distributed.SpecCluster(scheduler={"cls": distributed.Scheduler, "options": own}) as empty,
         pytest.raises(ClusterError, match=r"has no workers, nor got any within 0.5 s$"),

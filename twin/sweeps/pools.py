@@ -1,6 +1,8 @@
-"""Chunks of a sweep carried out by other processes: here, or on other machines with Dask's `distributed`.
+"""Who carries out the chunks of a sweep: threads of this process, processes here, or a Dask cluster.
 
-A process that is killed is replaced, and its chunk is done again.
+Each point is a run of its own, and each chunk is run by one thread: so the figures are the same to the bit
+for any number of threads, processes and interruptions, on one kind of processor.  A process that is killed is
+replaced, and its chunk is done again.
 """
 
 from __future__ import annotations
@@ -10,23 +12,163 @@ import pickle
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
+from math import isnan
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from twin.errors import ClusterError, TwinError, told, told_with_kind
-from twin.sweeps.trial import dependencies, differences, surroundings
+from twin.errors import (
+    ClusterError,
+    OwnCodeError,
+    TwinError,
+    UnknownNameError,
+    told,
+    told_with_kind,
+)
+from twin.sweeps.trial import OUTCOME, dependencies, differences, surroundings
 from twin.threads import in_threads, thread_count
 from twin.version import __version__
 from twin.worker_processes import Answer, Workers
 
 if TYPE_CHECKING:
-    from twin.sweeps.running import Work
+    from twin.sweeps.trial import Experiment, Trial
+
+
+class Work(NamedTuple):
+    """What is done with every point.
+
+    Attributes:
+        experiment: makes a trial of it.
+        names: d, of the quantities.
+        engine: whether PyBullet runs the trial, or compiled code.
+        depends: what the outcomes depend on here, which other processes compare with theirs.
+    """
+
+    experiment: Experiment
+    names: tuple[str, ...]
+    engine: bool = False
+    depends: Mapping[str, str] | None = None
+
+    def nominal_trial(self) -> Trial:
+        """The trial with nominal values."""
+        nominal = {name: self.experiment.nominal(name) for name in self.names}
+        return self.experiment.trial({name: value for name, value in nominal.items() if not isnan(value)})
+
+    def trial(self, point: Sequence[float]) -> Trial:
+        """The trial of one point (d,)."""
+        return self.experiment.trial(dict(zip(self.names, point, strict=True)))
+
+    def rows(self, values: np.ndarray) -> np.ndarray:
+        """The outcomes (N,) of points (N, d), one after the other in this thread."""
+        from twin.sweeps import evaluation
+
+        rows = np.empty(len(values), dtype=OUTCOME)
+        trials, made = [], []
+        for number, point in enumerate(values.tolist()):
+            try:
+                trials.append(self.trial(point))
+                made.append(number)
+            except (UnknownNameError, OwnCodeError):
+                raise
+            except (TwinError, ValueError):
+                rows[number] = evaluation.unmade()
+        if trials:
+            rows[made] = (
+                evaluation.engine_outcomes(trials) if self.engine else evaluation.outcomes(trials, threads=1)
+            )
+        return rows
+
+
+class Pool(Protocol):
+    """Who carries out chunks; a context, at whose end all of them are gone."""
+
+    def __enter__(self) -> Pool: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
+        """The outcomes of chunks of points, in the order in which they are done.
+
+        Args:
+            work: what is done with a point.
+            parts: numbers of chunks, and their points (N, d).
+
+        Yields:
+            the numbers of chunks, and their outcomes (N,).
+        """
+        ...
+
+
+class LocalThreads:
+    """Threads of this process: making trials is Python, and takes turns; running them is not."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads
+
+    def __enter__(self) -> LocalThreads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
+        """See `Pool.run`; the caller only waits, so that Ctrl-C ends it at once."""
+        waiting, taking = iter(parts), Lock()
+        done: SimpleQueue[tuple[int, np.ndarray] | BaseException | None] = SimpleQueue()
+        over = False
+
+        def serve() -> None:
+            try:
+                while not over:
+                    with taking:
+                        part = next(waiting, None)
+                    if part is None:
+                        break
+                    done.put((part[0], work.rows(part[1])))
+                done.put(None)
+            except BaseException as error:  # it is raised again where the rows are asked for
+                done.put(error)
+
+        serving = self._threads or thread_count()
+        for _ in range(serving):
+            Thread(target=serve, daemon=True).start()
+        try:
+            while serving:
+                told = done.get()
+                if isinstance(told, BaseException):
+                    raise told
+                if told is None:
+                    serving -= 1
+                else:
+                    yield told
+        finally:
+            over = True
+
+
+def pool_for(engine: bool = False, workers: int | None = None, scheduler: str | None = None) -> Pool:
+    """Who carries out a sweep: threads of this process, unless other processes are asked for or needed.
+
+    Args:
+        engine: PyBullet is to run the trials, which holds one core a process.
+        workers: so many processes on this machine.
+        scheduler: `"tcp://host:port"` of a Dask cluster that exists.
+
+    Raises:
+        ClusterError: the package `distributed` is missing.
+        ValueError: workers and a scheduler, or fewer than one worker.
+    """
+    if not engine and workers is None and scheduler is None:
+        return LocalThreads()
+    if workers is not None and scheduler is not None:
+        raise ValueError("expected a number of workers or a scheduler, which has its own, got both")
+    return Processes(workers) if scheduler is None else Cluster(scheduler)
+
 
 ANSWER_WITHIN = 10.0
 """A scheduler that does not answer in this time, in [s], is not there; nor are workers."""
@@ -73,7 +215,7 @@ class Processes:
         self._workers.__exit__()
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """See `twin.sweeps.running.Pool.run`."""
+        """See `Pool.run`."""
         content, said = _content(work), set()
         tasks = ((number, (chunk_done, (content, values))) for number, values in parts)
         for number, event in self._workers.run(tasks):
@@ -116,7 +258,7 @@ class Cluster:
         self._client = None
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """See `twin.sweeps.running.Pool.run`."""
+        """See `Pool.run`."""
         content = _content(work)
         if self._client is None:
             self._client = self._connected()
