@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Without the warning of setuptools of folders with the same names as ours: README has it.
 INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test quick docs fuzz lint bench clean
+.PHONY: run test quick published docs fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
@@ -19,6 +19,9 @@ test: $(VENV)/.test  ## all tests
 
 quick: $(VENV)/.test  ## those that took at most 0.05 s in the last `make test` or `make quick`: for every save
 	$(PYTEST) --quick
+
+published: $(VENV)/.test  ## every published number and equation, computed now, misprints first
+	$(BIN)/python -m tests.published
 
 docs: $(VENV)/.docs  ## the documentation as web pages, which need no network, into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html

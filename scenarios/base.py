@@ -48,7 +48,7 @@ MOST_STEPS = 1_000_000
 
 
 def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """A field of a `Config` that the command line offers, with its help text and, if few, its values."""
+    """Return a field of a `Config` that the command line offers, with its help and, if few, its values."""
     return field(default=default, metadata={"help": help, "choices": choices})
 
 
@@ -106,7 +106,7 @@ class Config:
     """What is not nominal, names and values of `twin.sweeps.robot_quantities`: of the plant alone, or with
     `model.` before them of the controller's model alone; on the command line `--with`."""
     limits: tuple[tuple[str, float], ...] = ()
-    """Figures of `twin.sweeps.outcomes.FIGURES` and the largest values that the run allows them; on the
+    """Figures of `twin.sweeps.trial.FIGURES` and the largest values that the run allows them; on the
     command line `--limit`."""
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
@@ -276,15 +276,11 @@ class Config:
 
     def changed_model(self, robot: Robot) -> Robot:
         """A robot with the changes that the controller's model alone has."""
-        from twin.sweeps.robot_quantities import changed
-
-        return changed(robot, self.model_changes, "model.")
+        return _changed(robot, self.model_changes, "model.")
 
     def actual(self, robot: Robot) -> Robot:
         """A nominal robot with the changes that the plant alone has."""
-        from twin.sweeps.robot_quantities import changed
-
-        return changed(robot, self.plant_changes)
+        return _changed(robot, self.plant_changes)
 
     @property
     def plant_changes(self) -> tuple[tuple[str, float], ...]:
@@ -296,3 +292,12 @@ class Config:
         """Those that the controller's model alone has, without `model.` before their names."""
         own = ((name.partition("model."), value) for name, value in self.changes)
         return tuple((name, value) for (before, prefix, name), value in own if prefix and not before)
+
+
+def _changed(robot: Robot, changes: tuple[tuple[str, float], ...], before: str = "") -> Robot:
+    """The robot with changes, in whose names that stands before."""
+    if not changes:
+        return robot
+    from twin.sweeps.robot_quantities import changed
+
+    return changed(robot, changes, before)

@@ -25,8 +25,7 @@ from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
 
 if TYPE_CHECKING:
-    from twin.identification.excitation import Use
-    from twin.identification.fourier_motion import FourierMotion
+    from twin.identification.excitation import FourierMotion, Use
     from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
     from twin.logs.log import Log
     from twin.robot.robot import Robot
-    from twin.trajectories.joint_paths import JointPath
-    from twin.trajectories.recorded_motion import RecordedJoints
+    from twin.trajectories.joint_paths import JointPath, RecordedJoints
     from twin.trajectories.sampling import Samples
     from twin.trajectories.tool_paths import PosePath
 
@@ -101,8 +100,7 @@ def suits(robot: Robot) -> bool:
 def trajectory(robot: Robot, config: Config) -> JointPath | RecordedJoints:
     """The joint motion that the settings ask for."""
     from twin.recordings.reading import read_recording
-    from twin.trajectories.joint_paths import joint_path
-    from twin.trajectories.recorded_motion import recorded_motion
+    from twin.trajectories.joint_paths import joint_path, recorded_motion
 
     tool = config.T_flange_tool
     if config.csv is not None:

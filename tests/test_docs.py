@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.commands.egm.serve_report import rows
+from scenarios.cli.egm.serving import Served, rows
 from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, give, give_here
-from twin.egm.robot_side.inbox import Counts
+from twin.egm import EgmResult, Lateness
 from urdf.facts import TABLES
 
 
@@ -104,11 +104,8 @@ def test_the_breakpoint_of_the_guide_to_debugging_stops(monkeypatch):
 def test_the_guide_to_egm_shows_every_row_of_the_table():
     text = (HOUSE / "docs" / "guides" / "egm.md").read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks(text) if "answers taken" in block.text)
-    served = SimpleNamespace(
-        sent=1, unsent=0, counts=Counts(), lateness=SimpleNamespace(late=0, cycles=1, share=0, median=0,
-        percentile_99=0, worst=0, restarts=0), strangers=0, well=1, runs=1, faults=(),
-        joints=("joint_1",), tau_peak=np.ones(1), tau_max=np.ones(1),
-    )  # fmt: skip
+    result = EgmResult(sent=1, lateness=Lateness(cycles=1), well=1, runs=1)
+    served = Served(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_max=np.ones(1))
     names = list(rows(SimpleNamespace(limit=None), served))
     assert len(names) == 7
     table = shown.partition("is over\n")[2].strip().splitlines()

@@ -72,11 +72,11 @@ from .recordings.torque_recording import TableForm as TableForm
 from .recordings.torque_recording import TorqueRecording as TorqueRecording
 from .recordings.torque_recording import read_torque_recording as read_torque_recording
 from .recordings.torque_recording import torque_recording as torque_recording
-from .robot.dh_frames import dh_poses as dh_poses
-from .robot.dh_frames import dh_transforms as dh_transforms
 from .robot.robot import DH as DH
 from .robot.robot import Payload as Payload
 from .robot.robot import Robot as Robot
+from .robot.robot import dh_poses as dh_poses
+from .robot.robot import dh_transforms as dh_transforms
 from .spatial.euler_angles import axis_angle_from_matrix as axis_angle_from_matrix
 from .spatial.euler_angles import euler_from_matrix as euler_from_matrix
 from .spatial.euler_angles import euler_rate_inverse as euler_rate_inverse
@@ -98,11 +98,11 @@ from .spatial.rotations import quaternion_rate as quaternion_rate
 from .sweeps.sweep import Sweep as Sweep
 from .sweeps.sweep import sweep as sweep
 from .trajectories.joint_paths import joint_path as joint_path
+from .trajectories.joint_paths import recorded_motion as recorded_motion
 from .trajectories.joint_trajectories import hold as hold
 from .trajectories.joint_trajectories import quintic as quintic
 from .trajectories.joint_trajectories import sequence as sequence
 from .trajectories.joint_trajectories import sines as sines
-from .trajectories.recorded_motion import recorded_motion as recorded_motion
 from .trajectories.sampling import recursion_consistent as recursion_consistent
 from .trajectories.sampling import sample as sample
 from .version import __version__ as __version__

@@ -42,15 +42,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from urdf.joints import check_loops, check_tree
 from urdf.schema import (
     NAME,
     FactsError,
     N,
     check_drives,
     check_keys,
+    check_loops,
     check_names,
     check_table,
+    check_tree,
     check_values,
     read_checked,
     text_checked,

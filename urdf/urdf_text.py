@@ -18,8 +18,7 @@ from decimal import Decimal
 from typing import Any
 
 from urdf import decimal_math
-from urdf.joints import Joint, tree
-from urdf.schema import FactsError
+from urdf.schema import FactsError, Joint, tree
 from urdf.solids import Bulk, bulk, masses
 
 QUARTER_TURNS = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}  # angle in [deg] -> cosine, sine

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.engine.client import open_bench
+from twin.engine.window_client import open_bench
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Payload
 from twin.views.film import FIRST, GHOSTS, GREY

@@ -77,7 +77,7 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
     """
     from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
     from twin.kinematics.forward import forward_kinematics
-    from twin.robot.uncompiled import uncompiled
+    from twin.robot.evaluation import uncompiled
 
     robot, rng = uncompiled(robot), np.random.default_rng(seed)
     q = _nearby(robot, random_positions(robot, rng, STATES))

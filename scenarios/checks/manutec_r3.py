@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from controllers.cascade import Cascade
     from twin.arrays import Floats
     from twin.robot.robot import Robot
-    from twin.trajectories.trapezoids import Trapezoid
+    from twin.trajectories.joint_trajectories import Trapezoid
 
 NAME = "manutec_r3"
 
@@ -61,7 +61,7 @@ LARGEST_ANGLE = 4.0  # rad; no joint comes beyond 2
 
 def published_move(robot: Robot) -> Trapezoid:
     """The reference, from the pose `start` to the pose `end`."""
-    from twin.trajectories.trapezoids import trapezoid
+    from twin.trajectories.joint_trajectories import trapezoid
 
     return trapezoid(robot.poses["start"], robot.poses["end"], SPEEDS, ACCELERATIONS)
 

@@ -15,7 +15,6 @@ from twin.errors import TwinError
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
-    from scenarios.ledger.rows import Row
     from scenarios.running.runs import Run
 
 GROWN = 1.1
@@ -37,7 +36,7 @@ class Comparison:
         grown: figures that grew by more than the factor.
         missing: runs and checks that are not there any more.
         notes: what else a reader should know about the comparison.
-        compared: how many runs and published items both have.
+        compared: how many runs both have.
     """
 
     worse: list[str] = field(default_factory=list)
@@ -53,7 +52,6 @@ class Baseline:
 
     path: Path
     runs: Mapping[str, Mapping[str, Any]]
-    published: Mapping[str, bool]
     provenance: Mapping[str, str]
     selection: Mapping[str, Any] | None
 
@@ -79,9 +77,8 @@ def read_baseline(path: Path) -> Baseline:
         )
     try:
         runs = {str(run["name"]): _checked(run) for run in document["runs"]}
-        published = {str(item["id"]): bool(item["holds"]) for item in document.get("published", ())}
         made_with = {str(name): str(value) for name, value in dict(document["provenance"]).items()}
-        return Baseline(path, runs, published, made_with, document.get("selection"))
+        return Baseline(path, runs, made_with, document.get("selection"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BaselineError(f"the baseline {path} is damaged: {type(error).__name__} {error}") from error
 
@@ -100,7 +97,6 @@ def _checked(run: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def compare(
     runs: Sequence[Run],
-    published: Sequence[Row],
     baseline: Baseline,
     selection: Mapping[str, Any],
     factor: float = GROWN,
@@ -109,16 +105,15 @@ def compare(
 
     Args:
         runs: what was run.
-        published: the items that were computed.
         baseline: the earlier results.
         selection: what the command was told to run; if the baseline's differs,
             runs are not missed.
         factor: how many times what it was a figure must be to have grown.
 
     Raises:
-        BaselineError: they have no run and no item in common.
+        BaselineError: they have no run in common.
     """
-    found = Comparison(compared=_shared(runs, published, baseline))
+    found = Comparison(compared=sum(run.name in baseline.runs for run in runs))
     if not found.compared:
         raise BaselineError(
             f"the baseline {baseline.path} has none of these {len(runs)} runs: it was made with other "
@@ -128,17 +123,10 @@ def compare(
     for run in runs:
         if run.name in baseline.runs:
             _compare_run(run, baseline.runs[run.name], found, factor)
-    for row in published:
-        if baseline.published.get(row.item.id) and not row.holds:
-            found.worse.append(f"published item {row.item.id} was confirmed and is not any more")
     if baseline.selection == selection:
         names = {run.name for run in runs}
         found.missing.extend(
             f"{name}: this run is not there any more" for name in baseline.runs if name not in names
-        )
-        ids = {row.item.id for row in published}
-        found.missing.extend(
-            f"published item {name} is not there any more" for name in baseline.published if name not in ids
         )
     else:
         found.notes.append(
@@ -146,11 +134,6 @@ def compare(
             "compared, and runs that are missing are not named"
         )
     return found
-
-
-def _shared(runs: Sequence[Run], published: Sequence[Row], baseline: Baseline) -> int:
-    both = sum(run.name in baseline.runs for run in runs)
-    return both + sum(row.item.id in baseline.published for row in published)
 
 
 def _note_versions(baseline: Baseline, found: Comparison) -> None:

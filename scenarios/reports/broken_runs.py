@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from scenarios.running.causes import cause
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 

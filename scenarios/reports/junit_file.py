@@ -13,16 +13,14 @@ from scenarios.running.provenance import all_settings, provenance
 if TYPE_CHECKING:
     from junitparser import Failure, TestCase, TestSuite
 
-    from scenarios.ledger.rows import Row
     from scenarios.running.runs import Run
     from scenarios.running.tracking_verdict import TrackingVerdict
 
 
-def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) -> None:
+def write_junit(runs: Sequence[Run], path: Path) -> None:
     """Write every check as a test case; one that does not hold is a failure.
 
-    The published items, if there are any, are a suite of their own.  Properties of a suite are what the
-    results were made with and, for every run, all its settings.
+    Properties of a suite are what the results were made with and, for every run, all its settings.
     """
     from junitparser import JUnitXml
 
@@ -32,8 +30,6 @@ def write_junit(runs: Sequence[Run], path: Path, published: Sequence[Row] = ()) 
         suites.setdefault(f"{run.config.robot}.{run.scenario}", []).append(run)
     for name, members in suites.items():
         document.add_testsuite(_suite(name, members, runs))
-    if published:
-        document.add_testsuite(_published(published))
     document.update_statistics()
     document.write(str(path), pretty=True)
 
@@ -79,21 +75,6 @@ def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:
     elif tracking.outcome != "passes":
         case.result = [_failure(tracking.sentence, advice)]
     return case
-
-
-def _published(rows: Sequence[Row]) -> TestSuite:
-    """The items of the ledger."""
-    from junitparser import TestCase
-
-    from scenarios.reports.ledger_report import fault
-
-    suite = _made("published")
-    for row in rows:
-        case = TestCase(row.item.id, f"published.{row.item.source}", row.seconds)
-        if not row.holds:
-            case.result = [_failure(fault(row))]
-        suite.add_testcase(case)
-    return suite
 
 
 def _failure(sentence: str, advice: str = "") -> Failure:

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.reports.broken_runs import broken_runs
-from scenarios.reports.ledger_report import fault
-from scenarios.reports.ledger_report import total as ledger_total
 from scenarios.reports.validation_report import HEADINGS, comparison_line, rows
 from scenarios.reports.verdicts import WORDS, summed, unjudged
 from scenarios.running.provenance import in_a_line
 
 if TYPE_CHECKING:
-    from scenarios.ledger.rows import Row
     from scenarios.reports.baseline import Comparison
     from scenarios.running.runs import Run
 
@@ -25,7 +22,6 @@ MOST_FAILURES = 20
 def write_markdown(
     runs: Sequence[Run],
     path: Path,
-    published: Sequence[Row] = (),
     comparison: Comparison | None = None,
     factor: float = 1.0,
     unsuited: str = "",
@@ -35,12 +31,11 @@ def write_markdown(
     Args:
         runs: what was run.
         path: where to.
-        published: the items of the ledger that were computed.
         comparison: with a baseline, if there was one.
         factor: that a figure must have grown by to be named there.
         unsuited: a sentence on what was not run.
     """
-    lines = [*_verdict(runs, published), *_failing(runs), *_published(published)]
+    lines = [*_verdict(runs), *_failing(runs)]
     if comparison is not None:
         lines += _compared(comparison, factor)
     lines += _table(runs)
@@ -49,14 +44,14 @@ def write_markdown(
     path.write_text("\n".join(lines), encoding="utf-8", errors="backslashreplace")
 
 
-def _verdict(runs: Sequence[Run], published: Sequence[Row]) -> Iterator[str]:
-    broken = sum(not run.holds for run in runs) + sum(not row.holds for row in published)
+def _verdict(runs: Sequence[Run]) -> Iterator[str]:
+    broken = sum(not run.holds for run in runs)
     checks = sum(metric.limit is not None for run in runs for metric in run.metrics)
     held = "every check passes, not all was judged" if unjudged(runs) else "everything holds"
     yield "## irb-twin validate: " + (f"{broken} FAIL" if broken else held)
     yield ""
     kept = summed(runs, f"{broken} FAIL" if broken else "")
-    yield f"{len(runs)} runs, {checks} checks, {len(published)} published items: {plain(kept)}."
+    yield f"{len(runs)} runs, {checks} checks: {plain(kept)}."
     yield ""
 
 
@@ -73,12 +68,6 @@ def _failing(runs: Sequence[Run]) -> Iterator[str]:
         yield f"- and {len(found) - MOST_FAILURES} more"
     if found:
         yield ""
-
-
-def _published(published: Sequence[Row]) -> Iterator[str]:
-    if published:
-        yield from (f"- {plain(row.item.id)}: {plain(fault(row))}" for row in published if not row.holds)
-        yield from ("", plain(str(ledger_total(published))), "")
 
 
 def _compared(comparison: Comparison, factor: float) -> Iterator[str]:

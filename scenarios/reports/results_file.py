@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.running.provenance import all_settings, provenance
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from twin.logs.figures import POSE_COMPONENTS
 
 if TYPE_CHECKING:
-    from scenarios.ledger.rows import Row
     from scenarios.running.runs import Run
 
 FORMAT = 1
@@ -24,10 +23,9 @@ FORMAT = 1
 def write_json(
     runs: Sequence[Run],
     path: Path,
-    published: Sequence[Row] = (),
     selection: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write settings, errors, torques and checks of every run, and the published items if there are any.
+    """Write settings, errors, torques and checks of every run.
 
     A number that is not finite is written as null: JSON has no word for it.  Times are left out, so that two
     results of the same code are the same file.
@@ -35,18 +33,13 @@ def write_json(
     Args:
         runs: what was run.
         path: where to.
-        published: the items that were computed.
         selection: what the command was told to run, by which a later one knows whether runs are missing.
     """
-    holds = all(run.holds for run in runs) and all(row.holds for row in published)
+    holds = all(run.holds for run in runs)
     document: dict[str, Any] = {"format": FORMAT, "holds": holds, "provenance": provenance()}
     if selection is not None:
         document["selection"] = dict(selection)
     document["runs"] = [_as_json(run) for run in runs]
-    if published:
-        from scenarios.reports.ledger_report import as_json
-
-        document["published"] = [as_json(row) for row in published]
     text = json.dumps(document, indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What runs until it is told to stop, as a server does, is told so by the first signal and ends in order.
 
-A second signal ends the process at once, as every signal does elsewhere: `scenarios.commands.process`.
+A second signal ends the process at once, as every signal does elsewhere: `scenarios.cli.process`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import twin
-from scenarios.running.options import fields
+from scenarios.cli.arguments import fields
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run

@@ -1,4 +1,4 @@
-"""Which scenarios there are, and how to get one by its name or from a file of one's own.
+"""Which scenarios there are, how to get one by its name or from a file of one's own, and what repeats a run.
 
 A file of this package is a scenario if it defines `Config`, `run` and `metrics`; adding the file is all it
 takes. The list is read from the source, so that asking for it starts nothing, and a file that cannot be
@@ -10,7 +10,10 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import os
 import re
+import shlex
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
@@ -20,11 +23,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scenarios.base import Config, Metric
 from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
-from scenarios.running.options import require_types
+from scenarios.cli.arguments import fields, flag, kind_of
 from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError, told
 from twin.own_code import announced, module_named, module_of_file
 
 if TYPE_CHECKING:
+    from scenarios.running.runs import Run
     from twin.logs.log import Log
     from twin.robot.robot import Robot
 
@@ -32,6 +36,11 @@ PARTS = ("Config", "run", "metrics")
 OPTIONAL = ("table", "picture", "reference", "arms")
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
+TAKEN = (
+    "changes", "explain", "film", "help", "json", "limit", "limits", "log", "picture", "report", "scenarios",
+    "set", "settings",
+)  # fmt: skip
+"""Names of the command line, which no setting of a scenario can have."""
 
 
 OwnTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
@@ -185,6 +194,38 @@ def told_apart(scenarios: Sequence[Scenario]) -> list[Scenario]:
     return result
 
 
+def require_types(config: type[Config]) -> None:
+    """Check that the command line can offer the fields of a `Config`, and that their defaults fit.
+
+    Raises:
+        TypeError: naming the field, what it is and what it may be.
+    """
+    for name, item in fields(config).items():
+        if name in TAKEN:
+            raise TypeError(
+                f"setting {name!r} has a name that the command line itself uses: {', '.join(TAKEN)}"
+            )
+        kind, nargs, optional, words = kind_of(config, name)
+        if kind not in (bool, int, float, str) or nargs or words:
+            annotation = config.__annotations__.get(name, kind)
+            told = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
+            raise TypeError(
+                f"setting {name!r} is annotated {told}: an option holds bool, int, float or str, "
+                "or one of them or None"
+            )
+        value, choices = item.default, item.metadata.get("choices", ())
+        fits = isinstance(value, (int, float) if kind is float else kind)
+        if isinstance(value, bool) and kind is not bool:
+            fits = False
+        if not fits and not (optional and value is None):
+            wanted = kind.__name__ + (" or None" if optional else "")
+            raise TypeError(f"setting {name!r} has the default {value!r}, which is not {wanted}")
+        if not isinstance(item.metadata["help"], str):
+            raise TypeError(f"setting {name!r} has the help {item.metadata['help']!r}, which is not text")
+        if not isinstance(choices, (tuple, list)) or not all(isinstance(choice, str) for choice in choices):
+            raise TypeError(f"setting {name!r} has the choices {choices!r}, which are not a tuple of texts")
+
+
 def _checked(name: str, module: ModuleType, where: str) -> Scenario:
     """The scenario in a module, if it has all the parts."""
     missing = [part for part in PARTS if not hasattr(module, part)]
@@ -222,3 +263,63 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
         side_by_side=tuple(getattr(module, "SIDE_BY_SIDE", ())),
         **optional,
     )
+
+
+def repeat_command(run: Run) -> str:
+    """The `irb-twin run` command of one run: scenario, controller, and every setting that is not a default.
+
+    Files are named as they were, relative to the current folder; words are quoted for a POSIX shell.
+    """
+    words = [
+        "irb-twin",
+        "run",
+        scenario_word(run.file, run.scenario),
+        *_option("--controller", run.config.controller),
+    ]
+    for name, item in fields(type(run.config)).items():
+        value = getattr(run.config, name)
+        if name == "controller" or value == item.default:
+            continue
+        if isinstance(value, bool):
+            words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
+        elif value is not None:  # which no option can say
+            words += _option(flag(name), _text(value))
+    if run.config.law_settings:
+        words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
+    if run.config.changes:
+        words += ["--with", *(f"{name}={_text(value)}" for name, value in run.config.changes)]
+    if run.config.limits:
+        words += ["--limit", *(f"{name}={_text(value)}" for name, value in run.config.limits)]
+    return shlex.join(words)
+
+
+def scenario_word(path: str, name: str) -> str:
+    """What to call a scenario on the command line: its name, or the path of somebody's own file."""
+    file = Path(path)
+    if file.suffix != ".py":  # it was not loaded, or has none
+        return path or name
+    if file.resolve().parent == HERE:
+        return file.stem  # the name in the report may have its folder's before it
+    for name, entry in announced(GROUP).items():
+        if getattr(sys.modules.get(entry.value), "__file__", None) == path:
+            return name
+    near = os.path.relpath(file)
+    return str(file) if near.startswith("..") else near if not near.startswith("-") else f"./{near}"
+
+
+def _option(name: str, text: str) -> list[str]:
+    """An option and its value; one that begins with a dash is no option of its own."""
+    return [f"{name}={text}"] if text.startswith("-") else [name, text]
+
+
+def _text(value: Any) -> str:
+    """A value as it is typed: numbers with all their digits, several with commas between."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return ",".join(_text(part) for part in value)
+    return repr(value)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.base import Config
+from scenarios.cli.arguments import fields
 from scenarios.running import registry
-from scenarios.running.options import fields
 from twin.errors import OwnCodeError, is_interrupt, told_with_place
 
 if TYPE_CHECKING:

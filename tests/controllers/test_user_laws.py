@@ -5,7 +5,7 @@ import pytest
 
 import controllers
 from controllers.own_laws import OwnLaw
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from twin.control.control_law import ControlLaw
 from twin.errors import OwnCodeError, UnknownNameError
 from twin.trajectories.sampling import Reference, State

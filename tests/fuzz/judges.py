@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.robots_judged import robot_file

@@ -16,8 +16,8 @@ from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning, LimitError, ShapeWarning, TwinError
 from twin.loading.model_check import check_model
 from twin.loading.urdf_reader import read_document
+from twin.robot.evaluation import uncompiled
 from twin.robot.robot import Robot
-from twin.robot.uncompiled import uncompiled
 
 CLOSE = 1e-11  # as in `scenarios/checks/engine_agreement.py`, which says why the condition number enters
 EPS = float(np.finfo(float).eps)

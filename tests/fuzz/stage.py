@@ -5,7 +5,7 @@ import numpy as np
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.logs.log import Log
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import sample
 

@@ -7,7 +7,7 @@ import pytest
 
 import controllers
 import twin
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.running import registry
 from scenarios.running.runs import carry_out
 from twin.sweeps.robot_quantities import changed

@@ -10,7 +10,7 @@ import twin
 from scenarios import drive_check
 from scenarios.checks.drive_load import drive_load, known_drives, with_rated_payload
 from scenarios.checks.motion_range import random_positions
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.support.scenario_cases import full_run
 from twin.errors import RobotError
 

@@ -14,7 +14,7 @@ from scenarios.checks import bounds
 from scenarios.checks.drive_load import friction_metrics, known_drives, with_rated_payload
 from scenarios.checks.replay import position_rounding, whole_run_limit, with_spans
 from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.reports.report import describe
 from scenarios.running import registry
 from scenarios.running.runs import Run

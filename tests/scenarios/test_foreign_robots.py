@@ -9,7 +9,7 @@ import pytest
 
 import twin
 from scenarios.checks.motion_range import finite_range, finite_speed
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.running import registry
 from scenarios.running.validation import planned
 from twin.errors import RobotError

@@ -7,7 +7,7 @@ import pytest
 
 from scenarios.base import Config
 from scenarios.running import registry
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import Run, carry_out
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back

@@ -10,7 +10,7 @@ import pytest
 from scenarios import drive_check, payload_mismatch
 from scenarios.checks.bounds import ROUND_OFF
 from scenarios.running import registry
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import Run, carry_out
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 from tests.support import user_scenarios

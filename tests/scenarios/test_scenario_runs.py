@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.running import registry
 from tests.support.scenario_cases import CASES, SHORT
 from twin.logs.log import Log

@@ -13,8 +13,8 @@ import pytest
 import controllers
 import twin
 from scenarios.base import Config
-from scenarios.commands.command_line import main
-from scenarios.console.progress import Tally
+from scenarios.cli.command_line import main
+from scenarios.cli.output import Tally
 from scenarios.running import registry
 from scenarios.running.runs import run_name
 from scenarios.running.validation import Asked, matches, planned
@@ -123,7 +123,7 @@ def test_a_failure_says_what_where_whose_fault_and_the_command_that_shows_it_aga
     assert re.search(r"is that of joint_\d at t = 0\.\d+ s whose fault: ", " ".join(told.split()))
     assert "whose fault: the control law or its gains: computed_torque, which knows" in told
     (again,) = [line.removeprefix("again: ") for line in told.splitlines() if line.startswith("again: ")]
-    code = "import sys; from scenarios.commands.process import main; sys.exit(main())"
+    code = "import sys; from scenarios.cli.process import main; sys.exit(main())"
     assert shlex.split(again)[0] == "irb-twin"
     done = subprocess.run(
         [sys.executable, "-c", code, *shlex.split(again)[1:]], capture_output=True, text=True, check=False

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.ledger.items import chosen
 from scenarios.reports.results_file import write_json
 from scenarios.running import registry
-from scenarios.running.workers import carried_out
+from scenarios.running.carrying_out import shared_out
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait
 
@@ -46,19 +45,18 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
     mine = registry.find(user_scenarios.write(tmp_path / "mine.py"))
     short = registry.find("joint_tracking")
     runs = [*work(mine, "pd", "pid"), (short, short.Config(duration=0.1)), (mine, mine.Config(bandwidth=7.0))]
-    items = chosen(None, ["N-2.9"])
     files, told = [], []
     for jobs in (1, 2, 3):
-        *done, row = carried_out([*runs, *items], jobs, nothing, lambda *one: told.append(one))
+        done = shared_out(runs, jobs, nothing, lambda *one: told.append(one))
         assert [run.name for run in done] == [
             "irb140, mine, pd", "irb140, mine, pid", "irb140, joint_tracking, computed_torque, duration 0.1",
             "irb140, mine, computed_torque, bandwidth 7.0",
         ]  # fmt: skip
         assert all(run.log is None and run.figures is not None for run in done)
-        assert sorted(told) == [(place, True) for place in range(5)]
+        assert sorted(told) == [(place, True) for place in range(4)]
         told.clear()
         files.append(tmp_path / f"{jobs}.json")
-        write_json(done, files[-1], published=[row])
+        write_json(done, files[-1])
     assert len({file.read_bytes() for file in files}) == 1
 
 
@@ -66,7 +64,7 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
 def test_a_process_that_is_killed_costs_its_own_run_at_most(deaths, tmp_path):
     mortal = user_scenarios.write(tmp_path / "mortal.py", run=MORTAL.replace("DEATHS", str(deaths)))
     other = registry.find(user_scenarios.write(tmp_path / "other.py"))
-    first, *rest = carried_out(
+    first, *rest = shared_out(
         [*work(registry.find(mortal), "pd"), *work(other, "pd", "pid")], 2, nothing, nothing
     )
     assert all(run.holds for run in rest)
@@ -88,7 +86,7 @@ def test_what_somebody_s_code_prints_or_returns_does_not_disturb(tmp_path, capfd
     )
     runs = [*work(registry.find(file), "pd", "pid"), *work(registry.find(odd), "pd")]
     with pytest.warns(UserWarning, match="beware"):
-        first, second, third = carried_out(runs, 2, nothing, nothing)
+        first, second, third = shared_out(runs, 2, nothing, nothing)
     assert first.holds
     assert second.holds
     assert "its result cannot be sent" in third.error
@@ -128,8 +126,8 @@ def test_a_full_disk_leaves_no_half_file_and_one_sentence(option, tmp_path):
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from scenarios.reports import results_file, junit_file, markdown_summary, validation_report\n"
-        "from scenarios.commands.command_line import main\n"
-        "from scenarios.console import output\n"
+        "from scenarios.cli.command_line import main\n"
+        "from scenarios.cli import output\n"
         "write = output.Files.write\n"
         "def limited(self, path, how):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))\n"

@@ -4,10 +4,11 @@ import shlex
 import sys
 import time
 
-from scenarios.commands.command_line import _parser
-from scenarios.running import options, registry
+from scenarios.cli.command_line import read
+from scenarios.cli.settings import configs_of
+from scenarios.running import registry
 
-COMMAND = [sys.executable, "-c", "import sys; from scenarios.commands.process import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-c", "import sys; from scenarios.cli.process import main; sys.exit(main())"]
 
 
 def wait(reached, longest=60.0):
@@ -22,7 +23,7 @@ def parsed_back(command):
     words = shlex.split(command)
     assert words[:2] == ["irb-twin", "run"]
     scenario = registry.find(words[2])
-    given = _parser("run", [scenario]).parse_args(words[1:])
-    assert given.scenarios == [words[2]]
-    (config,) = options.configs(vars(given), scenario.Config, given.controller)
+    given, call = read(words[1:])
+    assert given.scenarios == (words[2],)
+    (config,) = configs_of(call.settings, scenario.Config, given.controller, given.laws, given.changes)
     return scenario, config

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from twin.threads import VARIABLE
 
 HOUSE = Path(__file__).parents[2]

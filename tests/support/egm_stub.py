@@ -6,9 +6,8 @@ from threading import Thread
 
 import numpy as np
 
+from twin.egm.wire.encoding import decode_sensor, encode_robot
 from twin.egm.wire.messages import MotionState, RobotMessage
-from twin.egm.wire.robot_message import encode_robot
-from twin.egm.wire.sensor_message import decode_sensor
 
 CYCLE = 0.004
 GAIN = 5.0

@@ -7,15 +7,13 @@ from contextlib import contextmanager
 import numpy as np
 
 import controllers
-from twin.egm.guidance.choice import guidance_of
+from twin.egm.guidance.guidance import guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.guided_arm import GuidedArm
-from twin.egm.robot_side.lateness import Lateness
-from twin.egm.robot_side.plan import Plan
-from twin.egm.robot_side.session import Session
+from twin.egm.robot.guided_arm import GuidedArm
+from twin.egm.robot.pace import Lateness
+from twin.egm.robot.session import Plan, Session
+from twin.egm.wire.encoding import decode_robot, encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.robot_message import decode_robot
-from twin.egm.wire.sensor_message import encode_sensor
 
 BRISK = {"max_speed_deviation": 60.0, "ramp_time": 0.05}
 """As a robot that clients are tried on."""

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from twin.egm.guidance.guidance import Fault
-from twin.egm.guidance.joint_guidance import JointGuidance
+from twin.egm.guidance.guidance import Fault, JointGuidance
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 

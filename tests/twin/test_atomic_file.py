@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.support import user_scenarios
 from tests.support.full_disk import disk_full_after
 from twin.atomic_file import drafted
@@ -90,17 +90,6 @@ def test_a_log_that_does_not_fit_leaves_the_rest_and_is_named(tmp_path, capsys):
         ".png",
         ".py",
     ]
-
-
-@pytest.mark.parametrize("option", ["--json", "--markdown"])
-def test_a_ledger_that_does_not_fit_is_named(option, tmp_path, capsys):
-    path = tmp_path / f"a.{option[2:].replace('markdown', 'md')}"
-    with disk_full_after(20):
-        assert main(["published", "--id", "N-2.9", option, str(path)]) == 1
-    printed = capsys.readouterr()
-    assert "1 published item" in printed.out
-    assert printed.err == f"irb-twin: cannot write {path}: File too large\n"
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_robot_file_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch, capsys):

@@ -19,7 +19,7 @@ assert locale.localeconv()["decimal_point"] == ","
 import numpy as np
 import twin
 from twin.engine.simulation import Simulation
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 
 robot = uncompiled(twin.load("irb140"))
 q = np.linspace(0.1, 0.6, 6)

@@ -6,7 +6,7 @@ import pytest
 
 from urdf import build
 from urdf.facts import FactsError, check, read
-from urdf.joints import Joint, tree
+from urdf.schema import Joint, tree
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -99,97 +99,156 @@ def run_closed_loop(
         raise ValueError("sensors forget between the parts of a run, expected RunningSensors")
     if not part and isinstance(sensors, RunningSensors):
         sensors.restart()
-    robot = plant.robot
-    t, q_ref, qd_ref, qdd_ref = checked_reference(reference, robot.n)
-    check_radians(robot, Samples(t, q_ref, qd_ref, qdd_ref))
+    t, *arrays = checked_reference(reference, plant.robot.n)
+    check_radians(plant.robot, Samples(t, *arrays))
     steps_per_period = whole_steps(steps_per_period)
     check_period(t, plant.time_step, steps_per_period)
-    # A controller that writes to its reference would falsify the log; these views refuse.
-    for array in (q_ref, qd_ref, qdd_ref):
-        array.setflags(write=False)
-    N, n = q_ref.shape
-    if isinstance(controller, ControlLaw) and controller.robot.n != n:
-        raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
-    others = other_rows(robot, sensors)
-    rows = ALL_ROWS if others else PLAIN_ROWS
-    signals, recorded, loop_gap = np.zeros((rows, n)), np.empty((N, rows, n)), np.zeros(N)
-    state, torque = signals[: QD + 1], signals[TAU]
-    period = plant.time_step * steps_per_period
-    motor_side = MotorSide(plant, sensors, signals, N, period) if others else None
-    seen = state if motor_side is None else motor_side.seen
-    bounds, name, times = Bounds.of(robot), _name(controller), t.tolist()
-    limits, loops = MotorLimits.of(robot.active_drives, robot.tau_max), bool(robot.loops)
+    loop = _Loop(plant, controller, Samples(t, *arrays), steps_per_period, sensors)
+    last, tell = len(t) - 1, time.perf_counter() + PROGRESS_INTERVAL
+    with _in_this_loop_alone(plant, controller), np.errstate(over="ignore", invalid="ignore"):
+        loop.begin(start, part)
+        for k, wanted in enumerate(map(Reference, *arrays)):
+            loop.read_state(k)
+            if at_sample is not None:
+                at_sample(k)
+            loop.demand_torque(k, wanted)
+            if k < last or part:  # a run ends with its last state, a part where the next one begins
+                loop.run_plant(k)
+            if progress is not None and time.perf_counter() > tell:
+                progress((k + 1) / len(t))
+                tell = time.perf_counter() + PROGRESS_INTERVAL
+    if progress is not None:
+        progress(1.0)
+    return loop.log(len(t))
 
-    def log(samples: int) -> Log:
-        """The first so many samples."""
+
+class _Loop:
+    """One run of a closed loop: the signals of the present sample, the record, and the steps of a period.
+
+    Args:
+        plant: it is put at the start, then driven.
+        controller: `(state, reference) -> tau`.
+        reference: N samples, checked.
+        steps_per_period: engine steps in a control period.
+        sensors: between the motors and the controller, or `None`.
+    """
+
+    def __init__(
+        self,
+        plant: Plant,
+        controller: Callable[[State, Reference], np.ndarray],
+        reference: Samples,
+        steps_per_period: int,
+        sensors: Sensors | RunningSensors | None,
+    ) -> None:
+        robot = plant.robot
+        N, n = reference.q.shape
+        if isinstance(controller, ControlLaw) and controller.robot.n != n:
+            raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
+        for array in reference[1:]:  # a controller that writes to its reference would falsify the log
+            array.setflags(write=False)
+        self.plant, self.controller, self.reference = plant, controller, reference
+        self.steps_per_period, self.name = steps_per_period, _name(controller)
+        self.times = reference.t.tolist()
+        # With ideal drives and no sensors the motors are the joints, seen as they are: no rows for them.
+        self.other_rows = other_rows(robot, sensors)
+        rows = ALL_ROWS if self.other_rows else PLAIN_ROWS
+        self.signals, self.recorded = np.zeros((rows, n)), np.empty((N, rows, n))
+        self.state, self.torque = self.signals[: QD + 1], self.signals[TAU]
+        self.seen, self.motor_side = self.state, None
+        if self.other_rows:
+            period = plant.time_step * steps_per_period
+            self.motor_side = MotorSide(plant, sensors, self.signals, N, period)
+            self.seen = self.motor_side.seen
+        self.watched = Bounds.of(robot).watched
+        self.motor_limits = MotorLimits.of(robot.active_drives, robot.tau_max)
+        self.has_loops, self.loop_gap = bool(robot.loops), np.zeros(N)
+
+    def begin(self, start: tuple[ArrayLike, ArrayLike] | None, part: bool) -> None:
+        """Reset controller and plant, unless this is a part of a longer run, and feel the first torque."""
+        if not part:
+            if callable(reset := getattr(self.controller, "reset", None)):
+                reset()
+            self.plant.reset(*((self.reference.q[0], self.reference.qd[0]) if start is None else start))
+        if self.motor_side is not None:
+            self.motor_side.feel()
+
+    def read_state(self, k: int) -> None:
+        """Read the plant's state at sample k, and what the sensors make of it.
+
+        Raises:
+            DivergenceError: the state is beyond reason.
+        """
+        measured = self.plant.state(self.state)
+        if measured is not self.state:  # a plant may fill the array that it gets, or return another
+            self.state[:] = measured
+        if not within_twice_the_speed_limits(self.signals, self.watched) and (
+            trouble := divergence_message(self.plant.robot, *self.state)
+        ):
+            raise DivergenceError(f"{trouble} at t = {self.times[k]:.6g} s", self.log(k))
+        if self.motor_side is not None:
+            self.motor_side.look(k)
+
+    def demand_torque(self, k: int, wanted: Reference) -> None:
+        """Ask the controller for the torques of sample k, limit them to what the motors give, and record.
+
+        Raises:
+            DivergenceError: the controller demands a torque that is not finite.
+            ValueError: it returns something else than n real numbers.
+        """
+        q, qd = self.seen.copy()  # a controller that writes to what it sees must not falsify the log
+        t, n = self.times[k], len(q)
+        demand = self.controller(State(t, q, qd), wanted)
+        if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
+            demand = _checked(demand, n, self.name, t)
+        self.signals[DEMAND] = demand
+        if not limit_and_record(self.signals, *self.motor_limits, self.recorded, k):
+            robot, joint = self.plant.robot, joint_without_torque(self.signals[DEMAND], self.torque)
+            unit = joint_unit(robot.joint_kinds[joint], "torque")
+            demanded = f"demands {self.torque[joint]} {unit} of {robot.joint_names[joint]} at t = {t:.6g} s"
+            raise DivergenceError(f"controller {self.name!r} {demanded}", self.log(k + 1))
+
+    def run_plant(self, k: int) -> None:
+        """Hold the torques of sample k for a control period.
+
+        Raises:
+            DivergenceError: a closed loop folds or comes open.
+        """
+        plant, has_next = self.plant, k < len(self.loop_gap) - 1
+        try:
+            for step in range(self.steps_per_period):
+                plant.step(self.torque)
+                if self.motor_side is not None and step == 0:  # the log has the torque of the first step
+                    self.motor_side.feel()
+                    self.recorded[k, TAU_JOINT] = self.signals[TAU_JOINT]
+                if self.has_loops and has_next:
+                    self.loop_gap[k + 1] = max(self.loop_gap[k + 1], plant.loop_gap)
+        except (LimitError, LoopError) as error:
+            message = f"{error}, in the step after t = {self.times[k]:.6g} s"
+            raise DivergenceError(message, self.log(k + 1)) from error
+
+    def log(self, samples: int) -> Log:
+        """Return the log of the first so many samples."""
         part = slice(samples)
-        series = np.ascontiguousarray(recorded[part].swapaxes(0, 1))
+        series = np.ascontiguousarray(self.recorded[part].swapaxes(0, 1))
+        t, q_ref, qd_ref, qdd_ref = (array[part] for array in self.reference)
         return Log(
-            robot=robot,
-            controller=name,
-            time_step=plant.time_step,
-            steps_per_period=steps_per_period,
-            t=t[part],
-            q_ref=q_ref[part],
-            qd_ref=qd_ref[part],
-            qdd_ref=qdd_ref[part],
+            robot=self.plant.robot,
+            controller=self.name,
+            time_step=self.plant.time_step,
+            steps_per_period=self.steps_per_period,
+            t=t,
+            q_ref=q_ref,
+            qd_ref=qd_ref,
+            qdd_ref=qdd_ref,
             q=series[Q],
             qd=series[QD],
             tau=series[TAU],
             tau_demand=series[DEMAND],
             saturated=series[TAU] != series[DEMAND],
-            loop_gap=loop_gap[part],
-            **{name: series[row] for name, row in others.items()},
+            loop_gap=self.loop_gap[part],
+            **{name: series[row] for name, row in self.other_rows.items()},
         )
-
-    with _in_this_loop_alone(plant, controller), np.errstate(over="ignore", invalid="ignore"):
-        if not part:
-            if callable(reset := getattr(controller, "reset", None)):
-                reset()
-            plant.reset(*((q_ref[0], qd_ref[0]) if start is None else start))
-        if motor_side is not None:
-            motor_side.feel()
-        tell = time.perf_counter() + PROGRESS_INTERVAL
-        for k, wanted in enumerate(map(Reference, q_ref, qd_ref, qdd_ref)):
-            measured = plant.state(state)
-            if measured is not state:
-                state[:] = measured
-            if not within_twice_the_speed_limits(signals, bounds.watched) and (
-                trouble := divergence_message(robot, *state)
-            ):
-                raise DivergenceError(f"{trouble} at t = {t[k]:.6g} s", log(k))
-            if at_sample is not None:
-                at_sample(k)
-            if motor_side is not None:
-                motor_side.look(k)
-            q, qd = seen.copy()  # a controller that writes to what it sees must not falsify the log
-            demand = controller(State(times[k], q, qd), wanted)
-            if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
-                demand = _checked(demand, n, name, times[k])
-            signals[DEMAND] = demand
-            if not limit_and_record(signals, *limits, recorded, k):
-                joint = joint_without_torque(signals[DEMAND], torque)
-                unit = joint_unit(robot.joint_kinds[joint], "torque")
-                demanded = f"demands {torque[joint]} {unit} of {robot.joint_names[joint]} at t = {t[k]:.6g} s"
-                raise DivergenceError(f"controller {name!r} {demanded}", log(k + 1))
-            if k < N - 1 or part:
-                try:
-                    for step in range(steps_per_period):
-                        plant.step(torque)
-                        if motor_side is not None and step == 0:
-                            motor_side.feel()
-                            recorded[k, TAU_JOINT] = signals[TAU_JOINT]
-                        if loops and k < N - 1:
-                            loop_gap[k + 1] = max(loop_gap[k + 1], plant.loop_gap)
-                except (LimitError, LoopError) as error:
-                    message = f"{error}, in the step after t = {t[k]:.6g} s"
-                    raise DivergenceError(message, log(k + 1)) from error
-            if progress is not None and time.perf_counter() > tell:
-                progress((k + 1) / N)
-                tell = time.perf_counter() + PROGRESS_INTERVAL
-    if progress is not None:
-        progress(1.0)
-    return log(N)
 
 
 def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:

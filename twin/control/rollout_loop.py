@@ -23,8 +23,7 @@ from twin.control.signals import (
     record_sample,
     within_twice_the_speed_limits,
 )
-from twin.drives.drive_step import DriveNumbers, drive_step, rest_motors
-from twin.drives.drive_train import DriveModel
+from twin.drives.drive_step import DriveModel, DriveNumbers, drive_step, rest_motors
 from twin.drives.motors import limit_together, torque_at_speed
 from twin.drives.sensors import SensorNumbers, observe
 from twin.jit import compiled

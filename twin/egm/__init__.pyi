@@ -1,66 +1,25 @@
-from .client.client import (
-    EgmClient as EgmClient,
-)
-from .client.replay import (
-    Replayed as Replayed,
-)
-from .client.replay import (
-    replay as replay,
-)
-from .guidance.guidance import (
-    Fault as Fault,
-)
-from .guidance.settings import (
-    GuidanceSettings as GuidanceSettings,
-)
-from .mirror.mirror import (
-    Mirror as Mirror,
-)
-from .mirror.recording import (
-    Recording as Recording,
-)
-from .mirror.stream_log import (
-    StreamLog as StreamLog,
-)
-from .robot_side.events import (
-    Event as Event,
-)
-from .robot_side.lateness import (
-    Lateness as Lateness,
-)
-from .robot_side.pace import (
-    virtual_time as virtual_time,
-)
-from .robot_side.robot import (
-    EgmResult as EgmResult,
-)
-from .robot_side.robot import (
-    EgmRobot as EgmRobot,
-)
-from .robot_side.state import (
-    EgmState as EgmState,
-)
-from .wire.messages import (
-    MotionState as MotionState,
-)
-from .wire.messages import (
-    RobotMessage as RobotMessage,
-)
-from .wire.messages import (
-    SensorMessage as SensorMessage,
-)
-from .wire.robot_message import (
-    decode_robot as decode_robot,
-)
-from .wire.robot_message import (
-    encode_robot as encode_robot,
-)
-from .wire.sensor_message import (
-    decode_sensor as decode_sensor,
-)
-from .wire.sensor_message import (
-    encode_sensor as encode_sensor,
-)
+from .client import EgmClient as EgmClient
+from .guidance.guidance import Fault as Fault
+from .guidance.settings import GuidanceSettings as GuidanceSettings
+from .log_replay import Replayed as Replayed
+from .log_replay import replay as replay
+from .mirror.mirror import Mirror as Mirror
+from .mirror.recording import Recording as Recording
+from .mirror.recording import StreamLog as StreamLog
+from .robot.pace import Lateness as Lateness
+from .robot.pace import virtual_time as virtual_time
+from .robot.robot import EgmRobot as EgmRobot
+from .robot.session import EgmResult as EgmResult
+from .robot.session import EgmState as EgmState
+from .robot.session import Event as Event
+from .robot.session import Plan as Plan
+from .wire.encoding import decode_robot as decode_robot
+from .wire.encoding import decode_sensor as decode_sensor
+from .wire.encoding import encode_robot as encode_robot
+from .wire.encoding import encode_sensor as encode_sensor
+from .wire.messages import MotionState as MotionState
+from .wire.messages import RobotMessage as RobotMessage
+from .wire.messages import SensorMessage as SensorMessage
 
 __all__ = [
     "EgmClient",
@@ -73,6 +32,7 @@ __all__ = [
     "Lateness",
     "Mirror",
     "MotionState",
+    "Plan",
     "Recording",
     "Replayed",
     "RobotMessage",

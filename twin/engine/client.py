@@ -6,15 +6,14 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twin.errors import Closed, TwinError
-from twin.window.bench import Bench, Offered, Watched
-from twin.window.panel import Controls
-from twin.window.x11_window import LARGE, WindowWatch
+
+if TYPE_CHECKING:
+    from twin.window.x11_window import WindowWatch
 
 _lock = threading.Lock()
 _silenced: dict[int, tuple[int, int]] = {}
@@ -92,28 +91,14 @@ CLOSED: Any = Closed("the simulation is closed already")
 """In the place of whatever would call a world that is closed: its number is given to the next one."""
 
 
-class _Client(BulletClient):
-    """A physics server of its own: calls through it cannot reach another's world."""
+class Client(BulletClient):
+    """Physics server of one world: calls through it cannot reach another world."""
 
     _client = -1  # which its destructor asks for, after a failed connection too
 
 
-class _WindowClient(_Client):
-    """The server behind a window, which warns on the console when a drawing has to be asked for twice."""
-
-    def __getattr__(self, name: str) -> Any:
-        call = super().__getattr__(name)
-        return partial(_silently, call) if name.startswith("addUserDebug") else call
-
-
-def _silently(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call a function of PyBullet; what it prints is dropped."""
-    with suppress_output(errors=False):
-        return call(*arguments, **named)
-
-
-_keeping_zero: list[_Client] = []
-_opening = threading.Lock()
+keeping_zero: list[Client] = []
+opening = threading.Lock()
 
 
 def connected() -> Any:
@@ -126,52 +111,13 @@ def connected() -> Any:
         TwinError: it does not start.
     """
     try:
-        with _opening, suppress_output(errors=False):
-            if (first := _Client(pybullet.DIRECT))._client != 0:
+        with opening, suppress_output(errors=False):
+            if (first := Client(pybullet.DIRECT))._client != 0:
                 return first
-            _keeping_zero[:] = [first]
-            return _Client(pybullet.DIRECT)
+            keeping_zero[:] = [first]
+            return Client(pybullet.DIRECT)
     except pybullet.error as error:
         raise TwinError(f"PyBullet does not start: {error}") from error
-
-
-def connected_window() -> tuple[Any, WindowWatch]:
-    """A physics server behind a window, as large as the screen has room for, and who watches over it.
-
-    Raises:
-        TwinError: there is no display, or a window is open already.
-    """
-    watch = WindowWatch()
-    width, height = (min(large, room) for large, room in zip(LARGE, watch.screen, strict=True))
-    try:
-        # If it cannot open its window it ends the process, and says why on standard error.
-        with _opening, suppress_output(errors=False):
-            while _keeping_zero:
-                _keeping_zero.pop().disconnect()
-            client = _WindowClient(pybullet.GUI, options=f"--width={width} --height={height}")
-    except pybullet.error as error:
-        watch.close()
-        raise TwinError("one window is open already, and PyBullet allows one a process") from error
-    if client._client != 0:
-        disconnect(client, watch)
-        raise TwinError("the window needs PyBullet's client 0, which this program uses otherwise")
-    watch.find_connections()
-    return client, watch
-
-
-def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] = Controls) -> Bench:
-    """A window that shows an arm, and what `controls` offers; see `twin.window.bench`.
-
-    Raises:
-        TwinError: there is no display, or a window is open already.
-    """
-    client, watch = connected_window()
-    close = partial(disconnect, client, watch)
-    try:
-        return Bench(client, watch, arm, speed, close, controls)
-    except BaseException:
-        close()
-        raise
 
 
 def disconnect(client: Any, watch: WindowWatch | None = None, *, beside_window: bool = False) -> None:

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import time_step_of
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
-from twin.engine import body, loops
-from twin.engine.body import remove_hidden_physics
-from twin.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
+from twin.engine.body import checked_gap, close_loops, create_body, remove_hidden_physics
+from twin.engine.client import CLOSED, connected, disconnect, pybullet
 from twin.engine.drives import EngineDrives
 from twin.engine.state import (
     checked_out,
@@ -36,9 +35,9 @@ from twin.kinematics.forward import tool_pose as checked_tool
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Payload, Robot
-from twin.window import camera as cameras
-from twin.window.bench import Bench, RealTimeClock
-from twin.window.drawing import path_points
+
+if TYPE_CHECKING:
+    from twin.window.bench import Bench, RealTimeClock
 
 
 class Simulation(AbstractContextManager):
@@ -74,12 +73,19 @@ class Simulation(AbstractContextManager):
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
         self._tau: ArrayLike = np.zeros(robot.n)
         self.bench: Bench | None = None
-        self._pace: Bench | RealTimeClock | None = RealTimeClock(self.time_step) if real_time else None
+        self._pace: Bench | RealTimeClock | None = None
         self._client = connected()
         try:
             self._build()
+            # What belongs to windows is imported where there is one.
             if gui:
+                from twin.engine.window_client import open_bench
+
                 self.bench = self._pace = open_bench(self, np.inf if real_time is False else 1.0)
+            elif real_time:
+                from twin.window.bench import RealTimeClock
+
+                self._pace = RealTimeClock(self.time_step)
         except BaseException:
             self.close()
             raise
@@ -89,7 +95,7 @@ class Simulation(AbstractContextManager):
         client = self._client
         # A file is otherwise cached under its path, for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
-        self._body, self._joints = body.create(client, self.robot)
+        self._body, self._joints = create_body(client, self.robot)
         self._motors = [self._joints[i] for i in self.robot.driven]
         self._flange_link = self._joints[self.robot.tree.flange_joint]
         remove_hidden_physics(client, self._body, self._joints)
@@ -97,7 +103,7 @@ class Simulation(AbstractContextManager):
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
         frame = partial(inertial_frame, client, self._body)
-        loops.close(client, self._body, self.robot, self._joints, frame)
+        close_loops(client, self._body, self.robot, self._joints, frame)
         self._T_link_inertial = frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
         # Looking a function up in the client costs as much as a joint; these are called every step.
@@ -220,7 +226,7 @@ class Simulation(AbstractContextManager):
         if self.robot.loops:
             known = None if drives is None else drives.q_tree
             q_tree = [state[0] for state in self._read(self._joints)] if known is None else known
-            self.loop_gap = loops.checked_gap(self.robot, np.array(q_tree))
+            self.loop_gap = checked_gap(self.robot, np.array(q_tree))
         if self._pace is not None:
             self._pace.after_step()
 
@@ -253,16 +259,22 @@ class Simulation(AbstractContextManager):
 
         No window is needed.  The base is drawn upright whatever the mounting.
         """
+        from twin.window import camera as cameras
+
         with self._explained():
             return cameras.picture(self._client, self._body, width, height, **camera)
 
     def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
+        from twin.window import camera as cameras
+
         with self._explained():
             return cameras.pixels(self._client, self._body, points, width, height, **camera)
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
         """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
+        from twin.window.overlays import path_points
+
         path = path_points(points)
         if self.bench is not None:
             self.bench.path("path", path, color)

@@ -11,18 +11,154 @@ Source: M. Gautier, A. Janot et al. identify a Stäubli TX40 with such columns (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from twin.arrays import Floats
+from twin.arrays import Floats, real_array
 from twin.drives.drives import MOTOR, Drives
 from twin.dynamics.dynamic_parameters import DynamicParameters, dynamic_parameters
 from twin.dynamics.regressor import dynamics_regressor
-from twin.identification.base_parameters import BaseParameters, base_of_rows
+from twin.errors import IdentificationError
 from twin.robot.robot import Robot
+
+NO_COLUMN = 1e-13
+"""The norm of a column that is rounding alone, relative to the largest."""
+
+DEPENDENT = 1e-10
+"""What is left of a column of norm 1 that depends on others: rounding leaves 1e-15, the least independent one
+of our robots 0.2."""
+
+SAME_COEFFICIENT = 1e-12
+"""How far a coefficient is from one of few digits where rounding made the difference."""
+
+
+class BaseParameters(NamedTuple):
+    """What torques tell of a robot's dynamic parameters.
+
+    Attributes:
+        columns: (r,) of the regressor, in their order: those parameters that are kept.
+        K: (r, p) base parameters of parameters, `K pi`; the identity in `columns`.
+        sums: how each reads, as `mz2 + 0.36 m3 + 0.36 m4`.
+        symbols: of the parameters that are kept.
+    """
+
+    columns: NDArray[np.intp]
+    K: Floats
+    sums: tuple[str, ...]
+    symbols: tuple[str, ...]
+
+    @property
+    def untold(self) -> NDArray[np.intp]:
+        """The parameters that no torque depends on."""
+        return np.flatnonzero(~np.any(self.K != 0, axis=0))
+
+
+def base_parameters(robot: Robot, Y: ArrayLike | None = None, seed: int = 0) -> BaseParameters:
+    """The base parameters of a robot, as it is mounted.
+
+    Args:
+        robot: the robot, with the drives that act (`Robot.with_drives`).
+        Y: (..., p) rows of its regressor in the motion of which they are asked, or the triangular factor of
+            these; by default those of random motions, which tell all that can be told.
+        seed: of the random motions.
+
+    Raises:
+        RobotError: the masses of its links are not known.
+        IdentificationError: no torque depends on any parameter in this motion.
+    """
+    symbols = dynamic_parameters(robot).symbols
+    if Y is None:
+        Y = _random_regressor(robot, len(symbols), seed)
+    rows = real_array(Y, "Y")
+    if rows.ndim < 2 or rows.shape[-1] != len(symbols) or not np.all(np.isfinite(rows)):
+        raise ValueError(f"expected a finite Y of shape (..., {len(symbols)}), got {rows.shape}")
+    return base_of_rows(rows.reshape(-1, len(symbols)), symbols)
+
+
+def _random_regressor(robot: Robot, p: int, seed: int) -> Floats:
+    """The regressor of three times as many equations as it has columns."""
+    rng = np.random.default_rng(seed)
+    count = 3 * p // robot.n + 10
+    q = rng.uniform(-3.0, 3.0, (count, robot.n))
+    return dynamics_regressor(robot, q, *rng.normal(size=(2, count, robot.n)))
+
+
+def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
+    """The base parameters that rows (N, p) of any regressor tell, whose parameters are called `symbols`.
+
+    Raises:
+        IdentificationError: no row depends on any parameter.
+    """
+    from scipy.linalg import qr
+
+    norms = np.linalg.norm(Y, axis=0)
+    live = np.flatnonzero(norms > NO_COLUMN * np.max(norms, initial=0.0))
+    if not live.size:
+        raise IdentificationError("the motion tells nothing: its torques depend on no dynamic parameter")
+    scaled = Y[:, live] / norms[live]
+    decomposed: Any = qr(np.linalg.qr(scaled, mode="r"), mode="economic", pivoting=True)
+    _, triangle, pivots = decomposed
+    rank = int(np.sum(np.abs(np.diag(triangle)) > DEPENDENT))
+    rows = np.empty(
+        (rank, live.size)
+    )  # an orthogonal transformation of Y: columns depend on each other alike
+    rows[:, pivots] = triangle[:rank]
+    kept = _independent(rows)
+    if len(kept) != rank:
+        raise IdentificationError(
+            f"the motion leaves open how many parameters it tells, {rank} or {len(kept)}: it moves too little"
+        )
+    K = np.zeros((rank, len(symbols)))
+    coefficients = np.linalg.solve(rows[:, kept], rows)
+    coefficients[np.abs(coefficients) <= DEPENDENT] = 0.0
+    K[:, live] = _rounded(coefficients * (norms[live] / norms[live[kept]][:, None]))
+    K[:, live[kept]] = np.eye(rank)
+    columns = live[kept]
+    sums = tuple(sum_text(row, symbols, int(first)) for row, first in zip(K, columns, strict=True))
+    return BaseParameters(columns, K, sums, tuple(symbols[k] for k in columns))
+
+
+def _independent(rows: Floats) -> list[int]:
+    """The columns that are independent of those before them, by Gram and Schmidt, twice for rounding."""
+    kept, basis = [], np.zeros((rows.shape[0], 0))
+    for k in range(rows.shape[1]):
+        left = rows[:, k]
+        for _ in range(2):
+            left = left - basis @ (basis.T @ left)
+        size = np.linalg.norm(left)
+        if size > DEPENDENT:
+            kept.append(k)
+            basis = np.column_stack((basis, left / size))
+    return kept
+
+
+def _rounded(coefficients: Floats) -> Floats:
+    """Coefficients, those of few digits without what rounding added."""
+    short = np.array([float(f"{c:.9g}") for c in coefficients.flat]).reshape(coefficients.shape)
+    near = np.abs(coefficients - short) <= SAME_COEFFICIENT * np.maximum(1.0, np.abs(coefficients))
+    return np.where(near, short, coefficients)
+
+
+def sum_text(row: Floats, symbols: Sequence[str], first: int) -> str:
+    """A sum of parameters as it is written, that of the column `first` before the others.
+
+    Args:
+        row: (p,) its coefficients, 1 in the column `first`.
+        symbols: of the parameters.
+        first: which of them comes first.
+    """
+    text = symbols[first]
+    for k in np.flatnonzero(row).tolist():
+        if k != first:
+            factor = "" if abs(row[k]) == 1 else f"{abs(row[k]):.6g} "
+            text += f" {'-' if row[k] < 0 else '+'} {factor}{symbols[k]}"
+    return text
+
 
 SIDES = ("inertia at the joint", "viscous, other side", "Coulomb, other side")
 """The parameters of a drive whose motor turns with other joints, beside those of every drive."""

@@ -15,9 +15,8 @@ from twin.errors import RobotError
 from twin.jit import compiled
 from twin.kinematics import spherical_wrist
 from twin.kinematics.forward import tool_pose
-from twin.kinematics.free_angles import NOISE_TOLERANCE, solve
 from twin.kinematics.joint_turns import choose_nearest
-from twin.kinematics.spherical_wrist import SINGULAR_TOLERANCE
+from twin.kinematics.spherical_wrist import NOISE_TOLERANCE, SINGULAR_TOLERANCE, solve
 from twin.robot.evaluation import WORTH_A_THREAD, joint_vectors
 from twin.robot.robot import Robot
 from twin.spatial.rotations import (

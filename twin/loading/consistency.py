@@ -192,7 +192,7 @@ def _check_poses(path: Path, robot: Robot) -> None:
 
 def _check_flange(path: Path, robot: Robot) -> None:
     """Raise `RobotError` where the DH table, coupling included, has the flange elsewhere than the URDF."""
-    from twin.robot.dh_frames import dh_poses  # not light
+    from twin.robot.robot import dh_poses  # not light
 
     dh = robot.dh
     assert dh is not None

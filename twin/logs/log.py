@@ -172,7 +172,7 @@ class Log:
         Raises:
             TwinError: pandas is not installed (`pip install 'irb-twin[tables]'`).
         """
-        from twin.logs.table_files import frame
+        from twin.logs.columns import frame
 
         return frame(self)
 

@@ -44,7 +44,7 @@ class Kernel(NamedTuple):
 class Symbols:
     """What a kernel is traced from: the arguments as symbols, and the recursions run on them.
 
-    `trace` gives the symbols; what gives numbers in their place runs the kernel (`twin/robot/uncompiled.py`).
+    `trace` gives the symbols; what gives numbers in their place runs the kernel (`twin/robot/evaluation.py`).
     """
 
     def __init__(self, tree: Tree, G: np.ndarray, g0: np.ndarray, trace: Any = None) -> None:

@@ -5,9 +5,9 @@
     t,q1,...,qn         positions of the joints; the robot's own names of them do as well, and those of
                         an exported log, joint_1_q_rad
 
-Seconds, metres and radians, or the unit that a column names (`twin.recordings.table`); in any order, others
+Seconds, metres and radians, or the unit that a column names (`twin.recordings.columns`); in any order, others
 beside them; separated by commas, semicolons or tabs, with the last two also with decimal commas
-(`twin.recordings.table`).
+(`twin.recordings.columns`).
 """
 
 import re
@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twin.errors import RecordingError
-from twin.recordings.columns import Reading, Wanted, find_columns, places_of, read_numbers, reading
+from twin.recordings.columns import (
+    Reading,
+    Wanted,
+    find_columns,
+    open_table,
+    places_of,
+    read_numbers,
+    reading,
+)
 from twin.recordings.recording import (
     EULER,
     POSITION,
@@ -28,7 +36,6 @@ from twin.recordings.recording import (
     joint_columns,
     joint_quantities,
 )
-from twin.recordings.table import open_table
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot

@@ -254,7 +254,7 @@ def joint_columns(n: int) -> list[str]:
 
 
 def joint_quantities(n: int, robot: "Robot | None") -> list[str]:
-    """Return what each joint's position is, a key of `twin.recordings.table.UNITS`."""
+    """Return what each joint's position is, a key of `twin.recordings.columns.UNITS`."""
     return ["angle"] * n if robot is None else [_quantity(kind) for kind in robot.joint_kinds]
 
 

@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.errors import RecordingError, RobotError
-from twin.recordings.columns import Reading, Wanted, find_columns, places_of, read_numbers
+from twin.recordings.columns import Reading, Table, Wanted, find_columns, open_table, places_of, read_numbers
 from twin.recordings.columns import reading as columns_reading
 from twin.recordings.reading import require_one_naming
 from twin.recordings.recording import joint_quantities
-from twin.recordings.table import Table, open_table
 from twin.robot.robot import Robot
 
 MOTOR_SIDES = ("positions", "torques", "both")

@@ -1,4 +1,4 @@
-"""A robot as every computation sees it: its tree, limits, mounting, payload, and published geometry."""
+"""A robot as every computation sees it: tree, limits, mounting, payload, and the frames of its DH table."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from twin.arrays import real_array
+from twin.arrays import Floats, float_array, real_array
 from twin.drives.drives import Drives, known_mode
 from twin.errors import RobotError, UnknownNameError, near
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 
 if TYPE_CHECKING:
     from twin.robot.evaluation import SingleSample
+
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
 MOUNTINGS = {
@@ -277,3 +279,51 @@ class Robot(Portable):
         if where not in MOUNTINGS:
             raise UnknownNameError(f"unknown mounting {where!r}: known are {', '.join(MOUNTINGS)}")
         return self.with_gravity(MOUNTINGS[where])
+
+
+def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:
+    """Return the transform of every row, `A = Rz(theta) Tz(d) Tx(a) Rx(alpha)`.
+
+    Args:
+        dh: a table of n rows; where a joint slides, its column d may be of shape (..., n).
+        theta: (..., n) DH angles, in [rad]; `twin.dh_angles` makes them of a robot's joint angles.
+
+    Returns:
+        (..., n, 4, 4) pose of frame i in frame i - 1, lengths in [m].
+
+    Raises:
+        ValueError: theta is not of shape (..., n).
+
+    Source: Norrlöf 1999, eq. (2.23).
+    """
+    theta = float_array(theta, "theta", (len(dh.alpha),))
+    d, theta = np.broadcast_arrays(np.asarray(dh.d, dtype=np.float64), theta)
+    c, s = np.cos(theta), np.sin(theta)
+    ca, sa = np.cos(dh.alpha), np.sin(dh.alpha)
+    A = np.zeros((*theta.shape, 4, 4))
+    A[..., 0, 0], A[..., 0, 1], A[..., 0, 2], A[..., 0, 3] = c, -s * ca, s * sa, dh.a * c
+    A[..., 1, 0], A[..., 1, 1], A[..., 1, 2], A[..., 1, 3] = s, c * ca, -c * sa, dh.a * s
+    A[..., 2, 1], A[..., 2, 2], A[..., 2, 3] = sa, ca, d
+    A[..., 3, 3] = 1.0
+    return A
+
+
+def dh_poses(dh: DH, theta: ArrayLike) -> Floats:
+    """Return the poses of frames 1 to n in the base frame, `T_0i = A_1 ... A_i`.
+
+    Args:
+        dh: as for `dh_transforms`.
+        theta: (..., n) DH angles, in [rad].
+
+    Returns:
+        (..., n, 4, 4); the last one is that of the flange, `forward_kinematics` of the same robot.
+
+    Raises:
+        ValueError: theta is not of shape (..., n).
+
+    Source: Norrlöf 1999, eq. (2.65); Aliaga 2019, eq. (2.4).
+    """
+    T = dh_transforms(dh, theta)
+    for i in range(1, T.shape[-3]):
+        T[..., i, :, :] = T[..., i - 1, :, :] @ T[..., i, :, :]
+    return T

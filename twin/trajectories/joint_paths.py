@@ -1,4 +1,4 @@
-"""From a tool path to a joint trajectory: inverse kinematics on one continuous branch.
+"""Joint paths: a tool path by inverse kinematics on one continuous branch, or a recorded motion of joints.
 
 The pipeline of Aliaga 2019, section 2.2.1.2, without its least-squares detour over the 7-by-6 Jacobian: the
 angles in closed form, `J qd = V` for the speeds (eq. 2.18) and `J qdd = Vd - Jd qd` for the accelerations
@@ -9,16 +9,125 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
 from twin.arrays import Floats, real_array
-from twin.errors import BranchError, LimitError, UnreachableError
+from twin.errors import (
+    BranchError,
+    LimitError,
+    RecordingError,
+    RobotError,
+    SingularityError,
+    UnreachableError,
+)
 from twin.kinematics.forward import jacobian, jacobian_dot, tool_pose
-from twin.kinematics.inverse import BRANCHES, inverse_kinematics
+from twin.kinematics.inverse import BRANCHES, arm_constants, inverse_kinematics
+from twin.recordings.recording import JointRecording, Recording, ToolRecording
 from twin.robot.robot import Robot
 from twin.trajectories.limits import check_limits
-from twin.trajectories.sampling import Samples, sample_times
-from twin.trajectories.singularities import check_singularities
-from twin.trajectories.tool_paths import ToolMotion, ToolPath
+from twin.trajectories.sampling import Samples, sample, sample_times
+from twin.trajectories.tool_paths import ToolMotion, ToolPath, eased_time, easing, through_recording
+
+SINGULAR = 1e-3
+"""Sines of wrist and elbow, and the wrist centre's distance from axis 1 in [m], must stay above this."""
+
+KINDS = (
+    ("shoulder", 0, "the wrist centre's distance from axis 1", " m"),
+    ("elbow", 2, "the sine of the angle between lower arm and forearm", ""),
+    ("wrist", 4, "the sine of the angle between axes 4 and 6", ""),
+)
+"""Name, DH axis, quantity and its unit."""
+
+
+def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Floats]:
+    """Return how far an arm with a spherical wrist is from its three kinds of singularity, and the rates.
+
+    The determinant of its Jacobian is, but for a constant, the product of the three.
+
+    Args:
+        robot: an arm of the family of `inverse_kinematics`.
+        q: (N, 6) joint angles in [rad].
+        qd: (N, 6) joint speeds in [rad/s].
+
+    Returns:
+        Two arrays.
+
+        - distances: (N, 3) wrist centre from axis 1, positive in front of it, in [m]; sine of the angle
+          between lower arm and forearm; sine of theta_5.
+        - rates: (N, 3) their time derivatives.
+    """
+    dh = robot.dh
+    assert dh is not None  # inverse kinematics has asked for it
+    theta, theta_dot = q @ robot.dh_coupling.T + dh.theta0, qd @ robot.dh_coupling.T
+    forearm = np.hypot(dh.a[2], dh.d[3])
+    bend = theta[:, 2] + np.arctan2(-np.sin(dh.alpha[2]) * dh.d[3], dh.a[2])
+    raised = theta[:, 1] + bend
+    distances = [
+        dh.a[0] + dh.a[1] * np.cos(theta[:, 1]) + forearm * np.cos(raised),
+        np.sin(bend),
+        np.sin(theta[:, 4]),
+    ]
+    rates = [
+        -dh.a[1] * np.sin(theta[:, 1]) * theta_dot[:, 1]
+        - forearm * np.sin(raised) * (theta_dot[:, 1] + theta_dot[:, 2]),
+        np.cos(bend) * theta_dot[:, 2],
+        np.cos(theta[:, 4]) * theta_dot[:, 4],
+    ]
+    return np.column_stack(distances), np.column_stack(rates)
+
+
+def nearest_singularity(robot: Robot, q: Floats) -> str:
+    """Return what of the three an arm that is close to a singularity is close to, as a part of a sentence.
+
+    Args:
+        robot: any robot; of those outside the family of `inverse_kinematics` nothing is told.
+        q: (n,) joint angles in [rad].
+    """
+    try:
+        lengths = arm_constants(robot)[0]
+    except RobotError:
+        return ""
+    distances = np.abs(singular_distances(robot, q[None], np.zeros((1, len(q))))[0][0])
+    shares = distances / (abs(lengths[2]) + abs(lengths[4]), 1.0, 1.0)
+    least = int(np.argmin(shares))
+    name, _, what, unit = KINDS[least]
+    return f" of the {name} ({what} is {distances[least]:.3g}{unit})"
+
+
+def check_singularities(robot: Robot, samples: Samples) -> None:
+    """Check that a sampled motion meets no singularity and passes none between its samples.
+
+    On one branch of the inverse kinematics the distances do not change their signs: a path through a
+    singularity leaves with the sign that it came with, and between two samples it would not be seen. So each
+    distance must be more than its rate covers in one period.
+
+    Args:
+        robot: an arm of the family of `inverse_kinematics`.
+        samples: N samples of the motion; `qdd` is not used.
+
+    Raises:
+        SingularityError: of the earliest sample, the kind, time, joints and distance, and what is needed.
+    """
+    distances, rates = singular_distances(robot, samples.q, samples.qd)
+    step = np.diff(samples.t).max(initial=0.0)
+    near = ~(np.abs(distances) > np.maximum(SINGULAR, np.abs(rates) * step))
+    if not near.any():
+        return
+    k, kind = np.argwhere(near)[0]
+    name, axis, what, unit = KINDS[kind]
+    value, covered = abs(distances[k, kind]), abs(rates[k, kind]) * step
+    need = f"at least {SINGULAR:g}{unit} is needed"
+    if value > SINGULAR:
+        need = f"the motion covers {covered:.3g}{unit} in one sample, so it passes through"
+    turning = ", ".join(  # where joints are coupled, several turn one DH axis
+        f"{robot.joint_names[i]} at {np.rad2deg(samples.q[k, i]):.6g} deg"
+        for i in np.flatnonzero(robot.dh_coupling[axis])
+    )
+    raise SingularityError(
+        f"sample {k} at t = {samples.t[k]:.6g} s: {name} singularity, {what} is {value:.3g}{unit} "
+        f"({turning}); {need}"
+    )
+
 
 TURN = 2.0 * np.pi
 
@@ -190,3 +299,75 @@ def _out_of_reach(robot: Robot, T_base_tool: Floats, tool: Floats) -> str:
 def _at(t: Floats, k: int) -> str:
     """Return where along the path a fault lies."""
     return f"sample {k} at t = {t[k]:.6g} s"
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedJoints:
+    """A spline through recorded joint positions; make it with `through_joint_recording`.
+
+    Attributes:
+        position: spline over the eased time u, see `twin.trajectories.tool_paths.eased_time`.
+        duration: in [s].
+        ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
+    """
+
+    position: CubicSpline
+    duration: float
+    ease_in: float
+    ease_out: float
+
+    def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
+        """Return (q, qd, qdd), each (..., n), at the times t (...), by the chain rule through u(t)."""
+        u, du, ddu = eased_time(t, self.duration, self.ease_in, self.ease_out)
+        rate, du, ddu = self.position(u, 1), du[..., None], ddu[..., None]
+        return self.position(u), rate * du, self.position(u, 2) * du**2 + rate * ddu
+
+
+def through_joint_recording(recorded: JointRecording) -> RecordedJoints:
+    """Return the motion through all samples of a recording of joints, each at its own time, the first at 0.
+
+    A cubic spline over an eased time, as `through_recording` has it for tools: the samples are met at the
+    recorded times, accelerations are continuous, and speed and acceleration are zero at both ends.
+
+    Args:
+        recorded: from `joint_recording` or `read_recording`.
+    """
+    t = recorded.t - recorded.t[0]
+    times = easing(t)
+    return RecordedJoints(CubicSpline(eased_time(t, *times)[0], recorded.q), *times)
+
+
+def recorded_motion(
+    robot: Robot,
+    recorded: Recording,
+    *,
+    near: ArrayLike | None = None,
+    T_flange_tool: ArrayLike | None = None,
+    period: float = 1e-3,
+) -> JointPath | RecordedJoints:
+    """Return the motion of a robot's joints along a recording, of either kind, checked all the way.
+
+    Args:
+        robot: for a recording of the tool, an arm with a spherical wrist.
+        recorded: from `read_recording`, `tool_recording` or `joint_recording`.
+        near: (n,) joint angles in [rad]: a recorded tool path begins in the solution next to them. None for
+            zeros.
+        T_flange_tool: (4, 4) pose of the recorded tool in the flange frame; None for the flange itself.
+            Recorded joint positions are what they are with any tool.
+        period: spacing of the samples that are checked, in [s].
+
+    Raises:
+        RecordingError: the recording has another number of joints, or the tool's turns are too far apart.
+        LimitError: a joint's position or speed beyond its limit.
+        UnreachableError, BranchError, SingularityError: of a recorded tool path, see `joint_path`.
+    """
+    if isinstance(recorded, ToolRecording):
+        return joint_path(
+            robot, through_recording(recorded), near=near, T_flange_tool=T_flange_tool, period=period
+        )
+    n = recorded.q.shape[1]
+    if n != robot.n:
+        raise RecordingError(f"the recording has {n} joints, robot {robot.name!r} has {robot.n}")
+    motion = through_joint_recording(recorded)
+    check_limits(robot, sample(motion, period))
+    return motion

@@ -18,8 +18,8 @@ from twin.arrays import Floats, real_array
 from twin.errors import RecordingError
 from twin.recordings.recording import ToolRecording
 from twin.spatial.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
+from twin.trajectories.joint_trajectories import Trapezoid, cruising_trapezoid
 from twin.trajectories.limits import quintic_law
-from twin.trajectories.trapezoids import Trapezoid, cruising_trapezoid
 
 SPEED = 0.5
 """The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`

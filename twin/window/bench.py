@@ -18,9 +18,8 @@ from twin.arrays import real_array
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.robot import Payload, Robot
 from twin.window.camera import PLACES, Pictures, furnish_window, look, step_back
-from twin.window.drawing import Drawing, path_points
 from twin.window.ghosts import Ghost
-from twin.window.overlays import INK, PANELS, LiveText
+from twin.window.overlays import INK, PANELS, Drawing, LiveText, path_points
 from twin.window.panel import Controls, Panel
 from twin.window.x11_window import WindowWatch
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from twin.robot.robot import Payload
 from twin.window.camera import PLACES
-from twin.window.drawing import add_item
-from twin.window.overlays import RED, Overlays, StatusText
+from twin.window.overlays import RED, Overlays, StatusText, add_item
 
 if TYPE_CHECKING:
     from twin.window.bench import Bench

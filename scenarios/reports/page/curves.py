@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from scenarios.reports.page.worst_moment import ROUNDING, worst_moment
+from twin.logs.columns import thinned
 from twin.logs.figures import joint_error, motor_load, speed_load, tool_distance
-from twin.logs.table_files import thinned
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.reports.page.markup import Markup, joined, table, tag
 from scenarios.running.provenance import all_settings
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from twin.robot.limits import caption_unit
 from twin.short_texts import figure
 

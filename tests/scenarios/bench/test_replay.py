@@ -18,7 +18,7 @@ from twin.views.playback import Track
 SCRIPT = """
 import json, sys
 from scenarios.bench import replay
-from scenarios.commands.process import main
+from scenarios.cli.process import main
 
 class Told(replay.ReplayControls):
     def show(self):

@@ -15,7 +15,7 @@ from controllers.gains import cascade_gains, diagonal_inertia
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.tracking import error_metrics
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.reports.baseline import compare, read_baseline
 from scenarios.reports.junit_file import write_junit
 from scenarios.reports.markdown_summary import write_markdown
@@ -25,7 +25,7 @@ from scenarios.reports.results_file import write_json
 from scenarios.reports.validation_report import validation_total
 from scenarios.running import registry
 from scenarios.running.causes import cause
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import Run, carry_out
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
 from tests.support.example_runs import rendered

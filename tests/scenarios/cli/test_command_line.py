@@ -11,8 +11,10 @@ import pytest
 
 import controllers
 from scenarios.base import Config
-from scenarios.commands.command_line import main
-from scenarios.running import options, registry
+from scenarios.cli.arguments import fields
+from scenarios.cli.command_line import main
+from scenarios.cli.settings import TOPICS
+from scenarios.running import registry
 from twin.logs.log import Log
 
 OWN = '''"""A short swing of my own."""
@@ -64,7 +66,7 @@ def python(code):
 def test_help_and_list_start_nothing_heavy(words):
     done = python(
         "import sys\n"
-        "from scenarios.commands.command_line import main\n"
+        "from scenarios.cli.command_line import main\n"
         f"status = main({words!r})\n"
         "heavy = {'numba', 'urchin', 'pybullet', 'matplotlib', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -80,7 +82,7 @@ def test_help_and_list_come_at_once(word):
     """Within 0.4 s of a machine with nothing else to do; here twice as much of the processor is allowed."""
     code = (
         "import contextlib, io, time\n"
-        "from scenarios.commands.command_line import main\n"
+        "from scenarios.cli.command_line import main\n"
         "with contextlib.redirect_stdout(io.StringIO()):\n"
         f"    main([{word!r}])\n"
         "print(time.process_time())\n"
@@ -120,12 +122,12 @@ def test_help_tells_the_defaults_of_the_scenarios_that_are_named(scenarios, told
 
 
 def test_every_setting_has_its_place_in_the_help():
-    placed = [name for names in options.TOPICS.values() for name in names]
-    assert sorted(placed) == sorted(set(options.fields(Config)) - {"controller"})
+    placed = [name for names in TOPICS.values() for name in names]
+    assert sorted(placed) == sorted(set(fields(Config)) - {"controller"})
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
-@pytest.mark.parametrize("words", [[], ["run"], ["run", "laboratory"], ["list"], ["validate"], ["published"]])
+@pytest.mark.parametrize("words", [[], ["run"], ["run", "laboratory"], ["list"], ["validate"], ["formulas"]])
 def test_help_is_as_wide_as_the_terminal_and_shows_examples_as_they_are(words, columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     assert main([*words, "--help"]) == 0
@@ -252,7 +254,7 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
 
 @pytest.mark.parametrize("unread", ["| true", ">&-"])
 def test_files_are_written_even_if_nobody_reads_what_is_printed(unread, tmp_path):
-    code = "import sys; from scenarios.commands.command_line import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from scenarios.cli.command_line import main; sys.exit(main(sys.argv[1:]))"
     words = f"run gravity_hold --duration 0.01 --json {tmp_path / 'r.json'} {unread}"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)} {words}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from scenarios.base import Config
-from scenarios.commands.command_line import main
-from scenarios.console import output
-from scenarios.console.progress import shown
+from scenarios.cli import output
+from scenarios.cli.command_line import main
+from scenarios.cli.output import shown
 from scenarios.reports.junit_file import write_junit
 from scenarios.reports.report import scenario_report
 from scenarios.reports.validation_report import validation_report
@@ -20,7 +20,7 @@ from scenarios.running.runs import Run
 from tests.support import user_scenarios
 from tests.support.example_runs import made_up_run, rendered
 
-PROGRAM = "from scenarios.commands.process import main; raise SystemExit(main())"
+PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"
 COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
 
 

@@ -119,15 +119,15 @@ def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
     file.write_text("good")
     code = (
         "import sys, time\n"
-        "from scenarios.commands import process\n"
+        "from scenarios.cli import process\n"
         "from twin.atomic_file import drafted\n"
         "def write(words):\n"
         "    with drafted(words[-1]) as draft:\n"
         "        draft.write_text('half')\n"
         "        print('ready', flush=True)\n"
         "        time.sleep(600)\n"
-        "import scenarios.commands.command_line\n"
-        "scenarios.commands.command_line.main = lambda: write(sys.argv)\n"
+        "import scenarios.cli.command_line\n"
+        "scenarios.cli.command_line.main = lambda: write(sys.argv)\n"
         "process.main()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, file], stdout=subprocess.PIPE, text=True)
@@ -143,7 +143,7 @@ def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
 def test_a_program_that_calls_the_command_keeps_its_own_handlers():
     code = (
         "import signal\n"
-        "from scenarios.commands.command_line import main\n"
+        "from scenarios.cli.command_line import main\n"
         "main(['list'])\n"
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
         "assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n"
@@ -159,7 +159,7 @@ def test_a_program_that_calls_the_command_keeps_its_own_handlers():
 
 
 def test_a_signal_that_is_to_be_ignored_is():
-    code = "from scenarios.commands.process import listen, os; listen(); os.kill(os.getpid(), 2); print(7)"
+    code = "from scenarios.cli.process import listen, os; listen(); os.kill(os.getpid(), 2); print(7)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -10,12 +10,17 @@ import twin
 from scenarios import drive_mismatch, manutec_move, payload_mismatch
 from scenarios.base import Config
 from scenarios.checks.drive_load import with_rated_payload
-from scenarios.commands.command_line import main
-from scenarios.running.law_settings import WrongUse, chosen
+from scenarios.cli.arguments import WrongUse
+from scenarios.cli.command_line import main
+from scenarios.cli.settings import LawSettings
 from twin.robot.flange_load import payload_of, tool_of
 from twin.spatial.rotations import pose_vector
 
 SIX = (9.0, 9.0, 9.0, 4.0, 4.0, 4.0)
+
+
+def chosen(words, file, laws):
+    return LawSettings(tuple(words), file).chosen(laws)
 
 
 def test_a_setting_goes_to_the_laws_that_have_it(tmp_path):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.commands.command_line import main
-from scenarios.commands.on_logs import plot_command
+from scenarios.cli.arguments import kind_of
+from scenarios.cli.command_line import main
+from scenarios.cli.logs import Plot
 from tests.support.example_logs import N, irb140_log
 from twin.views.curves import TITLES
 
@@ -71,7 +72,7 @@ def test_a_part_of_the_run_is_drawn_and_counted(logs, capsys):
 
 
 def test_the_help_knows_what_can_be_drawn():
-    assert tuple(TITLES) == plot_command.WHAT
+    assert tuple(TITLES) == kind_of(Plot, "what").words
 
 
 def test_logs_are_exported_beside_themselves_or_under_a_name(logs, tmp_path, capsys):
@@ -142,7 +143,7 @@ def test_a_file_that_cannot_be_written_is_status_1_and_the_others_are_there(
     def fail(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("twin.logs.table_files.write_parquet", fail)
+    monkeypatch.setattr("twin.logs.columns.write_parquet", fail)
     assert main(["export", "a.npz", "--csv", "--parquet"]) == 1
     printed = capsys.readouterr()
     assert printed.out == "wrote a.csv\n"

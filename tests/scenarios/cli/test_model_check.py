@@ -9,7 +9,7 @@ import pytest
 
 import twin
 from scenarios.checks import engine_agreement
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.reports.model_report import Report
 from tests.support.small_robots import SOUND
 from twin.errors import RobotError

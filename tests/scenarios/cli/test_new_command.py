@@ -10,8 +10,8 @@ import pytest
 
 import scenarios.templates
 import twin
-from scenarios.commands.command_line import main
-from scenarios.commands.new_command import KINDS
+from scenarios.cli.command_line import main
+from scenarios.cli.new import KINDS
 from tests.support.full_disk import disk_full_after
 
 HOUSE = Path(twin.__file__).parents[1]

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios.commands.command_line import main
-from scenarios.running import law_settings, registry
+from scenarios.cli.command_line import main
+from scenarios.cli.settings import LawSettings
+from scenarios.running import registry
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-from scenarios.tuning.tuned_law import TunedLaw, chosen_gains
+from scenarios.sweeping.tuning import TunedLaw, chosen_gains
 from twin.errors import UnknownNameError, VariationError
-from twin.tuning import search
-from twin.tuning.gains import Gain
+from twin.sweeps import tuning as search
+from twin.sweeps.tuning import Gain
 
 SHORT = ["joint_tracking", "--duration", "0.2", "--samples", "4", "--fresh", "10", "--evaluations", "16"]
 
@@ -68,7 +69,7 @@ def folder(tmp_path_factory):
 
 def test_the_file_is_what_run_reads(folder, capsys):
     told = json.loads((folder / "g.json").read_text())
-    read = dict(law_settings.chosen([], folder / "g.toml", ["pd"])["pd"])
+    read = dict(LawSettings((), folder / "g.toml").chosen(["pd"])["pd"])
     assert {name: list(value) for name, value in read.items()} == told["settings"]
     factors = {gain["name"]: gain["tuned"] for gain in told["gains"]}
     config = registry.find("joint_tracking").Config(controller="pd", drives="rigid")

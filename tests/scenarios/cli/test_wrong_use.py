@@ -2,7 +2,7 @@
 
 import pytest
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from scenarios.base import Config, Metric
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.reports.baseline import BaselineError, compare, read_baseline
 from scenarios.reports.results_file import write_json
 from scenarios.running.runs import Run

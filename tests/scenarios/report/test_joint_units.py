@@ -10,13 +10,13 @@ from scenarios.reports.page.shown_runs import Logged
 from scenarios.reports.page.what_ran import _arm
 from scenarios.reports.report import scenario_report
 from scenarios.running.runs import Run
-from scenarios.sweeping.worst_cases import WorstCase
+from scenarios.sweeping.carrying_out import WorstCase
 from tests.support.example_runs import rendered
 from tests.support.small_robots import SOUND
 from twin.control.closed_loop import divergence_message
 from twin.egm.mirror.mirror import Mirror
-from twin.egm.mirror.stream_log import StreamLog
-from twin.egm.robot_side.robot import EgmRobot
+from twin.egm.mirror.recording import StreamLog
+from twin.egm.robot.robot import EgmRobot
 from twin.errors import EgmError, LimitError
 from twin.logs.log import Log
 from twin.robot.limits import caption_unit, check_position, position_text, shown, violations

@@ -10,8 +10,8 @@ import pytest
 
 import twin
 from scenarios.base import Config
-from scenarios.commands.command_line import main
-from scenarios.console import output
+from scenarios.cli import output
+from scenarios.cli.command_line import main
 from scenarios.reports.listing import listing
 from scenarios.reports.picture import draw
 from scenarios.reports.report import scenario_report

@@ -15,13 +15,13 @@ import pytest
 from PIL import Image
 
 from scenarios.checks.closed_loop import gains
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.reports.page import curves, page, replay
 from scenarios.reports.page.arm_meshes import Mesh, coarser
 from scenarios.reports.page.markup import data, tag
 from scenarios.reports.page.shown_runs import grouped, logged
 from scenarios.running import registry
-from scenarios.running.repeat import repeat_command
+from scenarios.running.registry import repeat_command
 from scenarios.running.runs import carry_out
 from tests.support.browser import browser
 

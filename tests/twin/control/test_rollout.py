@@ -234,7 +234,7 @@ def test_another_process_compiles_nothing_of_ours_again_and_none_needs_to(irb140
 
 
 def test_rollouts_want_compiled_kernels(irb140):
-    from twin.robot.uncompiled import uncompiled
+    from twin.robot.evaluation import uncompiled
 
     with pytest.raises(ValueError, match="expected robots with compiled kernels"):
         run_rollouts(uncompiled(irb140), ControlLaw(uncompiled(irb140), nothing), still(irb140, 30))

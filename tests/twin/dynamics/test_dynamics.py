@@ -6,7 +6,7 @@ import pytest
 import twin
 from tests.support.peers import MuJoCo, Pinocchio, largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 
 STATES = 1000
 

@@ -10,7 +10,7 @@ from tests.support.random_trees import random_urdf
 from tests.support.sample_drives import RUBBING
 from twin.drives.drives import Drives
 from twin.dynamics.dynamic_parameters import LINK
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 
 LINEAR = replace(RUBBING, static=RUBBING.coulomb)
 """Drives whose friction at rest is no higher."""

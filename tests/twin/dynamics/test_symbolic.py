@@ -193,7 +193,7 @@ def test_angular_jacobian_is_that_of_the_turned_axis():
 
 def test_sympy_is_loaded_for_formulas_only():
     program = (
-        "import sys, twin, scenarios.commands.command_line\n"
+        "import sys, twin, scenarios.cli.command_line\n"
         "twin.load('irb1400'); print('sympy' in sys.modules)\n"
         "for name in [m for m in sys.modules if m.startswith('twin')]: del sys.modules[name]\n"
         "import twin.dynamics.symbolic.trees; twin.dynamics.symbolic.trees.formulas('two_link')\n"

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from tests.support.egm_messages import JOINTS, PATH, POSE, Q, robot_message
+from twin.egm.wire.encoding import decode_robot, decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.robot_message import decode_robot, encode_robot
-from twin.egm.wire.sensor_message import decode_sensor, encode_sensor
 from twin.errors import EgmError
 
 CASES = int(os.environ.get("EGM_FUZZ", "40000"))

@@ -8,9 +8,9 @@ from scipy.spatial.transform import Rotation
 
 from tests.support.egm_messages import JOINTS, PATH, POSE, Q, doubles, key, part, pose, same
 from twin.egm.wire import schema
+from twin.egm.wire.encoding import decode_sensor, encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.sensor_message import decode_sensor, encode_sensor
-from twin.egm.wire.sequence import Arrival, Sequence
+from twin.egm.wire.stream import Arrival, Sequence
 from twin.errors import EgmError, EgmModeError
 
 GUIDES = {

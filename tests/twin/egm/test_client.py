@@ -6,12 +6,12 @@ import socket
 import numpy as np
 import pytest
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.support.egm_messages import Q, pose, robot_message
 from tests.support.egm_stub import CYCLE, stub_robot
 from tests.support.example_logs import log_of, made_log
 from twin.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
-from twin.egm.client.replay import Recorded
+from twin.egm.log_replay import Recorded
 from twin.errors import EgmError, EgmWarning
 
 
@@ -146,7 +146,7 @@ def test_what_comes_behind_a_newer_message_is_not_the_latest(client, robot_socke
 
 
 def test_a_flood_of_others_does_not_hold_the_client(client, robot_socket, monkeypatch):
-    monkeypatch.setattr("twin.egm.client.client.MOST_IGNORED", 20)
+    monkeypatch.setattr("twin.egm.client.MOST_IGNORED", 20)
     robot_socket.send(encode_robot(robot_message()))
     client.receive()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
@@ -304,7 +304,7 @@ def test_it_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypat
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
         done = replay(client, log, hold=0.1)
     assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s, and the last
-    monkeypatch.setattr("twin.egm.client.replay.GONE", 0.05)
+    monkeypatch.setattr("twin.egm.log_replay.GONE", 0.05)
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
         assert replay(client, log, hold=1.0)[::3] == (20, "")
 

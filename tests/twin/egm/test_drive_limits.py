@@ -8,7 +8,7 @@ import pytest
 import twin
 from tests.support.egm_wires import Wire, served
 from tests.support.guided_runs import DT, HOME, run_of
-from twin.egm.guidance.drive_limits import USED, DriveLimits
+from twin.egm.guidance.limits import USED, DriveLimits
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 
@@ -96,7 +96,7 @@ def test_an_arm_follows_a_client_whose_references_jump(irb140):
 
     made = served(irb140, Wire(client), GuidanceSettings(**RAW, cond_time=1e3), duration=1.0)
     log = made.log()
-    assert not made.faults
+    assert not made.done.faults
     assert not log.saturated.any()
     assert log.violations() == ()
     assert np.abs(log.q - log.q_ref).max() < 1e-12

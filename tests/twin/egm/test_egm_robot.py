@@ -10,12 +10,11 @@ import pytest
 import controllers
 from tests.support.egm_wires import BRISK
 from twin.control.closed_loop import run_closed_loop
-from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, replay, virtual_time
-from twin.egm.robot_side.channel import UdpChannel
-from twin.egm.robot_side.lateness import LatenessMeter
-from twin.egm.robot_side.pace import Lockstep, RealTime
+from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, Plan, replay, virtual_time
+from twin.egm.robot.pace import LatenessMeter, Lockstep, RealTime
+from twin.egm.wire.channel import UdpChannel
+from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.sensor_message import encode_sensor
 from twin.engine.simulation import Simulation
 from twin.errors import EgmError, LimitError
 from twin.trajectories.joint_trajectories import quintic
@@ -24,9 +23,9 @@ from twin.trajectories.sampling import recursion_consistent
 MESSAGES = 60
 
 
-def made(robot, port, **options):
+def made(robot, port, plan=None, **options):
     law = controllers.make("computed_torque", robot)
-    return EgmRobot(robot, law, GuidanceSettings(**BRISK), to=("127.0.0.1", port), **options)
+    return EgmRobot(robot, law, GuidanceSettings(**BRISK), plan, to=("127.0.0.1", port), **options)
 
 
 def guided(client, target, messages=MESSAGES):
@@ -85,7 +84,7 @@ def test_lockstep_is_the_same_to_the_bit(robot):
 
 def test_a_thread_that_ends_and_what_it_tells_meanwhile(robot):
     with EgmClient(0) as client, virtual_time():
-        arm = made(robot, client.port, start=np.full(6, 0.1), lag=1000.0)
+        arm = made(robot, client.port, Plan(lag=1000.0), start=np.full(6, 0.1))
         assert arm.state is EgmState.DISCONNECTED
         assert np.array_equal(arm.q, np.full(6, 0.1))
         assert arm.log is None
@@ -144,7 +143,7 @@ def test_a_client_that_comes_late_in_lockstep(robot):
 
 def test_by_the_clock_lateness_is_reported(robot):
     with EgmClient(0) as client:
-        arm = made(robot, client.port, duration=0.5)
+        arm = made(robot, client.port, Plan(duration=0.5))
         with arm:
             guided(client, np.full(6, 0.1), 120)
             assert arm.wait()
@@ -226,7 +225,7 @@ def test_a_log_that_is_sent_is_what_the_arm_does(robot):
     settings = GuidanceSettings(max_speed_deviation=300.0, position_gain=20.0, lp_filter=0, cond_time=5.0)
     client = EgmClient(0)
     with virtual_time(20.0):
-        arm = EgmRobot(robot, law, settings, to=("127.0.0.1", client.port), runs=1)
+        arm = EgmRobot(robot, law, settings, Plan(runs=1), to=("127.0.0.1", client.port))
     with client, arm:
         sent = replay(client, log, approach=1.0)
         arm.stop()
@@ -263,7 +262,7 @@ def test_a_robot_refuses_what_cannot_be_before_it_begins(robot):
     with pytest.raises(LimitError, match=r"joint_1 would be at .* at the start"):
         made(robot, 6510, start=np.full(6, 10.0))
     with pytest.raises(EgmError, match=r"expected a lag of 0 to 1000 ms, got -1"):
-        made(robot, 6510, lag=-1)
+        made(robot, 6510, Plan(lag=-1))
     with pytest.raises(EgmError, match=r"a control period that divides the cycle of 4 ms, got 1.5 ms"):
         made(robot, 6510, time_step=5e-4, steps_per_period=3)
     with pytest.raises(ValueError, match=r"expected start of shape"):

@@ -11,11 +11,12 @@ import pytest
 
 import controllers
 import twin
-from twin.egm import EgmRobot, GuidanceSettings, virtual_time
+from twin.egm import EgmRobot, GuidanceSettings, Plan, virtual_time
 from twin.spatial.rotations import pose_matrix, pose_vector
 
 CLIENT = Path(__file__).parents[2] / "support" / "egm_client_process.py"
 CLIENTS = ("abb_robot_client.egm", "ABBRobotEGM.egm")
+ONE_RUN = Plan(runs=1, pause=0.0)
 BENT = np.radians([10.0, 5.0, -5.0, 15.0, 40.0, -20.0])
 QUICK = {"max_speed_deviation": 90.0, "ramp_time": 0.02, "cond_time": 0.1, "position_gain": 20.0}
 WINDOW = 0.5
@@ -62,12 +63,12 @@ def robot():
     return twin.load("irb140")
 
 
-def guided(client, robot, method, stream, settings, **more):
+def guided(client, robot, method, stream, settings, plan, **more):
     """A robot that is guided by a client: its result, and what the client got and sent."""
     port = client.listen(method, stream)
     law = controllers.make("computed_torque", robot, bandwidth=20.0, period=1e-3)
     with virtual_time(limit=30.0):
-        arm = EgmRobot(robot, law, settings, to=("127.0.0.1", port), pause=0.0, **more)
+        arm = EgmRobot(robot, law, settings, plan, to=("127.0.0.1", port), **more)
     result = arm.run()
     told = client.over()
     cycles = len(result.log.arrays["egm_t"])
@@ -96,7 +97,7 @@ def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
     way = np.linspace(np.degrees(BENT), target, 40)
     stream = [{"joint_angles": q.tolist()} for q in way]
     settings = GuidanceSettings(torque="always", **QUICK)
-    result, told = guided(client, robot, "send_to_robot", stream, settings, start=BENT, runs=1)
+    result, told = guided(client, robot, "send_to_robot", stream, settings, ONE_RUN, start=BENT)
     took = taken(result)
     np.testing.assert_array_equal(took, np.radians(sent(told, "joint_angles", len(took))))
     assert len(took) > len(way)
@@ -117,7 +118,9 @@ def test_speeds_are_what_the_arm_does(client, robot):
     speed[:5] = 0.0  # meanwhile the ramp is over
     stream = [{"joint_angles": None, "speed_ref": v.tolist()} for v in speed]
     settings = GuidanceSettings(**{**QUICK, "pos_corr_gain": 0.0, "level": 0, "ramp_time": 0.005})
-    result, told = guided(client, robot, "send_to_robot", stream, settings, start=BENT, duration=0.4)
+    result, told = guided(
+        client, robot, "send_to_robot", stream, settings, Plan(pause=0.0, duration=0.4), start=BENT
+    )
     took = taken(result, "egm_speed")
     np.testing.assert_array_equal(took, np.radians(sent(told, "speed_ref", len(took))))
     assert np.isnan(taken(result)).all()
@@ -140,7 +143,7 @@ def test_the_tool_is_where_it_wants_it(client, robot):
     goal = pose_vector(target)
     stream = [{"pos": (1e3 * goal[:3]).tolist(), "orient": goal[3:].tolist()}]
     settings = GuidanceSettings(mode="pose", **QUICK)
-    result, told = guided(client, robot, "send_to_robot_cart", stream, settings, start=BENT, runs=1)
+    result, told = guided(client, robot, "send_to_robot_cart", stream, settings, ONE_RUN, start=BENT)
     took = taken(result)
     np.testing.assert_array_equal(took[:, :3], sent(told, "pos", len(took)) / 1e3)
     np.testing.assert_allclose(took[:, 3:], sent(told, "orient", len(took)), rtol=0, atol=1e-15)
@@ -166,7 +169,7 @@ def test_a_path_is_corrected(client, robot, tmp_path):
     stream = [{"pos": [0.0, 3.0, -2.0], "age": 4}]
     settings = GuidanceSettings(mode="path", **QUICK)
     result, told = guided(
-        client, robot, "send_to_robot_path_corr", stream, settings, path=path, start=BENT, runs=1
+        client, robot, "send_to_robot_path_corr", stream, settings, ONE_RUN, path=path, start=BENT
     )
     took = taken(result)
     np.testing.assert_array_equal(took, sent(told, "pos", len(took)) / 1e3)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from twin.egm.guidance.frames import base_in_world, frame_of, frames_of, work_object
+from twin.egm.guidance.pose_guidance import base_in_world, frame_of, frames_of, work_object
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError
 from twin.spatial.rotations import pose_matrix

@@ -8,8 +8,7 @@ from scipy.special import betainc
 
 from tests.support.guided_runs import DT, EXACT, FAST, HOME, LOST, run_of, to_the_end
 from twin.egm.guidance.guidance import Fault, GuidanceStop
-from twin.egm.guidance.ramps import WayBack
-from twin.egm.guidance.run import Phase, Run
+from twin.egm.guidance.run import Phase, Run, WayBack
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from twin.egm.guidance.guidance import GuidanceStop
-from twin.egm.guidance.joint_guidance import JointGuidance
+from twin.egm.guidance.guidance import GuidanceStop, JointGuidance
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage

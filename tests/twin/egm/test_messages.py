@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from tests.support.egm_messages import Q, doubles, key, part, pose, robot_message, same
 from twin.egm.wire import schema
+from twin.egm.wire.encoding import decode_robot, decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
-from twin.egm.wire.robot_message import decode_robot, encode_robot
-from twin.egm.wire.sensor_message import decode_sensor, encode_sensor
 from twin.errors import EgmError
 
 floats = st.floats(-1e3, 1e3)

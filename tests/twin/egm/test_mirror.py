@@ -13,9 +13,8 @@ from tests.support.egm_streams import AGE, CYCLE, TRUE, messages, model_of, told
 from tests.support.egm_wires import Wire, served
 from twin.drives.sensors import Sensors
 from twin.egm import GuidanceSettings, Mirror, RobotMessage, SensorMessage
-from twin.egm.mirror import history
 from twin.egm.mirror.payload_estimate import RunningPayload
-from twin.egm.wire.order import between
+from twin.egm.wire.stream import between
 from twin.errors import EgmError
 
 
@@ -68,7 +67,7 @@ def test_three_kilograms_on_a_robot_on_the_wire_with_noise_in_its_angles():
     made = served(
         arm, Wire(client), settings, duration=20.0, start=middle, sensors=Sensors(noise=1e-4, seed=2)
     )
-    assert not made.faults, made.faults
+    assert not made.done.faults, made.done.faults
     assert len(masses) >= 8
     np.testing.assert_allclose(masses, 3.0, rtol=0.05)
 
@@ -353,8 +352,8 @@ def test_lateness_is_measured_against_the_quickest(irb140):
 
 
 def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
-    monkeypatch.setattr(history, "BLOCK", 50)
-    monkeypatch.setattr(history, "BLOCKS", 3)
+    monkeypatch.setattr("twin.egm.mirror.report.BLOCK", 50)
+    monkeypatch.setattr("twin.egm.mirror.report.BLOCKS", 3)
     mirror = mirror_of(model_of(log), alarm=1.0)
     stream = messages(log)[:1500]
     began = time.process_time()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from twin.egm.wire.orientation import euler_of, quaternion_of, rows_of_euler, rows_of_quaternion
+from twin.egm.wire.values import euler_of, quaternion_of, rows_of_euler, rows_of_quaternion
 from twin.spatial.euler_angles import matrix_from_euler
 from twin.spatial.rotations import quaternion_from_matrix
 

@@ -4,16 +4,15 @@ import pytest
 import twin
 from tests.support.dh_arms import dh_pose
 from tests.support.guided_steps import PERIOD, decay, driven
-from twin.egm.guidance.choice import guidance_of
-from twin.egm.guidance.guidance import GuidanceStop
-from twin.egm.guidance.path_correction import path_axes
+from twin.egm.guidance.guidance import GuidanceStop, guidance_of
+from twin.egm.guidance.path_guidance import path_axes
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.recordings.recording import joint_recording, tool_recording, write_recording
 from twin.spatial.rotations import pose_matrix, pose_vector
-from twin.trajectories.recorded_motion import recorded_motion
+from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.tool_paths import through_recording
 
 START = np.deg2rad([10.0, 20.0, -15.0, 30.0, 50.0, 20.0])

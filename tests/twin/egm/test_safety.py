@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.support.egm_wires import FaultyWire, Wire, served, session
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.inbox import MOST_DATAGRAMS, QUEUE, Inbox
+from twin.egm.robot.inbox import MOST_DATAGRAMS, QUEUE, Inbox
+from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.sensor_message import encode_sensor
 from twin.robot.limits import folded
 
 ROUGH = {"max_speed_deviation": 60.0, "ramp_time": 0.2, "comm_timeout": 0.5, "cond_time": 1000.0}
@@ -44,7 +44,7 @@ def test_a_faulty_wire_and_random_bytes(robot):
             return False
 
         made.serve(calm)
-    log, counts = made.log(), made.counts
+    log, counts = made.log(), made.done.counts
     assert log.violations() == ()
     assert np.all(np.isfinite(log.q))
     assert np.ptp(log.q, axis=0).min() > 0.1, "every joint moved"
@@ -52,9 +52,9 @@ def test_a_faulty_wire_and_random_bytes(robot):
     assert counts.taken > 0.2 * cycles
     assert counts.again > 10
     assert counts.old > 10
-    assert {fault.number for fault in made.faults} >= {50027, 41822}
-    assert made.faults[-1].number == 41822
-    told = [event.kind for event in made.events.all()]
+    assert {fault.number for fault in made.done.faults} >= {50027, 41822}
+    assert made.done.faults[-1].number == 41822
+    told = [event.kind for event in made.done.events]
     assert 1 <= told.count("broken") <= told.count("waiting"), "once for each instruction"
     assert not log.qd_ref[-200:].any()
     assert np.ptp(log.q[-200:], axis=0).max() < 1e-9, "at rest, and held"
@@ -172,6 +172,6 @@ def test_a_closed_loop_is_not_folded(irb1400):
     log = made.log()
     assert log.violations() == ()
     assert not folded(irb1400, log.q).any()
-    (fault,) = made.faults
+    (fault,) = made.done.faults
     assert fault.number == 50027
     assert not log.qd_ref[-1].any()

@@ -7,8 +7,8 @@ import controllers
 from tests.support.egm_wires import BRISK, CycleByCycle, Wire, served, session
 from twin.drives.sensors import Sensors
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot_side.own_motion import OwnMotion
-from twin.egm.robot_side.state import EgmState
+from twin.egm.robot.guided_arm import OwnMotion
+from twin.egm.robot.session import EgmState
 from twin.egm.wire import schema
 from twin.egm.wire.messages import MotionState, SensorMessage
 from twin.errors import DivergenceError, EgmError
@@ -24,7 +24,7 @@ def to(q, last=np.inf, qd=None, first=0):
 
 
 def kinds(made):
-    return [event.kind for event in made.events.all()]
+    return [event.kind for event in made.done.events]
 
 
 def test_the_arm_did_what_the_client_sent(robot):
@@ -44,7 +44,7 @@ def test_the_arm_did_what_the_client_sent(robot):
     made = served(robot, Wire(client), settings, duration=1.2)
     log = made.log()
     taken = log.arrays["egm_taken"]
-    assert taken.sum() == len(sent) == made.counts.taken
+    assert taken.sum() == len(sent) == made.done.counts.taken
     assert np.array_equal(log.arrays["egm_seqno"][taken], [message.seqno for message in sent])
     # Of what was sent in degrees.
     assert np.abs(log.arrays["egm_reference"][taken] - [message.q for message in sent]).max() < 1e-14
@@ -75,7 +75,7 @@ def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
     """Those of abb_libegm: what it insists on in each message, and when it takes a robot as ready."""
     wire = Wire(to(AWAY))
     made = served(robot, wire, runs=1)
-    assert [event.kind for event in made.events.all()] == ["waiting", "guided", "ended"]
+    assert [event.kind for event in made.done.events] == ["waiting", "guided", "ended"]
     previous = -1
     for k, datagram in enumerate(wire.datagrams):
         assert len(datagram) <= 1024
@@ -120,7 +120,7 @@ def test_what_the_robot_tells_is_where_its_arm_was(robot):
         T_flange_tool=tool,
         duration=0.3,
     )
-    assert not made.faults
+    assert not made.done.faults
     log, told = made.log(), wire.told
     q, planned = np.array([m.q for m in told]), np.array([m.q_planned for m in told])
     assert np.abs(q - log.q[::4]).max() < 1e-14
@@ -197,11 +197,11 @@ def test_a_client_that_dies_in_motion(robot):
     assert np.abs(log.qd_ref[rests - 2]).min() > 0.0
     assert not log.qd_ref[rests : 450 * 4].any()
     assert np.ptp(log.q[rests : 450 * 4], axis=0).max() < 1e-12
-    (fault,) = made.faults
+    (fault,) = made.done.faults
     assert (fault.number, fault.name) == (41822, "ERR_UDPUC_COMM")
     assert fault.sentence.startswith("no message from the client for 0.2 s")
     assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided", "cut"]
-    times = [event.t for event in made.events.all()]
+    times = [event.t for event in made.done.events]
     assert times[2] == pytest.approx(silent)
     assert times[4] == pytest.approx(times[3] + 0.5 + CYCLE)
     assert times[5] == pytest.approx(450 * CYCLE)
@@ -246,9 +246,9 @@ def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
     with session(robot, wire, settings, duration=1.0, pause=0.02) as made:
         made.pace = Clock()
         made.serve(lambda: False)
-    assert not made.faults, made.faults
-    assert made.well > 3
-    assert made.counts.unused > 3
+    assert not made.done.faults, made.done.faults
+    assert made.done.well > 3
+    assert made.done.counts.unused > 3
 
 
 def test_a_message_of_another_mode_stops_it(robot):
@@ -259,7 +259,7 @@ def test_a_message_of_another_mode_stops_it(robot):
         return SensorMessage(told.seqno, T=pose) if wrong else SensorMessage(told.seqno, q=AWAY)
 
     made = served(robot, Wire(client), runs=1)
-    (fault,) = made.faults
+    (fault,) = made.done.faults
     assert fault.number == 41826
     assert "pose" in fault.sentence
     assert kinds(made) == ["waiting", "guided", "fault", "ended"]
@@ -276,17 +276,17 @@ def test_an_instruction_waits_for_an_answer_of_its_own(robot):
 
     made = served(robot, Wire(client), duration=0.2, pause=0.0, lag=20.0)
     assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting"]
-    assert made.counts.unused == 2
+    assert made.done.counts.unused == 2
 
 
 def test_an_arm_that_does_not_follow_is_stopped(robot):
     """Its drives give nothing, so it falls."""
     made = served(robot, Wire(to(AWAY)), law=lambda state, reference: np.zeros(6), runs=1, pause=0.0)
-    (fault,) = made.faults
+    (fault,) = made.done.faults
     assert (fault.number, fault.name) == (50204, "Motion supervision")
     assert " is 5" in fault.sentence
     error = np.abs(made.log().q - made.log().q_ref).max(axis=1)
-    stops = round(made.events.all()[2].t / 1e-3)
+    stops = round(made.done.events[2].t / 1e-3)
     assert error[stops - 4] < np.deg2rad(5.0) <= error[stops]
 
 
@@ -298,7 +298,7 @@ def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
 
     made = served(robot, Wire(to(AWAY)), law=law, duration=1.5, pause=0.1)
     assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided", "cut"]
-    assert "nan N m of joint_1 at t = 0.042 s" in made.faults[0].sentence
+    assert "nan N m of joint_1 at t = 0.042 s" in made.done.faults[0].sentence
     log = made.log()
     log.require_consistent()
     assert np.abs(log.q[42] - log.q_ref[42]).max() < 1e-12
@@ -357,11 +357,11 @@ def test_a_robot_on_a_path_goes_back_to_its_beginning(robot, tmp_path):
 
     start = np.array([0.0, 0.1, 0.1, 0.0, 0.5, 0.0])
     made = served(robot, Wire(client), settings, start=start, path=path, runs=2, pause=0.1)
-    assert not made.faults, made.faults
+    assert not made.done.faults, made.done.faults
     assert kinds(made) == ["waiting", "guided", "ended", "returning", "waiting", "guided", "ended"]
-    assert (made.runs, made.well) == (2, 2)
+    assert (made.done.runs, made.done.well) == (2, 2)
     log = made.log()
-    second = round(made.events.all()[4].t / 1e-3)
+    second = round(made.done.events[4].t / 1e-3)
     assert np.abs(log.q[second] - start).max() < 1e-9
     assert np.abs(log.q[second - 700 : second] - start).max() > 0.1
     assert np.abs(log.q - log.q_ref).max() < 1e-10

@@ -8,7 +8,7 @@ import pytest
 import twin
 from tests.support.egm_streams import AGE, CYCLE, TRUE, excited, messages, without
 from twin.egm import StreamLog
-from twin.egm.mirror.stream_log import rates
+from twin.egm.mirror.recording import rates
 from twin.errors import EgmError, RecordingError
 from twin.identification.payload import identify_payload
 

@@ -5,7 +5,7 @@ import pytest
 
 from twin.drives.drives import Drives
 from twin.drives.motors import MotorLimits, limited_torque
-from twin.egm.guidance.utilization import torque_utilization
+from twin.egm.guidance.limits import torque_utilization
 
 COUPLED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -0.7, 1.0]])
 

@@ -16,9 +16,9 @@ from twin.engine.simulation import Simulation
 from twin.errors import RobotError
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.multibody.tree import body_of_parameters
+from twin.robot.evaluation import uncompiled
 from twin.robot.loops import open_chain, without_loop_links
 from twin.robot.robot import Payload
-from twin.robot.uncompiled import uncompiled
 
 
 def test_inertia_is_the_file_s_not_the_collision_shape_s(load, rng):

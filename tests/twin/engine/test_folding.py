@@ -10,7 +10,8 @@ from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque
-from twin.engine.simulation import Simulation, loops
+from twin.engine import body
+from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, LimitError, LoopError
 from twin.multibody.tree import frozen
 from twin.trajectories.joint_trajectories import hold
@@ -67,7 +68,7 @@ def test_a_gap_that_is_not_a_number_is_one(arm):
     q_tree = np.zeros(8)
     q_tree[7] = np.nan
     with pytest.raises(LoopError, match="are nan m apart"):
-        loops.checked_gap(arm, q_tree)
+        body.checked_gap(arm, q_tree)
 
 
 @pytest.mark.parametrize("side", [-1, 1])
@@ -102,9 +103,9 @@ def test_at_the_end_of_the_range_the_driven_joints_decide(arm):
         q_tree[arm.tree.names.index("joint_rod")] = rod
         if folds:
             with pytest.raises(LimitError, match=FOLD):
-                loops.checked_gap(arm, q_tree)
+                body.checked_gap(arm, q_tree)
         else:
-            assert loops.checked_gap(arm, q_tree) < 1e-9
+            assert body.checked_gap(arm, q_tree) < 1e-9
 
 
 def test_each_end_of_each_range_is_watched(arm):
@@ -114,7 +115,7 @@ def test_each_end_of_each_range_is_watched(arm):
         q_tree = arm.tree_positions(np.array([0, 0, side * (1 + 2e-9), 0, 0, 0]))
         q_tree[arm.tree.names.index("joint_elbow")] = side * (1 - 0.5e-9)
         with pytest.raises(LimitError, match=r"joint_elbow \(q3 - q2\) would be at"):
-            loops.checked_gap(wide, q_tree)
+            body.checked_gap(wide, q_tree)
 
 
 def test_a_run_that_folds_ends_with_its_log(plant, arm):
@@ -134,7 +135,7 @@ def test_a_run_that_folds_ends_with_its_log(plant, arm):
 
 
 def test_a_run_whose_loop_comes_open_ends_with_its_log(simulation, monkeypatch):
-    monkeypatch.setattr(loops, "LARGEST_GAP", 1e-18)
+    monkeypatch.setattr(body, "LARGEST_GAP", 1e-18)
     q = np.array([0.3, 0.2, -0.4, 0.1, 0.2, 0.3])
     with pytest.raises(DivergenceError, match=APART + r", in the step after t = \S+ s") as caught:
         run_closed_loop(simulation, lambda *_: ZERO, sample(hold(q, 0.1), 1e-3))

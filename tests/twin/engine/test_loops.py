@@ -17,7 +17,8 @@ from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop
 from tests.support.peers import one_step
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import forward_dynamics
-from twin.engine.simulation import Simulation, loops
+from twin.engine import body
+from twin.engine.simulation import Simulation
 from twin.engine.state import link_pose
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.multibody.tree import frozen
@@ -182,7 +183,7 @@ def test_a_passive_joint_with_an_offset(arm, rng):
 
 
 def test_the_gap_is_the_one_between_the_links_of_the_engine(floating, monkeypatch):
-    monkeypatch.setattr(loops, "LARGEST_GAP", 1.0)
+    monkeypatch.setattr(body, "LARGEST_GAP", 1.0)
     floating.reset(np.array([0.3, 0.2, -0.4, 0, 0, 0]))
     open_loop(floating, 0.1)
     floating.step(ZERO)

@@ -8,8 +8,8 @@ import pytest
 
 import twin
 from twin.errors import IdentificationError
-from twin.identification.base_parameters import base_parameters
-from twin.robot.uncompiled import uncompiled
+from twin.identification.torque_model import base_parameters
+from twin.robot.evaluation import uncompiled
 
 COUNTS = {"irb140": (36, 60, 58, 84), "irb1400": (39, 80, 60, 104), "irb1600": (36, 60, 58, 84)}
 

@@ -8,18 +8,19 @@ import pytest
 import twin
 from scenarios import excitation as scenario
 from twin.errors import IdentificationError
-from twin.identification.base_parameters import base_parameters
 from twin.identification.excitation import (
     RANGE_SHARE,
     SPEED_SHARE,
     TORQUE_SHARE,
+    FourierMotion,
+    at_rest_basis,
     excitation_use,
     kept_excitation,
     optimal_excitation,
     read_excitation,
     write_excitation,
 )
-from twin.identification.fourier_motion import FourierMotion, at_rest_basis
+from twin.identification.torque_model import base_parameters
 
 FEW = {"draws": 3, "iterations": 2}
 

@@ -8,7 +8,7 @@ import pytest
 
 import twin
 from scenarios import excitation
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification.excitation import kept_excitation
 from twin.identification.least_squares import fitted, joint_residuals, solved, triangles

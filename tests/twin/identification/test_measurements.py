@@ -10,8 +10,7 @@ from scipy.signal import sosfiltfilt
 import twin
 from twin.drives.drives import Drives
 from twin.errors import IdentificationError, RecordingError, RobotError
-from twin.identification.filtering import LowPass, chosen_cutoff, differences
-from twin.identification.measurements import equations
+from twin.identification.measurements import LowPass, chosen_cutoff, differences, equations
 from twin.identification.torque_model import TorqueModel
 from twin.recordings.columns import reading
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.support.dh_arms import dh_frames
 from twin.kinematics.forward import dh_angles, forward_kinematics
-from twin.robot.dh_frames import dh_poses, dh_transforms
-from twin.robot.robot import DH
+from twin.robot.robot import DH, dh_poses, dh_transforms
 
 
 def random_table(rng, n=6):

@@ -14,7 +14,7 @@ from twin.kinematics.manipulability import (
     singular_configuration,
     velocity_ellipsoid,
 )
-from twin.trajectories.singularities import singular_distances
+from twin.trajectories.joint_paths import singular_distances
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 

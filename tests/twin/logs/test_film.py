@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.support.example_logs import made_log, swing
 from twin.engine.simulation import Simulation
 from twin.errors import TwinError

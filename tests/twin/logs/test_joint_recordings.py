@@ -8,7 +8,7 @@ import pytest
 import twin
 from scenarios.running import registry
 from twin.errors import LimitError, RecordingError, UnknownNameError
-from twin.trajectories.recorded_motion import through_joint_recording
+from twin.trajectories.joint_paths import through_joint_recording
 
 ROBOT = twin.load("irb140")
 RNG = np.random.default_rng(13)

@@ -6,8 +6,8 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from twin.errors import RecordingError
+from twin.recordings.columns import split_unit
 from twin.recordings.recording import JointRecording, ToolRecording
-from twin.recordings.table import split_unit
 
 ROBOT = twin.load("irb140")
 Q = np.array(

@@ -12,9 +12,8 @@ import pytest
 import twin
 from tests.support.example_logs import irb140_log, sliding_log
 from twin.errors import RecordingError, TwinError
-from twin.logs import table_files
-from twin.logs.columns import columns
-from twin.logs.table_files import write_csv, write_parquet
+from twin.logs import columns as column_module
+from twin.logs.columns import columns, write_csv, write_parquet
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def table(path, separator=","):
 @pytest.mark.parametrize("comma", [False, True])
 @pytest.mark.parametrize("every", [1, 7])
 def test_every_bit_of_a_csv_comes_back(log, tmp_path, monkeypatch, every, comma):
-    monkeypatch.setattr(table_files, "ROWS", 4)  # several parts
+    monkeypatch.setattr(column_module, "ROWS", 4)  # several parts
     write_csv(tmp_path / "a.csv", log, every=every, decimal_comma=comma)
     header, numbers = table(tmp_path / "a.csv", ";" if comma else ",")
     assert header == [column.name for column in columns(log)]

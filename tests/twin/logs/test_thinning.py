@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from twin.logs.table_files import thinned
+from twin.logs.columns import thinned
 
 SERIES = arrays(np.float64, st.integers(0, 300), elements=st.floats(allow_nan=True, width=16))
 

@@ -6,7 +6,7 @@ from numba import njit, types
 
 from twin.control.control_law import FUNCTIONS
 from twin.multibody.kernels import KERNELS
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 
 
 def arguments(robot, title):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import twin
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.support.urdf_files import FILES
 from twin.errors import OwnCodeError, UnknownNameError
 from twin.own_code import announced

@@ -5,7 +5,7 @@ import pytest
 
 import controllers
 from controllers.own_laws import GROUP
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from scenarios.running import registry
 from tests.support.installed_packages import installed
 from twin.errors import OwnCodeError, UnknownNameError

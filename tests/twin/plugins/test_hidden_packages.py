@@ -36,7 +36,7 @@ def test_a_urdf_that_was_imported_before_is_named(tmp_path):
 
 
 def test_controllers_that_are_hidden_are_wrong_use(tmp_path):
-    run = started(tmp_path, "from scenarios.commands.process import main; exit(main())", "controllers")
+    run = started(tmp_path, "from scenarios.cli.process import main; exit(main())", "controllers")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
         f"irb-twin: the package controllers of irb-twin is hidden by {tmp_path / 'controllers'}: rename "

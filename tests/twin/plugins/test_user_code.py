@@ -11,7 +11,7 @@ import pytest
 
 import controllers
 import twin
-from scenarios.commands.command_line import main
+from scenarios.cli.command_line import main
 from tests.support.sweep_experiments import Swing, points
 from twin import own_code
 from twin.errors import OwnCodeError, TwinError

@@ -11,7 +11,7 @@ import twin
 from tests.support.random_trees import random_urdf
 from twin.kinematics import forward
 from twin.robot import evaluation
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 
 CALLS = {
     "inverse_dynamics": 3,

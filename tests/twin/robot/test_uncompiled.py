@@ -4,7 +4,7 @@ import numpy as np
 
 import twin
 from tests.support.peers import largest_relative_error
-from twin.robot.uncompiled import uncompiled
+from twin.robot.evaluation import uncompiled
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 

@@ -3,9 +3,9 @@ import pytest
 
 import twin
 from twin.errors import SingularityError
+from twin.trajectories.joint_paths import check_singularities, singular_distances
 from twin.trajectories.joint_trajectories import quintic
 from twin.trajectories.sampling import Samples, sample
-from twin.trajectories.singularities import check_singularities, singular_distances
 
 ROBOT = twin.load("irb140")
 RNG = np.random.default_rng(9)

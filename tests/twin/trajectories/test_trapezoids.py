@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from twin.errors import LimitError
-from twin.trajectories.joint_trajectories import cruising_trapezoid, timed_trapezoid, trapezoid
-from twin.trajectories.trapezoids import acceleration_time
+from twin.trajectories.joint_trajectories import (
+    acceleration_time,
+    cruising_trapezoid,
+    timed_trapezoid,
+    trapezoid,
+)
 
 
 def manual_path(t, p_i, p_f, t_c, t_f, a_c):

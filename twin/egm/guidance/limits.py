@@ -1,8 +1,18 @@
-"""Braking in front of the ends of ranges, so late that a joint just comes to rest on the end.
+"""The limits of guided motion: ends of ranges, and what the drives can give.
 
-At a distance d from the end a joint may have the speed from which a constant deceleration a stops it within
-d, about `sqrt(2 a d)`; for the recursion `q+ = q + dt v` it is taken exactly, so that no command leaves a
-range.  The manual does not tell how a robot brakes; ours.
+At a distance d from the end of its range a joint may have the speed from which a constant deceleration a
+stops it within d, about `sqrt(2 a d)`; for the recursion `q+ = q + dt v` it is taken exactly, so that no
+command leaves a range, and the joint just comes to rest on the end.  The manual does not tell how a robot
+brakes; ours.
+
+Of a motion that takes more than the drives can give, "utilization above 100 %", a robot does a part, as the
+manual tells.  Which part is ours: all joints change their speeds by one factor s, the largest up to 1 with
+which no motor needs more than `USED` of what it gives,
+
+    tau(s) = h(q, qd) + f + s (M(q) + A) qdd,
+
+h Coriolis and gravity torques, f friction, A the rotors.  The rest is left to the feedback of the control
+law.  A joint may always brake as it does in front of the end of its range.
 """
 
 from __future__ import annotations
@@ -13,6 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.arrays import Floats
+from twin.control.control_law import Model
+from twin.drives.drive_step import add_drive_torque
+from twin.drives.motors import MotorLimits
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
@@ -134,3 +147,99 @@ class Ranges:
 def top_speed(robot: Robot) -> Floats:
     """The largest speeds (n,) of the joints, in [rad/s], where they have any, else `SPEED_WITHOUT_LIMIT`."""
     return np.where(np.isfinite(robot.qd_max), robot.qd_max, SPEED_WITHOUT_LIMIT)
+
+
+MOST = 1000.0
+"""In [%]: more is told as this, say where a motor is to push at its highest speed, and can give nothing."""
+
+
+def motor_side(coupling: Floats, which: int, values: Floats) -> Floats:
+    """Speeds (`which` 0) or torques (1) of the motors (..., n) in joint units, of those of the joints."""
+    return values @ coupling[which].T if coupling.shape[1] > 0 else values
+
+
+def available_torque(motors: MotorLimits, torque: Floats, speed: Floats) -> Floats:
+    """What motors give (..., n) in the direction of a torque (..., n) at a speed (..., n), in [N m].
+
+    See `twin.drives.motors.torque_at_speed`: less at high speed, but for braking.
+    """
+    limit, rated, top = motors.limits
+    fast = np.abs(speed)
+    weaker = (fast > rated) & (top < np.inf) & (torque * speed > 0.0)
+    if not np.any(weaker):
+        return np.broadcast_to(limit, np.shape(torque))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.clip((top - fast) / (top - rated), 0.0, 1.0)
+    return limit * np.where(weaker, left, 1.0)
+
+
+def torque_utilization(motors: MotorLimits, demand: Floats, qd_motor: Floats) -> float:
+    """The largest share of a motor's torque, in [%], of what it gives at its speed; above 100 it gives less.
+
+    Args:
+        motors: their limits, see `twin.drives.motors.torque_at_speed`.
+        demand: (..., n) torques that are demanded at the joints, in [N m].
+        qd_motor: (..., n) speeds of the motors in joint units, in [rad/s].
+    """
+    torque = motor_side(motors.coupling, 1, demand)
+    available = available_torque(motors, torque, motor_side(motors.coupling, 0, qd_motor))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(torque == 0.0, 0.0, np.abs(torque) / available)
+    return float(min(MOST, 100.0 * np.max(share)))
+
+
+USED = 0.9
+"""Of the torque that a motor gives at its speed."""
+
+
+class DriveLimits:
+    """Of a robot.
+
+    Args:
+        robot: whose drives; with its payload.
+        period: of the samples, in [s].
+        always: (n,) acceleration that every joint may have whatever its drive gives, in [rad/s^2].
+    """
+
+    def __init__(self, robot: Robot, period: float, always: Floats) -> None:
+        self._period, self._always = period, always
+        self._motors = MotorLimits.of(robot.active_drives, robot.tau_max)
+        self._known = robot.has_inertia and bool(np.isfinite(self._motors.limits[0]).any())
+        if self._known:
+            self._model = Model.of(robot, period)
+
+    def within(self, q: Floats, qd: Floats, wanted: Floats) -> tuple[Floats, float]:
+        """The speed (n,) of the next period, in [rad/s], and how much of the drives that would take, in [%].
+
+        Args:
+            q: (n,) commanded now, in [rad].
+            qd: (n,) commanded now, in [rad/s].
+            wanted: (n,) speeds for the next period, in [rad/s]; returned as they are where they can be.
+        """
+        if not self._known:
+            return wanted, 0.0
+        qdd = (wanted - qd) / self._period
+        still, moving = self._torques(q, qd, qdd)
+        available = available_torque(self._motors, moving, motor_side(self._motors.coupling, 0, wanted))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            needed = float(np.max(np.where(moving == 0.0, 0.0, np.abs(moving) / available)))
+            if needed <= USED:
+                return wanted, 100.0 * needed
+            change, limit = moving - still, USED * available
+            # Of a motor that has not enough to hold the arm, nothing is asked.
+            shares = np.where(np.abs(still) <= limit, (limit - np.sign(change) * still) / np.abs(change), 1.0)
+            least = float(np.min(self._always / np.abs(qdd)))
+        share = min(1.0, max(float(np.nanmin(shares)), least))
+        return (wanted if share == 1.0 else qd + share * (wanted - qd)), 100.0 * needed
+
+    def _torques(self, q: Floats, qd: Floats, qdd: Floats) -> tuple[Floats, Floats]:
+        """Torques (n,) of the motors without and with the acceleration, with the friction of the latter."""
+        model = self._model
+        still, moving, rubbing = np.empty_like(q), np.empty_like(q), np.zeros_like(q)
+        model.bias(q, qd, model.inertias, model.gravity, still)
+        model.inverse_dynamics(q, qd, qdd, model.inertias, model.gravity, moving)
+        add_drive_torque(model.drives, qd, qdd, self._period, rubbing)
+        moving = moving + rubbing
+        still = still + rubbing - model.drives.inertia @ qdd
+        coupling = self._motors.coupling
+        return motor_side(coupling, 1, still), motor_side(coupling, 1, moving)

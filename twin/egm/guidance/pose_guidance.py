@@ -1,9 +1,17 @@
-"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both.
+"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both, in stated frames.
 
-A pose T of a message is told in the sensor's frame, `T_base_wanted = T_base_sensor T`; its speed is resolved
-along the axes of that frame.  The guided axes of the correction frame are taken of it; along and about the
-others the tool keeps the value that it had at the start.  Without a pose in a message the last one stays
-valid, at first that of the start; without a speed it is 0:
+    T_base_wobj      the work object, told in the base frame
+    T_base_corr      CorrFrame: along and about its axes the tool is guided, or stays
+    T_base_sensor    SensorFrame: what poses and speeds of a message are told in
+
+CorrFrame and SensorFrame are told relative to one of four: `base`; `wobj`, the work object; `world`; and
+`tool`, the frame tool0 of the flange where it was when the instruction began, and fixed from then on (that it
+does not move along is ours, the manual does not tell).  The manual's fifth, `EGM_FRAME_JOINT`, there is not.
+
+A pose T of a message is `T_base_wanted = T_base_sensor T`; its speed is resolved along the axes of the
+sensor's frame.  The guided axes of the correction frame are taken of it; along and about the others the tool
+keeps the value that it had at the start.  Without a pose in a message the last one stays valid, at first that
+of the start; without a speed it is 0:
 
     p_ref = p_start + A m A^T (p_wanted - p_start)
     R_ref = exp(A m A^T r) R_start          exp(r) R_start = R_wanted
@@ -23,23 +31,122 @@ The manual tells neither in what axes a tool's speed is told nor what is close t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
-from twin.egm.guidance.frames import frames_of
-from twin.egm.guidance.guidance import MODE_MISMATCH, Fault, GuidanceStop
-from twin.egm.guidance.low_pass import filter_share
+from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_share
 from twin.egm.guidance.settings import AXES, GuidanceSettings
 from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
 from twin.egm.wire.messages import SensorMessage
-from twin.errors import RobotError
+from twin.errors import EgmError, RobotError
 from twin.kinematics.inverse import inverse_kinematics
+from twin.robot.flange_load import numbers, unit_pose
 from twin.spatial.rotations import rigid_poses
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
+
+FARTHEST = 20.0
+"""In [m]: nothing that an arm works on is farther from it, so larger numbers are millimetres."""
+
+
+class Frames(NamedTuple):
+    """The frames of one instruction.
+
+    Attributes:
+        T_base_wobj: (4, 4) the work object in the base frame, in [m], as are the others.
+        T_base_corr: (4, 4) CorrFrame.
+        T_base_sensor: (4, 4) SensorFrame.
+    """
+
+    T_base_wobj: Floats
+    T_base_corr: Floats
+    T_base_sensor: Floats
+
+
+def frame_of(text: str | None, setting: str) -> Floats:
+    """The pose (4, 4) of a frame that a text tells, in [m]; `None` tells the one that it is relative to.
+
+    Args:
+        text: `x,y,z` or `x,y,z,a,b,c,d`: metres, and a unit quaternion, scalar first.
+        setting: its name, for the message.
+
+    Raises:
+        EgmError: it is not that.
+    """
+    if text is None:
+        return np.eye(4)
+    told = "a frame as x,y,z or as x,y,z,a,b,c,d in m and a unit quaternion, scalar first"
+    try:
+        values = numbers(text, told, (3, 7))
+        farthest = max(map(abs, values[:3]))
+        if farthest > FARTHEST:
+            raise ValueError(
+                f"expected {told}, at most {FARTHEST:g} m away, got {farthest:g}: are these millimetres?"
+            )
+        return unit_pose(values, told)
+    except ValueError as error:
+        raise EgmError(f"{setting}: {error}") from None
+
+
+def base_in_world(gravity: Floats) -> Floats:
+    """The turn (4, 4) `T_world_base` of a mounting: the least one that makes up of the base upwards in z.
+
+    For an arm that hangs, any half turn about a horizontal axis is as small: that about x is taken, ours.
+
+    Args:
+        gravity: (3,) acceleration of gravity in the base frame, in [m/s^2]; none at all turns nothing.
+    """
+    T = np.eye(4)
+    length = float(np.linalg.norm(gravity))
+    if length > 0.0:
+        x, y, z = -np.asarray(gravity) / length
+        sine = math.hypot(x, y)  # the axis is up x (0, 0, 1) = (y, -x, 0)
+        axis = np.array([y, -x, 0.0]) / sine if sine > 0.0 else np.array([1.0, 0.0, 0.0])
+        T[:3, :3] = Rotation.from_rotvec(math.atan2(sine, z) * axis).as_matrix()
+    return T
+
+
+def work_object(settings: GuidanceSettings) -> Floats:
+    """The pose (4, 4) `T_base_wobj` of the work object, in [m].
+
+    Raises:
+        EgmError: its text tells no frame.
+    """
+    return frame_of(settings.wobj, "wobj")
+
+
+def frames_of(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floats) -> Frames:
+    """The frames of an instruction that begins now.
+
+    Args:
+        robot: its mounting tells the world.
+        settings: what the frames are, and what they are told in.
+        T_base_tool0: (4, 4) the flange where it begins, in [m].
+
+    Raises:
+        EgmError: a text that tells no frame.
+    """
+    T_base_wobj = work_object(settings)
+    known = {
+        "base": np.eye(4),
+        "world": base_in_world(robot.gravity).T,  # the inverse of a turn
+        "wobj": T_base_wobj,
+        "tool": np.asarray(T_base_tool0, dtype=np.float64),
+    }
+    corr, sensor = settings.corr_frame, settings.sensor_frame
+    corr_type = settings.corr_frame_type
+    sensor_type = corr_type if settings.sensor_frame_type is None else settings.sensor_frame_type
+    T_base_corr = known[corr_type] @ frame_of(corr, "corr_frame")
+    T_base_sensor = known[sensor_type] @ (
+        frame_of(corr, "corr_frame") if sensor is None else frame_of(sensor, "sensor_frame")
+    )
+    return Frames(T_base_wobj, T_base_corr, T_base_sensor)
+
 
 FASTEST = 1e6
 """Of the tool, in [m/s] and [rad/s]; more is no speed, and its square overflows."""
@@ -48,7 +155,7 @@ LEAST_SHARE = 1e-3
 """Of a step, below which the Jacobian alone tells the joint speeds."""
 
 
-class PoseGuidance:
+class PoseGuidance(Guidance):
     """Guides the pose of the tool of an arm of six joints or more.
 
     Args:
@@ -59,6 +166,9 @@ class PoseGuidance:
     Raises:
         EgmError: the arm has fewer joints, or a text of the settings tells no frame.
     """
+
+    own_parts = ("T", "twist")
+    refusal = "pose guidance got a message without the tool, valid are its pose or its speed"
 
     def __init__(self, robot: Robot, settings: GuidanceSettings, T_flange_tool: Floats | None = None) -> None:
         self.robot, self.settings = robot, settings
@@ -86,11 +196,8 @@ class PoseGuidance:
         Raises:
             GuidanceStop: it tells of joints or of a path alone; it is no pose, or none that can be reached.
         """
-        if message.T is None and message.twist is None:
-            if message.q is None and message.qd is None and message.path_correction is None:
-                return
-            sentence = "pose guidance got a message without the tool, valid are its pose or its speed"
-            raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", sentence))
+        if not self.concerns(message):
+            return
         T_ref = self.T_ref
         if message.T is not None:
             try:
@@ -122,14 +229,6 @@ class PoseGuidance:
             if q_next is not None:
                 self._asked = (q_next - q) / (left * self.period)
         return self._asked
-
-    def programmed(self) -> Floats:
-        """No program moves the robot: (n,) zeros."""
-        return np.zeros(self.robot.n)
-
-    def ended(self) -> bool:
-        """Never: there is no program."""
-        return False
 
     def converged(self, q: Floats) -> bool:
         """Whether at q (n,), in [rad], the tool is within the windows of the guided axes of the reference."""

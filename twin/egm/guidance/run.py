@@ -1,23 +1,70 @@
-"""One instruction that guides a robot: from waiting for the first answer to standing still again."""
+"""One instruction that guides a robot: from waiting for the first answer to standing still again.
+
+Ramps of the speed are linear, in and out, and the way back to the start is a line of the joints.  The manual
+tells neither; these are ours.
+"""
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.guidance.drive_limits import DriveLimits
 from twin.egm.guidance.guidance import OUT_OF_RANGE, Fault, Guidance, GuidanceStop
-from twin.egm.guidance.limits import Ranges, top_speed
-from twin.egm.guidance.ramps import WayBack, periods
+from twin.egm.guidance.limits import DriveLimits, Ranges, top_speed
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.trajectories.sampling import Samples
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
+
+
+def periods(duration: float, period: float) -> int:
+    """How many periods a duration, in [s], has: at least one."""
+    return max(1, round(duration / period))
+
+
+class WayBack:
+    """The straight line of the joints from where they stand to where they began.
+
+    Its law of time is the polynomial `s = 10 x^3 - 15 x^4 + 6 x^5`, which begins and ends without speed and
+    acceleration.  Ranges are convex, also those between joints: a line between two points in them is in them.
+
+    Attributes:
+        count: periods that it takes.
+
+    Args:
+        q, start: (n,) where the joints stand, and where they go, in [rad].
+        duration: the least, in [s].
+        speed, acceleration: (n,) the largest, in [rad/s] and [rad/s^2].
+        period: in [s].
+    """
+
+    PEAK_SPEED = 1.875  # of s, in distances by duration
+    PEAK_ACCELERATION = 10.0 / math.sqrt(3.0)  # in distances by duration^2
+
+    def __init__(
+        self, q: Floats, start: Floats, duration: float, speed: Floats, acceleration: Floats, period: float
+    ) -> None:
+        self.q, self.start = q, start
+        way = np.abs(start - q)
+        needed = max(
+            duration,
+            float(np.max(self.PEAK_SPEED * way / speed)),
+            math.sqrt(float(np.max(self.PEAK_ACCELERATION * way / acceleration))),
+        )
+        self.count = max(1, math.ceil(needed / period * (1.0 - 1e-12)))
+
+    def __call__(self, k: int) -> Floats:
+        """Where the joints are after k periods: (n,) in [rad]."""
+        if k >= self.count:
+            return self.start
+        x = k / self.count
+        return self.q + x**3 * (10.0 - 15.0 * x + 6.0 * x * x) * (self.start - self.q)
 
 
 class Phase(Enum):
@@ -41,7 +88,7 @@ class Run:
         v <- p + (v - p) min(1, max_speed_deviation / max abs(v - p))    all joints by one factor
         v <- v min(1, 1 / max abs(v / qd_max)), and p with it            all joints by one factor
         v <- p + r (v - p), the ramp r from 0 to 1 since the first answer
-        v <- qd + s (v - qd), s what the drives can bring about, see `twin.egm.guidance.drive_limits`
+        v <- qd + s (v - qd), s what the drives can bring about, see `twin.egm.guidance.limits`
         v <- what stops in front of the ends of ranges, see `twin.egm.guidance.limits`
 
     A stop goes from the speed that is there to 0, linearly, within `ramp_out` (the whole time of stopping, as

@@ -20,7 +20,7 @@ from twin.jit import compiled
 from twin.kinematics.forward import tool_pose
 from twin.kinematics.numerical_inverse import arm_length
 from twin.robot.evaluation import copied
-from twin.trajectories.singularities import nearest_singularity
+from twin.trajectories.joint_paths import nearest_singularity
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot

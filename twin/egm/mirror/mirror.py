@@ -11,21 +11,18 @@ client and the answers back.  Messages that came in another way are given to `ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.mirror.clock import LONGEST_GAP, LatenessMeter, StreamClock
-from twin.egm.mirror.expectation import Expectation, Row
-from twin.egm.mirror.history import History, Second
-from twin.egm.mirror.listener import LISTEN, WAIT, Listener, Wire, is_message
+from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, age
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
-from twin.egm.mirror.relay import Relay
-from twin.egm.mirror.report import Alarm, Report, alarm_limits, copied, rms_and_peak
-from twin.egm.mirror.smoothing import HALF_A_CYCLE, age
+from twin.egm.mirror.relay import LISTEN, WAIT, Listener, is_message
+from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, rms_and_peak
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.order import Counts, StreamOrder, between
-from twin.egm.wire.parts import require_turning_joints
+from twin.egm.wire.stream import LONGEST_GAP, Counts, LatenessMeter, StreamClock, StreamOrder, between
+from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -49,7 +46,7 @@ MOST_ALARMS = 1000
 """That are kept, the first ones."""
 
 
-class Mirror:
+class Mirror(Listener):
     """The twin of a robot that somebody else guides.
 
     Attributes:
@@ -58,7 +55,7 @@ class Mirror:
 
     Args:
         robot: the model, with the drives and the payload that it is to have.
-        listen, forward, answered_at, wait: see `twin.egm.mirror.listener.Wire`.
+        listen, forward, answered_at, wait: see `Listener`.
         alarm: limit of reported less expected torque, what friction at rest can be taken off, in [N m], one
             or one a joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
         torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
@@ -84,12 +81,12 @@ class Mirror:
         horizon: float = HORIZON,
         tell: Callable[[Alarm], object] | None = None,
     ) -> None:
+        super().__init__(listen, forward, answered_at, wait)
         robot.require_inertia()
         require_turning_joints(robot)
         if not 0 < horizon < np.inf:
             raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
-        self._listener = Listener(Wire(listen, forward, answered_at, wait))
         self.alarms: list[Alarm] = []
         self.raised, self._tell, self._torque_age = 0, tell, age(torque_age)
         self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
@@ -211,7 +208,11 @@ class Mirror:
         time = self._before + row.place * self.period
         self._rows.append((time, row))
         self._history.take(time, row, beyond)
-        # Where nothing was reported it is NaN, and above nothing.
+        self._note_alarms(time, row, beyond)
+
+    def _note_alarms(self, time: float, row: Row, beyond: Floats) -> None:
+        """Raise an alarm for each joint that goes above its limit; it ends a good deal below."""
+        # Where nothing was reported, beyond is NaN, and above nothing.
         above = beyond > np.where(self._alarmed, ALARM_ENDS, 1.0) * self.limits
         for joint in np.flatnonzero(above & ~self._alarmed).tolist():
             alarm = Alarm(
@@ -233,7 +234,7 @@ class Mirror:
             time,
             newest.q, newest.expected, reported, rms, peak,
             newest.friction_open, self._payload.estimate(), tuple(self._raised), self._lateness.second(),
-            copied(self.counts),
+            replace(self.counts),
         )  # fmt: skip
         self._rows, self._raised = [], []
         assert self._history is not None
@@ -241,7 +242,7 @@ class Mirror:
         return report
 
     def log(self) -> Log:
-        """The last half hour as a log, see `twin.egm.mirror.history.History.log`.
+        """The last half hour as a log, see `twin.egm.mirror.report.History.log`.
 
         Raises:
             EgmError: there is nothing yet.
@@ -250,22 +251,9 @@ class Mirror:
             raise EgmError("the mirror has nothing to log: the stream was shorter than its filters")
         return self._history.log()
 
-    @property
-    def relay(self) -> Relay:
-        """Who listens, within the `with` block."""
-        return self._listener.relay
-
     def __enter__(self) -> Mirror:
         self._rehearse()
-        self._listener.__enter__()
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self._listener.__exit__(*failure)
-
-    def stop(self) -> None:
-        """Have `reports` end, from any thread."""
-        self._listener.stop()
+        return super().__enter__()
 
     def reports(self, duration: float | None = None) -> Iterator[Report]:
         """A report for every second of the robot's time, until `stop`.
@@ -278,7 +266,7 @@ class Mirror:
             EgmError: no robot was heard in time, or it has other joints, or sends too slowly.
             ValueError: not within the `with` block.
         """
-        for message, arrival in self._listener.messages(self._malformed, duration is not None):
+        for message, arrival in self.messages(self._malformed, duration is not None):
             report = self.take(message, arrival)
             if report is not None:
                 yield report

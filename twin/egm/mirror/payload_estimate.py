@@ -16,8 +16,6 @@ payload is not in them.
 Source: C. Atkeson, C. An, J. Hollerbach, Int. J. of Robotics Research 5 (1986).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,8 +1,9 @@
 """Where a robot's messages come to, and from where they may go on to its client, and the answers back.
 
-What passes is passed on at once, byte for byte, by a thread that does nothing else; the mirror gets a copy.
-The first that sends a robot's message is the robot; another one counts only when it has been silent for a
-second, as it is when its controller was started anew.  Datagrams of all others are counted and left alone.
+What passes is passed on at once, byte for byte, by a thread that does nothing else; a `Listener` gets a copy,
+message by message.  The first that sends a robot's message is the robot; another one counts only when it has
+been silent for a second, as it is when its controller was started anew.  Datagrams of all others are counted
+and left alone.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from twin.egm.robot_side.channel import MOST_BYTES, Address, UdpChannel, resolved
+import numpy as np
+
+from twin.egm.wire.channel import HOST, MOST_BYTES, PORT, Address, UdpChannel, resolved
+from twin.egm.wire.encoding import decode_robot
+from twin.egm.wire.messages import RobotMessage
 from twin.errors import EgmError, told
 
 WAITING = 2500
@@ -110,22 +115,24 @@ class Relay:
             raise EgmError(
                 f"cannot listen at {at}: {told(error)}; close what listens there, or choose another port"
             ) from None
-        try:
-            if forward is not None:
-                to, _, _ = resolved(*forward)
-                if to.port == self.at.port and (to.host == self.at.host or self.at.host in ("0.0.0.0", "::")):
-                    raise EgmError(
-                        f"{to} is where the mirror listens itself: name another address to pass on to"
-                    )
-                self._client = UdpChannel(forward, answered_at)
-        except EgmError:
-            self._socket.close()
-            raise
+        if forward is not None:
+            try:
+                self._client = self._towards(forward, answered_at)
+            except EgmError:
+                self._socket.close()
+                raise
         self._robot: tuple | None = None
         self._heard = 0.0
         self._copies: SimpleQueue[Copy] = SimpleQueue()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._pass_on, name="egm relay", daemon=True)
+
+    def _towards(self, client: tuple[str, int], answered_at: tuple[str, int] | None) -> UdpChannel:
+        """A channel to the client, which must not be the relay itself: a message would go round for ever."""
+        to, _, _ = resolved(*client)
+        if to.port == self.at.port and (to.host == self.at.host or self.at.host in ("0.0.0.0", "::")):
+            raise EgmError(f"{to} is where the mirror listens itself: name another address to pass on to")
+        return UdpChannel(client, answered_at)
 
     def __enter__(self) -> Relay:
         self._thread.start()
@@ -169,10 +176,9 @@ class Relay:
                 continue
             self._heard = now
             self.passed.received += 1
-            if len(data) > MOST_BYTES:  # cut, and no message any more
-                self.passed.undelivered += self._client is not None
-            elif self._client is not None:
-                if self._client.send(data):
+            if self._client is not None:
+                # A datagram that is longer came cut, and is no message any more.
+                if len(data) <= MOST_BYTES and self._client.send(data):
                     self.passed.passed_on += 1
                     self._took(came)
                 else:
@@ -213,3 +219,99 @@ class Relay:
         took = perf_counter() - since
         self.passed.added = max(self.passed.added, took)
         self.passed.added_sum += took
+
+
+LISTEN = (HOST, PORT)
+WAIT = 10.0
+
+
+AnyListener = TypeVar("AnyListener", bound="Listener")
+
+
+class Listener:
+    """Hears a robot within its `with` block, and may pass on what it hears.
+
+    Args:
+        listen: host and port that the robot sends to.
+        forward: host and port of its client, if its messages are to be passed on.
+        answered_at: own host and port towards a client on another machine.
+        wait: how long to wait for the robot, in [s].
+
+    Raises:
+        EgmError: the wait is not above 0; on entering, an address that does not exist or is in use.
+    """
+
+    def __init__(
+        self,
+        listen: tuple[str, int] = LISTEN,
+        forward: tuple[str, int] | None = None,
+        answered_at: tuple[str, int] | None = None,
+        wait: float = WAIT,
+    ) -> None:
+        if not 0 < wait < np.inf:
+            raise EgmError(f"expected to wait for longer than 0 s and not for ever, got {wait:g} s")
+        self._addresses, self._wait = (listen, is_message, forward, answered_at), wait
+        self._relay: Relay | None = None
+        self._stopped = False
+
+    @property
+    def relay(self) -> Relay:
+        """Who listens, within the `with` block."""
+        if self._relay is None:
+            raise ValueError("expected a `with` block around it, in which it listens")
+        return self._relay
+
+    def __enter__(self: AnyListener) -> AnyListener:
+        self._relay = Relay(*self._addresses)
+        self._relay.__enter__()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.relay.__exit__(*failure)
+
+    def stop(self) -> None:
+        """Have it end, from any thread."""
+        self._stopped = True
+
+    def messages(
+        self, malformed: Callable[[], object], until_silent: bool
+    ) -> Iterator[tuple[RobotMessage, float]]:
+        """Messages, and when they arrived by `time.monotonic`, in [s]; until `stop`.
+
+        Args:
+            malformed: called for what is no message.
+            until_silent: end, too, when nothing was heard for as long as the robot was waited for.
+
+        Raises:
+            EgmError: no robot was heard in time.
+        """
+        heard, any_yet, wait = monotonic(), False, self._wait
+        while not self._stopped:
+            copy = self.relay.next(TURN)
+            if copy is None:
+                if monotonic() - heard <= wait:
+                    continue
+                if not any_yet:
+                    raise EgmError(
+                        f"no robot was heard at {self.relay.at} within {wait:g} s: is it guided now, and "
+                        "does it send there?"
+                    )
+                if until_silent:
+                    return
+                continue
+            heard, any_yet = monotonic(), True
+            try:
+                message = decode_robot(copy.data)
+            except EgmError:
+                malformed()
+            else:
+                yield message, copy.arrival
+
+
+def is_message(data: bytes) -> bool:
+    """Whether these are the bytes of a robot's message."""
+    try:
+        decode_robot(data)
+    except EgmError:
+        return False
+    return True

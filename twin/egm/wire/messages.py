@@ -1,14 +1,15 @@
 """What the two messages hold, in SI units: what a robot tells, and what it is answered.
 
-Degrees and millimetres are on the wire alone, see `twin.egm.wire.robot_message` and `sensor_message`.
+Degrees and millimetres are on the wire alone, see `twin.egm.wire.encoding` and `sensor_message`.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
 
 from twin.arrays import Floats
+
+COUNT = 1 << 32
+"""Numbers of messages, and times in ms, begin anew after so many."""
 
 
 class MotionState(IntEnum):

@@ -1,0 +1,220 @@
+"""The command `irb-twin`: list what there is, run scenarios, validate everything, print formulas.
+
+Exit status: 0 everything holds; 1 a check does not hold, a run did not finish, or a file could not be
+written; 2 wrong use, with one sentence on standard error.  Whoever reads what is printed and hangs up, as
+`head` does, changes nothing in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from scenarios.cli import output
+from scenarios.cli.arguments import (
+    Call,
+    Command,
+    Commands,
+    Parser,
+    Unprintable,
+    WrongUse,
+    add_options,
+    made,
+    output_files,
+)
+from twin.errors import TwinError
+
+if TYPE_CHECKING:
+    from scenarios.running.registry import Scenario
+
+ABOUT = """A digital twin of ABB arms: it runs control laws on a physics engine, shows how well they follow,
+and checks every figure that has a limit.
+
+`irb-twin list` shows what there is; `irb-twin COMMAND --help` tells more of a command, and `irb-twin run
+SCENARIO --help` of a scenario."""
+
+EXAMPLES = """examples:
+  irb-twin list
+  irb-twin run pose_path --controller computed_torque pd
+  irb-twin run pose_path --controller computed_torque ./my.py:Law --picture error.png
+  irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
+  irb-twin sweep joint_tracking --controller pd --vary payload=0:6 --samples 1000
+  irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
+  irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz
+  irb-twin validate --robot irb140 --junit results.xml
+  irb-twin replay run.npz
+  irb-twin check-model my_robot.urdf
+  irb-twin identify measured.csv --robot irb140
+  irb-twin egm serve --mode joint --log session.npz
+  irb-twin new controller sliding_mode
+"""
+
+COMMANDS = Commands(
+    ABOUT,
+    None,
+    EXAMPLES,
+    {
+        "list": ("look:List", "show the robots, controllers and scenarios that there are"),
+        "run": ("run:RunScenarios", "run scenarios and show how well they went"),
+        "sweep": ("sweep:Sweep", "run a scenario thousands of times with numbers that vary"),
+        "tune": ("tune:Tune", "find gains of a law that hold whatever varies"),
+        "validate": (
+            "validate:Validate",
+            "run scenarios with robots and controllers, without a window, and check every limit",
+        ),
+        "gui": ("gui:Bench", "a robot in a window: jog, teach, push, exchange the law"),
+        "plot": ("logs:Plot", "draw logs over time, overlaid, and show their figures side by side"),
+        "replay": ("logs:Replay", "show logs again, in PyBullet's window or as a film"),
+        "export": ("logs:Export", "write logs as CSV or Parquet, with units in the names of the columns"),
+        "formulas": ("look:Formulas", "print the equations of motion of a small arm, derived symbolically"),
+        "check-model": (
+            "look:CheckModel",
+            "tell what the twin makes of a robot file, and whether PyBullet agrees with the model on it",
+        ),
+        "identify": (
+            "identify:Identify",
+            "find masses, inertias and friction from recorded positions and torques",
+        ),
+        "egm": ("egm:EGM", "robots on the wire (EGM): be one, stand beside one, record, replay"),
+        "new": ("new:New", "write a small controller, scenario or robot of your own, with its test"),
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says.
+
+    Args:
+        argv: the words after the command's name; `None` for those of the process.
+
+    Returns:
+        The exit status: 0, 1 or 2.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    output.printable()
+    try:
+        with output.warnings_told():
+            status = _dispatch(words)
+    except BrokenPipeError:  # whoever reads the help has seen enough
+        output.hang_up()
+        status = 0
+    except Unprintable as error:
+        output.complain(f"cannot print: {error}")
+        output.hang_up()
+        status = 1
+    except (WrongUse, TwinError, ValueError, OSError) as error:
+        output.complain(str(error))
+        status = 2
+    except SystemExit as done:  # argparse, after --help
+        status = int(done.code or 0)
+    except KeyboardInterrupt:
+        output.complain("interrupted")
+        status = 130
+    return output.flushed(status)
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words:
+        words = ["--help"]
+    given, call = read(words)
+    for path, suffix, option in output_files(given):
+        output.writable(path, suffix, option)
+    return given.carry_out(call)
+
+
+def read(words: Sequence[str]) -> tuple[Command, Call]:
+    """Read a command line: the command with its options, and what it gets beside them.
+
+    Raises:
+        SystemExit: it asked for help, which was printed.
+        WrongUse, TwinError: it cannot be understood, or a scenario does not load.
+    """
+    parser = Parser(prog="irb-twin")
+    parser.add_argument("--version", action=_Version, help="show the version, and the commit of a checkout")
+    command, leaf = _offered(parser, COMMANDS, words)
+    if isinstance(command, Commands):
+        parser.parse_known_args(words)  # shows the help, or refuses what is no command
+        where = f"before {' '.join(words)!r}" if command is COMMANDS else f"after {words[0]}"
+        raise WrongUse(f"name a command {where}: known are {', '.join(command.places)}")
+    scenarios = []
+    if command.names_after is not None:
+        names = list(itertools.takewhile(lambda word: not word.startswith("-"), words[1:]))
+        scenarios = _scenarios(names[command.names_after :], bool({"-h", "--help"}.intersection(words)))
+    leaf.usage = command.usage or leaf.usage
+    leaf.description, leaf.epilog = command.texts(scenarios)
+    add_options(leaf, command, scenarios)
+    if command.besides is not None:
+        from scenarios.cli.settings import add_settings
+
+        add_settings(leaf, {scenario.name: scenario.Config for scenario in scenarios}, command.besides)
+    parsed, extra = parser.parse_known_args(words)
+    for scenario in scenarios:
+        if extra and scenario.fault is not None:  # it may be the one that has these options
+            raise scenario.fault
+    leaf.refuse_unknown(extra)
+    settings = vars(parsed)
+    given = made(command, settings)
+    if command.names_after is not None:
+        _require_one_helper_a_name(given, scenarios)
+    return given, Call(words, scenarios, settings)
+
+
+def _offered(
+    parser: Parser, commands: Commands, words: Sequence[str]
+) -> tuple[Commands | type[Command], Parser]:
+    """Offer commands by their names, and return the one that the words choose, with its parser.
+
+    Only that one is imported; its options are still to be added.
+    """
+    parser.usage, parser.description, parser.epilog = commands.usage, commands.description, commands.examples
+    parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
+    offered = {name: parsers.add_parser(name, help=help) for name, (_, help) in commands.places.items()}
+    for place, word in enumerate(words):
+        if word in offered:
+            module, _, name = commands.places[word][0].partition(":")
+            command = getattr(importlib.import_module(f"scenarios.cli.{module}"), name)
+            if isinstance(command, Commands):
+                return _offered(offered[word], command, words[place + 1 :])
+            return command, offered[word]
+        if not word.startswith("-"):
+            break
+    return commands, parser
+
+
+def _scenarios(names: Sequence[str], for_help: bool) -> list[Scenario]:
+    """The scenarios of these names; one of several that does not load is a run that fails, but for help."""
+    if not names:
+        return []
+    from scenarios.running import registry
+
+    find = registry.find if for_help else registry.find_regardless
+    return registry.told_apart([find(name) for name in registry.different(names)])
+
+
+def _require_one_helper_a_name(given: Any, scenarios: list[Scenario]) -> None:
+    """Check that the user's scenarios and control laws do not import different modules of one name."""
+    from controllers.own_laws import parts
+    from twin.own_code import is_users, require_one_helper_a_name
+
+    laws = [getattr(given, "law", None) or "", *getattr(given, "controller", ())]
+    files = [Path(name) for name in (*(one.file for one in scenarios), *(parts(law)[0] for law in laws))]
+    require_one_helper_a_name([file for file in files if file.suffix == ".py" and is_users(file.resolve())])
+
+
+class _Version(argparse.Action):
+    """Shows what results say that they were made with."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Print it; what it takes to know it is not imported before."""
+        from scenarios.running.provenance import in_a_line
+
+        sys.stdout.write(f"{in_a_line()}\n")
+        raise SystemExit(0)

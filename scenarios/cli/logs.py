@@ -1,0 +1,258 @@
+"""Commands on logs: `irb-twin plot`, `export` and `replay`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
+from scenarios.cli.output import Files, apart, complain, console, shown, writable
+from twin.errors import NoDisplayError
+
+if TYPE_CHECKING:
+    from twin.logs.log import Log
+
+
+start_option = partial(option, None, "only from this time on, in s", "S", flag="--from")
+end_option = partial(option, None, "only up to this time, in s", "S", flag="--to")
+"""Return the fields of `--from` and `--to`."""
+
+
+@dataclass(frozen=True)
+class Plot(Command):
+    """Draw logs over time, overlaid, and show their figures side by side.
+
+    Logs are those that `irb-twin run --log` or `Log.save` wrote. There is a panel a joint, with limits, and
+    where torques were cut to them. Errors, torques and speeds are printed side by side.
+    """
+
+    usage = "irb-twin plot LOG [LOG ...] [options]"
+    examples = """examples:
+  irb-twin plot run.npz
+  irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz --what error torque
+  irb-twin plot run.npz --what position --joint joint_2 joint_3 --from 1 --to 2.5 --picture detail.pdf
+"""
+
+    logs: tuple[Path, ...] = argument("a log; before any option", "LOG")
+    what: tuple[Literal["error", "torque", "speed", "position", "pose"], ...] = option(
+        ("error",),
+        "what to draw, a picture each: error, torque, speed, position, pose (default error)",
+        "WHAT",
+    )
+    joint: tuple[str, ...] = option((), "only these joints", "NAME")
+    start: float | None = start_option()
+    end: float | None = end_option()
+    picture: Path | None = option(
+        None,
+        "where to draw, also FILE.pdf or FILE.svg; of several pictures one each, named after it (default "
+        "beside a single log, of several comparison-WHAT.png in this folder)",
+        "FILE.png",
+    )
+
+    def carry_out(self, call: Call) -> int:
+        """Draw the logs, and print their figures."""
+        from twin.logs.columns import between
+        from twin.views.comparison import compare
+        from twin.views.curves import FORMATS, panels
+
+        what, joints = list(dict.fromkeys(self.what)), self.joint or None
+        pictures = [writable(path, FORMATS, "--picture") for path in self._pictures(what)]
+        whole = compare(self.logs)
+        part = compare({name: between(log, self.start, self.end) for name, log in whole.logs.items()})
+        for one in what:  # a joint that is not there is wrong use, and told before anything is written
+            panels(part.logs, one, joints)
+        files = Files()
+        for one, path in zip(what, pictures, strict=True):
+            files.write(path, partial(part.picture, what=one, joints=joints))
+        page = console()
+        page.print(part.table(page.width), highlight=False)
+        return 0 if files.name(page) else 1
+
+    def _pictures(self, what: list[str]) -> list[Path]:
+        """Where each picture goes."""
+        if self.picture is not None and len(what) == 1:
+            return [self.picture]
+        alone = self.logs[0].with_suffix(".png") if len(self.logs) == 1 else Path("comparison.png")
+        return apart(self.picture or alone, [(one,) for one in what])
+
+
+BESIDE = Path()
+"""Stands for a file beside each log, with its name."""
+EXPORTED = "write {}; without a name beside the log, of several logs one each, named after them"
+
+
+@dataclass(frozen=True)
+class Export(Command):
+    """Write logs as CSV or Parquet, with units in the names of the columns.
+
+    A row is a sample: time, every joint's reference, position, error, speed, torque, the tool's pose, and
+    what the scenario added. Every bit of the numbers is kept. A CSV can be run again: `irb-twin run pose_path
+    --csv run.csv`.
+    """
+
+    usage = "irb-twin export LOG [LOG ...] --csv [FILE.csv] | --parquet [FILE.parquet] [options]"
+    examples = """examples:
+  irb-twin export run.npz --csv
+  irb-twin export run.npz --csv table.csv --every 10
+  irb-twin export run-*.npz --parquet
+"""
+
+    logs: tuple[Path, ...] = argument("a log; before any option", "LOG")
+    csv: Path | None = option(None, EXPORTED.format("CSV"), "FILE.csv", alone=BESIDE)
+    parquet: Path | None = option(None, EXPORTED.format("Parquet"), "FILE.parquet", alone=BESIDE)
+    every: int = option(1, "write one sample of N, the first included", "N")
+    decimal_comma: bool = option(False, "CSV with 1,5 for 1.5 and semicolons between columns")
+    start: float | None = start_option()
+    end: float | None = end_option()
+
+    def carry_out(self, call: Call) -> int:
+        """Write a file of each kind that was asked for, of each log."""
+        from twin.logs.columns import between, needed, write_csv, write_parquet
+        from twin.logs.log import Log
+
+        if self.csv is None and self.parquet is None:
+            raise WrongUse("say what to write: --csv or --parquet")
+        if not self.every >= 1:
+            raise WrongUse(f"--every {self.every}: expected a whole number of at least 1")
+        if self.decimal_comma and self.csv is None:
+            raise WrongUse("--decimal-comma is of --csv")
+        tables = self._places(self.csv, ".csv")
+        archives = self._places(self.parquet, ".parquet")
+        if archives:
+            needed("pyarrow", "Parquet")
+        logs = [between(Log.load(path), self.start, self.end) for path in self.logs]
+        files = Files()
+        as_csv = partial(write_csv, every=self.every, decimal_comma=self.decimal_comma)
+        for write, paths in ((as_csv, tables), (partial(write_parquet, every=self.every), archives)):
+            for path, log in zip(paths, logs, strict=False):
+                files.write(path, partial(write, log=log))
+        return 0 if files.name(console()) else 1
+
+    def _places(self, asked: Path | None, suffix: str) -> list[Path]:
+        """Where the files of a kind go, one a log; none if they were not asked for."""
+        name = f"--{suffix[1:]}"
+        if asked is None:
+            return []
+        if asked == BESIDE:
+            places = [path.with_suffix(suffix) for path in self.logs]
+        else:
+            stems = [(path.stem,) for path in self.logs]
+            places = [asked] if len(stems) == 1 else apart(asked, stems)
+        for place in places:
+            writable(place, suffix, name)
+            if places.count(place) > 1:
+                raise WrongUse(f"{name}: several logs would be written to {place}: name a file")
+        return places
+
+
+def _size(text: str) -> tuple[int, int]:
+    """`640x480`."""
+    width, _, height = text.lower().partition("x")
+    if not (width.isdecimal() and height.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected width x height in pixels, as 640x480, got {text!r}")
+    return int(width), int(height)
+
+
+@dataclass(frozen=True)
+class Replay(Command):
+    """Show logs again, in PyBullet's window or as a film.
+
+    The first log that `irb-twin run --log` wrote is the arm, others are ghosts, with the tool's path that was
+    wanted and those that were followed. With --film it becomes a file instead, and no display is needed.
+    """
+
+    examples = """examples:
+  irb-twin replay run.npz --speed 0.5
+  irb-twin replay run-pose_path-computed_torque.npz run-pose_path-pd.npz
+  irb-twin replay run.npz --film run.gif --camera 120 -10
+"""
+
+    logs: tuple[Path, ...] = argument("a log, .npz", "LOG")
+    speed: float = option(1.0, "times real time (default 1)", "FACTOR")
+    loop: bool = option(False, "in the window: begin again at the end")
+    film: Path | None = option(
+        None,
+        "write an animated .gif, or an .mp4 (pip install 'irb-twin[film]'), and open no window",
+        "FILE",
+        group="a film",
+    )
+    fps: float | None = option(None, "frames a second (default 20)", "N")
+    size: tuple[int, int] | None = option(None, "in pixels (default 640x480)", "WxH", read=_size)
+    camera: tuple[float, float] | None = option(
+        None, "where from, in degrees; a negative pitch looks down (default 50 -20)", ("YAW", "PITCH")
+    )
+
+    def carry_out(self, call: Call) -> int:
+        """Show a window, or write a film."""
+        from twin.views.playback import check_count, checked_speed
+
+        speed = checked_speed(self.speed)
+        settings = self._film_settings()
+        check_count(len(self.logs))
+        if self.film is not None:
+            film_writable(self.film, len(self.logs), speed=speed, **settings)
+
+        from twin.logs.log import Log
+        from twin.views.playback import names_of, tracks
+
+        logs = [Log.load(path) for path in self.logs]
+        names = names_of(logs, self.logs)
+        moving = tracks(logs, names)  # what cannot be shown is said before the work begins
+        if self.film is None:
+            from scenarios.bench.replay import replay
+
+            for track in moving:
+                if track.note:
+                    complain(track.note)
+            try:
+                replay(moving, speed=speed, loop=self.loop)
+            except NoDisplayError as error:
+                raise WrongUse(f"{error.found}; --film FILE.gif needs none") from None
+            return 0
+        files = Files()
+        write_film(files, self.film, logs, names, speed=speed, **settings)
+        return 0 if files.name(console()) else 1
+
+    def _film_settings(self) -> dict[str, Any]:
+        """What was given of a film; the window has none of it, and a film has no end to begin again at."""
+        settings = {name: getattr(self, name) for name in ("fps", "size", "camera")}
+        settings = {name: value for name, value in settings.items() if value is not None}
+        if self.film is None and settings:
+            raise WrongUse(f"--{next(iter(settings))} is for a film: give --film, too")
+        if self.film is not None and self.loop:
+            raise WrongUse("--loop is for the window: leave it out, or leave --film out")
+        if "camera" in settings:
+            settings |= dict(zip(("yaw_deg", "pitch_deg"), settings.pop("camera"), strict=True))
+        return settings
+
+
+def film_writable(path: Path, count: int, **settings: Any) -> None:
+    """Check that a film of so many logs can be made and written there; settings as of `twin.film`.
+
+    Raises:
+        WrongUse, ValueError, TwinError: if it cannot, with the reason.
+    """
+    from twin.views.film import check_settings
+    from twin.views.playback import check_count
+
+    check_settings(path, **settings)
+    writable(path, path.suffix.lower(), "--film")
+    check_count(count)
+
+
+def write_film(files: Files, path: Path, logs: list[Log], names: list[str], **settings: Any) -> None:
+    """Write it, and tell what it leaves out; settings as of `twin.film`."""
+    from twin.views.film import Film, film
+
+    done: list[Film] = []
+    with shown(1) as begin:
+        progress = begin(f"drawing {path.name}")
+        files.write(
+            path, lambda draft: done.append(film(logs, draft, names=names, progress=progress, **settings))
+        )
+    for made in done:
+        for note in made.notes:
+            complain(note)

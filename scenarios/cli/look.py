@@ -1,0 +1,102 @@
+"""Commands that show what there is: `irb-twin list`, `formulas` and `check-model`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from scenarios.cli.arguments import Call, Command, argument, output_file
+from scenarios.cli.output import Files, console
+from twin.errors import is_interrupt, told
+
+
+@dataclass(frozen=True)
+class List(Command):
+    """Show the robots, controllers and scenarios that there are.
+
+    Those of installed packages are among them. Their names are what the other commands take.
+    """
+
+    def carry_out(self, call: Call) -> int:
+        """Print a line for each."""
+        import controllers
+        import twin
+        from scenarios.reports.listing import listing
+        from scenarios.running import registry
+        from twin.loading.loading import robot_title
+
+        titles = registry.titles() | registry.announced_titles()
+        laws = (*controllers.NAMES, *controllers.announced_names())
+        rows = []
+        for heading, names, title in (
+            ("robots", tuple(dict.fromkeys((*twin.robot_names(), *twin.announced_robots()))), robot_title),
+            ("laboratory", twin.laboratory_names(), robot_title),
+            ("controllers", laws, controllers.title),
+            ("scenarios", titles, titles.__getitem__),
+        ):
+            for place, name in enumerate(names):
+                rows.append((heading if place == 0 else "", name, _or_fault(title, name)))
+        page = console()
+        page.print(*listing(rows, page.width), sep="\n", highlight=False)
+        return 0
+
+
+def _or_fault(title: Callable[[str], str], name: str) -> str:
+    """The title of something, or why it has none: the rest of the list stands."""
+    try:
+        return title(name)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        text = told(error)
+        return text if text.startswith("cannot load") else f"cannot be loaded: {text}"
+
+
+@dataclass(frozen=True)
+class Formulas(Command):
+    """Print the equations of motion of a small arm, derived symbolically.
+
+    D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau are derived by Euler and Lagrange: of main_axes (the
+    first three axes of the IRB 1400), of two_link (the planar two-link arm), or of a URDF with at most three
+    joints.
+    """
+
+    examples = "examples:\n  irb-twin formulas main_axes\n  irb-twin formulas my_robot.urdf\n"
+
+    model: str = argument("main_axes, two_link, or the path of a small URDF", "MODEL")
+
+    def carry_out(self, call: Call) -> int:
+        """Print them as text."""
+        from twin.dynamics.symbolic.trees import formulas
+
+        console().print(formulas(self.model), highlight=False, soft_wrap=True)
+        return 0
+
+
+@dataclass(frozen=True)
+class CheckModel(Command):
+    """Show the joints and links of a robot file, and say what is suspicious in it.
+
+    PyBullet is compared with the analytic model on it, from random states. Exit status 1: something is wrong.
+    """
+
+    examples = """examples:
+  irb-twin check-model my_robot.urdf
+  irb-twin check-model my_arm/robot.toml --json findings.json
+"""
+
+    file: Path = argument("a .urdf, a robot.toml or a dh.toml", "FILE")
+    json: Path | None = output_file(".json", "write all of it")
+
+    def carry_out(self, call: Call) -> int:
+        """Print what was found."""
+        from scenarios.reports.model_report import Report
+
+        report = Report(self.file)
+        files = Files()
+        files.write(self.json, report.write_json)
+        page = console()
+        page.print(*report.tables(), sep="\n", highlight=False)
+        complete = files.name(page)
+        return 0 if complete and report.holds else 1

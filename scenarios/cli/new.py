@@ -1,0 +1,156 @@
+"""`irb-twin new`: a small file of your own that works, with its test, to be changed."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib import resources
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
+from scenarios.cli.output import complain, console
+from twin.errors import told
+
+
+class Kind(NamedTuple):
+    """Something that can be written anew.
+
+    stem: the name that it has in the templates, to be replaced by its own.
+    files: of each template, where its copy goes; NAME stands for the name.
+    next: what to type then; NAME for the name, CLASS for that of a class, AT for the folder.
+    """
+
+    stem: str
+    files: dict[str, str]
+    next: tuple[str, ...]
+
+
+KINDS = {
+    "controller": Kind(
+        "own_law",
+        {"own_law.py": "NAME.py", "test_own_law.py": "test_NAME.py"},
+        (
+            "irb-twin run joint_tracking --controller AT/NAME.py:CLASS pd computed_torque",
+            "python -m pytest AT/test_NAME.py",
+        ),
+    ),
+    "scenario": Kind(
+        "own_scenario",
+        {"own_scenario.py": "NAME.py", "test_own_scenario.py": "test_NAME.py"},
+        (
+            "irb-twin run AT/NAME.py --controller pd computed_torque --picture NAME.png",
+            "python -m pytest AT/test_NAME.py",
+        ),
+    ),
+    "robot": Kind(
+        "own_arm",
+        {"own_arm.toml": "NAME/robot.toml", "test_own_arm.py": "NAME/test_NAME.py"},
+        (
+            "irb-twin check-model AT/NAME/robot.toml",
+            "irb-twin validate --robot AT/NAME/robot.toml",
+            "python -m urdf.build AT/NAME/robot.toml      # whenever robot.toml has changed",
+            "python -m pytest AT/NAME",
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class New(Command):
+    """Write a small working file of your own with its test, and say what to type next.
+
+    A robot is a folder with robot.toml, the URDF that follows from it, and a test.
+    """
+
+    kind: Literal["controller", "scenario", "robot"] = argument(", ".join(KINDS), "KIND")
+    name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME")
+    folder: Path = option(Path(), "where to (default: the current folder)", "DIR")
+
+    def carry_out(self, call: Call) -> int:
+        """Write all files of a kind, or none."""
+        kind, name, folder = KINDS[self.kind], self.name, self.folder
+        require_free(name, folder, kind)
+        texts = written(kind, name, folder)
+        try:
+            write(texts)
+        except OSError as error:
+            complain(f"cannot write {error.filename}: {told(error)}")
+            return 1
+        page = console()
+        for path in texts:
+            page.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        page.print("Next:")
+        at = folder.as_posix() if folder.is_absolute() else f"./{folder.as_posix()}".removesuffix("/.")
+        for line in kind.next:
+            words = line.replace("AT", at).replace("NAME", name).replace("CLASS", class_name(name))
+            page.print(f"  {words}", highlight=False, soft_wrap=True)
+        return 0
+
+
+def require_free(name: str, folder: Path, kind: Kind) -> None:
+    """Raise `WrongUse` unless this can be the name of new files there."""
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise WrongUse(
+            f"expected a name of lower-case letters, digits and _, as in sliding_mode, got {name!r}"
+        )
+    if not folder.is_dir():
+        raise WrongUse(f"--folder {folder}: there is no such folder")
+    for path in (folder / name, *paths(kind, name, folder).values()):
+        if path.exists() or path.is_symlink():
+            raise WrongUse(f"{path} exists already: choose another name, or another --folder")
+    if name.startswith("test_") or importlib.util.find_spec(name) is not None:
+        raise WrongUse(f"{name!r} is the name of a module that Python or pytest takes: choose another one")
+
+
+def paths(kind: Kind, name: str, folder: Path) -> dict[str, Path]:
+    """Where the copy of each template goes."""
+    return {template: folder / place.replace("NAME", name) for template, place in kind.files.items()}
+
+
+def class_name(name: str) -> str:
+    """`sliding_mode` -> `SlidingMode`."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def written(kind: Kind, name: str, folder: Path) -> dict[Path, str]:
+    """The texts of all files, by path; a robot's URDF among them."""
+    templates, texts = resources.files("scenarios.templates"), {}
+    for template, path in paths(kind, name, folder).items():
+        text = templates.joinpath(template).read_text(encoding="utf-8")
+        texts[path] = text.replace(kind.stem, name).replace(class_name(kind.stem), class_name(name))
+    for path in list(texts):
+        if path.name == "robot.toml":
+            from urdf import facts, urdf_text
+
+            text = urdf_text.urdf(facts.parsed(path, texts[path], Decimal), path.name)
+            texts[path.with_name(f"{name}.urdf")] = text
+    return texts
+
+
+def write(texts: dict[Path, str]) -> None:
+    """Write all files, or none.
+
+    Raises:
+        OSError: one cannot be written.
+    """
+    from twin.atomic_file import drafted
+
+    folders = [path.parent for path in texts if not path.parent.exists()]
+    try:
+        with ExitStack() as stack:
+            for path, text in texts.items():
+                path.parent.mkdir(exist_ok=True)
+                draft = stack.enter_context(drafted(path))
+                draft.write_text(text, encoding="utf-8", newline="\n")
+    except BaseException:
+        for path in texts:
+            path.unlink(missing_ok=True)
+        for made in folders:
+            with suppress(OSError):
+                made.rmdir()
+        raise

@@ -1,0 +1,206 @@
+"""`irb-twin run`: scenarios carried out, controllers side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import controllers
+from scenarios.base import Config
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file, section
+from scenarios.cli.output import Files, apart, complain, console, shown
+from scenarios.cli.settings import (
+    LAWS,
+    LawSettings,
+    changes_option,
+    configs_of,
+    default,
+    limit_option,
+    limits_of,
+)
+from scenarios.running import registry
+from twin.errors import OwnCodeError, TwinError, is_interrupt, told_with_place
+from twin.own_code import announced
+
+if TYPE_CHECKING:
+    from scenarios.running.registry import Scenario
+    from scenarios.running.runs import Run
+
+EXAMPLES = """examples:
+  irb-twin run {0} --controller computed_torque pd
+  irb-twin run {0} --controller computed_torque ./my.py:Law --set Law.gain=3
+  irb-twin run {0} --controller pid --bandwidth 30 --explain
+  irb-twin run {0} --controller ./my.py:Law --limit joint_error=0.05
+  irb-twin run {0} --picture error.png --log run.npz --json results.json
+  irb-twin run {0} --report report.html
+  irb-twin run {0} --controller computed_torque pd --film motion.gif
+  irb-twin run {0} --drives rigid --model-drives ideal
+  irb-twin run {0} --with mass=1.1 drives.coulomb=1.3 --drives rigid
+  irb-twin run {0} --gui
+"""
+OTHERS = """  irb-twin run gravity_hold joint_tracking --controller pid
+  irb-twin run ./my_scenario.py --help
+"""
+
+
+FILES = "files (of several runs: one each, named after them)"
+
+
+def _known_scenarios(_: Sequence[Scenario]) -> str:
+    names = ", ".join((*registry.titles(), *announced(registry.GROUP)))
+    return f"{names}, or a .py file of your own; before any option"
+
+
+def _known_laws(scenarios: Sequence[Scenario]) -> str:
+    names = ", ".join((*controllers.NAMES, *controllers.announced_names()))
+    usual = default("controller", {scenario.name: scenario.Config for scenario in scenarios})
+    return (
+        f"control laws to run side by side: {names}, or one of your own as ./my.py:Law or package.module:Law "
+        f"(default {usual})"
+    )
+
+
+@dataclass(frozen=True)
+class RunScenarios(Command):
+    """Run scenarios, and show tracking errors, torques and checks, the control laws side by side.
+
+    Name a scenario before --help to see what it shows and its own settings.
+    """
+
+    usage = "irb-twin run SCENARIO [SCENARIO ...] [options]"
+    names_after = 0
+    besides = ("controller",)
+
+    scenarios: tuple[str, ...] = argument(_known_scenarios, "SCENARIO", ())
+    controller: tuple[str, ...] = option((), _known_laws, "NAME")
+    explain: bool = option(False, "tell where every limit comes from, after the tables")
+    limit: tuple[str, ...] = limit_option()
+    log: Path | None = output_file(".npz", "write reference, state and torque over time", group=FILES)
+    picture: Path | None = output_file(".png", "draw the tracking error and the tool's path")
+    report: Path | None = output_file(".html", "write one page: verdict, why, curves and a 3-D replay")
+    film: Path | None = option(None, "show the motion as a film, .gif or .mp4; see replay --film", "FILE")
+    json: Path | None = output_file(".json", "write every figure of the tables")
+    laws: LawSettings = section(LawSettings, LAWS)
+    changes: tuple[str, ...] = changes_option()
+
+    @classmethod
+    def texts(cls, scenarios: Sequence[Scenario]) -> tuple[str, str]:
+        """Return what the scenarios show, and examples with their names."""
+        about, _ = super().texts(scenarios)
+        names = " ".join(scenario.name for scenario in scenarios)
+        docs = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
+        return docs or about, EXAMPLES.format(names or "pose_path") + OTHERS * (not scenarios)
+
+    def carry_out(self, call: Call) -> int:
+        """Run the named scenarios, controllers side by side."""
+        scenarios = call.scenarios
+        if not scenarios:
+            known = ", ".join(registry.titles())
+            raise WrongUse(f"name at least one scenario, before any option: known are {known}")
+        limits = limits_of(self.limit)
+        asked = [run for scenario in scenarios for run in self._runs(call, scenario)]
+        plan = [(scenario, replace(config, limits=limits)) for scenario, config in asked]
+        if self.report:
+            from scenarios.reports.page.page import missing
+
+            if lacking := missing():
+                needs = f"--report needs {' and '.join(lacking)}, not installed here"
+                raise WrongUse(f"{needs}: pip install 'irb-twin[report]'")
+        if self.film is not None:
+            from scenarios.cli.logs import film_writable
+
+            film_writable(self.film, max(len(self._laws(scenario)) for scenario in scenarios))
+
+        from scenarios.reports.report import explanations, scenario_report, total
+        from scenarios.running.carrying_out import one_by_one
+
+        with shown(len(plan)) as begin:
+            runs = one_by_one(plan, begin)
+        files = self._written(runs, scenarios)  # before anything is printed: a reader may hang up
+        if all(run.refused for run in runs):
+            for sentence in dict.fromkeys(str(run.error) for run in runs):
+                complain(sentence)
+            files.name(console())
+            return 2
+        page = console()
+        for scenario in scenarios:
+            done = [run for run in runs if run.scenario == scenario.name]
+            page.print(*scenario_report(scenario.title, done, page.width), sep="\n")
+        if self.explain:
+            page.print(*explanations(runs, page.width), sep="\n")
+        page.print(total(runs), soft_wrap=True)
+        if not self.explain and any(run.metrics for run in runs):
+            page.print("--explain tells where the limits come from", style="dim", highlight=False)
+        complete = files.name(page)
+        return 0 if complete and all(run.holds for run in runs) else 1
+
+    def _laws(self, scenario: Scenario) -> list[str]:
+        """The control laws that a scenario is to run with; empty for its default."""
+        return self.controller or list(scenario.side_by_side)
+
+    def _runs(self, call: Call, scenario: Scenario) -> list[tuple[Scenario, Config]]:
+        """The runs of one scenario, one a controller; one that fails if the code of its settings does."""
+        if scenario.fault is None:
+            try:
+                configs = configs_of(
+                    call.settings, scenario.Config, self._laws(scenario), self.laws, self.changes
+                )
+                return [(scenario, config) for config in configs]
+            except (WrongUse, TwinError, ValueError):
+                raise
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+                scenario = registry.failing(scenario, OwnCodeError(told_with_place(error, scenario.file)))
+        return [(scenario, Config())]
+
+    def _written(self, runs: list[Run], scenarios: list[Scenario]) -> Files:
+        """Write the files that were asked for."""
+        files = Files()
+        logged = [(run, run.log) for run in runs if run.log is not None]
+        names = list(dict.fromkeys(run.scenario for run, _ in logged))
+        if self.log:
+            from scenarios.running.provenance import stamped
+
+            words = [(run.scenario, run.label) for run, _ in logged]
+            paths = [self.log] if len(runs) == 1 else apart(self.log, words)
+            for path, (run, log) in zip(paths, logged, strict=False):
+                files.write(path, stamped(run, log).save)
+        if self.picture:
+            from scenarios.reports.picture import draw
+
+            paths = [self.picture] if len(names) == 1 else apart(self.picture, [(name,) for name in names])
+            for name, path in zip(names, paths, strict=True):
+                members = [run for run, _ in logged if run.scenario == name]
+                own = next(scenario.picture for scenario in scenarios if scenario.name == name)
+                logs = [log for run, log in logged if run.scenario == name]
+                drawing = partial(own, logs) if own else partial(draw, members)
+                files.write(path, partial(_stamped_picture, members, drawing))
+        if self.film:
+            from scenarios.cli.logs import write_film
+
+            paths = [self.film] if len(names) == 1 else apart(self.film, [(name,) for name in names])
+            for name, path in zip(names, paths, strict=True):
+                members = [(log, run.label) for run, log in logged if run.scenario == name]
+                write_film(files, path, *map(list, zip(*members, strict=True)))
+        if self.json:
+            from scenarios.reports.results_file import write_json
+
+            files.write(self.json, partial(write_json, runs))
+        if self.report:
+            from scenarios.reports.page.page import write_page
+
+            titles = {scenario.name: scenario.title for scenario in scenarios}
+            files.write(self.report, partial(write_page, runs, titles=titles))
+        return files
+
+
+def _stamped_picture(runs: list[Run], draw: Callable[[Path], object], path: Path) -> None:
+    """Draw a picture, and write into it what it was made with."""
+    from scenarios.running.provenance import stamp_picture
+
+    draw(path)
+    stamp_picture(runs, path)

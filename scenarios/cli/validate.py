@@ -1,0 +1,182 @@
+"""`irb-twin validate`: scenarios with robots and controllers, without a window, and every limit checked."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import controllers
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
+from scenarios.cli.output import Files, complain, console, tallied
+from scenarios.cli.settings import LAWS, LawSettings, limit_option, limits_of
+from scenarios.running import registry
+
+if TYPE_CHECKING:
+    from scenarios.running.runs import Run
+    from scenarios.running.validation import Plan
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 1.0 <= factor < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, got {text!r}")
+    return factor
+
+
+@dataclass(frozen=True)
+class Validate(Command):
+    """Run scenarios with robots and controllers, without a window, and check every limit.
+
+    Scenarios run with every robot that suits them and every controller, and in the variants that they name.
+    Without names and settings: all scenarios of this project. Exit status: 0 every check passes or has no
+    limit; 1 one fails, is undetermined under a limit or was not computed, a file could not be written, or
+    something got worse than the baseline; 2 wrong use.
+    """
+
+    usage = "irb-twin validate [SCENARIO ...] [options]"
+    examples = """examples:
+  irb-twin validate                                                  everything that there is
+  irb-twin validate ./reach.py --controller ./law.py:SlidingMode     your scenario with your law
+  irb-twin validate joint_tracking --robot my_arm.urdf               your robot, all laws
+  irb-twin validate --drives rigid --only irb140 --jobs 4
+  irb-twin validate --junit results.xml --markdown summary.md --json results.json
+  irb-twin validate --baseline results.json                          what got worse since then
+"""
+    names_after = 0
+    besides = ("robot", "controller", "gui", "close_window")
+
+    scenarios: tuple[str, ...] = argument(
+        lambda _: (
+            f"{', '.join(registry.titles())}, or a .py file of your own; before any option (default all)"
+        ),
+        "SCENARIO",
+        (),
+    )
+    robot: tuple[str, ...] = option(
+        (),
+        "names of robots or paths of their files (default: all arms, or the one a scenario is about)",
+        "NAME",
+    )
+    controller: tuple[str, ...] = option(
+        (), "control laws (default all of this project); a variant runs if its law is among them", "NAME"
+    )
+    only: tuple[str, ...] = option(
+        (),
+        "only runs with one of these texts in `robot, scenario, controller, settings`, as the table has "
+        "them; * and ? stand for other signs",
+        "TEXT",
+    )
+    jobs: int | None = option(None, "processes to share the runs (default: the cores)", "N", read=count)
+    limit: tuple[str, ...] = limit_option()
+    junit: Path | None = output_file(".xml", "write the checks as JUnit XML", group="files")
+    json: Path | None = output_file(".json", "write every figure")
+    markdown: Path | None = output_file(".md", "write a summary for the page of a CI")
+    baseline: Path | None = option(None, "compare with results that --json wrote earlier", "FILE.json")
+    grown: float | None = option(
+        None,
+        "a figure has grown if it is more than so many times that of the baseline (default 1.1)",
+        "FACTOR",
+        read=_factor,
+    )
+    grown_fails: bool = option(False, "such a figure makes the exit status 1")
+    laws: LawSettings = section(LawSettings, LAWS)
+
+    def carry_out(self, call: Call) -> int:
+        """Plan the runs, carry them out, write the files, and tell what holds."""
+        from scenarios.reports import baseline as baselines
+
+        before = baselines.read_baseline(self.baseline) if self.baseline else None
+        factor = self.grown or baselines.GROWN
+        plan = self._planned(call)
+        start = time.monotonic()
+        runs, jobs = self._carried_out(plan)
+        seconds = time.monotonic() - start
+        selection = self._selection(call)
+        comparison = baselines.compare(runs, before, selection, factor) if before else None
+
+        from scenarios.reports import validation_report as report
+        from scenarios.reports.junit_file import write_junit
+        from scenarios.reports.markdown_summary import write_markdown
+        from scenarios.reports.results_file import write_json
+
+        unsuited = report.unsuited_line(plan.unsuited)
+        files = Files()  # before anything is printed: a reader may hang up
+        files.write(self.junit, partial(write_junit, runs))
+        files.write(self.json, partial(write_json, runs, selection=selection))
+        summary = partial(write_markdown, runs, comparison=comparison, factor=factor, unsuited=unsuited)
+        files.write(self.markdown, summary)
+        if all(run.refused for run in runs):
+            for sentence in dict.fromkeys(str(run.error) for run in runs):
+                complain(sentence)
+            files.name(console())
+            return 2
+        page = console()
+        page.print(*report.validation_report(runs), sep="\n")
+        if comparison is not None:
+            page.print(*report.comparison_report(comparison, factor), sep="\n")
+        if unsuited:
+            page.print(unsuited)
+        page.print(report.validation_total(runs, seconds, jobs), style="bold")
+        complete = files.name(page)
+        worse = comparison is not None and (comparison.worse or (self.grown_fails and comparison.grown))
+        return 0 if complete and not worse and all(run.holds for run in runs) else 1
+
+    def _planned(self, call: Call) -> Plan:
+        """Return the runs that the command line asks for.
+
+        Raises:
+            WrongUse: that is nothing.
+        """
+        from scenarios.reports.validation_report import unsuited_line
+        from scenarios.running.runs import run_name
+        from scenarios.running.validation import Asked, matches, planned
+
+        own_settings = self.laws.chosen(self.controller or controllers.NAMES)
+        plan = planned(self.robot, call.scenarios, Asked(self.controller, call.settings, own_settings))
+        if limits := limits_of(self.limit):
+            plan = replace(
+                plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs)
+            )
+        if not plan.runs:
+            raise WrongUse(f"nothing to run: {unsuited_line(plan.unsuited)}")
+        if self.only:
+            names = [run_name(scenario.name, config) for scenario, config in plan.runs]
+            chosen = [run for run, name in zip(plan.runs, names, strict=True) if matches(name, self.only)]
+            plan = replace(plan, runs=tuple(chosen), unsuited=())
+            if not chosen:
+                raise WrongUse(
+                    f"--only {' '.join(self.only)}: none of {len(names)} runs has that in its name; "
+                    f"they are called as {names[0]!r}"
+                )
+        return plan
+
+    def _selection(self, call: Call) -> dict[str, Any]:
+        """What was asked for, as results keep it."""
+        return {
+            "scenarios": [scenario.name for scenario in call.scenarios],
+            "robots": list(self.robot),
+            "controllers": list(self.controller),
+            "only": list(self.only),
+            "settings": {name: str(value) for name, value in sorted(call.settings.items())},
+            "law_settings": [*self.laws.words, *([str(self.laws.file)] if self.laws.file else [])],
+        }
+
+    def _carried_out(self, plan: Plan) -> tuple[list[Run], int]:
+        """Carry out the runs; return them, and the number of processes that shared them."""
+        from scenarios.running.carrying_out import shared_out
+        from scenarios.running.runs import run_name
+        from twin.threads import thread_count
+
+        jobs = min(self.jobs or thread_count(), len(plan.runs))
+        titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
+        labels = controllers.labels(config.controller for _, config in plan.runs)
+        with tallied(titles) as tally:
+            runs = shared_out(plan.runs, jobs, tally.begun, tally.done)
+        return [replace(run, label=labels[run.config.controller]) for run in runs], jobs

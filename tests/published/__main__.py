@@ -1,0 +1,146 @@
+"""Computes the published items and prints them, misprints first.
+
+python -m tests.published              # all of them (`make published`)
+python -m tests.published N-2.9 T-FK1  # some of them, in full
+python -m tests.published --write      # all of them, and the tables of the documentation's page
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.reports.markdown_summary import plain
+from tests.published.items import Row, items, rows
+from twin.short_texts import figure
+
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "published_numbers.md"
+MARK = "<!-- From here on the page is made by `python -m tests.published --write`. -->\n"
+TITLES = {
+    "misprint": ("Misprints", "as printed, misses by"),
+    "ambiguous": ("Ambiguous", "holds within"),
+    "lost": ("Lost in the text", "holds within"),
+    "reproduced": ("Reproduced", "holds within"),
+}
+"""The heading of each verdict's table, and that of its last column."""
+FEW = 4
+"""So many numbers are shown in a table; of more, the first ones."""
+
+
+def sections(found: Sequence[Row]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+    """Title, headings and lines of each table; a figure that rounding decides is in none."""
+    for verdict, (title, last) in TITLES.items():
+        lines = [
+            (row.item.source, row.item.where, row.item.id, row.item.what, *_values(row))
+            for row in found
+            if row.item.verdict == verdict
+        ]
+        middle = "right" if verdict in ("misprint", "ambiguous") else "computed"
+        if lines:
+            yield (
+                f"{title} ({len(lines)})",
+                ("source", "where", "item", "what", "printed", middle, last),
+                lines,
+            )
+
+
+def _values(row: Row) -> tuple[str, str, str]:
+    """What is printed, what is right, and how far off that is."""
+    item, finding = row.item, row.finding
+    printed = item.printed or (_numbers(item.expected) if np.size(item.expected) else "")
+    if finding is None:
+        return printed, item.right or item.text_only, ""
+    right = "" if item.verdict == "reproduced" else item.right
+    off = finding.printed_residual if item.verdict == "misprint" else item.tolerance
+    return printed, right or _numbers(finding.computed), "" if off is None else f"{off:.2g}"
+
+
+def _numbers(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    flat = np.ravel(np.asarray(value, dtype=float))
+    shown = " ".join(f"{number:.5g}" for number in flat[:FEW])
+    return shown if len(flat) <= FEW else f"{shown} ... ({len(flat)})"
+
+
+def total(found: Sequence[Row]) -> str:
+    """How many items of each verdict there are, and whether all are confirmed."""
+    counts = {name: sum(row.item.verdict == name for row in found) for name in TITLES}
+    verdicts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    text = sum(bool(row.item.text_only) for row in found)
+    broken = sum(not row.holds for row in found)
+    computed = f"{len(found) - text} computed, {text} text only"
+    end = f"{broken} not confirmed" if broken else "all confirmed"
+    return f"{len(found)} published items ({verdicts}; {computed}): {end}"
+
+
+def fault(row: Row) -> str:
+    """Why an item is not confirmed."""
+    item, finding = row.item, row.finding
+    if finding is None:
+        return row.error
+    if not finding.residual <= item.tolerance:
+        return f"residual {figure(finding.residual)}, wanted at most {figure(item.tolerance)}"
+    printed = "nothing" if finding.printed_residual is None else figure(finding.printed_residual)
+    return f"as printed it misses by {printed}, expected at least {figure(item.least_error)}"
+
+
+def page(found: Sequence[Row]) -> str:
+    """The page: what was written by hand up to the mark, then the tables."""
+    by_hand, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
+    lines = [f"{by_hand}{mark}"]
+    for title, headings, cells in sections(found):
+        lines += [f"## {title}", "", _line(headings), "|---" * len(headings) + "|", *map(_line, cells), ""]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(plain, cells)) + " |"
+
+
+def in_full(row: Row) -> Iterator[str]:
+    """Everything that is known of one item."""
+    item, finding = row.item, row.finding
+    yield f"{item.id}: {item.what}; {item.source}, {item.where}"
+    known = vars(item) if finding is None else vars(item) | vars(finding)
+    for name, value in known.items():
+        if name not in ("id", "what", "source", "where") and np.size(value) and str(value):
+            yield f"  {name}: {value}"
+
+
+def main(words: Sequence[str]) -> int:
+    """Print what the words ask for; 1 where an item is not confirmed, 2 where there is no such item."""
+    names = {item.id: item for item in items()}
+    wanted = [word for word in words if word != "--write"]
+    if unknown := [word for word in wanted if word not in names]:
+        print(f"unknown items: {', '.join(unknown)}", file=sys.stderr)
+        return 2
+    found = list(rows([names[word] for word in wanted] or None))
+    console = Console()
+    if wanted:
+        for row in found:
+            print(*in_full(row), "", sep="\n")
+    else:
+        for title, headings, cells in sections(found):
+            table = Table("item", *headings[3:], title=f"\n{title}", title_justify="left")
+            for source, where, name, *others in cells:
+                table.add_row(*map(Text, (f"{name}\n{source}\n{where}", *others)))
+            console.print(table)
+    for row in found:
+        if not row.holds:
+            print(f"{row.item.id}, {row.item.what}: {fault(row)}")
+    print(total(found))
+    if "--write" in words:
+        PAGE.write_text(page(list(rows())), encoding="utf-8")
+    return 0 if all(row.holds for row in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

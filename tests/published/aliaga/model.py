@@ -1,0 +1,92 @@
+"""Aliaga 2019: masses by volume, the equation of motion, and the computed torque controller."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+import twin
+from controllers.computed_torque import ComputedTorque
+from scenarios.checks.motion_range import random_positions
+from tests.published.aliaga.newton_euler import states
+from tests.published.items import Finding, Item, against_printed, computes, largest, rng
+from twin.robot.evaluation import uncompiled
+from twin.trajectories.sampling import Reference, State
+
+
+def facts() -> dict[str, Any]:
+    """The IRB 140's facts, every printed digit of them."""
+    from urdf.build import HERE
+    from urdf.facts import read
+
+    return read(HERE / "irb140" / "robot.toml", parse_float=Decimal)
+
+
+@computes("T-vol")
+def total_volume(item: Item) -> Finding:
+    """The sum of the links' volumes, in [mm^3]."""
+    return against_printed(item, float(sum(link["volume_mm3"] for link in facts()["link"].values())))
+
+
+@computes("T-mass")
+def masses(item: Item) -> Finding:
+    """(3.5); the residual counts in half units of each mass's own last digit."""
+    from urdf.solids import bulk
+    from urdf.solids import masses as masses_by_volume
+
+    known = facts()
+    by_link = masses_by_volume(known, {name: bulk(link) for name, link in known["link"].items()})
+    found = against_printed(item, [float(mass) for mass in by_link.values()])
+    half_units = 0.5 * 10.0 ** -np.array(item.inputs["decimals"])
+    return Finding(found.computed, largest((found.computed - np.array(item.expected)) / half_units))
+
+
+@computes("T-2.20")
+def equation_of_motion(item: Item) -> Finding:
+    """Inertia, Coriolis and gravity terms add up to inverse dynamics, for both robots, relative."""
+    robot, q, qd, qdd = states()
+    errors, count = [_terms(robot, q, qd, qdd)], len(q)
+    robot = twin.load("irb1400")
+    q = random_positions(robot, rng(), count)
+    errors.append(_terms(robot, q, qd, qdd))
+    return Finding(f"{2 * count} states of two robots", max(errors))
+
+
+def _terms(robot: twin.Robot, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> float:
+    robot = uncompiled(robot)  # compiling takes longer than all its states
+    tau = twin.inverse_dynamics(robot, q, qd, qdd)
+    terms = np.einsum("nij,nj->ni", twin.mass_matrix(robot, q), qdd)
+    terms += np.einsum("nij,nj->ni", twin.coriolis_matrix(robot, q, qd), qd)
+    terms += twin.gravity_torque(robot, q)
+    return largest((terms - tau) / np.max(np.abs(tau), axis=-1, keepdims=True))
+
+
+@computes("T-2.29")
+def error_dynamics(item: Item) -> Finding:
+    """The law on the library's forward dynamics: errors of all joints, at the times that the item gives.
+
+    The arm moves along sines while the error, `e0` in every joint at first, must fade as
+    `e0 (1 + omega t) exp(-omega t)`, the solution of a double pole at -omega that starts at rest.
+    """
+    from scipy.integrate import solve_ivp
+
+    robot = uncompiled(twin.load("irb140"))
+    omega, e0, times = item.inputs["omega"], item.inputs["e0"], np.array(item.inputs["t"])
+    law = ComputedTorque(robot, bandwidth=omega)
+    size, rate = np.linspace(0.3, 0.8, 6), np.linspace(2.0, 1.0, 6)
+
+    def reference(t: float) -> Reference:
+        s, c = size * np.sin(rate * t), size * np.cos(rate * t)
+        return Reference(s, rate * c, -(rate**2) * s)
+
+    def motion(t: float, x: np.ndarray) -> np.ndarray:
+        tau = law(State(t, x[:6].copy(), x[6:].copy()), reference(t))
+        return np.concatenate([x[6:], twin.forward_dynamics(robot, x[:6], x[6:], tau)])
+
+    start = np.concatenate([reference(0.0).q - e0, reference(0.0).qd])
+    x = solve_ivp(motion, times[[0, -1]], start, method="DOP853", t_eval=times, rtol=1e-12, atol=1e-13).y.T
+    errors = np.array([reference(t).q for t in times]) - x[:, :6]
+    expected = e0 * (1 + omega * times) * np.exp(-omega * times)
+    return Finding(np.mean(errors, axis=-1), largest(errors - expected[:, None]))

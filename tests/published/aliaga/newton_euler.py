@@ -1,0 +1,203 @@
+"""Aliaga 2019, section 2.2.2.3: the Newton-Euler method in the frames of the Denavit-Hartenberg table.
+
+The recursion stands here as the thesis has it, because it is what is judged, with its right and its printed
+forms; the torques that it must give are those of the library's own recursions, which runs over other frames.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+import twin
+from tests.published.aliaga.poses import configurations
+from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
+from twin.loading.dh_tables import LinkBody, dh_robot
+from twin.multibody import recursions
+from twin.multibody.tree import Tree, transformed_parameters
+from twin.robot.robot import DH, GRAVITY, Payload, dh_poses, dh_transforms
+
+Z0 = np.array([0.0, 0.0, 1.0])
+GRAVITY_VECTOR = -GRAVITY * Z0
+ARMS = 20
+
+
+class Chain(NamedTuple):
+    """An arm as N-E 1 and 2 describe it.
+
+    dh: its table; theta (n,) is q + theta0.
+    m: (n,) masses.
+    s: (n, 3) centre of mass of link i from the origin of {S_i}, in the axes of {S_i}.
+    I: (n, 3, 3) its inertia about that centre, in the same axes.
+    """
+
+    dh: DH
+    m: np.ndarray
+    s: np.ndarray
+    I: np.ndarray  # noqa: E741  (the thesis' letter)
+
+
+def chain_of(tree: Tree, dh: DH) -> Chain:
+    """The bodies of an unbranched tree in the frames of its table, which are known at the zero position."""
+    links = recursions.world_frames(tree, recursions.placements(tree, [0.0] * tree.n, math))
+    bodies = []
+    for i, T_dh in enumerate(dh_poses(dh, dh.theta0)):
+        T_link = np.eye(4)
+        T_link[:3, :3], T_link[:3, 3] = links.R[i], links.o[i]
+        m, *rest = transformed_parameters(tree.inertias[i], np.linalg.inv(T_dh) @ T_link)
+        s, (xx, yy, zz, xy, xz, yz) = np.array(rest[:3]) / m, rest[3:]
+        about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        bodies.append((m, s, about_origin - m * (s @ s * np.eye(3) - np.outer(s, s))))
+    m, s, I = (np.array(values) for values in zip(*bodies, strict=True))  # noqa: E741
+    return Chain(dh, m, s, I)
+
+
+def newton_euler(
+    chain: Chain, q, qd, qdd, base_acceleration=-GRAVITY_VECTOR, printed: str = ""
+) -> np.ndarray:
+    """N-E 3 to N-E 10: torques (N, n); `printed` names the equation that is taken as it is printed."""
+    dh, m, s, I = chain  # noqa: E741
+    n = len(m)
+    R = np.moveaxis(dh_transforms(dh, q + dh.theta0)[..., :3, :3], 1, 0)
+    p = np.stack([dh.a, dh.d * np.sin(dh.alpha), dh.d * np.cos(dh.alpha)], axis=-1)  # lost in N-E 2
+    zero = np.zeros((len(q), 3))
+    w, wd, vd = zero, zero, zero + base_acceleration
+    moved = []
+    for i in range(n):
+        back = np.swapaxes(R[i], -1, -2)
+        turn = np.cross(w, Z0 * qd[:, i, None])
+        if printed == "(2.23)":
+            wd = _of(back, wd + Z0 * qdd[:, i, None]) + turn
+        else:
+            wd = _of(back, wd + Z0 * qdd[:, i, None] + turn)
+        w = _of(back, w + Z0 * qd[:, i, None])  # (2.22)
+        vd = np.cross(wd, p[i]) + np.cross(w, np.cross(w, p[i])) + _of(back, vd)  # (2.24)
+        a = np.cross(wd, s[i]) + np.cross(w, np.cross(w, s[i])) + vd  # N-E 7
+        moved.append((back, w, wd, a))
+
+    f, n_up, tau = zero, zero, np.zeros(q.shape)
+    ahead = np.tile(np.eye(3), (len(q), 1, 1))  # R of the next link; beyond the last one there is no force
+    for i in reversed(range(n)):
+        back, w, wd, a = moved[i]
+        spin = w if printed == "(2.25)" else wd
+        p_ahead = _of(np.swapaxes(ahead, -1, -2), zero + p[i])
+        n_up = _of(ahead, n_up + np.cross(p_ahead, f)) + np.cross(p[i] + s[i], m[i] * a)
+        n_up = n_up + spin @ I[i] + np.cross(w, w @ I[i])  # (2.25); I is symmetric
+        f = _of(ahead, f) + m[i] * a  # N-E 8
+        tau[:, i] = np.sum(n_up * _of(back, zero + Z0), axis=-1)  # (2.26)
+        ahead = R[i]
+    return tau
+
+
+def _of(R: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.einsum("nij,nj->ni", R, v)
+
+
+def states() -> tuple[twin.Robot, np.ndarray, np.ndarray, np.ndarray]:
+    """The IRB 140 with joint angles, velocities and accelerations (N, 6), at rest in some of them."""
+    robot = twin.load("irb140")
+    q = configurations(robot)
+    qd, qdd = rng().uniform(-1, 1, (2, *q.shape)) * np.array([[robot.qd_max], [np.full(6, 20.0)]])
+    qd[-2:] = qdd[-3:-1] = 0.0
+    return robot, q, qd, qdd
+
+
+def random_arm(generator: np.random.Generator) -> tuple[twin.Robot, Chain]:
+    """An arm of six revolute joints with any twists, lengths and bodies, and its chain."""
+    d, a, alpha = generator.normal(size=(3, 6)) * np.array([[0.3], [0.3], [2.0]])
+    points = 0.1 * generator.normal(size=(6, 5, 3))  # of unit mass each, that the tensors are made of
+    squares = np.einsum("bpi,bpj->bij", points, points)
+    I = np.trace(squares, axis1=1, axis2=2)[:, None, None] * np.eye(3) - squares  # noqa: E741
+    m, s = generator.uniform(1, 20, 6), 0.2 * generator.normal(size=(6, 3))
+    chain = Chain(DH(np.zeros(6), d, a, alpha), m, s, I)
+    bodies = [LinkBody(*body) for body in zip(m, s, I, strict=True)]
+    return dh_robot("random", chain.dh, bodies=bodies), chain
+
+
+def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
+    """How far the thesis' torques are from the library's, of the IRB 140 and of random arms, relative."""
+    robot, q, qd, qdd = states()
+    assert robot.dh is not None
+    right = twin.inverse_dynamics(robot, q, qd, qdd)
+    tau = newton_euler(chain_of(robot.tree, robot.dh), q, qd, qdd, base_acceleration, printed)
+    errors = [_relative(tau, right)]
+    generator = rng()
+    for _ in range(ARMS):
+        arm, chain = random_arm(generator)
+        q, qd, qdd = generator.uniform(-3, 3, (3, 1, 6))
+        at = recursions.placements(arm.tree, q[0].tolist(), math)  # uncompiled: each arm is met once
+        moving = (qd[0].tolist(), qdd[0].tolist(), arm.tree.inertias.tolist())
+        right = recursions.newton_euler(arm.tree, at, *moving, tuple(arm.gravity.tolist()))
+        tau = newton_euler(chain, q, qd, qdd, base_acceleration, printed)
+        errors.append(_relative(tau, np.array([right])))
+    return max(errors)
+
+
+def _relative(tau: np.ndarray, right: np.ndarray) -> float:
+    return largest((tau - right) / np.max(np.abs(right), axis=-1, keepdims=True))
+
+
+@computes("T-2.22")
+def recursion_row(item: Item) -> Finding:
+    """All steps, with (2.23), (2.25) and N-E 2 put right."""
+    return Finding(f"{SAMPLES} random states, {ARMS} random arms", torque_error())
+
+
+@computes("T-2.23", "T-2.25")
+def misprinted_step(item: Item) -> Finding:
+    """The torques with one equation as it is printed, and without."""
+    return Finding(
+        f"{SAMPLES} random states, {ARMS} random arms", torque_error(), torque_error(printed=item.where)
+    )
+
+
+@computes("T-NE2g")
+def gravity_sign(item: Item) -> Finding:
+    """The base accelerates against gravity: upwards where z is up; literally, with g = 9.81, downwards."""
+    literal = np.array([0.0, 0.0, -item.inputs["g"]])
+    return Finding(-literal, torque_error(-literal), torque_error(literal))
+
+
+@computes("T-NE2p")
+def frame_origins(item: Item) -> Finding:
+    """The origin of each frame as the row before it has it, turned into the frame, in all configurations.
+
+    Of the IRB 140, and of a table with any twists.
+    """
+    robot = twin.load("irb140")
+    assert robot.dh is not None
+    _, chain = random_arm(rng())
+    differences = []
+    for dh in (robot.dh, chain.dh):
+        A = dh_transforms(dh, configurations(robot) + dh.theta0)
+        found = np.einsum("nkji,nkj->nki", A[..., :3, :3], A[..., :3, 3])
+        differences.append(
+            found - np.stack([dh.a, dh.d * np.sin(dh.alpha), dh.d * np.cos(dh.alpha)], axis=-1)
+        )
+        if dh is robot.dh:
+            differences.append(found - np.array(item.expected))
+    return Finding(item.right, largest(*differences))
+
+
+@computes("T-2.21")
+def torque_balance(item: Item) -> Finding:
+    """The torque that turns a body fixed to the flange: what its inertia adds to the torques of the arm."""
+    robot, q, qd, qdd = states()
+    I = np.array(item.inputs["I"])  # noqa: E741
+    with_body, with_point = (robot.with_payload(Payload(5.0, inertia=x)) for x in (I, 0 * I))
+    added = twin.inverse_dynamics(with_body, q, qd, qdd) - twin.inverse_dynamics(with_point, q, qd, qdd)
+
+    J, J_dot = twin.jacobian(robot, q)[:, 3:], twin.jacobian_dot(robot, q, qd)[:, 3:]
+    R = twin.forward_kinematics(robot, q)[:, :3, :3]
+    w = np.einsum("nji,njk,nk->ni", R, J, qd)  # in the axes of the flange
+    wd = np.einsum("nji,nj->ni", R, np.einsum("nij,nj->ni", J, qdd) + np.einsum("nij,nj->ni", J_dot, qd))
+
+    def at_joints(torque):
+        return np.einsum("nij,nik,nk->nj", J, R, torque)
+
+    gyroscopic = np.cross(w, w @ I)
+    right, printed = (at_joints(x @ I + gyroscopic) - added for x in (wd, w))
+    size = np.max(np.abs(added))
+    return Finding(f"{len(q)} states", largest(right) / size, largest(printed) / size)

@@ -1,0 +1,114 @@
+"""Kawasaki: mobility, direction cosines, and Euler angles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
+from twin.kinematics.statics import mobility
+from twin.spatial.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
+from twin.spatial.quaternions import quaternion_conjugate, rotated_vector
+from twin.spatial.rotations import matrix_from_quaternion, quaternion_product
+
+NEAR = np.array([0.0, 1e-8, -1e-8, 1e-4])
+
+
+@computes("K-1")
+def stewart_platform(item: Item) -> Finding:
+    """M of the example, and the sum of the joints' freedoms."""
+    freedoms = [l for count, l in item.inputs["joints"] for _ in range(count)]  # noqa: E741
+    return against_printed(item, [mobility(item.inputs["L"], freedoms), sum(freedoms)])
+
+
+@computes("K-3")
+def direction_cosines(item: Item) -> Finding:
+    """(3) of two frames known in a third one, against the turn from one to the other; then (2)."""
+    quats = rng().normal(size=(2, SAMPLES, 4))
+    quats /= np.linalg.norm(quats, axis=-1, keepdims=True)
+    quats[1, :20] = quats[0, :20]  # frames that are the same
+    quats[1, 20:40] = quaternion_product(quats[0, 20:40], [0.0, 0.6, 0.0, 0.8])  # half a turn apart
+    axes_0, axes_A = np.swapaxes(matrix_from_quaternion(quats), -1, -2)  # the unit vectors in rows
+    printed = np.einsum("nik,njk->nij", axes_0, axes_A)
+
+    turn = quaternion_product(quaternion_conjugate(quats[0]), quats[1])
+    p = rng().normal(size=(SAMPLES, 3))
+    residual = largest(
+        printed - matrix_from_quaternion(turn),
+        np.einsum("nij,nj->ni", printed, p) - rotated_vector(turn, p),
+        np.linalg.inv(printed) - np.einsum("nik,njk->nij", axes_A, axes_0),  # the inverse has 0 and A changed
+        printed @ np.swapaxes(printed, -1, -2) - np.eye(3),
+    )
+    return Finding(f"{SAMPLES} pairs of frames", residual)
+
+
+def angles() -> np.ndarray:
+    """Euler angles (N, 3), random ones and all that is at or near a quarter of a turn."""
+    quarters = (np.arange(-2, 3)[:, None] * np.pi / 2 + NEAR).ravel()
+    special = np.stack(np.meshgrid(quarters, quarters, quarters), axis=-1).reshape(-1, 3)
+    return np.concatenate([rng().uniform(-np.pi, np.pi, (SAMPLES, 3)), special])
+
+
+def _modulo_turns(difference: np.ndarray) -> np.ndarray:
+    return np.angle(np.exp(1j * difference))
+
+
+@computes("K-4", "K-6")
+def euler_matrix(item: Item) -> Finding:
+    """The matrix of three angles, entry by entry as it is printed."""
+    sequence: Sequence = "zyz" if item.id == "K-4" else "zyx"
+    triplets = angles()
+    (Cf, Ct, Cp), (Sf, St, Sp) = np.cos(triplets).T, np.sin(triplets).T  # of phi, theta and the last angle
+    printed = {
+        "zyz": [
+            [Cf * Ct * Cp - Sf * Sp, -Cf * Ct * Sp - Sf * Cp, Cf * St],
+            [Sf * Ct * Cp + Cf * Sp, -Sf * Ct * Sp + Cf * Cp, Sf * St],
+            [-St * Cp, St * Sp, Ct],
+        ],
+        "zyx": [
+            [Cf * Ct, Cf * St * Sp - Sf * Cp, Cf * St * Cp + Sf * Sp],
+            [Sf * Ct, Sf * St * Sp + Cf * Cp, Sf * St * Cp - Cf * Sp],
+            [-St, Ct * Sp, Ct * Cp],
+        ],
+    }[sequence]
+    difference = matrix_from_euler(triplets, sequence) - np.moveaxis(np.array(printed), -1, 0)
+    return Finding(f"{len(triplets)} triplets", largest(difference))
+
+
+@computes("K-5")
+def euler_inverse(item: Item) -> Finding:
+    """Both triplets of (5), against the library's; both of the library's give the matrix back.
+
+    Near sin(theta) = 0 the angles phi and psi are ill-conditioned: differences count times sin(theta).
+    """
+    R = matrix_from_euler(angles(), "zyz")
+    sine = np.hypot(R[:, 0, 2], R[:, 1, 2])
+    regular = sine > 1e-9
+    differences = []
+    for sign, lower in ((1.0, False), (-1.0, True)):
+        found = euler_from_matrix(R, "zyz", lower=lower)
+        theta = np.arctan2(sign * sine, R[:, 2, 2])
+        phi = np.arctan2(sign * R[:, 1, 2], sign * R[:, 0, 2])
+        psi = np.arctan2(sign * R[:, 2, 1], -sign * R[:, 2, 0])
+        apart = _modulo_turns(found - np.stack([phi, theta, psi], axis=-1))
+        differences += [apart[:, 1], (sine[:, None] * apart)[regular], matrix_from_euler(found, "zyz") - R]
+    return Finding(f"{len(R)} rotations", largest(*differences))
+
+
+@computes("K-5s")
+def euler_singularity(item: Item) -> Finding:
+    """At theta = 0 only phi + psi shows, at pi only phi - psi: changing the other one changes nothing.
+
+    The library then has phi = 0, and all of the turn in psi; its rate matrix has rank 2.
+    """
+    phi, psi, shift = rng().uniform(-np.pi, np.pi, (3, SAMPLES))
+    differences = []
+    for theta, sign in ((0.0, 1.0), (np.pi, -1.0)):
+        one, other = (
+            matrix_from_euler(np.stack([f, np.full(SAMPLES, theta), p], axis=-1), "zyz")
+            for f, p in ((phi, psi), (phi + shift, psi - sign * shift))
+        )
+        found = euler_from_matrix(one, "zyz")
+        expected = np.stack([0 * phi, np.full(SAMPLES, theta), psi + sign * phi], axis=-1)
+        least = np.linalg.svd(euler_rate_matrix(found, "zyz"), compute_uv=False)[:, 2]
+        differences += [other - one, _modulo_turns(found - expected), least]
+    return Finding(f"{2 * SAMPLES} rotations", largest(*differences))

@@ -1,0 +1,167 @@
+"""The flexible joint of Norrlöf's report, section 3.3, and of his lecture."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, items, rng
+from tests.published.norrlof.trees import Array, relative, worst
+from twin.dynamics.flexible_joint import (
+    FlexibleJoint,
+    angle_model,
+    energy_matrix,
+    frequency_response,
+    poles,
+    spring_torque,
+    velocity_model,
+    zeros,
+)
+
+SIZES = np.array([100.0, 100.0, 1.0, 1.0])
+"""States of motor and arm are of these magnitudes, in [rad, rad/s]: the gear is slow."""
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, float]:
+    """Table 3.1, with the gear ratio of the text: `Jm, Ja, fm, k, r`."""
+    (inputs,) = (item.inputs for item in items() if item.id == "N-T3.1")
+    return {name: inputs[name] for name in ("Jm", "Ja", "fm", "k")} | {"r": 1 / inputs["gear"]}
+
+
+def samples() -> tuple[Array, Array]:
+    """States `[qm, qm', qa, qa']` (N, 4) and motor torques (N,): random, at rest, with the spring at rest."""
+    generator = rng()
+    x, tau = generator.normal(size=(SAMPLES, 4)) * SIZES, generator.normal(size=SAMPLES)
+    x[1::10, [1, 3]] = 0.0
+    x[2::10, 2] = table()["r"] * x[2::10, 0]
+    return x, tau
+
+
+def printed_models(
+    Jm: float, Ja: float, fm: float, k: float, r: float, fa: float = 0.0
+) -> tuple[Array, Array]:
+    """A of (3.73), and A of the model with three states, as printed."""
+    four = [
+        [0, 1, 0, 0],
+        [-k * r / Jm, -fm / Jm, k / Jm, 0],
+        [0, 0, 0, 1],
+        [k * r / Ja, 0, -k / Ja, -fa / Ja],
+    ]
+    three = [[-fm / Jm, 0, -k / Jm], [0, 0, -k / Ja], [r, -1, 0]]
+    return np.array(four), np.array(three)
+
+
+def power_gap(joint: FlexibleJoint, x: Array, xd: Array, tau: Array) -> float:
+    """What the energy of a joint gains beyond the motor's power less friction, over the power that flows."""
+    H = energy_matrix(joint)
+    stretching = joint.r * x[:, 1] - x[:, 3]
+    lost = joint.fm * x[:, 1] ** 2 + joint.fa * x[:, 3] ** 2 + joint.d * stretching**2
+    gained = np.einsum("ni,ij,nj->n", x, H, xd)
+    flowing = np.einsum("ni,ij,nj->n", np.abs(x), np.abs(H), np.abs(xd))
+    return worst(gained - (tau * x[:, 1] - lost)) / worst(flowing)
+
+
+@computes("N-3.73")
+def state_space(item: Item) -> Finding:
+    """The library's A, B, C against (3.73), and their motion in (3.71); the arm has friction too."""
+    known, fa = table(), item.inputs["fa"]
+    model = angle_model(FlexibleJoint.reported(**table(), fa=fa))
+    x, tau = samples()
+    _, motor, _, arm = (x @ model.A.T + tau[:, None] * model.B[:, 0]).T
+    twist = known["k"] * (known["r"] * x[:, 0] - x[:, 2])
+    left = known["Jm"] * motor + known["fm"] * x[:, 1] + twist, known["Ja"] * arm + fa * x[:, 3] - twist
+    B, C = np.array([[0], [1 / known["Jm"]], [0], [0]]), np.array([[1, 0, 0, 0]])
+    return Finding(
+        model.A,
+        worst(
+            relative(model.A, printed_models(**table(), fa=fa)[0]),
+            relative(model.B, B),
+            model.C - C,
+            worst(left[0] - tau, left[1]) / worst(twist),
+        ),
+    )
+
+
+@computes("N-A3")
+def three_states(item: Item) -> Finding:
+    """The states of (3.72) carried over, and the poles but the one of the free angle."""
+    joint = FlexibleJoint.reported(**table())
+    known = table()
+    four, A = printed_models(**known)
+    carried = np.array([[0, 1, 0, 0], [0, 0, 0, 1], [known["r"], 0, -1, 0]])
+    right = velocity_model(joint)
+    swinging = np.array(sorted(poles(angle_model(joint)), key=abs)[1:])
+
+    def error(A: Array) -> float:
+        found = np.linalg.eigvals(A)
+        missed = [np.min(np.abs(found - pole)) for pole in swinging]
+        return worst(relative(A @ carried, carried @ four), np.array(missed) / worst(swinging))
+
+    return Finding(np.column_stack([np.real(poles(right)), np.imag(poles(right))]), error(right.A), error(A))
+
+
+@computes("N-3.69")
+def spring_power(item: Item) -> Finding:
+    """The motion of (3.73), with k and Ja read as r times those of the arm, and literally."""
+    x, tau = samples()
+    known = table()
+    A, _ = printed_models(**known)
+    xd = x @ A.T
+    xd[:, 1] += tau / known["Jm"]
+    meant, literal = FlexibleJoint.reported(**table()), FlexibleJoint(**table())
+    return Finding([meant.k, meant.Ja], power_gap(meant, x, xd, tau), power_gap(literal, x, xd, tau))
+
+
+@computes("N-3.69t")
+def torque_of_spring(item: Item) -> Finding:
+    """What the arm feels by (3.71), and by the line below (3.69); the spring at rest in some states."""
+    x, tau = samples()
+    joint = FlexibleJoint.reported(**table())
+    model = angle_model(joint)
+    felt = joint.Ja * (x @ model.A.T + tau[:, None] * model.B[:, 0])[:, 3]
+    return Finding(
+        f"{SAMPLES} states",
+        relative(spring_torque(joint, x), felt),
+        relative(joint.k * (x[:, 0] - x[:, 2]), felt),
+    )
+
+
+@computes("N-T3.1")
+def identified_joint(item: Item) -> Finding:
+    """Poles, zeros and slow gain of the identified model."""
+    joint = FlexibleJoint.reported(**table())
+    model = velocity_model(joint)
+    slow, _, swinging = sorted(poles(model), key=lambda pole: (abs(pole.imag) > 1e-9, pole.imag))
+    hertz = [float(root.imag) / (2 * np.pi) for root in (swinging, zeros(joint)[1])]
+    gain = float(np.real(frequency_response(model, 0.0)))
+    pole = slow.real, swinging.real, swinging.imag
+    return against_printed(item, [*pole, *hertz, gain, joint.k / 1000, joint.Ja])
+
+
+@computes("N-2.5Hz")
+def sampling_rate(item: Item) -> Finding:
+    """Nyquist's frequency and the rate, from the cut-off and the share of it that the text names."""
+    nyquist = item.inputs["cut_off"] / item.inputs["share"]
+    return against_printed(item, [nyquist, 2 * nyquist])
+
+
+@computes("L-flex")
+def flexible_joint_of_lecture(item: Item) -> Finding:
+    """The power of both forms; as printed the masses flee from each other."""
+    joint = FlexibleJoint(**item.inputs)
+    D, M, k, d, f, fm = joint.Ja, joint.Jm, joint.k, joint.d, joint.fa, joint.fm
+    printed = np.array(
+        [
+            [0, 1, 0, 0],
+            [(k + d) / M, -fm / M, -(k + d) / M, 0],
+            [0, 0, 0, 1],
+            [-(k + d) / D, 0, (k + d) / D, -f / D],
+        ]
+    )
+    x, tau = rng().normal(size=(SAMPLES, 4)), rng().normal(size=SAMPLES)
+    model = angle_model(joint)
+    pushed = tau[:, None] * model.B[:, 0]
+    growth = [float(np.max(np.linalg.eigvals(A).real)) for A in (model.A, printed)]
+    return Finding(growth, *(power_gap(joint, x, x @ A.T + pushed, tau) for A in (model.A, printed)))

@@ -1,0 +1,163 @@
+"""Velocities and accelerations in Norrlöf's report: section 2.3.
+
+Derivatives are taken by a complex step, `df = Im f(x + i h dx) / h` with h = 1e-30, of the library's forward
+kinematics: exact to round-off, since nothing is subtracted.
+"""
+
+import cmath
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.published.items import Finding, Item, against_printed, computes, largest, rng
+from tests.published.norrlof.samples import configurations, irb1400
+from twin.errors import SingularityError
+from twin.kinematics.differential import inverse_acceleration, inverse_velocity
+from twin.kinematics.forward import jacobian, jacobian_dot, joint_angles
+from twin.loading.dh_tables import dh_robot
+from twin.multibody import recursions
+from twin.robot.robot import DH, Robot, dh_poses
+from twin.spatial.linear_maps import singular_values
+
+Floats = NDArray[np.float64]
+STEP = 1e-30
+FLANGE = np.eye(4).tolist()
+
+
+def turning(
+    robot: Robot, q: NDArray
+) -> tuple[recursions.WorldFrames, recursions.Rotation, recursions.Vector]:
+    """Frames of all links, and the flange's rotation and position, at joint positions that may be complex."""
+    functions = cmath if np.iscomplexobj(q) else math
+    at = recursions.placements(robot.tree, robot.tree_positions(q).tolist(), functions)
+    frames = recursions.world_frames(robot.tree, at)
+    return frames, *recursions.tool_frame(robot.tree, frames, FLANGE)
+
+
+def differentiated(robot: Robot, q: Floats) -> Floats:
+    """The Jacobian (6, n) as what it is: the derivatives of the flange's position and orientation."""
+    J = np.empty((6, robot.n))
+    for joint, direction in enumerate(np.eye(robot.n)):
+        _, R, p = turning(robot, q + 1j * STEP * direction)
+        S = np.imag(R) / STEP @ np.real(R).T
+        J[:, joint] = *(np.imag(p) / STEP), S[2, 1], S[0, 2], S[1, 0]
+    return J
+
+
+def by_columns(T: Floats) -> Floats:
+    """The Jacobian (..., 6, n) of DH angles by (2.54), (2.63), (2.64), from the DH poses (..., n, 4, 4)."""
+    base = np.broadcast_to(np.eye(4), (*T.shape[:-3], 1, 4, 4))
+    before = np.concatenate([base, T[..., :-1, :, :]], axis=-3)
+    z, arm = before[..., :3, 2], T[..., -1:, :3, 3] - before[..., :3, 3]
+    return np.concatenate([np.cross(z, arm), z], axis=-1).swapaxes(-1, -2)
+
+
+def zero_pose_jacobian() -> Floats:
+    """The library's Jacobian at q = 0, with respect to the DH angles as the report has it."""
+    robot, _ = irb1400()
+    return jacobian(robot, np.zeros(6)) @ np.linalg.inv(robot.dh_coupling)
+
+
+@computes("N-Jv")
+def linear_rows(item: Item) -> Finding:
+    """The rows of the velocity."""
+    return against_printed(item, zero_pose_jacobian()[:3])
+
+
+@computes("N-Jw")
+def angular_rows(item: Item) -> Finding:
+    """The rows of the angular velocity."""
+    return against_printed(item, zero_pose_jacobian()[3:])
+
+
+@computes("N-jacob0")
+def whole_jacobian(item: Item) -> Finding:
+    """Both; the report's two ways of computing it agree, and so do ours."""
+    _, dh = irb1400()
+    found = against_printed(item, zero_pose_jacobian())
+    by_loop = by_columns(dh_poses(dh, dh.theta0))
+    return Finding(found.computed, largest(found.residual, by_loop - item.expected))
+
+
+@computes("N-2.51")
+def columns(item: Item) -> Finding:
+    """The printed columns and the derivative of the pose, against the library's Jacobian."""
+    robot, dh = irb1400()
+    theta = configurations()[::5]
+    q = joint_angles(robot, theta)
+    J = jacobian(robot, q)
+    derivative = np.array([differentiated(robot, one) for one in q])
+    return Finding(
+        f"{len(q)} configurations",
+        largest(by_columns(dh_poses(dh, theta)) @ robot.dh_coupling - J, derivative - J),
+    )
+
+
+@computes("N-2.58")
+def prismatic_columns(item: Item) -> Finding:
+    """Arms with joints that slide: the library's columns, the printed ones, and the derivative."""
+    random, kinds = rng(), item.inputs["kinds"]
+    prismatic = [i for i, kind in enumerate(kinds) if kind == "prismatic"]
+    errors = []
+    for table in random.uniform(-1, 1, (30, 4, len(kinds))):
+        dh = DH(*table * [[np.pi], [1], [1], [np.pi]])
+        robot = dh_robot("random", dh, kinds=kinds)
+        q = random.uniform(-np.pi, np.pi, len(kinds))
+        frames, _, p = turning(robot, q)
+        J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
+        slid = dh._replace(d=dh.d + np.where(robot.dh_coupling.diagonal() == 0, q, 0))
+        z = np.concatenate([np.eye(4)[None], dh_poses(slid, robot.dh_coupling @ q + dh.theta0)])[
+            prismatic, :3, 2
+        ]
+        errors += [J - differentiated(robot, q), J[:, prismatic] - np.column_stack([z, 0 * z]).T]
+    return Finding("30 arms", largest(*errors))
+
+
+@computes("N-2.67")
+def inverse_motion(item: Item) -> Finding:
+    """The second derivative of the pose, and back; the rank test in singular configurations."""
+    robot, _ = irb1400()
+    q = joint_angles(robot, configurations()[::5])
+    qd, qdd = rng().uniform(-1, 1, (2, *q.shape))
+    J, J_dot = jacobian(robot, q), jacobian_dot(robot, q, qd)
+    V, A = times(J, qd), times(J, qdd) + times(J_dot, qd)
+    derivative = np.array([accelerated(robot, *sample) for sample in zip(q, qd, qdd, strict=True)])
+    velocity_met = times(J, inverse_velocity(robot, q, V)) - V
+    acceleration_met = times(J, inverse_acceleration(robot, q, qd, A)) + times(J_dot, qd) - A
+    wrong, singular = rank_test(robot)
+    return Finding(
+        f"{len(q)} motions, {singular} singular configurations",
+        largest(derivative - A, velocity_met, acceleration_met, wrong),
+    )
+
+
+def times(matrices: Floats, vectors: Floats) -> Floats:
+    """Products of matrices (..., m, n) and vectors (..., n)."""
+    return np.einsum("...ij,...j->...i", matrices, vectors)
+
+
+def accelerated(robot: Robot, q: Floats, qd: Floats, qdd: Floats) -> Floats:
+    """The derivative of `J qd` along a motion: (6,)."""
+    frames, _, p = turning(robot, q + 1j * STEP * qd)
+    J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
+    return np.imag(J @ robot.embedding @ (qd + 1j * STEP * qdd)) / STEP
+
+
+def rank_test(robot: Robot) -> tuple[int, int]:
+    """How often the library disagrees with `rank J = rank [J x]` on J qd = x, of how many singular J."""
+    theta = configurations()
+    theta = theta[singular_values(jacobian(robot, joint_angles(robot, theta))).rank < 6]
+    wrong = 0
+    for q in joint_angles(robot, theta):
+        outputs, _, _, rank = singular_values(J := jacobian(robot, q))
+        for x in (J @ rng().uniform(-1, 1, 6), outputs[:, -1]):
+            same = singular_values(np.column_stack([J, x])).rank == rank
+            try:
+                inverse_velocity(robot, q, x)
+                solved = True
+            except SingularityError:
+                solved = False
+            wrong += bool(same != solved)
+        wrong += bool(same)  # the last x is one that no motion gives
+    return wrong, len(theta)

@@ -1,0 +1,150 @@
+"""Forward kinematics and orientations of the IRB 1400 in Norrlöf's report: sections 2.2.1 and 2.2.2."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
+from tests.published.norrlof.samples import configurations, irb1400, rotations, wrist_centres
+from twin.kinematics.forward import dh_angles, forward_kinematics, joint_angles
+from twin.kinematics.inverse import main_axis_angles
+from twin.robot.robot import DH, dh_poses, dh_transforms
+from twin.spatial.rotations import matrix_from_quaternion, quaternion_from_matrix
+
+Floats = NDArray[np.float64]
+
+
+def matrix(rows: list[list]) -> Floats:
+    """Matrices (..., m, n) of entries that are numbers or arrays of samples."""
+    flat = np.broadcast_arrays(*(entry for row in rows for entry in row))
+    return np.stack(flat, axis=-1).reshape(*flat[0].shape, len(rows), len(rows[0]))
+
+
+def orientations() -> tuple[Floats, Floats, Floats]:
+    """DH angles (N, 6) of the IRB 1400, its R03 and its R06 (N, 3, 3)."""
+    theta = configurations()
+    T = dh_poses(irb1400()[1], theta)
+    return theta, T[:, 2, :3, :3], T[:, 5, :3, :3]
+
+
+@computes("N-2.23")
+def elementary_transforms(item: Item) -> Finding:
+    """The four transforms as they are printed, against the library's, of rows with right and other angles."""
+    random = rng()
+    theta, alpha, d, a = random.uniform(-np.pi, np.pi, (4, SAMPLES))
+    alpha[::2] = random.choice([-np.pi / 2, 0, np.pi / 2, np.pi], SAMPLES // 2)
+    c, s, ca, sa = np.cos(theta), np.sin(theta), np.cos(alpha), np.sin(alpha)
+    printed = (
+        matrix([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+        @ matrix([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, d], [0, 0, 0, 1]])
+        @ matrix([[1, 0, 0, a], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+        @ matrix([[1, 0, 0, 0], [0, ca, -sa, 0], [0, sa, ca, 0], [0, 0, 0, 1]])
+    )
+    A = dh_transforms(DH(0 * theta, d, a, alpha), theta)
+    return Finding(f"{SAMPLES} rows", largest(A - printed))
+
+
+@computes("N-T2.1")
+def zero_pose(item: Item) -> Finding:
+    """The flange at q = 0 by the robot's tree, and by the printed table at the printed angles (2.24)."""
+    robot, dh = irb1400()
+    printed = DH(*(np.array(item.inputs[column]) for column in ("theta0", "d", "a", "alpha")))
+    flange = against_printed(item, forward_kinematics(robot, np.zeros(6)))
+    table = largest(dh_poses(printed, printed.theta0)[-1] - item.expected, np.array(dh) - np.array(printed))
+    return Finding(flange.computed, largest(flange.residual, table))
+
+
+@computes("N-tr2q")
+def zero_pose_quaternion(item: Item) -> Finding:
+    """The orientation of the flange at q = 0."""
+    robot, _ = irb1400()
+    return against_printed(item, quaternion_from_matrix(forward_kinematics(robot, np.zeros(6))[:3, :3]))
+
+
+@computes("N-2.25")
+def coupling(item: Item) -> Finding:
+    """The coupling as printed against the library's, and the upper arm's slope while motor 2 turns."""
+    robot, dh = irb1400()
+    q = rng().uniform(-np.pi, np.pi, (SAMPLES, 6))
+    theta = dh_angles(robot, q)
+    printed = q @ np.array(item.inputs["M"]).T + item.inputs["theta0"]
+    moved = q.copy()
+    moved[:, 1] = rng().uniform(-np.pi, np.pi, SAMPLES)
+    height = dh_poses(dh, [theta, dh_angles(robot, moved)])[:, :, 2, 2, 0]  # of x3, along z0
+    return Finding(
+        f"{SAMPLES} joint angles",
+        largest(theta - printed, joint_angles(robot, theta) - q, height[1] - height[0]),
+    )
+
+
+@computes("N-2.28")
+def wrist_centre(item: Item) -> Finding:
+    """The point d6 behind the flange against the origin of frames 4 and 5, whatever the wrist does."""
+    robot, dh = irb1400()
+    theta = configurations()
+    T = forward_kinematics(robot, joint_angles(robot, theta))
+    printed = T[:, :3, 3] - dh.d[5] * T[:, :3, 2]
+    other_wrist = np.column_stack([theta[:, :3], theta[::-1, 3:]])
+    return Finding(
+        f"{len(theta)} poses",
+        largest(
+            wrist_centres(theta) - printed,
+            wrist_centres(other_wrist) - printed,
+            dh_poses(dh, theta)[:, 4, :3, 3] - printed,
+        ),
+    )
+
+
+@computes("N-2.42")
+def orientation_of_frame_3(item: Item) -> Finding:
+    """The closed form against the library's frame 3."""
+    theta, R_03, _ = orientations()
+    (c1, c2, c3), (s1, s2, s3) = np.cos(theta[:, :3].T), np.sin(theta[:, :3].T)
+    c23, s23 = np.cos(theta[:, 1] + theta[:, 2]), np.sin(theta[:, 1] + theta[:, 2])
+    factors = (
+        matrix([[c1, 0, -s1], [s1, 0, c1], [0, -1, 0]])
+        @ matrix([[c2, -s2, 0], [s2, c2, 0], [0, 0, 1]])
+        @ matrix([[c3, 0, -s3], [s3, 0, c3], [0, -1, 0]])
+    )
+    printed = matrix([[c1 * c23, s1, -c1 * s23], [s1 * c23, -c1, -s1 * s23], [-s23, 0, -c23]])
+    return Finding(f"{len(theta)} configurations", largest(R_03 - printed, R_03 - factors))
+
+
+@computes("N-2.44")
+def orientation_of_the_wrist(item: Item) -> Finding:
+    """The closed form against R03' R06 of the library's frames (2.43)."""
+    theta, R_03, R_06 = orientations()
+    (c4, c5, c6), (s4, s5, s6) = np.cos(theta[:, 3:].T), np.sin(theta[:, 3:].T)
+    printed = matrix(
+        [
+            [c4 * c5 * c6 - s4 * s6, -c4 * c5 * s6 - s4 * c6, -c4 * s5],
+            [s4 * c5 * c6 + c4 * s6, -s4 * c5 * s6 + c4 * c6, -s4 * s5],
+            [s5 * c6, -s5 * s6, c5],
+        ]
+    )
+    return Finding(f"{len(theta)} configurations", largest(R_03.swapaxes(1, 2) @ R_06 - printed))
+
+
+@computes("N-2.46")
+def orientation_left_to_the_wrist(item: Item) -> Finding:
+    """All nine entries of U as printed, for any R06, against R03' R06 with the library's frame 3."""
+    theta, R_03, _ = orientations()
+    R_06 = matrix_from_quaternion(rotations()[: len(theta)])
+    c1, s1 = np.cos(theta[:, 0]), np.sin(theta[:, 0])
+    c23, s23 = np.cos(theta[:, 1] + theta[:, 2]), np.sin(theta[:, 1] + theta[:, 2])
+    columns = [R_06[:, :, i].T for i in range(3)]
+    printed = matrix(
+        [
+            [c1 * c23 * r1 + s1 * c23 * r2 - s23 * r3 for r1, r2, r3 in columns],
+            [-c1 * r2 + s1 * r1 for r1, r2, _ in columns],
+            [-c23 * r3 - c1 * s23 * r1 - s1 * s23 * r2 for r1, r2, r3 in columns],
+        ]
+    )
+    return Finding(f"{len(theta)} orientations", largest(R_03.swapaxes(1, 2) @ R_06 - printed))
+
+
+@computes("N-R03")
+def example_2_frame_3(item: Item) -> Finding:
+    """Frame 3 where the first of the library's solutions for the wrist centre has it."""
+    robot, dh = irb1400()
+    theta = np.append(main_axis_angles(robot, item.inputs["p_wrist"])[0], np.zeros(3))
+    return against_printed(item, dh_poses(dh, theta)[2, :3, :3])

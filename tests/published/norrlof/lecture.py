@@ -1,0 +1,189 @@
+"""Norrlöf's lecture on dynamics: energy, inertia, the equation of motion and its properties, constraints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+
+import twin
+from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, rng
+from tests.published.norrlof.dynamics import arms, inertia_by_jacobians
+from tests.published.norrlof.trees import (
+    Array,
+    arm_of,
+    christoffel_symbols,
+    gradient,
+    inertia_matrix,
+    kinetic_energy,
+    links,
+    potential_energy,
+    rate,
+    relative,
+    states,
+    worst,
+)
+from twin.multibody.tree import inertial_parameters, transformed_parameters
+from twin.robot.evaluation import uncompiled
+
+ROBOTS = ("irb140", "irb1400", "irb1600")
+"""They are not compiled: all their kernels for some hundred states would make the ledger's first run slow."""
+
+
+def tensor(parameters: Array) -> Array:
+    """The tensor (3, 3) of inertial parameters (10,), about their origin."""
+    xx, yy, zz, xy, xz, yz = parameters[4:]
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+@computes("L-K")
+def kinetic_energy_of_arm(item: Item) -> Finding:
+    """D by Jacobians against D by unit accelerations; tensors turned by the library against R I R^T."""
+    errors = []
+    for arm in arms(3):
+        q, *_ = states(3)
+        bodies = links(arm, q)
+        errors.append(relative(inertia_by_jacobians(bodies), inertia_matrix(arm, q)))
+        for body in bodies:
+            at_centre, T = inertial_parameters(body.mass, np.zeros(3), body.inertia), np.eye(4)
+            T[:3, :3] = body.R[0]
+            turned = body.R[0] @ body.inertia @ body.R[0].T
+            errors.append(relative(turned, tensor(transformed_parameters(at_centre, T))))
+    return Finding("3 random arms of 3 joints", worst(*errors))
+
+
+@computes("L-box")
+def box(item: Item) -> Finding:
+    """The library's box, full and hollow, and the printed formula against the integral over the volume.
+
+    The hollow one is the box less the box within, as the lecture says of bodies in the same frame.
+    """
+    from urdf.solids import bulk
+
+    sides, wall, rho = np.array(item.inputs["sides"]), item.inputs["wall"], item.inputs["rho"]
+    full, void = box_integral(sides, rho), box_integral(sides - 2 * wall, rho)
+    size, at = [str(side) for side in sides], ["0", "0", "0"]
+    library, masses = [], []
+    for solid in ({"box": size, "at": at}, {"hollow_box": size, "wall": str(wall), "at": at}):
+        spread = bulk({"solid": solid})
+        masses.append(rho * float(spread.volume))
+        library.append(masses[-1] * np.array(spread.inertia, dtype=float))
+    a, b, c = sides**2
+    printed = rho * np.prod(sides) / 12 * np.diag([b + c, a + c, a + b])
+    expected = rho * np.array([np.prod(sides), np.prod(sides) - np.prod(sides - 2 * wall)])
+    return Finding(
+        np.diagonal(library[0]),
+        worst(
+            relative(library[0], full),
+            relative(library[1], full - void),
+            relative(printed, full),
+            masses / expected - 1,
+        ),
+    )
+
+
+def box_integral(sides: Array, rho: float) -> Array:
+    """The inertia (3, 3) of a box about its centre, by Gauss's rule, which is exact for squares."""
+    nodes, weights = np.polynomial.legendre.leggauss(3)
+    r = np.array(list(product(*(nodes[:, None] * sides / 2).T)))
+    dm = rho * np.prod(sides) * np.prod(list(product(*[weights / 2] * 3)), axis=1)
+    return np.einsum("k,ki,ki->", dm, r, r) * np.eye(3) - np.einsum("k,ki,kj->ij", dm, r, r)
+
+
+@computes("L-tensor")
+def inertia_tensor(item: Item) -> Finding:
+    """The matrix of the components as defined, and with its last row as printed, for forty particles."""
+    generator = rng()
+    masses, r = generator.uniform(0.1, 2, 40), generator.normal(size=(40, 3))
+    r[:, 1] += r[:, 2]  # so that Iyz is not small
+    x, y, z = r.T
+    xx, yy, zz = masses @ (y**2 + z**2), masses @ (x**2 + z**2), masses @ (x**2 + y**2)
+    xy, xz, yz = -masses @ (x * y), -masses @ (x * z), -masses @ (y * z)
+    particles = [inertial_parameters(m, at, np.zeros((3, 3))) for m, at in zip(masses, r, strict=True)]
+    library = tensor(np.sum(particles, axis=0))
+    defined, printed = ([[xx, xy, xz], [xy, yy, yz], [xz, last, zz]] for last in (yz, xz))
+    w = generator.normal(size=(SAMPLES, 3))
+    momentum = np.einsum("k,nki->ni", masses, np.cross(r, np.cross(w[:, None], r)))
+    return Finding(
+        library,
+        worst(relative(np.array(defined), library), relative(w @ library, momentum)),
+        relative(w @ np.array(printed).T, momentum),
+    )
+
+
+@computes("L-EL")
+def equation_of_motion(item: Item) -> Finding:
+    """All arms: C by Christoffel's symbols, g from P, the torque, and the state space put back into it."""
+    errors = []
+    for name in ROBOTS:
+        robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
+        arm, tau = arm_of(robot), twin.inverse_dynamics(robot, q, qd, qdd)
+        g = twin.gravity_torque(robot, q)
+        D, C = twin.mass_matrix(robot, q), twin.coriolis_matrix(robot, q, qd)
+        h = np.einsum("nij,nj->ni", C, qd) + g
+        x2_dot = np.linalg.solve(D, (tau - h)[..., None])
+        symbols = christoffel_symbols(gradient(lambda x, arm=arm: inertia_matrix(arm, x), q))
+        errors += [
+            relative(np.einsum("nijp,ni->npj", symbols, qd), C),
+            relative(gradient(lambda x, arm=arm: potential_energy(arm, x), q), g),
+            relative(np.einsum("nij,nj->ni", D, qdd) + h, tau),
+            relative(twin.inverse_dynamics(robot, q, qd, x2_dot[..., 0]), tau),
+            relative(twin.inverse_dynamics(robot, q, qd, twin.forward_dynamics(robot, q, qd, tau)), tau),
+        ]
+    return Finding(f"{len(states(6)[0])} states of each robot", worst(*errors))
+
+
+@computes("L-skew")
+def properties(item: Item) -> Finding:
+    """All arms: `Ddot - 2 C` is skew, energy rises by the power of the torques, D is bounded both ways."""
+    errors, bounds = [], []
+    for name in ROBOTS:
+        robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
+        arm = arm_of(robot)
+
+        def total(x: Array, xd: Array, arm=arm) -> Array:
+            return kinetic_energy(arm, x, xd) + potential_energy(arm, x)
+
+        C = twin.coriolis_matrix(robot, q, qd)
+        N = rate(lambda x, arm=arm: inertia_matrix(arm, x), (q, qd)) - 2 * C
+        power = np.sum(qd * twin.inverse_dynamics(robot, q, qd, qdd), axis=1)
+        errors += [
+            worst(N + np.swapaxes(N, 1, 2)) / worst(N),
+            relative(rate(total, (q, qd), (qd, qdd)), power),
+        ]
+        moments = np.linalg.eigvalsh(twin.mass_matrix(robot, q))
+        bounds += [float(np.min(moments)), float(np.max(moments))]
+        errors.append(0.0 if bounds[-2] > 0 else np.inf)
+    return Finding(bounds, worst(*errors))
+
+
+@computes("L-gamma")
+def number_of_constraint_forces(item: Item) -> Finding:
+    """Particles at fixed distances: the rank of the gradients against l constraints, and against k."""
+    right, printed = [], []
+    for k in item.inputs["particles"]:
+        r = rng().normal(size=(k, 3))
+        gradients = np.zeros((0, 3 * k))
+        for i, j in combinations(range(k), 2):  # |r_i - r_j|^2 is constant
+            row = np.zeros((k, 3))
+            row[i], row[j] = 2 * (r[i] - r[j]), 2 * (r[j] - r[i])
+            gradients = np.vstack([gradients, row.ravel()])
+        rank = int(np.linalg.matrix_rank(gradients))
+        right.append(rank - len(gradients))
+        printed.append(rank - k)
+    return Finding(f"{item.inputs['particles']} particles", worst(right), worst(printed))
+
+
+@computes("L-home")
+def limits_behind_the_gears(item: Item) -> Finding:
+    """The drives of the IRB 1600 are those of the assignment, and its torque limits what they give."""
+    robot = twin.load("irb1600")
+    assert robot.drives is not None
+    found = against_printed(item, robot.drives.torque_max)
+    off = (
+        robot.drives.ratio - item.inputs["gear"],
+        robot.drives.motor_torque_max - item.inputs["tau_motor"],
+        robot.tau_max - robot.drives.torque_max,
+    )
+    return replace(found, residual=worst(found.residual, *off))

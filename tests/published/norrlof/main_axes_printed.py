@@ -1,0 +1,165 @@
+"""The main axes of the IRB 1400 in Norrlöf's report: D, C and g as they are printed, and what judges them.
+
+The judge is the library's recursion over the tree of column, arms, lever and rod, with the symbols of
+Christoffel from its D.  It shares nothing with the closed form of `twin/dynamics/main_axes.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.published.items import rng
+from tests.published.norrlof.trees import (
+    Arm,
+    Array,
+    christoffel_symbols,
+    gradient,
+    gravity_torques,
+    inertia_matrix,
+    states,
+    torques,
+)
+from twin.dynamics.main_axes import AXES, EMBEDDING, JOINTS, PARENTS, MainAxes, main_axes_parameters
+from twin.loading.loading import load
+from twin.multibody.tree import Tree, inertial_parameters
+
+SETS = 4
+"""How many sets of random parameters; the robot's own come on top."""
+
+
+class Case(NamedTuple):
+    """A set of parameters, its states, and what the recursion finds there."""
+
+    p: MainAxes
+    arm: Arm
+    q: Array
+    qd: Array
+    qdd: Array
+    D: Array
+    D_by_q: Array
+    C: Array
+    g: Array
+    tau: Array
+
+
+@lru_cache(maxsize=1)
+def cases() -> tuple[Case, ...]:
+    """The robot's parameters and random ones; the centre of mass of the rod on its line, as in print."""
+    generator = rng()
+    random = [MainAxes(*generator.uniform(0.1, 2, 9), *generator.uniform(-1, 1, 11)) for _ in range(SETS)]
+    found = []
+    for p in (main_axes_parameters(load("irb1400")), *random):
+        arm = arm_of(replace(p, rc4x=0.0))
+        q, qd, qdd = states(3)
+        D_by_q = gradient(lambda x, arm=arm: inertia_matrix(arm, x), q)
+        C = np.einsum("nijp,ni->npj", christoffel_symbols(D_by_q), qd)
+        found.append(
+            Case(
+                replace(p, rc4x=0.0),
+                *(arm, q, qd, qdd, inertia_matrix(arm, q), D_by_q, C),
+                *(gravity_torques(arm, q), torques(arm, q, qd, qdd)),
+            )
+        )
+    return tuple(found)
+
+
+def arm_of(p: MainAxes) -> Arm:
+    """The tree that the parameters describe."""
+    T = np.tile(np.eye(4), (5, 1, 1))
+    T[1, 0, 3] = T[3, 0, 3] = p.l1x
+    T[2, 2, 3], T[4, 0, 3] = p.l2z, p.l5x
+    bodies = [inertial_parameters(0.0, np.zeros(3), np.diag([0, 0, p.I1]))]
+    for k in (2, 3, 5, 4):  # the lever comes before the rod
+        m, x, z, Iyy = (getattr(p, name) for name in (f"m{k}", f"rc{k}x", f"rc{k}z", f"I{k}"))
+        bodies.append(inertial_parameters(m, np.array([x, 0, z]), np.diag([0, Iyy, 0])))
+    tree = Tree(
+        names=JOINTS,
+        links=JOINTS,
+        kinds=("revolute",) * 5,
+        parents=PARENTS,
+        T_parent_joint=T,
+        axes=np.array(AXES, dtype=float),
+        inertias=np.array(bodies),
+        flange_joint=2,
+        T_joint_flange=np.eye(4),
+    )
+    return Arm(tree, np.array(EMBEDDING, dtype=float), np.zeros(5), (0.0, 0.0, -p.gz))
+
+
+def angles(q: Array) -> tuple[Array, ...]:
+    """Cosines and sines of theta2 and theta3, and both angles."""
+    t2, t3 = q[:, 1], q[:, 2]
+    return np.cos(t2), np.sin(t2), np.cos(t3), np.sin(t3), t2, t3
+
+
+def printed_D(p: MainAxes, q: Array) -> Array:
+    """(3.55)."""
+    c2, s2, c3, s3, t2, t3 = angles(q)
+    rc2, rc3, rc5 = (x**2 + z**2 for x, z in ((p.rc2x, p.rc2z), (p.rc3x, p.rc3z), (p.rc5x, p.rc5z)))
+    D = np.zeros((len(q), 3, 3), dtype=q.dtype)
+    of_2 = 2 * p.l1x**2 + rc2 + 4 * p.l1x * p.rc2x * c2 + (p.rc2x**2 - p.rc2z**2) * np.cos(2 * t2)
+    of_2 = of_2 + 4 * p.l1x * p.rc2z * s2 + 2 * p.rc2x * p.rc2z * np.sin(2 * t2)
+    of_5 = 2 * p.l1x**2 + rc5 + 4 * p.l1x * p.rc5x * c3 + (p.rc5x**2 - p.rc5z**2) * np.cos(2 * t2)
+    of_5 = of_5 + 4 * p.l1x * p.rc5z * s2 + 2 * p.rc5x * p.rc5z * np.sin(2 * t3)
+    D[:, 0, 0] = p.I1 + p.m4 * (p.l1x + p.l5x * c3 + p.rc4z * s2) ** 2 + p.m2 * of_2 / 2
+    D[:, 0, 0] += p.m3 * (p.l1x + p.rc3x * c3 + p.l2z * s2 + p.rc3z * s3) ** 2 + p.m5 * of_5 / 2
+    D[:, 1, 1] = p.I2 + p.I4 + p.m2 * rc2 + p.m3 * p.l2z**2 + p.m4 * p.rc4z**2
+    D[:, 1, 2] = p.m3 * p.l2z * p.rc3z * np.cos(t2 - t3)
+    D[:, 1, 2] += (p.m3 * p.l2z * p.rc3x + p.m4 * p.l5x * p.rc4z) * np.sin(t2 - t3)
+    D[:, 2, 1] = D[:, 1, 2]
+    D[:, 2, 2] = p.I3 + p.I5 + p.m3 * rc3 + p.m4 * p.l5x**2 + p.m5 * rc5
+    return D
+
+
+def printed_C(p: MainAxes, q: Array, qd: Array) -> Array:
+    """(3.58)."""
+    c2, s2, c3, s3, *_ = angles(q)
+    C = np.zeros((len(q), 3, 3))
+    inner = p.l1x * p.l2z * p.m3 + p.l1x * p.m2 * p.rc2z + p.l1x * p.m4 * p.rc4z
+    inner = inner + (p.l2z * p.m3 * p.rc3x + p.l5x * p.m4 * p.rc4z) * c3
+    inner += (p.l2z**2 * p.m3 - p.m2 * p.rc2x**2 + p.m2 * p.rc2z**2 + p.m4 * p.rc4z**2) * s2
+    inner += p.l2z * p.m3 * p.rc3z * s3
+    c12 = p.m2 * p.rc2x * p.rc2z * c2**2 - p.m2 * p.rc2x * s2 * (p.l1x + p.rc2z * s2) + c2 * inner
+    c13 = -p.l5x * p.m4 * (p.l1x + p.l5x * c3 + p.rc4z * s2) * s3
+    c13 += p.m3 * (p.rc3z * c3 - p.rc3x * s3) * (p.l1x + p.rc3x * c3 + p.l2z * s2 + p.rc3z * s3)
+    c13 += p.m5 * (p.rc5z * c3 - p.rc5x * s3) * (p.l1x + p.rc5x * c3 + p.rc5z * s3)
+    C[:, 0, 1], C[:, 0, 2] = c12 * qd[:, 0], c13 * qd[:, 0]
+    C[:, 1, 0], C[:, 2, 0] = -C[:, 0, 1], -C[:, 0, 2]
+    return C
+
+
+def printed_g(p: MainAxes, q: Array) -> Array:
+    """(3.59)."""
+    c2, s2, c3, s3, *_ = angles(q)
+    g2 = (-p.m2 * p.rc2z + p.m3 * p.l2z - p.m4 * p.rc4z) * s2 - p.m2 * p.rc2x * c2
+    g3 = (-p.m3 * p.rc3z - p.m5 * p.rc5z) * s3 + (-p.m3 * p.rc3x - p.m4 * p.l5x - p.m5 * p.rc5x) * c3
+    return p.gz * np.stack([0 * g2, g2, g3], axis=-1)
+
+
+def centres(p: MainAxes, q: Array) -> Array:
+    """Centres of mass (4, N, 3) of links 2 to 5, (3.48)-(3.52), the height l1z left out."""
+    c2, s2, c3, s3, *_ = angles(q)
+    # Along x and z before the turns: what turns by theta2, and what by theta3.
+    parts = [
+        (p.rc2x, p.rc2z, 0.0, 0.0),
+        (0.0, p.l2z, p.rc3x, p.rc3z),
+        (p.rc4x, p.rc4z, p.l5x, 0.0),
+        (0.0, 0.0, p.rc5x, p.rc5z),
+    ]
+    found = []
+    for x2, z2, x3, z3 in parts:
+        out = p.l1x + x2 * c2 + z2 * s2 + x3 * c3 + z3 * s3  # Rot_y
+        up = z2 * c2 - x2 * s2 + z3 * c3 - x3 * s3
+        found.append(np.stack([np.cos(q[:, 0]) * out, np.sin(q[:, 0]) * out, up], axis=-1))  # Rot_z
+    return np.array(found)
+
+
+def D_by_jacobians(p: MainAxes, q: Array) -> Array:
+    """(3.54), with the Jacobians (3.53) by complex steps."""
+    D = np.tile(np.diag([p.I1, p.I2 + p.I4, p.I3 + p.I5]), (len(q), 1, 1))
+    J = gradient(lambda x: centres(p, x), q)
+    return D + np.einsum("k,knai,knaj->nij", np.array([p.m2, p.m3, p.m4, p.m5]), J, J)

@@ -1,0 +1,190 @@
+"""The published items: all are there, every one is confirmed, each can fail, and the page has them."""
+
+import dataclasses
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.published import __main__ as program
+from tests.published.items import (
+    Finding,
+    Item,
+    Row,
+    against_printed,
+    checked_item,
+    computations,
+    computes,
+    items,
+    largest,
+    rows,
+)
+from tests.published.norrlof import inverse as norrlof_inverse
+
+COUNTS = {
+    "Norrlöf 1999": {"reproduced": 46, "misprint": 21, "ambiguous": 5, "lost": 2},
+    "Norrlöf, lecture 3": {"reproduced": 6, "misprint": 6, "lost": 1},
+    "Aliaga 2019": {"reproduced": 14, "misprint": 6, "ambiguous": 1, "lost": 5},
+    "Ljubljana manual": {"reproduced": 19, "misprint": 8, "ambiguous": 2, "lost": 6},
+    "Kawasaki": {"reproduced": 6, "lost": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def computed():
+    start = time.perf_counter()
+    return list(rows()), time.perf_counter() - start
+
+
+def test_every_published_item_is_there():
+    found = {source: Counter() for source in COUNTS}
+    for item in items():
+        found[item.source][item.verdict] += 1
+    assert found == COUNTS
+    assert len(items()) == 155
+
+
+def test_every_item_is_computed_or_says_why_not():
+    known = computations()
+    for item in items():
+        assert bool(item.text_only) != (item.id in known), item.id
+    assert set(known) <= {item.id for item in items()}
+    misprints = [item for item in items() if item.verdict == "misprint"]
+    assert sum(not item.text_only for item in misprints) >= 30
+
+
+def test_every_item_is_confirmed(computed):
+    found, seconds = computed
+    assert not [f"{row.item.id}: {row.finding} {row.error}" for row in found if not row.holds]
+    assert seconds < 60  # twenty on a quiet machine
+
+
+def test_every_misprint_visibly_fails(computed):
+    for row in computed[0]:
+        if row.item.verdict == "misprint" and row.finding is not None:
+            assert row.finding.printed_residual > 1e3 * row.item.tolerance, row.item.id
+            assert row.finding.printed_residual > 1e-3, row.item.id
+
+
+def test_equations_hold_to_1e_9_or_say_why_not(computed):
+    for row in computed[0]:
+        if row.finding is not None and not np.size(row.item.expected):
+            assert row.item.tolerance <= 1e-9 or row.item.note, row.item.id
+
+
+def made_up(**changes):
+    item = Item("X-1", "nobody", "(1)", "a number", "reproduced", tolerance=0.1, expected=[1.0, float("nan")])
+    return dataclasses.replace(item, **changes)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "finding", "holds"),
+    [
+        ("reproduced", Finding(0, 0.1), True),
+        ("reproduced", Finding(0, np.nextafter(0.1, 1)), False),
+        ("reproduced", Finding(0, np.nan), False),
+        ("misprint", Finding(0, 0.0, 2.0), True),
+        ("misprint", Finding(0, 0.0, 1.9), False),
+        ("misprint", Finding(0, 0.0, np.nan), False),
+        ("misprint", Finding(0, 0.0), False),
+        ("misprint", Finding(0, 0.2, 3.0), False),
+        ("lost", None, False),
+    ],
+)
+def test_a_verdict_is_confirmed_only_by_figures(verdict, finding, holds):
+    assert Row(made_up(verdict=verdict, least_error=2.0), finding).holds is holds
+
+
+def test_text_only_holds_unless_it_failed():
+    item = made_up(verdict="lost", text_only="a figure that is not in the text")
+    assert Row(item, None).holds
+    assert not Row(item, None, error="ValueError").holds
+
+
+def test_lost_entries_are_passed_over_and_computed_ones_must_be_numbers():
+    assert against_printed(made_up(), [1.05, 7.0]).residual == pytest.approx(0.05)
+    with pytest.raises(ValueError, match="'X-1': expected finite numbers of shape"):
+        against_printed(made_up(), [1.0, np.nan])
+    with pytest.raises(ValueError, match=r"shape \(2,\)"):
+        against_printed(made_up(), [1.0])
+    assert np.isnan(largest([0.0], [np.nan], [5.0]))
+
+
+def test_a_row_that_raises_fails_and_the_others_go_on(monkeypatch):
+    def broken(item):
+        raise ValueError("no such pose\nand what else a compiler tells")
+
+    monkeypatch.setitem(computations(), "N-2.9", broken)
+    found = list(rows([item for item in items() if item.id in ("N-2.8", "N-2.9")]))
+    assert [row.holds for row in found] == [True, False]
+    assert found[1].error == "ValueError: no such pose"
+
+
+def test_two_functions_for_one_item_are_refused():
+    with pytest.raises(ValueError, match=r"two functions compute the item 'N-2\.9'"):
+        computes("N-2.9")(lambda item: Finding(0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"what": "w", "where": "(1)", "verdict": "reproduced"}, "lacks 'id'"),
+        ({"id": "X", "what": "w", "where": "(1)", "verdict": "true"}, "has the verdict 'true', known are"),
+        ({"id": "X", "what": "w", "where": "(1)", "verdict": "lost", "x": 1}, "unknown key 'x', known are"),
+        (
+            {"id": "X", "what": "w", "where": "(1)", "verdict": "misprint", "printed": "a"},
+            "or its right form",
+        ),
+        (
+            {"id": "X", "what": "w", "where": "1", "verdict": "misprint", "printed": "a", "right": "b"},
+            "needs least_error above its tolerance",
+        ),
+    ],
+)
+def test_an_incomplete_item_is_refused(entry, told):
+    with pytest.raises(ValueError, match=told):
+        checked_item("x.toml", "nobody", entry)
+
+
+def named(name):
+    return next(item for item in items() if item.id == name)
+
+
+@pytest.mark.parametrize("name", ["N-2.29", "N-2.31", "N-2.34", "N-2.36", "N-2.38"])
+def test_an_item_misses_an_elbow_that_is_lost(monkeypatch, name):
+    whole = norrlof_inverse.main_axis_angles
+
+    def without(robot, p):
+        theta = whole(robot, p)
+        theta[:, [1, 3]] = np.nan
+        return theta
+
+    item = named(name)
+    assert next(rows([item])).holds
+    monkeypatch.setattr(norrlof_inverse, "main_axis_angles", without)
+    assert not next(rows([item])).holds
+
+
+def test_what_is_text_only_is_not_counted_as_computed():
+    some = list(rows(map(named, ["T-T32", "K-rest", "K-1"])))
+    assert "; 1 computed, 2 text only" in program.total(some)
+
+
+def test_the_page_has_every_item(computed):
+    """Where it fails, `python -m tests.published --write` makes the page again."""
+    assert program.PAGE.read_text(encoding="utf-8") == program.page(computed[0])
+
+
+def test_chosen_items_are_printed_in_full(capsys):
+    assert program.main(["N-2.9", "T-FK1"]) == 0
+    text = capsys.readouterr().out
+    assert "conj(q) / |q|^2" in text
+    assert "2 published items (1 misprint, 1 reproduced; 2 computed, 0 text only): all confirmed" in text
+    assert program.main(["N-9.9"]) == 2
+
+
+def test_an_item_that_fails_fails_the_program(monkeypatch, capsys):
+    monkeypatch.setitem(computations(), "N-2.9", lambda item: Finding(0.0, 1.0, 5.0))
+    assert program.main(["N-2.9"]) == 1
+    assert "residual 1, wanted at most 1e-12" in capsys.readouterr().out

@@ -1,1 +1,0 @@
-"""Who answers a robot, and guides it."""

@@ -1,0 +1,69 @@
+"""PyBullet's window: the server behind it, and the bench that it shows.
+
+A simulation without a window imports none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from twin.engine.client import Client, disconnect, keeping_zero, opening, pybullet, suppress_output
+from twin.errors import TwinError
+from twin.window.bench import Bench, Offered, Watched
+from twin.window.panel import Controls
+from twin.window.x11_window import LARGE, WindowWatch
+
+
+class WindowClient(Client):
+    """The server behind a window, which warns on the console when a drawing has to be asked for twice."""
+
+    def __getattr__(self, name: str) -> Any:
+        call = super().__getattr__(name)
+        return partial(_silently, call) if name.startswith("addUserDebug") else call
+
+
+def _silently(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call a function of PyBullet; what it prints is dropped."""
+    with suppress_output(errors=False):
+        return call(*arguments, **named)
+
+
+def connected_window() -> tuple[Any, WindowWatch]:
+    """A physics server behind a window, as large as the screen has room for, and who watches over it.
+
+    Raises:
+        TwinError: there is no display, or a window is open already.
+    """
+    watch = WindowWatch()
+    width, height = (min(large, room) for large, room in zip(LARGE, watch.screen, strict=True))
+    try:
+        # If it cannot open its window it ends the process, and says why on standard error.
+        with opening, suppress_output(errors=False):
+            while keeping_zero:
+                keeping_zero.pop().disconnect()
+            client = WindowClient(pybullet.GUI, options=f"--width={width} --height={height}")
+    except pybullet.error as error:
+        watch.close()
+        raise TwinError("one window is open already, and PyBullet allows one a process") from error
+    if client._client != 0:
+        disconnect(client, watch)
+        raise TwinError("the window needs PyBullet's client 0, which this program uses otherwise")
+    watch.find_connections()
+    return client, watch
+
+
+def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] = Controls) -> Bench:
+    """A window that shows an arm, and what `controls` offers; see `twin.window.bench`.
+
+    Raises:
+        TwinError: there is no display, or a window is open already.
+    """
+    client, watch = connected_window()
+    close = partial(disconnect, client, watch)
+    try:
+        return Bench(client, watch, arm, speed, close, controls)
+    except BaseException:
+        close()
+        raise
