@@ -1,5 +1,6 @@
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,6 +45,23 @@ FIRST = (
 )
 """Modules to begin with, in this order.  The first compiles what most of the others need; those after it need
 little of that, and take as long: so a second worker does not compile the same functions at the same time."""
+
+SHARING = ("test_scenarios", "test_drive_scenarios", "test_drive_check", "test_verdicts")
+"""Modules that ask for the same runs of scenarios, which one process keeps: `scenario_cases.full_run`."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        """A module to a process, and those that share runs to one."""
+
+        def _split_scope(self, nodeid):
+            module = super()._split_scope(nodeid)
+            return SHARING[0] if Path(module).stem in SHARING else module
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,15 @@ What is done, and what is not:
 
 - a fenced block after a line that ends with "Save this as `name`:" is written to that file;
 - any other block of ```` ```python ```` is run, all of a page in one namespace;
-- an indented block, or one of ```` ```console ````, whose first word is `irb-twin` or `python` is run by
-  bash; commands `irb-twin` that bash would pass on as they stand, but for the first of each kind (`run`,
-  `plot` ...), are given to the program in this process, which has imported what every new one would import
-  again for two seconds, and which shares no runs between processes, as many of which would do so, too;
+- an indented block, or one of ```` ```console ````, whose first word is `irb-twin` is given to the program
+  in this process, which has imported what every new one would import again for two seconds, and which shares
+  no runs between processes;
+- bash runs what needs a shell, and what begins with `python`;
 - `<!-- not run: why -->` before a block leaves it out, `<!-- exit status 1 -->` says how a command ends.
 """
 
 import contextlib
+import glob
 import io
 import os
 import re
@@ -33,11 +34,8 @@ PAGES = [
     *sorted(path for path in HOUSE.glob("docs/**/*.md") if "_build" not in path.parts),
 ]
 
-_started: set[str] = set()
-"""Commands that have been given in a process of their own."""
-
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")
-AS_IT_STANDS = re.compile(r"irb-twin [^|&;<>$`*?(){}\[\]#~!\\]+")
+WITHOUT_SHELL = re.compile(r"irb-twin [^|&;<>$`?(){}\[\]#~!\\]+")
 STATUS = re.compile(r"<!-- exit status (\d+) -->")
 
 
@@ -73,13 +71,8 @@ class Block:
 
     @property
     def needs_bash(self):
-        """Whether there is more to it than words for `irb-twin`."""
-        return not all(AS_IT_STANDS.fullmatch(line) for line in self.text.splitlines())
-
-    @property
-    def kinds(self):
-        """The commands of `irb-twin` in it."""
-        return {line.split()[1] for line in self.text.splitlines() if line.startswith("irb-twin ")}
+        """Whether there is more to it than words and names of files for `irb-twin`."""
+        return not all(WITHOUT_SHELL.fullmatch(line) for line in self.text.splitlines())
 
     @property
     def status(self):
@@ -127,9 +120,8 @@ def follow(page, folder):
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
             exec(code, namespace)
         elif block.is_command:
-            if block.needs_bash or not block.kinds <= _started:
+            if block.needs_bash:
                 give(block.text, block.status, folder, place)
-                _started.update(block.kinds)
             else:
                 give_here(block.text, block.status, place)
         else:
@@ -160,7 +152,8 @@ def give_here(commands, status, place):
             patch.setenv(VARIABLE, "1")
             warnings.simplefilter("default")  # as in a process of its own
             try:
-                ended = main(shlex.split(line)[1:])
+                words = shlex.split(line)[1:]
+                ended = main([name for word in words for name in sorted(glob.glob(word)) or [word]])
             except SystemExit as end:  # as after --help
                 ended = end.code or 0
         if ended:

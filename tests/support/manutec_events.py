@@ -98,16 +98,15 @@ class Simulation:
 
     def parts(self, y) -> State:
         """The state (..., 7 n) by names; a rigid gear has its motor's angle and speed from the joint."""
-        q, qd, qm, qmd, *rest = np.split(y, 7, axis=-1)
+        q, qd, qm, qmd, *rest = np.moveaxis(y.reshape(*y.shape[:-1], 7, -1), -2, 0)
         return State(q, qd, np.where(self.elastic, qm, q), np.where(self.elastic, qmd, qd), *rest)
 
     def speed_error(self, t, qm, qmd):
         q_ref, qd_ref = self.reference(t)
         return self.N * (qd_ref + self.control.kp * (q_ref - qm) - qmd)
 
-    def accelerations(self, y, modes):
+    def accelerations(self, s, modes):
         """qdd, qmdd and the friction torques (n,), at the joints and at the rotors of elastic ones."""
-        s = self.parts(y)
         drive = self.N * self.motor.k * s.i
         spring = self.K * (s.qm - s.q) + self.D * (s.qmd - s.qd)
         slides = modes != 0
@@ -115,8 +114,11 @@ class Simulation:
         load = np.where(self.elastic, spring, drive - F * slides) - self.arm.bias(s.q, s.qd)
         M = self.arm.mass_matrix(s.q) + self.A_rigid
         free = slides | self.elastic
-        qdd = np.zeros_like(s.q)
-        qdd[free] = np.linalg.solve(M[np.ix_(free, free)], load[free])
+        if free.all():
+            qdd = np.linalg.solve(M, load)
+        else:
+            qdd = np.zeros_like(s.q)
+            qdd[free] = np.linalg.solve(M[np.ix_(free, free)], load[free])
         holding = np.where(self.elastic, drive - spring, load - M @ qdd)
         F = np.where(slides, F, holding)
         qmdd = np.where(self.elastic, (drive - spring - F) / self.A, qdd)
@@ -125,7 +127,7 @@ class Simulation:
     def rates(self, t, y, modes):
         """dy/dt (7 n,) while no mode changes."""
         s = self.parts(y)
-        qdd, qmdd, _ = self.accelerations(y, modes)
+        qdd, qmdd, _ = self.accelerations(s, modes)
         u = self.speed_error(t, s.qm, s.qmd)
         k, w, damping = self.motor
         vd = 25 * w / damping * (s.i - self.control.ks * (s.x + u))
@@ -134,8 +136,9 @@ class Simulation:
 
     def margins(self, y, modes):
         """How far (n,) every mode is from its end: the speed that is left, or the torque, below 0 beyond."""
-        _, _, F = self.accelerations(y, modes)
-        return np.where(modes != 0, modes * self.parts(y).qmd, self.static - np.abs(F))
+        s = self.parts(y)
+        _, _, F = self.accelerations(s, modes)
+        return np.where(modes != 0, modes * s.qmd, self.static - np.abs(F))
 
     def run(self, q_start, times, rtol=1e-8, atol=1e-10) -> tuple[State, list[ModeChange]]:
         """The states at `times` (N,), and the changes of modes, from rest at q_start (n,)."""
@@ -180,13 +183,13 @@ class Simulation:
         """
         n, modes, y = len(modes), modes.copy(), y.copy()
         if modes[axis] == 0:
-            _, _, F = self.accelerations(y, modes)
+            _, _, F = self.accelerations(self.parts(y), modes)
             modes[axis] = np.sign(F[axis])
         else:
             y[3 * n + axis if self.elastic[axis] else n + axis] = 0.0
             modes[axis] = 0
         while True:
-            _, _, F = self.accelerations(y, modes)
+            _, _, F = self.accelerations(self.parts(y), modes)
             beyond = np.where(modes == 0, np.abs(F) - self.static, -1.0)
             worst = np.argmax(beyond)
             if beyond[worst] <= 0:
