@@ -326,7 +326,7 @@ def _what_is_told(mirror: Mirror, report: Report) -> str:
 
 
 def _summary(mirror: Mirror) -> str:
-    """How it was."""
+    """Sum up the stream, in lines."""
     counts = mirror.counts
     passed = mirror.relay.passed
     told = [
