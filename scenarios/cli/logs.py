@@ -217,7 +217,7 @@ class Replay(Command):
         return 0 if files.name(console()) else 1
 
     def _film_settings(self) -> dict[str, Any]:
-        """What was given of a film; the window has none of it, and a film has no end to begin again at."""
+        """Return what was given of a film, which the window has nothing of."""
         settings = {name: getattr(self, name) for name in ("fps", "size", "camera")}
         settings = {name: value for name, value in settings.items() if value is not None}
         if self.film is None and settings:

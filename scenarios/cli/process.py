@@ -18,7 +18,7 @@ from collections.abc import Callable
 from threading import Thread
 
 SAID = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up on"}
-"""What is said of the signals that end the process; its exit status is 128 and their number."""
+"""Words for the signals that end the process; its exit status is 128 and their number."""
 
 SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"
 """Clears the line of the progress bar, and shows the cursor again that it hid."""
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 _at_the_end: list[Callable[[], None]] = []
-"""What clears up; known once it could be imported."""
+"""Functions that clear up; known once they could be imported."""
 
 
 def listen() -> None:
