@@ -106,7 +106,7 @@ class Config:
     """What is not nominal, names and values of `twin.sweeps.robot_quantities`: of the plant alone, or with
     `model.` before them of the controller's model alone; on the command line `--with`."""
     limits: tuple[tuple[str, float], ...] = ()
-    """Figures of `twin.sweeps.outcomes.FIGURES` and the largest values that the run allows them; on the
+    """Figures of `twin.sweeps.trial.FIGURES` and the largest values that the run allows them; on the
     command line `--limit`."""
     bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")

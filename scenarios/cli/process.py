@@ -91,8 +91,8 @@ def _wait(told: int, console: int | None, caught: list[int]) -> None:
         if "multiprocessing" in sys.modules:
             for child in sys.modules["multiprocessing"].active_children():
                 child.kill()
-        if "scenarios.running.workers" in sys.modules:
-            sys.modules["scenarios.running.workers"].kill_all()
+        if "twin.worker_processes" in sys.modules:
+            sys.modules["twin.worker_processes"].kill_all()
         if console is not None:
             drawn = "rich.progress" in sys.modules and os.isatty(console)
             said = f"irb-twin: {SAID[signal.Signals(number).name]}\n".encode()

@@ -115,10 +115,10 @@ class RunScenarios(Command):
             film_writable(self.film, max(len(self._laws(scenario)) for scenario in scenarios))
 
         from scenarios.reports.report import explanations, scenario_report, total
-        from scenarios.running.side_by_side import carried_out
+        from scenarios.running.carrying_out import one_by_one
 
         with shown(len(plan)) as begin:
-            runs = carried_out(plan, begin)
+            runs = one_by_one(plan, begin)
         files = self._written(runs, scenarios)  # before anything is printed: a reader may hang up
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):

@@ -203,8 +203,7 @@ class Sweep(Command):
 
         from scenarios.sweeping.carrying_out import carried_out, forget, nominal_run, worst_of
         from scenarios.sweeping.findings import findings
-        from scenarios.sweeping.summary import complaints, summary, total, worst_report
-        from scenarios.sweeping.summary_file import write_summary
+        from scenarios.sweeping.summary import complaints, summary, total, worst_report, write_summary
 
         plan, means = self._planned(call, scenario), self._means()
         nominals = [nominal_run(plan, law, means.engine) for law in plan.laws]
@@ -249,7 +248,7 @@ class Sweep(Command):
     def _list(self, call: Call, scenario: Scenario) -> int:
         """`--list`: what can vary."""
         from scenarios.reports.listing import listing
-        from scenarios.sweeping.listed import rows_of
+        from scenarios.sweeping.summary import rows_of
 
         known = [one for experiment in self._experiments(call, scenario) for one in experiment.quantities()]
         page = console()

@@ -23,7 +23,7 @@ from scenarios.cli.sweep import (
 )
 
 if TYPE_CHECKING:
-    from scenarios.tuning.comparison import Task
+    from scenarios.sweeping.tuning import Task
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,12 @@ class Tune(Command):
     def carry_out(self, call: Call) -> int:
         """Search, compare, write, and tell."""
         task, means = self._task(call), self.means.chosen()
+        from scenarios.sweeping import tuning_report as written
         from scenarios.sweeping.summary import complaints, worst_report
-        from scenarios.tuning import files as written
-        from scenarios.tuning.comparison import compared
-        from scenarios.tuning.conclusions import conclusions
-        from scenarios.tuning.report import report
-        from scenarios.tuning.tuned_law import chosen_gains
-        from twin.sweeps.running import pool_for
-        from twin.tuning.search import EVALUATIONS, tuned
+        from scenarios.sweeping.tuning import chosen_gains, compared
+        from scenarios.sweeping.tuning_report import conclusions, report
+        from twin.sweeps.pools import pool_for
+        from twin.sweeps.tuning import EVALUATIONS, tuned
 
         gains = chosen_gains(task.law, self.gains)
         points, design = task.points, task.fresh_design
@@ -161,8 +159,7 @@ class Tune(Command):
             WrongUse, TwinError, ValueError: it cannot be.
         """
         from scenarios.sweeping.plan import limits, variations
-        from scenarios.tuning.comparison import Task
-        from scenarios.tuning.tuned_law import TunedLaw
+        from scenarios.sweeping.tuning import Task, TunedLaw
         from twin.sweeps.design import Design
 
         if self.law is None:

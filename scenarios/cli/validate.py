@@ -170,13 +170,13 @@ class Validate(Command):
 
     def _carried_out(self, plan: Plan) -> tuple[list[Run], int]:
         """Carry out the runs; return them, and the number of processes that shared them."""
+        from scenarios.running.carrying_out import shared_out
         from scenarios.running.runs import run_name
-        from scenarios.running.workers import carried_out
         from twin.threads import thread_count
 
         jobs = min(self.jobs or thread_count(), len(plan.runs))
         titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
         labels = controllers.labels(config.controller for _, config in plan.runs)
         with tallied(titles) as tally:
-            runs = carried_out(plan.runs, jobs, tally.begun, tally.done)
+            runs = shared_out(plan.runs, jobs, tally.begun, tally.done)
         return [replace(run, label=labels[run.config.controller]) for run in runs], jobs

@@ -133,7 +133,7 @@ def limited(
     Args:
         metrics: the run's checks.
         log: the run.
-        limits: names of `twin.sweeps.outcomes.FIGURES`, and the largest values allowed.
+        limits: names of `twin.sweeps.trial.FIGURES`, and the largest values allowed.
     """
     if not limits:
         return metrics

@@ -1,24 +1,30 @@
-"""A sweep carried out, law by law."""
+"""A sweep carried out, law by law; its worst runs are done again in PyBullet."""
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from scenarios.checks.replay import whole_run_limit
+from scenarios.running.registry import repeat_command
+from scenarios.running.runs import Run, carry_out
 from scenarios.sweeping.findings import Swept
 from scenarios.sweeping.plan import Law, Plan, nominal_values, values_of
 from twin.errors import DriveWarning
+from twin.logs.figures import joint_error
+from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
+    from scenarios.base import Config
     from scenarios.running.registry import Scenario
-    from scenarios.sweeping.worst_cases import WorstCase
 
 
 TIMED = 10
@@ -92,7 +98,8 @@ def carried_out(
     Raises:
         TwinError: chunks of another sweep are kept there; no processes, or none that answer.
     """
-    from twin.sweeps.running import pool_for, run_points
+    from twin.sweeps.pools import pool_for
+    from twin.sweeps.running import run_points
 
     swept, before = [], 0
     with drives_told(), pool_for(means.engine, means.workers, means.scheduler) as pool:
@@ -129,7 +136,7 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
 
 def forget(plan: Plan, means: Means) -> None:
     """Remove the chunks that were kept, once the tables are written."""
-    from twin.sweeps.chunks import remove_kept
+    from twin.sweeps.running import remove_kept
 
     if means.keep is not None:
         for law in plan.laws:
@@ -152,9 +159,8 @@ def worst_of(scenario: Scenario, law: Law, swept: Swept, count: int) -> list[Wor
         swept: its runs.
         count: how many.
     """
-    from scenarios.sweeping.worst_cases import worst_case
-    from twin.sweeps.outcomes import TROUBLES
     from twin.sweeps.statistics import worst
+    from twin.sweeps.trial import TROUBLES
 
     made = np.flatnonzero(swept.table["trouble"] != TROUBLES.index("cannot be made"))
     places = made[worst(swept.table[made], swept.figure, min(count, len(made)))] if len(made) else []
@@ -163,3 +169,62 @@ def worst_of(scenario: Scenario, law: Law, swept: Swept, count: int) -> list[Wor
             worst_case(scenario, law.experiment.config(values_of(law.points, int(k))), int(k), swept.table[k])
             for k in places
         ]
+
+
+class WorstCase(NamedTuple):
+    """A run of a sweep, and what PyBullet made of it.
+
+    Attributes:
+        sample: its row in the table.
+        row: of the table.
+        command: repeats it alone.
+        run: what came of it in PyBullet.
+        engine_error: the largest joint error there, in [rad]; infinite where the run ended early.
+        apart: what its error differs by from that of the table, in [rad]; NaN where either run ended early.
+        limit: what it may differ by: what the loop makes of rounding; infinite where that is not known.
+    """
+
+    sample: int
+    row: Any
+    command: str
+    run: Run
+    engine_error: float
+    apart: float
+    limit: float
+
+    @property
+    def unit(self) -> str:
+        """Unit of the joint error: that of the joint which is furthest off."""
+        figures, joint = self.run.figures, self.row["joint_error_joint"] - 1
+        return "rad" if figures is None else joint_unit(figures.joint_kinds[joint])
+
+    @property
+    def agrees(self) -> bool:
+        """Whether PyBullet did what the table says."""
+        if self.row["trouble"] or self.ended_early:
+            return bool(self.row["trouble"]) == self.ended_early
+        return self.apart <= self.limit
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the run in PyBullet did."""
+        return self.run.error is not None
+
+
+def worst_case(scenario: Scenario, config: Config, sample: int, row: Any) -> WorstCase:
+    """Do a run of a sweep again.
+
+    Args:
+        scenario: of the sweep.
+        config: its settings, with the values of this run.
+        sample: its row in the table.
+        row: of the table.
+    """
+    run = carry_out(scenario, config)
+    error, limit = math.inf, math.inf
+    if run.error is None and run.log is not None:
+        error = float(np.max(np.abs(joint_error(run.log))))
+        limit = whole_run_limit(run.log) if "spread" in run.log.arrays else math.inf
+    found = float(row["joint_error"])
+    apart = abs(error - found) if math.isfinite(error) and math.isfinite(found) else math.nan
+    return WorstCase(sample, row, repeat_command(run), run.without_log(), error, apart, limit)

@@ -8,13 +8,68 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from scenarios.sweeping.failures import failures
-from twin.sweeps.outcomes import FIGURES
+from twin.robot.limits import ROUND_OFF
+from twin.short_texts import figure
 from twin.sweeps.table_files import UNITS
+from twin.sweeps.trial import FIGURES, TROUBLES
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from scenarios.base import Config
     from twin.sweeps.statistics import Importance, Share
+
+
+def title(name: str) -> str:
+    """What a figure is called: `joint_error` -> `joint error`."""
+    words = {
+        "rms_error": "RMS joint error",
+        "rms_torque": "RMS torque / limit",
+        "speed_ratio": "speed / limit",
+    }
+    return words.get(name, name.replace("_", " "))
+
+
+def quantity(name: str) -> str:
+    """The same with its unit, if it has one: `joint error [rad]`."""
+    return f"{title(name)} [{UNITS[name]}]" if name in UNITS else title(name)
+
+
+def percent(share: float) -> str:
+    """`87.4 %`; with more digits near 0 and 1, where they matter."""
+    text = f"{100 * share:.1f}"
+    if text in ("0.0", "100.0") and 0 < share < 1:
+        text = f"{100 * share:.3f}"
+    return f"{text} %"
+
+
+class Failure(NamedTuple):
+    """One way to fail: its name, and which runs (N,) failed so."""
+
+    name: str
+    rows: NDArray[np.bool_]
+
+
+def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool) -> list[Failure]:
+    """The ways in which runs of a table can fail, in the order of how much is wrong then.
+
+    A run that ended early has failed so, and in no other way; any other one may have failed in several.
+
+    Args:
+        table: of one law, with the fields of `twin.sweeps.trial.OUTCOME`.
+        limits: what figures may be, in their units, besides what every run is judged by.
+        leaves_limits: whether the arm is meant to leave its ranges and speed limits.
+    """
+    ended = [Failure(name, table["trouble"] == k) for k, name in enumerate(TROUBLES) if k]
+    whole = table["trouble"] == 0
+    of_the_arm = [("beyond its range", "beyond_range", ROUND_OFF), ("too fast", "speed_ratio", 1 + ROUND_OFF)]
+    judged = [*(of_the_arm if not leaves_limits else []), ("a drive saturated", "saturated", 0)]
+    judged += [(f"{title(name)} above {figure(limit)}", name, limit) for name, limit in limits.items()]
+    found = [*ended, *(Failure(name, whole & ~(table[key] <= limit)) for name, key, limit in judged)]
+    explained = np.any([failure.rows for failure in found], axis=0)
+    found.append(Failure("joint error above what rounding explains", ~table["holds"] & ~explained))
+    return found
+
 
 MOST_VALUES = 20
 """Of an input on a grid: with so many, the share at each is told."""

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from scenarios.sweeping.failures import failures
-from scenarios.sweeping.findings import Swept
-from scenarios.sweeping.words import percent, quantity
+from scenarios.sweeping.findings import Swept, failures, percent, quantity
 from twin.short_texts import literal, shortened
 
 if TYPE_CHECKING:

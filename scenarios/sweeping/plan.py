@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from scenarios.cli.arguments import WrongUse
-from twin.sweeps.design import Design, Points
-from twin.sweeps.outcomes import FIGURES
+from twin.sweeps.design import Design, Points, Variation, parse_variation
 from twin.sweeps.running import columns
-from twin.sweeps.variation import Variation, parse_variation
+from twin.sweeps.trial import FIGURES
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import cache
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+import controllers
 from scenarios.base import Config
 from scenarios.checks import bounds
 from scenarios.checks.closed_loop import Arms
 from scenarios.cli.arguments import fields, kind_of
 from scenarios.running import registry
-from scenarios.sweeping import varied_law, varied_payload
-from scenarios.sweeping.remembered import Remembered
 from twin.control.control_law import ControlLaw
 from twin.errors import UnknownNameError, VariationError
-from twin.robot.robot import Robot
+from twin.robot.robot import Payload, Robot
 from twin.sweeps import robot_quantities
-from twin.sweeps.robot_quantities import Quantity
+from twin.sweeps.robot_quantities import Quantity, unknown
 from twin.sweeps.trial import Trial
 from twin.trajectories.sampling import Samples
 
@@ -92,9 +94,9 @@ class ScenarioExperiment:
             *(
                 one
                 for name, robot in (("payload", plant), ("model_payload", model))
-                for one in varied_payload.quantities(name, robot.payload)
+                for one in _payload_quantities(name, robot.payload)
             ),
-            *varied_law.quantities(self.settings, self._law(self.settings)),
+            *_law_quantities(self.settings, self._law(self.settings)),
             *robot_quantities.quantities(plant),
             *(one._replace(name=MODEL + one.name) for one in robot_quantities.quantities(model)),
         )
@@ -102,16 +104,16 @@ class ScenarioExperiment:
     def nominal(self, name: str) -> float:
         """See `twin.sweeps.trial.Experiment`; NaN of a setting that has no number by default."""
         before, _, rest = name.partition(".")
-        if name in self._kinds and name not in varied_payload.NAMES:
+        if name in self._kinds and name not in PAYLOADS:
             self._require_number(name)
             value = getattr(self.settings, name)
             return np.nan if value is None else float(value)
         plant, model = self._nominal_arms()
-        if before in varied_payload.NAMES and rest in ("", *varied_payload.PLACES):
+        if before in PAYLOADS and rest in ("", *PLACES):
             robot = plant if before == "payload" else model
-            return varied_payload.nominal(robot.payload, rest)
+            return _nominal_payload(robot.payload, rest)
         if name.startswith(LAW):
-            return varied_law.nominal(self.settings, self._law(self.settings), rest)
+            return _nominal_setting(self.settings, self._law(self.settings), rest)
         try:
             if name.startswith(MODEL):
                 return robot_quantities.quantity(model, rest, MODEL).nominal
@@ -122,7 +124,7 @@ class ScenarioExperiment:
 
     def law_numbers(self) -> dict[str, float | np.ndarray]:
         """The law's own settings that are numbers, or one a joint, with nominal values of all that varies."""
-        return varied_law.numbers(self.settings, self._law(self.settings))
+        return _law_numbers(self.settings, self._law(self.settings))
 
     def config(self, values: Mapping[str, float]) -> Config:
         """The settings of one trial, as `irb-twin run` takes them: `repeat_command` repeats it by them.
@@ -135,11 +137,11 @@ class ScenarioExperiment:
                 have that value; what is wrong with a change of a robot shows when the robot is made.
         """
         settings = dict[str, Any]()
-        loads: dict[str, dict[str, float]] = {name: {} for name in varied_payload.NAMES}
+        loads: dict[str, dict[str, float]] = {name: {} for name in PAYLOADS}
         law, changes = dict[str, float](), dict(self.settings.changes)
         for name, value in values.items():
             before, _, rest = name.partition(".")
-            if before in loads and rest in ("", *varied_payload.PLACES):
+            if before in loads and rest in ("", *PLACES):
                 loads[before][rest] = float(value)
             elif name in self._kinds:
                 settings[name] = self._number(name, float(value))
@@ -150,11 +152,9 @@ class ScenarioExperiment:
         for name, chosen in loads.items():
             if chosen:
                 plant, model = self._nominal_arms()
-                settings[name] = varied_payload.text(
-                    name, (plant if name == "payload" else model).payload, chosen
-                )
+                settings[name] = _payload_text(name, (plant if name == "payload" else model).payload, chosen)
         config = dataclasses.replace(self.settings, **settings, changes=tuple(changes.items()))
-        return varied_law.with_settings(config, law, self._law) if law else config
+        return _with_law_settings(config, law, self._law) if law else config
 
     def trial(self, values: Mapping[str, float]) -> Trial:
         """See `twin.sweeps.trial.Experiment`."""
@@ -221,3 +221,199 @@ class ScenarioExperiment:
         if not value.is_integer():
             raise VariationError(f"{name} is a whole number, got {value!r}")
         return int(value)
+
+
+PAYLOADS = {
+    "payload": "what the flange carries",
+    "model_payload": "what the controller believes that it carries",
+}
+PLACES = ("x", "y", "z")
+
+
+def _payload_quantities(name: str, payload: Payload | None) -> list[Quantity]:
+    """The mass and the centre of mass of a payload, those of no payload being 0."""
+    what = PAYLOADS[name]
+    places = [
+        Quantity(
+            f"{name}.{axis}", _nominal_payload(payload, axis), "m", f"centre of mass of {what}, flange frame"
+        )
+        for axis in PLACES
+    ]
+    return [
+        Quantity(name, _nominal_payload(payload, ""), "kg", f"mass of {what}, with which its inertia goes"),
+        *places,
+    ]
+
+
+def _nominal_payload(payload: Payload | None, part: str) -> float:
+    """The mass, in [kg], or after the name of an axis the centre of mass along it, in [m]."""
+    if payload is None:
+        return 0.0
+    return float(payload.com[PLACES.index(part)]) if part else float(payload.mass)
+
+
+def _payload_text(name: str, payload: Payload | None, chosen: Mapping[str, float]) -> str:
+    """The payload as `scenarios.base.Config` takes it.
+
+    Args:
+        name: of the setting.
+        payload: the nominal one.
+        chosen: mass and coordinates that differ from it, by `""`, `x`, `y`, `z`.
+
+    Raises:
+        VariationError: there is nothing whose centre of mass could be anywhere.
+    """
+    mass = chosen.get("", _nominal_payload(payload, ""))
+    if payload is None and "" not in chosen:
+        raise VariationError(
+            f"{name}.{next(iter(chosen))} cannot vary: nothing is carried; give {name} its mass"
+        )
+    numbers = [mass, *(chosen.get(axis, _nominal_payload(payload, axis)) for axis in PLACES)]
+    if payload is not None and payload.mass > 0:
+        inertia = mass / payload.mass * np.asarray(payload.inertia)
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.tolist()
+        if any((xx, yy, zz)):
+            numbers += [xx, yy, zz, xy, xz, yz]
+    return ",".join(map(repr, numbers))
+
+
+def _law_quantities(config: Config, law: Any) -> list[Quantity]:
+    """The settings of a law that can vary, with `law.` before their names."""
+    found = []
+    for name, value in _law_numbers(config, law).items():
+        if isinstance(value, float):
+            found.append(Quantity(f"law.{name}", value, "", f"setting of {config.controller}"))
+        else:
+            told = f"factor on a setting of {config.controller}, of all joints"
+            found.append(Quantity(f"law.{name}", 1.0, "", told))
+    return found
+
+
+def _law_numbers(config: Config, law: Any) -> dict[str, float | np.ndarray]:
+    """The settings of a law that are numbers, or one a joint, by their names."""
+    values = {name: _setting(config, law, name) for name in _offered(config.controller)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _nominal_setting(config: Config, law: Any, name: str) -> float:
+    """The value of a setting, 1 of a vector, which is varied by a factor.
+
+    Raises:
+        UnknownNameError: the law has no such setting.
+        VariationError: it is no number.
+    """
+    value = _required_numbers(config, law, name)
+    return value if isinstance(value, float) else 1.0
+
+
+def _with_law_settings(
+    config: Config, chosen: Mapping[str, float], law_of: Callable[[Config], Any]
+) -> Config:
+    """The settings with some of the law's own.
+
+    Args:
+        config: without them.
+        chosen: by name.
+        law_of: the law of settings, whose derived gains the factors are of.
+
+    Raises:
+        UnknownNameError: the law has no such setting.
+        VariationError: it is no number.
+    """
+    for name in sorted(chosen, key=lambda name: name != "bandwidth"):  # of which others are derived
+        now = _required_numbers(config, law_of(config), name)
+        value = chosen[name] if isinstance(now, float) else tuple((chosen[name] * now).tolist())
+        settings = dict(config.law_settings) | {name: value}
+        config = dataclasses.replace(config, law_settings=tuple(settings.items()))
+    return config
+
+
+def _offered(controller: str) -> list[str]:
+    """The settings of a law, but for the period, which is the run's."""
+    return [name for name in controllers.settings(controller) if name != "period"]
+
+
+def _required_numbers(config: Config, law: Any, name: str) -> Any:
+    """The value of a setting that can vary: a number, or an array of them."""
+    offered = _offered(config.controller)
+    if name not in offered:
+        raise unknown(f"law.{name}", f"controller {config.controller!r}", [f"law.{one}" for one in offered])
+    value = _setting(config, law, name)
+    if value is None:
+        raise VariationError(
+            f"law.{name} cannot vary: of {config.controller!r} it is neither number nor numbers"
+        )
+    return value
+
+
+def _setting(config: Config, law: Any, name: str) -> Any:
+    """A setting, chosen, its default, or derived by the law: a number, or an array; `None` of others."""
+    known = controllers.defaults(config.controller) | {"bandwidth": config.bandwidth}
+    value = (known | dict(config.law_settings)).get(name)
+    if value is None:
+        value = getattr(getattr(law, "gains", law), name, None)
+    if isinstance(value, bool) or not isinstance(value, (int, float, tuple, list, np.ndarray)):
+        return None
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        return None
+    return float(array) if array.ndim == 0 else array.astype(np.float64)
+
+
+T = TypeVar("T")
+
+APART = ("plant_changes", "model_changes")
+"""Parts of `Config.changes` that are read apart."""
+
+
+class Remembered(Generic[T]):
+    """A function of settings that is called once for all that agree in what it reads.
+
+    So nobody has to say what a scenario's reference depends on: a payload that varies leaves it alone unless
+    the scenario asks for the payload.
+
+    Args:
+        make: the function; it reads settings as attributes, and nothing else that changes.
+        most: so many results are kept, the latest.
+    """
+
+    def __init__(self, make: Callable[[Config], T], most: int) -> None:
+        self._make = make
+        self._kept: deque[tuple[dict[str, Any], T]] = deque(maxlen=most)
+        self._lock = Lock()
+
+    def __call__(self, config: Config) -> T:
+        """The result for these settings; the same object wherever it is the same."""
+        with self._lock:
+            for read, result in self._kept:
+                if all(getattr(config, name) == value for name, value in read.items()):
+                    return result
+            read = {}
+            result = self._make(_watched(config, read))
+            self._kept.appendleft((read, result))
+            return result
+
+
+def _watched(config: Config, read: dict[str, Any]) -> Config:
+    """The settings, which note every one that is read, with its value."""
+    watched = object.__new__(_watched_class(config.__class__))
+    object.__setattr__(watched, "_watched", (config, read))
+    return watched
+
+
+@cache
+def _watched_class(kind: type[Config]) -> type[Config]:
+    names = {*(item.name for item in dataclasses.fields(kind)), *APART}
+
+    class Watched(kind):
+        def __getattribute__(self, name: str) -> Any:
+            config, read = object.__getattribute__(self, "_watched")
+            if name == "__class__":
+                return kind  # so that copies are not watched: making one reads all that it keeps
+            for one in names if name == "__dict__" else names & {name}:
+                read[one] = getattr(config, one)
+            if name in names:
+                return read[name]
+            return config.__dict__ if name == "__dict__" else super().__getattribute__(name)
+
+    return Watched

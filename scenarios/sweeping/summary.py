@@ -1,25 +1,30 @@
-"""What a sweep has to say, as tables for the terminal, the laws side by side."""
+"""What a sweep has to say: as tables for the terminal, the laws side by side, and as JSON for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.table import Table
 from rich.text import Text
 
 from scenarios.reports.report import table_of_laws
 from scenarios.reports.verdicts import verdict
-from scenarios.sweeping.findings import Findings, Swept
-from scenarios.sweeping.words import percent, quantity, title
-from scenarios.sweeping.worst_cases import WorstCase
+from scenarios.running.provenance import provenance
+from scenarios.sweeping.carrying_out import WorstCase
+from scenarios.sweeping.findings import Findings, Swept, percent, quantity, title
+from scenarios.sweeping.plan import Plan
 from twin.short_texts import figure, shortened
-from twin.sweeps.outcomes import TROUBLES
+from twin.sweeps.robot_quantities import Quantity
+from twin.sweeps.trial import OUTCOME, TROUBLES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from scenarios.sweeping.plan import Plan
 
 NAMES, FIGURES = 24, 28
 """Characters of the first column, and of the figures of a law."""
@@ -166,3 +171,111 @@ def _in_engine(case: WorstCase) -> str:
     if case.ended_early:
         return "it ends early, too"
     return f"{figure(case.apart)} {case.unit} apart"
+
+
+MODEL = "model."
+
+
+def rows_of(quantities: Iterable[Quantity]) -> list[tuple[str, str, str, str]]:
+    """Name, nominal value, unit and meaning of each, headings first.
+
+    Args:
+        quantities: of all laws; those of one name are told once.
+    """
+    known = {one.name: one for one in quantities}
+    rows = {"name": ("nominal", "unit", "")}
+    of_model = []
+    for name, one in known.items():
+        if name.startswith(MODEL) and name.removeprefix(MODEL) in known:
+            of_model.append(name.removeprefix(MODEL).partition(".")[0])
+            continue
+        of, _, axis = name.rpartition(".")
+        if not axis.isdigit():
+            rows[name] = figure(one.nominal), one.unit, one.meaning
+        elif f"{of}.N" not in rows:
+            rows[f"{of}.N"] = figure(one.nominal), one.unit, "of axis N alone, from 1"
+        else:
+            rows[f"{of}.N"] = f"{rows[f'{of}.N'][0]}, {figure(one.nominal)}", *rows[f"{of}.N"][1:]
+    if of_model:
+        names = ", ".join(dict.fromkeys(of_model))
+        rows[f"{MODEL}NAME"] = "", "", f"what begins with {names}, of the controller's model alone"
+    return [(name, *row) for name, row in rows.items()]
+
+
+FORMAT = 1
+"""Of the document; it changes when what was there means something else, not when something is added."""
+
+
+def write_summary(
+    path: Path, plan: Plan, laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]]
+) -> None:
+    """Write what was run, and of each law what `scenarios.sweeping.summary` prints.
+
+    A number that is not finite is written as null: JSON has no word for it.
+
+    Args:
+        path: where to.
+        plan: the sweep.
+        laws: what was found of each law.
+        worst: the worst cases of each.
+    """
+    document = {
+        "format": FORMAT,
+        "provenance": provenance(),
+        "scenario": plan.scenario.name,
+        "varied": [{"name": one.name, "text": one.text} for one in plan.variations],
+        "draws": plan.design.draws,
+        "design": plan.design.kind,
+        "seed": plan.design.seed,
+        "limits": dict(plan.limits),
+        "laws": [law_document(found, cases) for found, cases in zip(laws, worst, strict=True)],
+    }
+    path.write_text(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
+    """What was found of one law."""
+    swept = found.swept
+    return {
+        "controller": swept.config.controller,
+        "label": swept.label,
+        "runs": len(swept.table),
+        "nominal": _outcome(swept.nominal),
+        "share_that_holds": found.share._asdict(),
+        "failed": dict(found.failed),
+        "figures": [spread._asdict() for spread in found.spreads],
+        "importance": {"of": swept.figure, "inputs": [row._asdict() for row in found.importance]},
+        "share_on_grid": [at._asdict() for at in found.on_grid],
+        "worst": [_case(case, swept.names) for case in worst],
+    }
+
+
+def _case(case: WorstCase, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "sample": case.sample,
+        "inputs": {name: case.row[name] for name in names},
+        "outcome": _outcome(case.row),
+        "repeat": case.command,
+        "engine": {
+            "error": case.run.error,
+            "joint_error": case.engine_error,
+            "apart": case.apart,
+            "limit": case.limit,
+            "agrees": case.agrees,
+        },
+    }
+
+
+def _outcome(row: np.void) -> dict[str, Any]:
+    return {name: row[name] for name in OUTCOME.names or ()} | {"trouble": TROUBLES[int(row["trouble"])]}
+
+
+def plain(value: Any) -> Any:
+    """The same as JSON can have it."""
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

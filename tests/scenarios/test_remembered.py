@@ -3,7 +3,7 @@
 import dataclasses
 
 from scenarios.running import registry
-from scenarios.sweeping.remembered import Remembered
+from scenarios.sweeping.scenario_experiment import Remembered
 
 
 def test_what_is_remembered_is_what_was_read():

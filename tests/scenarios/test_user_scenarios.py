@@ -10,7 +10,7 @@ import pytest
 import scenarios
 from scenarios.base import Metric
 from scenarios.cli.command_line import main
-from scenarios.running import registry, workers
+from scenarios.running import carrying_out, registry
 from tests.support import user_scenarios
 
 WAYS_OUT = [
@@ -182,7 +182,7 @@ def package(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("fault", ["syntax", "exit"])
 def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, package, capsys, monkeypatch):
-    monkeypatch.setattr(workers, "task_of", lambda *_, **__: None)  # other processes know another package
+    monkeypatch.setattr(carrying_out, "_task", lambda *_, **__: None)  # other processes know another package
     parts = {"syntax": {"config": "class Config(:\n"}, "exit": {"head": "raise SystemExit\n"}}[fault]
     user_scenarios.write(package / f"broken_{fault}.py", **parts)
     user_scenarios.write(package / "sound.py")

@@ -11,7 +11,7 @@ import pytest
 
 from scenarios.reports.results_file import write_json
 from scenarios.running import registry
-from scenarios.running.workers import carried_out
+from scenarios.running.carrying_out import shared_out
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait
 
@@ -47,7 +47,7 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
     runs = [*work(mine, "pd", "pid"), (short, short.Config(duration=0.1)), (mine, mine.Config(bandwidth=7.0))]
     files, told = [], []
     for jobs in (1, 2, 3):
-        done = carried_out(runs, jobs, nothing, lambda *one: told.append(one))
+        done = shared_out(runs, jobs, nothing, lambda *one: told.append(one))
         assert [run.name for run in done] == [
             "irb140, mine, pd", "irb140, mine, pid", "irb140, joint_tracking, computed_torque, duration 0.1",
             "irb140, mine, computed_torque, bandwidth 7.0",
@@ -64,7 +64,7 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
 def test_a_process_that_is_killed_costs_its_own_run_at_most(deaths, tmp_path):
     mortal = user_scenarios.write(tmp_path / "mortal.py", run=MORTAL.replace("DEATHS", str(deaths)))
     other = registry.find(user_scenarios.write(tmp_path / "other.py"))
-    first, *rest = carried_out(
+    first, *rest = shared_out(
         [*work(registry.find(mortal), "pd"), *work(other, "pd", "pid")], 2, nothing, nothing
     )
     assert all(run.holds for run in rest)
@@ -86,7 +86,7 @@ def test_what_somebody_s_code_prints_or_returns_does_not_disturb(tmp_path, capfd
     )
     runs = [*work(registry.find(file), "pd", "pid"), *work(registry.find(odd), "pd")]
     with pytest.warns(UserWarning, match="beware"):
-        first, second, third = carried_out(runs, 2, nothing, nothing)
+        first, second, third = shared_out(runs, 2, nothing, nothing)
     assert first.holds
     assert second.holds
     assert "its result cannot be sent" in third.error

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 import warnings
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import controllers
 import twin
 from twin.sweeps.design import Points
 from twin.sweeps.trial import Trial
+from twin.worker_processes import say
 
 NAMES = ("payload", "bandwidth")
 
@@ -51,6 +53,15 @@ class Deadly(Swing):
         return super().trial(values)
 
 
+class Fatal(Swing):
+    """One trial ends every process that makes it."""
+
+    def trial(self, values):
+        if values["payload"] > 0.59:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().trial(values)
+
+
 class Slow(Swing):
     """Trials that leave a trace each, and take their time."""
 
@@ -77,6 +88,13 @@ class Warned(Swing):
         print("loud")
         warnings.warn("beware", stacklevel=2)
         return super().trial(values)
+
+
+def sleep_in_two_processes():
+    """Say the ids of this process and of one that it begins, and sleep."""
+    child = subprocess.Popen(["sleep", "600"])
+    say((os.getpid(), child.pid))
+    time.sleep(600)
 
 
 def points(count, seed=1):

@@ -17,8 +17,7 @@ from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import Log
 from twin.robot.limits import ROUND_OFF
 from twin.robot.robot import Robot
-from twin.sweeps.outcomes import OUTCOME, TROUBLES
-from twin.sweeps.trial import Trial
+from twin.sweeps.trial import OUTCOME, TROUBLES, Trial
 
 ERRORS = ("joint_error", "rms_error", "tool_error")
 """Figures that a trial which ended early has no end to."""

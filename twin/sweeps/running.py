@@ -1,164 +1,35 @@
 """A sweep carried out: every point of it becomes a row of figures.
 
-Points are run in chunks, by threads of this process (`LocalThreads`) or by other processes (`Cluster`).  Each
-point is a run of its own, and each chunk is run by one thread: so the figures are the same to the bit for any
-number of threads, processes and interruptions, on one kind of processor.
+Points are run in chunks.  Each finished chunk is kept in a file of a folder, beside a description of the
+sweep; so a sweep that was ended in the midst goes on where it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from math import isnan
+import hashlib
+import io
+import json
+import pickle
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError
-from twin.sweeps.chunks import KeptChunks, chunk_size, chunks, description
-from twin.sweeps.outcomes import FIGURES, OUTCOME, TROUBLES
-from twin.sweeps.trial import dependencies
-from twin.threads import thread_count
+from twin.atomic_file import drafted
+from twin.errors import TwinError, VariationError
+from twin.sweeps.pools import LocalThreads, Pool, Work, pool_for
+from twin.sweeps.trial import FIGURES, OUTCOME, TROUBLES, dependencies, differences
 
 if TYPE_CHECKING:
     from twin.sweeps.design import Points
     from twin.sweeps.trial import Experiment, Trial
 
+
 Progress = Callable[[int, int], None]
 """Called with the number of points that are done, and with that of all."""
-
-
-class Work(NamedTuple):
-    """What is done with every point.
-
-    Attributes:
-        experiment: makes a trial of it.
-        names: d, of the quantities.
-        engine: whether PyBullet runs the trial, or compiled code.
-        depends: what the outcomes depend on here, which other processes compare with theirs.
-    """
-
-    experiment: Experiment
-    names: tuple[str, ...]
-    engine: bool = False
-    depends: Mapping[str, str] | None = None
-
-    def nominal_trial(self) -> Trial:
-        """The trial with nominal values."""
-        nominal = {name: self.experiment.nominal(name) for name in self.names}
-        return self.experiment.trial({name: value for name, value in nominal.items() if not isnan(value)})
-
-    def trial(self, point: Sequence[float]) -> Trial:
-        """The trial of one point (d,)."""
-        return self.experiment.trial(dict(zip(self.names, point, strict=True)))
-
-    def rows(self, values: np.ndarray) -> np.ndarray:
-        """The outcomes (N,) of points (N, d), one after the other in this thread."""
-        from twin.sweeps import evaluation
-
-        rows = np.empty(len(values), dtype=OUTCOME)
-        trials, made = [], []
-        for number, point in enumerate(values.tolist()):
-            try:
-                trials.append(self.trial(point))
-                made.append(number)
-            except (UnknownNameError, OwnCodeError):
-                raise
-            except (TwinError, ValueError):
-                rows[number] = evaluation.unmade()
-        if trials:
-            rows[made] = (
-                evaluation.engine_outcomes(trials) if self.engine else evaluation.outcomes(trials, threads=1)
-            )
-        return rows
-
-
-class Pool(Protocol):
-    """Who carries out chunks; a context, at whose end all of them are gone."""
-
-    def __enter__(self) -> Pool: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """The outcomes of chunks of points, in the order in which they are done.
-
-        Args:
-            work: what is done with a point.
-            parts: numbers of chunks, and their points (N, d).
-
-        Yields:
-            the numbers of chunks, and their outcomes (N,).
-        """
-        ...
-
-
-class LocalThreads:
-    """Threads of this process: making trials is Python, and takes turns; running them is not."""
-
-    def __init__(self, threads: int | None = None) -> None:
-        self._threads = threads
-
-    def __enter__(self) -> LocalThreads:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """See `Pool.run`; the caller only waits, so that Ctrl-C ends it at once."""
-        waiting, taking = iter(parts), Lock()
-        done: SimpleQueue[tuple[int, np.ndarray] | BaseException | None] = SimpleQueue()
-        over = False
-
-        def serve() -> None:
-            try:
-                while not over:
-                    with taking:
-                        part = next(waiting, None)
-                    if part is None:
-                        break
-                    done.put((part[0], work.rows(part[1])))
-                done.put(None)
-            except BaseException as error:  # it is raised again where the rows are asked for
-                done.put(error)
-
-        serving = self._threads or thread_count()
-        for _ in range(serving):
-            Thread(target=serve, daemon=True).start()
-        try:
-            while serving:
-                told = done.get()
-                if isinstance(told, BaseException):
-                    raise told
-                if told is None:
-                    serving -= 1
-                else:
-                    yield told
-        finally:
-            over = True
-
-
-def pool_for(engine: bool = False, workers: int | None = None, scheduler: str | None = None) -> Pool:
-    """Who carries out a sweep: threads of this process, unless other processes are asked for or needed.
-
-    Args:
-        engine: PyBullet is to run the trials, which holds one core a process.
-        workers: so many processes on this machine.
-        scheduler: `"tcp://host:port"` of a Dask cluster that exists.
-
-    Raises:
-        ClusterError: the package `distributed` is missing.
-        ValueError: workers and a scheduler, or fewer than one worker.
-    """
-    if not engine and workers is None and scheduler is None:
-        return LocalThreads()
-    from twin.sweeps.cluster import Cluster
-
-    return Cluster(workers=workers, scheduler=scheduler)
 
 
 def run_points(
@@ -197,45 +68,51 @@ def run_points(
             folder, see `KeptChunks`.
         ClusterError: see `Cluster`.
     """
-    from twin.sweeps import evaluation
-
-    names = tuple(points.names)
-    work = Work(experiment, names, engine)
+    work = Work(experiment, tuple(points.names), engine)
     trial = _checked(work, limits or {})
-    steps = len(trial.reference.t) * trial.steps_per_period
-    size = chunk_size(len(points.values), steps, engine=engine)
     if keep is not None or engine or workers or scheduler or not isinstance(pool, LocalThreads | None):
         work = work._replace(depends=dependencies(trial))
+    size = chunk_size(len(points.values), len(trial.reference.t) * trial.steps_per_period, engine=engine)
     parts = chunks(len(points.values), size)
     kept = None
     if keep is not None:
-        about = description(experiment, names, points.values, work.depends or {}, size=size, engine=engine)
-        kept = KeptChunks(keep, about, resume=resume)
-    table = _empty_table(points)
-    fields = list(OUTCOME.names or ())
-    missing, done = set(range(len(parts))), 0
+        kept = KeptChunks(keep, description(work, points.values, size), resume=resume)
+    filling = _Filling(_empty_table(points), limits or {}, progress)
+    missing = dict(enumerate(parts))
     for number, rows in kept.finished(parts) if kept is not None else ():
-        table[fields][parts[number]] = evaluation.verdict(rows, limits or {})
-        missing.discard(number)
-        done += len(rows)
-    _tell(progress, done, len(table))
+        filling.put(missing.pop(number), rows)
+    filling.tell()
     if missing:
         with nullcontext(pool) if pool else pool_for(engine, workers, scheduler) as running:
-            left = ((number, points.values[parts[number]]) for number in sorted(missing))
+            left = ((number, points.values[part]) for number, part in missing.items())
             for number, rows in running.run(work, left):
                 if kept is not None:
                     kept.add(number, rows)
-                table[fields][parts[number]] = evaluation.verdict(rows, limits or {})
-                done += len(rows)
-                _tell(progress, done, len(table))
-    if np.all(table["trouble"] == TROUBLES.index("cannot be made")):
+                filling.put(parts[number], rows)
+                filling.tell()
+    if np.all(filling.table["trouble"] == TROUBLES.index("cannot be made")):
         work.trial(points.values[0].tolist())  # says why
-    return table
+    return filling.table
 
 
-def _tell(progress: Progress | None, done: int, count: int) -> None:
-    if progress is not None:
-        progress(done, count)
+class _Filling:
+    """The table of a sweep, which fills with the outcomes of its chunks."""
+
+    def __init__(self, table: np.ndarray, limits: Mapping[str, float], progress: Progress | None) -> None:
+        self.table, self._limits, self._progress = table, limits, progress
+        self._done = 0
+
+    def put(self, part: slice, rows: np.ndarray) -> None:
+        """Judge the outcomes of a chunk, and put them into the table."""
+        from twin.sweeps.evaluation import verdict
+
+        self.table[list(OUTCOME.names or ())][part] = verdict(rows, self._limits)
+        self._done += len(rows)
+
+    def tell(self) -> None:
+        """Tell how many points are done."""
+        if self._progress is not None:
+            self._progress(self._done, len(self.table))
 
 
 def columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -270,3 +147,138 @@ def _checked(work: Work, limits: Mapping[str, float]) -> Trial:
     if not work.engine:
         evaluation.outcomes([trial], threads=1)  # compiles the law, once for all, or says why it cannot
     return trial
+
+
+STEPS_OF_A_CHUNK = 1_000_000
+"""About a second in compiled code."""
+
+ENGINE_STEPS_OF_A_CHUNK = 40_000
+"""About as long in PyBullet."""
+
+MOST_POINTS = 500
+FEWEST_CHUNKS, MOST_CHUNKS = 32, 10_000
+DESCRIPTION = "sweep.json"
+CHECKSUM = hashlib.sha256().digest_size
+
+
+def chunk_size(count: int, steps: int, *, engine: bool = False) -> int:
+    """How many points make a chunk: about a second of work, some chunks for every core, and not too many.
+
+    It depends on the sweep alone, never on who carries it out.
+
+    Args:
+        count: number of points.
+        steps: of a run.
+        engine: whether PyBullet makes them.
+    """
+    worth = (ENGINE_STEPS_OF_A_CHUNK if engine else STEPS_OF_A_CHUNK) // max(steps, 1)
+    return max(1, min(worth, MOST_POINTS, -(-count // FEWEST_CHUNKS)), -(-count // MOST_CHUNKS))
+
+
+def chunks(count: int, size: int) -> list[slice]:
+    """The chunks of so many points."""
+    return [slice(first, min(first + size, count)) for first in range(0, count, size)]
+
+
+def description(work: Work, values: np.ndarray, size: int) -> dict[str, Any]:
+    """What the figures of a sweep depend on, in short; what it is called where two sweeps differ in it.
+
+    Args:
+        work: what is done with every point, and the digests of what it depends on.
+        values: (N, d) of the points.
+        size: of the chunks.
+
+    Raises:
+        TwinError: the experiment cannot be pickled.
+    """
+    try:
+        content = pickle.dumps(work.experiment)
+    except Exception as error:
+        raise TwinError(
+            f"this sweep cannot be kept, for what it runs cannot be pickled: {error}; a law or an experiment "
+            "has to be something of a module"
+        ) from None
+    return {
+        "what it runs": hashlib.sha256(content).hexdigest(),
+        "quantities": list(work.names),
+        "points": [len(values), hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()],
+        "points of a chunk": size,
+        "PyBullet or not": work.engine,
+        **(work.depends or {}),
+    }
+
+
+class KeptChunks:
+    """The finished chunks of one sweep, in a folder.
+
+    Args:
+        folder: made where there is none.
+        described: what the sweep is, see `description`.
+        resume: go on with the chunks that are there.
+
+    Raises:
+        TwinError: there are chunks of another sweep, or there are some and `resume` was not asked for.
+        OSError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: str | Path, described: dict[str, Any], *, resume: bool) -> None:
+        self.folder = Path(folder)
+        there = self._described()
+        if there is not None:
+            differing = differences(there, described)
+            if differing and resume:
+                raise TwinError(
+                    f"{self.folder} holds chunks of another sweep (there differ: {differing}); "
+                    "remove it, or choose another folder"
+                )
+            if not resume:
+                raise TwinError(f"{self.folder} holds chunks of a sweep: resume it, or remove the folder")
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if any(not path.name.startswith(".") for path in self.folder.iterdir()):  # killed while it began
+            raise TwinError(f"{self.folder} holds something else than a sweep; choose another folder")
+        with drafted(self.folder / DESCRIPTION) as draft:
+            draft.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+
+    def _described(self) -> dict[str, Any] | None:
+        """What sweep the folder holds; `None` if it holds none."""
+        try:
+            text = (self.folder / DESCRIPTION).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        with suppress(ValueError):
+            if isinstance(there := json.loads(text), dict):
+                return there
+        return {}
+
+    def finished(self, parts: list[slice]) -> Iterator[tuple[int, np.ndarray]]:
+        """The chunks that are there, by their numbers; one whose file is damaged is not."""
+        for number, part in enumerate(parts):
+            with suppress(OSError, ValueError, EOFError):
+                content = self._file(number).read_bytes()
+                if _checksum(number, content[:-CHECKSUM]) != content[-CHECKSUM:]:
+                    continue
+                rows = np.load(io.BytesIO(content), allow_pickle=False)
+                if rows.dtype == OUTCOME and rows.shape == (part.stop - part.start,):
+                    yield number, rows
+
+    def add(self, number: int, rows: np.ndarray) -> None:
+        """Keep a chunk, with a checksum behind it."""
+        np.save(file := io.BytesIO(), rows, allow_pickle=False)
+        with drafted(self._file(number)) as draft:
+            draft.write_bytes(file.getvalue() + _checksum(number, file.getvalue()))
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"chunk-{number:06}.npy"
+
+
+def _checksum(number: int, content: bytes) -> bytes:
+    """The checksum of a chunk, which is another one for the same rows under another number."""
+    return hashlib.sha256(b"%d:" % number + content).digest()
+
+
+def remove_kept(folder: str | Path) -> None:
+    """Remove the folder of a sweep, once its result is written; nothing but what sweeps write is removed."""
+    folder = Path(folder)
+    if (folder / DESCRIPTION).is_file():
+        shutil.rmtree(folder, ignore_errors=True)

@@ -4,7 +4,7 @@
     draw, replicate         which random draw it is of, and of which independent part of the design
     payload, model.mass     what varied, in its own unit, under the names that `--vary` takes
     holds, trouble          1 or 0; what ended the run early, empty where nothing did
-    joint_error_rad, ...    the figures of `twin.sweeps.outcomes.OUTCOME`, with their unit in the name
+    joint_error_rad, ...    the figures of `twin.sweeps.trial.OUTCOME`, with their unit in the name
 
 Numbers in a CSV have the fewest digits that give back the same double; what is infinite is `inf`, what is not
 a number `nan`.  Tables are written some thousand rows at a time: those of a million rows need no more memory.
@@ -22,7 +22,7 @@ import numpy as np
 
 from twin.atomic_file import drafted
 from twin.logs.columns import needed
-from twin.sweeps.outcomes import OUTCOME, TROUBLES
+from twin.sweeps.trial import OUTCOME, TROUBLES
 
 SUFFIXES = (".csv", ".parquet")
 UNITS = {

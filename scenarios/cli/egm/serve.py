@@ -227,15 +227,13 @@ def held(job: Job, served: Served) -> bool:
 
 def _served(jobs: Sequence[Job]) -> tuple[list[Served], int]:
     """Serve one robot here, or several in processes; and the number of the signal that ended it, or 0."""
-    if len(jobs) > 1:
-        from scenarios.cli.egm.side_by_side import served
-
-        for job in jobs:
-            job.config.load_robot()  # what cannot be is said before any begins
-        return served(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
-    from scenarios.cli.egm.serving import Serving
+    from scenarios.cli.egm.serving import Serving, served_apart
     from scenarios.running.interrupts import told_to_stop
 
+    if len(jobs) > 1:
+        for job in jobs:
+            job.config.load_robot()  # what cannot be is said before any begins
+        return served_apart(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
     serving = Serving(jobs[0], _say)
     with told_to_stop(serving.stop) as interrupt:
         return [serving.serve()], interrupt.number

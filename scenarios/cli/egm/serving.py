@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scenarios.running.interrupts import told_to_stop
 from twin.atomic_file import drafted
 from twin.egm.robot.session import EgmResult, Plan
 from twin.errors import DivergenceError, TwinError, told
+from twin.worker_processes import Answer, Word, Workers, say, when_stopped
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,6 +161,37 @@ class Serving:
         except Exception as error:  # of the disk, or of the library that writes
             return f"cannot write {path}: {told(error)}"
         return ""
+
+
+def served_apart(jobs: Sequence[Job], tell: Callable[[int, str], object]) -> tuple[list[Served], int]:
+    """Serve several robots, a process each, so that none waits for another's computations.
+
+    Args:
+        jobs: the robots.
+        tell: called with the place of a robot, and a line of it.
+
+    Returns:
+        what came of each, and the number of the signal that ended them, 0 if none did.
+    """
+    results: dict[int, Served] = {}
+    with Workers(len(jobs), tries=1) as workers, told_to_stop(workers.stop) as interrupt:
+        for place, event in workers.run((place, (_serve_here, (job,))) for place, job in enumerate(jobs)):
+            if isinstance(event, Word):
+                tell(place, event.value)
+            elif isinstance(event, Answer):
+                event.warn_again()
+                results[place] = Served(event.fault) if event.fault else event.value
+    return [results[place] for place in range(len(jobs))], interrupt.number
+
+
+def _serve_here(job: Job) -> Served:
+    """Serve a robot in a worker process."""
+    serving = Serving(job, say)
+    when_stopped(serving.stop)
+    try:
+        return serving.serve()
+    except (TwinError, ValueError, OSError) as error:
+        return Served(told(error), refused=True)
 
 
 def opening(job: Job, arm: EgmRobot) -> str:

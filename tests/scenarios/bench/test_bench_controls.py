@@ -13,8 +13,8 @@ from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
 from scenarios.cli.command_line import main
 from scenarios.running import registry
+from scenarios.running.carrying_out import one_by_one
 from scenarios.running.runs import Run
-from scenarios.running.side_by_side import carried_out
 from twin.trajectories.sampling import Reference, State
 
 REST = State(0.0, np.full(6, 0.1), np.full(6, 0.2))
@@ -192,10 +192,10 @@ def test_in_a_window_the_first_run_comes_last(monkeypatch):
         seen.append((scenario.name, config.controller, config.gui, [name for name, _ in config.beside]))
         return Run(scenario.name, config, f"{config.controller}'s log", (), 0.0, figures=object())
 
-    monkeypatch.setattr("scenarios.running.side_by_side.carry_out", carry_out)
+    monkeypatch.setattr("scenarios.running.carrying_out.carry_out", carry_out)
     scenario = registry.find("joint_tracking")
     plan = [(scenario, joint_tracking.Config(controller=name, gui=True)) for name in ("pd", "pid", "cascade")]
-    runs = carried_out(plan, lambda name: None)
+    runs = one_by_one(plan, lambda name: None)
     assert seen == [
         ("joint_tracking", "pid", False, []),
         ("joint_tracking", "cascade", False, []),

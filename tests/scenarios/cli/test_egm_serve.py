@@ -8,7 +8,7 @@ import pytest
 
 from scenarios.base import Config
 from scenarios.cli.command_line import main
-from scenarios.cli.egm import side_by_side
+from scenarios.cli.egm import serving
 from scenarios.cli.egm.serving import Job
 from scenarios.running import interrupts
 from tests.support.window_process import passes
@@ -16,6 +16,7 @@ from twin.egm import EgmClient, GuidanceSettings
 from twin.egm.wire.channel import Address
 from twin.errors import EgmError
 from twin.logs.log import Log
+from twin.worker_processes import Begun, Word, Workers
 
 QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0.1", "--position-gain", "20")
 
@@ -193,10 +194,13 @@ def test_the_first_signal_ends_a_robot_in_order(client, capsys):
 
 def test_a_robot_s_process_ends_with_the_one_that_started_it(client):
     job = Job("a", Config(), GuidanceSettings(), Address("127.0.0.1", client.port))
-    process = side_by_side._started(job)
-    process.stdin.close()
-    assert process.wait(timeout=60.0) == 1, "it would serve without end"
-    process.stdout.close()
+    with Workers(1, tries=1) as workers:
+        events = workers.run([(0, (serving._serve_here, (job,)))])
+        assert [type(event) for _, event in (next(events), next(events))] == [Begun, Word]
+        (worker,) = workers._busy
+        worker._process.stdin.close()
+        _, answer = next(events)  # it would serve without end
+    assert answer.fault == "the process that ran it was ended by SIGKILL"
 
 
 @pytest.mark.display

@@ -11,7 +11,7 @@ import pytest
 
 from scenarios.cli import output as progress
 from scenarios.cli.command_line import main
-from scenarios.sweeping import worst_cases
+from scenarios.sweeping.carrying_out import WorstCase
 from twin.sweeps import evaluation, table_files
 
 SHORT = ["sweep", "joint_tracking", "--duration", "0.3"]
@@ -218,7 +218,7 @@ def test_a_worst_run_that_ends_early_does_so_in_pybullet(folder):
     """Agreement of runs without an end: that they end."""
     row = np.zeros(1, dtype=evaluation.OUTCOME)[0]
     run = type("Run", (), {"error": "ran away"})
-    early = worst_cases.WorstCase(0, row, "", run, np.inf, np.nan, np.inf)
+    early = WorstCase(0, row, "", run, np.inf, np.nan, np.inf)
     assert not early.agrees
     row["trouble"] = 1
     assert early.agrees

@@ -11,10 +11,10 @@ from scenarios.cli.command_line import main
 from scenarios.cli.settings import LawSettings
 from scenarios.running import registry
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-from scenarios.tuning.tuned_law import TunedLaw, chosen_gains
+from scenarios.sweeping.tuning import TunedLaw, chosen_gains
 from twin.errors import UnknownNameError, VariationError
-from twin.tuning import search
-from twin.tuning.gains import Gain
+from twin.sweeps import tuning as search
+from twin.sweeps.tuning import Gain
 
 SHORT = ["joint_tracking", "--duration", "0.2", "--samples", "4", "--fresh", "10", "--evaluations", "16"]
 

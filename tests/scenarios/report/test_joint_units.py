@@ -10,7 +10,7 @@ from scenarios.reports.page.shown_runs import Logged
 from scenarios.reports.page.what_ran import _arm
 from scenarios.reports.report import scenario_report
 from scenarios.running.runs import Run
-from scenarios.sweeping.worst_cases import WorstCase
+from scenarios.sweeping.carrying_out import WorstCase
 from tests.support.example_runs import rendered
 from tests.support.small_robots import SOUND
 from twin.control.closed_loop import divergence_message

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from scenarios.base import Config
-from scenarios.sweeping.failures import failures
-from scenarios.sweeping.findings import Swept, findings
+from scenarios.sweeping.findings import Swept, failures, findings, percent
 from scenarios.sweeping.pictures import FEW, draw
-from scenarios.sweeping.words import percent
 from twin.errors import TwinError
-from twin.logs import columns as log_files
-from twin.sweeps.outcomes import OUTCOME, TROUBLES
+from twin.logs import table_files as log_files
 from twin.sweeps.table_files import ROWS, column_names, write_tables
+from twin.sweeps.trial import OUTCOME, TROUBLES
 
 NAMES = ("payload", "model.mass")
 FLOATS = [name for name in OUTCOME.names if OUTCOME[name].kind == "f"]

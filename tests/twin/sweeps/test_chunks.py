@@ -4,8 +4,7 @@ import pytest
 
 from tests.support.sweep_experiments import NAMES, Swing, points
 from twin.errors import TwinError
-from twin.sweeps.chunks import chunk_size, chunks, remove_kept
-from twin.sweeps.running import run_points
+from twin.sweeps.running import chunk_size, chunks, remove_kept, run_points
 
 
 def test_the_chunks_of_another_sweep_are_refused(tmp_path):

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from twin.errors import VariationError
-from twin.sweeps.design import MOST_POINTS, Design
-from twin.sweeps.variation import MOST_GRID_POINTS, parse_variation
+from twin.sweeps.design import MOST_GRID_POINTS, MOST_POINTS, Design, parse_variation
 
 U = np.linspace(0.001, 0.999, 97)
 NOMINAL = -4.0

@@ -10,8 +10,7 @@ from twin import Payload, Sensors, load, run_rollouts
 from twin.control.control_law import ControlLaw
 from twin.kinematics.forward import forward_kinematics
 from twin.sweeps.evaluation import engine_outcomes, outcomes, unmade, verdict
-from twin.sweeps.outcomes import OUTCOME, TROUBLES
-from twin.sweeps.trial import Trial
+from twin.sweeps.trial import OUTCOME, TROUBLES, Trial
 from twin.trajectories.joint_trajectories import hold, sines
 from twin.trajectories.sampling import Samples, recursion_consistent
 

@@ -10,8 +10,8 @@ import controllers
 import twin
 from twin.errors import UnknownNameError, VariationError
 from twin.sweeps import evaluation
-from twin.sweeps.outcomes import OUTCOME
-from twin.sweeps.robot_experiment import RobotExperiment
+from twin.sweeps.sweep import RobotExperiment
+from twin.sweeps.trial import OUTCOME
 
 PD = functools.partial(controllers.make, "pd_gravity")
 

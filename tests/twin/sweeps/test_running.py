@@ -12,20 +12,33 @@ import numpy as np
 import pytest
 from numpy.lib.recfunctions import repack_fields
 
-from tests.support.sweep_experiments import COUNT, LIMITS, NAMES, POINTS, Deadly, Faulty, Slow, Swing, Warned
+from tests.support import sweep_experiments
+from tests.support.sweep_experiments import (
+    COUNT,
+    LIMITS,
+    NAMES,
+    POINTS,
+    Deadly,
+    Fatal,
+    Faulty,
+    Slow,
+    Swing,
+    Warned,
+)
 from twin.errors import ClusterError, VariationError
-from twin.sweeps import cluster, evaluation
+from twin.sweeps import evaluation, pools
 from twin.sweeps import trial as dependencies
-from twin.sweeps.chunks import remove_kept
-from twin.sweeps.cluster import Cluster
-from twin.sweeps.outcomes import OUTCOME
-from twin.sweeps.running import LocalThreads, columns, pool_for, run_points
-from twin.sweeps.workers_here import WorkersHere
+from twin.sweeps.pools import LocalThreads, Processes, pool_for
+from twin.sweeps.running import columns, remove_kept, run_points
+from twin.sweeps.trial import OUTCOME
+from twin.worker_processes import Workers
 
 PROGRAM = """
 import sys
+from tests.support import sweep_experiments
 from tests.support.sweep_experiments import LIMITS, POINTS, Slow
-from twin.sweeps.running import LocalThreads, run_points
+from twin.sweeps.pools import LocalThreads
+from twin.sweeps.running import run_points
 slow, keep = Slow(sys.argv[1]), sys.argv[2]
 def told(done, count):
     print(done, flush=True)
@@ -45,9 +58,18 @@ def whole():
 
 @pytest.fixture(scope="module")
 def pool():
-    """Worker processes for all tests, one to begin with."""
-    with Cluster(workers=1) as pool:
+    """Worker processes for all tests."""
+    with Processes(2) as pool:
         yield pool
+
+
+@pytest.fixture(scope="module")
+def dask():
+    """A Dask cluster of one worker process."""
+    import distributed
+
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster
 
 
 def test_a_row_is_the_outcome_of_its_point(whole):
@@ -68,77 +90,52 @@ def test_a_row_is_the_outcome_of_its_point(whole):
     assert 0 < np.count_nonzero(whole["holds"]) < np.count_nonzero(free["holds"])
 
 
-def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool):
+def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, dask):
     told: list[int] = []
     for threads in (2, 3):
         table = run_points(Swing(), POINTS, limits=LIMITS, pool=LocalThreads(threads))
         assert table.tobytes() == whole.tobytes()
-    for more in (0, 1, 1):
-        for _ in range(more):
-            grow(pool)
-        told.clear()
-        table = run_points(
-            Swing(), POINTS, limits=LIMITS, pool=pool, progress=lambda done, _: told.append(done)
-        )
-        assert table.tobytes() == whole.tobytes()
-        assert (told[0], told[-1]) == (0, COUNT)
-        assert np.all(np.diff(told) > 0)
-    assert len(threads_of(pool)) == 3
-    other = Cluster(scheduler=pool._client.scheduler.address)  # one that exists
-    with other:
-        table = run_points(Swing(), POINTS, limits=LIMITS, pool=other)
+    with Processes(1) as one:
+        for processes in (one, pool):
+            told.clear()
+            table = run_points(
+                Swing(), POINTS, limits=LIMITS, pool=processes, progress=lambda done, _: told.append(done)
+            )
+            assert table.tobytes() == whole.tobytes()
+            assert (told[0], told[-1]) == (0, COUNT)
+            assert np.all(np.diff(told) > 0)
+    table = run_points(Swing(), POINTS, limits=LIMITS, scheduler=dask.scheduler_address)
     assert table.tobytes() == whole.tobytes()
-
-
-def threads_of(pool):
-    """The workers that a scheduler knows, and their threads."""
-    return pool._client.nthreads()
-
-
-def grow(pool):
-    """One more worker process for a cluster."""
-    count = 1 + len(threads_of(pool))
-    pool._open.enter_context(WorkersHere(pool._client.scheduler.address, 1))
-    wait_for_workers(pool, count)
-
-
-def wait_for_workers(pool, count):
-    """Wait until a cluster has so many."""
-    began = time.monotonic()
-    while len(threads_of(pool)) != count and time.monotonic() < began + 60:
-        time.sleep(0.05)
-    assert len(threads_of(pool)) == count
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, pool, tmp_path):
-    before = set(threads_of(pool))
     table = run_points(Deadly(str(tmp_path)), POINTS, limits=LIMITS, pool=pool)
     assert (tmp_path / "died").exists()
     assert table.tobytes() == whole.tobytes()
-    wait_for_workers(pool, len(before))
-    assert len(before - set(threads_of(pool))) == 1
 
 
-def test_a_worker_ends_with_whoever_started_it(tmp_path):
-    """Whatever it is doing: here it waits for a scheduler."""
-    code, folder = "from twin.sweeps.workers_here import serve; serve()", tmp_path / "scratch"
-    folder.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as dumb:
-        address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
-        worker = subprocess.Popen(
-            [sys.executable, "-c", code, address, str(folder)],
-            stdin=subprocess.PIPE,
-            cwd=Path(__file__).parents[3],
-        )
-        assert worker.stdin is not None
-        asking, _ = dumb.accept()
-        with asking:
-            worker.send_signal(signal.SIGINT)  # of a terminal, which its starter gets, too
-            time.sleep(0.1)
-            assert worker.poll() is None
-            worker.stdin.close()
-            assert worker.wait(timeout=5) == 0
-            assert not folder.exists()
+def test_a_chunk_that_kills_every_worker_ends_the_sweep(pool):
+    with pytest.raises(ClusterError, match="the process that ran it was ended by SIGKILL, twice"):
+        run_points(Fatal(), POINTS, pool=pool)
+
+
+def test_a_worker_ends_with_whoever_started_it():
+    """Whatever it is doing, and with the processes that it began; the terminal's signals do not end it."""
+    with Workers(1, tries=1) as workers:
+        events = workers.run([(0, (sweep_experiments.sleep_in_two_processes, ()))])
+        next(events)
+        _, word = next(events)
+        (worker,) = workers._busy
+        os.kill(word.value[0], signal.SIGINT)
+        time.sleep(0.1)
+        assert all(map(running, word.value))
+        worker._process.stdin.close()
+        _, answer = next(events)
+        assert answer.fault == "the process that ran it was ended by SIGKILL"
+        began = time.monotonic()
+        while any(map(running, word.value)) and time.monotonic() < began + 5:
+            time.sleep(0.01)
+        assert not any(map(running, word.value))
 
 
 def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
@@ -222,7 +219,7 @@ def running(pid):
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
-    monkeypatch.setattr(cluster, "ANSWER_WITHIN", 0.5)
+    monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as dumb:
         address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
         with pytest.raises(ClusterError, match=f"^the scheduler {address} does not answer within 0.5 s$"):
@@ -238,7 +235,7 @@ def test_a_scheduler_without_workers(monkeypatch):
     import distributed
 
     own = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    monkeypatch.setattr(cluster, "ANSWER_WITHIN", 0.5)
+    monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
     with (
         distributed.SpecCluster(scheduler={"cls": distributed.Scheduler, "options": own}) as empty,
         pytest.raises(ClusterError, match=r"has no workers, nor got any within 0.5 s$"),
@@ -263,7 +260,8 @@ def test_wrong_use(monkeypatch):
     assert columns(["payload", "duration", "draw"]) == ("payload", "set.duration", "set.draw")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ClusterError, match=r"pip install 'irb-twin\[cluster\]'"):
-        pool_for(engine=True)
+        pool_for(scheduler="tcp://127.0.0.1:1")
+    assert isinstance(pool_for(engine=True), Processes)
     assert isinstance(pool_for(), LocalThreads)
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from twin.sweeps.design import Design
-from twin.sweeps.outcomes import OUTCOME
+from twin.sweeps.design import Design, parse_variation
 from twin.sweeps.statistics import binomial_interval, importances, share_that_holds, worst
-from twin.sweeps.variation import parse_variation
+from twin.sweeps.trial import OUTCOME
 
 SEEDS = 200
 DRAWS = 500

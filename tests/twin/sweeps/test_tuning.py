@@ -5,13 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scenarios.tuning.conclusions import conclusions
+from scenarios.sweeping.tuning_report import conclusions
 from twin.errors import VariationError
+from twin.sweeps import tuning as search
 from twin.sweeps.design import Points
-from twin.sweeps.outcomes import OUTCOME
-from twin.tuning import search
-from twin.tuning.gains import Gain, Tried
-from twin.tuning.search import judged, tuned
+from twin.sweeps.trial import OUTCOME
+from twin.sweeps.tuning import Gain, Tried, judged, tuned
 
 LOADS = np.array([0.5, 1.0, 2.0, 1.5])
 POINTS = Points(("load",), LOADS[:, None], np.arange(4), np.zeros(4, dtype=int))
