@@ -128,8 +128,8 @@ class Identify(Command):
         files = Files()
         files.write(self.json, report.write_json)
         files.write(self.picture, report.draw)
-        if self.out and solution is not None:
-            files.write_several(lambda: write_robot_file(solution, self.out, _origin(call.words)))
+        if (out := self.out) and solution is not None:
+            files.write_several(lambda: write_robot_file(solution, out, _origin(call.words)))
         page = console()
         page.print(*report.tables(), sep="\n", highlight=False)
         return 0 if files.name(page) else 1
