@@ -133,7 +133,7 @@ class SingleSample:
             compute(*(np.zeros(self.n) for _ in samples), *constants, np.empty(shape))
             if hasattr(compute, "disable_compile"):
                 compute.disable_compile()
-        function = _OF_VECTORS[len(samples)](compute, constants, shape)
+        function = _of_vectors(compute, constants, shape)
         setattr(self, title, function)
         return function
 
@@ -141,52 +141,22 @@ class SingleSample:
 _ONE_AT_A_TIME = threading.Lock()
 
 
-# Written out for each number of vectors: a list of them would cost as much as a joint.
+def _of_vectors(
+    compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]
+) -> Callable[..., Any]:
+    """Return the function that evaluates a compiled kernel for the vectors of one sample."""
 
-
-def _of_one(compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Callable[..., Any]:
-    def function(q: Any) -> np.ndarray | None:
-        if type(q) is ndarray and q.ndim == 1:
-            out = empty(shape)
-            try:
-                if compute(q, *constants, out):
-                    return out
-            except FALLBACK_ERRORS:
-                pass
-        return None
-
-    return function
-
-
-def _of_two(compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Callable[..., Any]:
-    def function(q: Any, qd: Any) -> np.ndarray | None:
-        if type(q) is ndarray and type(qd) is ndarray and q.ndim == 1:
-            out = empty(shape)
-            try:
-                if compute(q, qd, *constants, out):
-                    return out
-            except FALLBACK_ERRORS:
-                pass
-        return None
+    def function(*vectors: Any) -> np.ndarray | None:
+        for vector in vectors:
+            if type(vector) is not ndarray or vector.ndim != 1:  # numba takes a masked array for a plain one
+                return None
+        out = empty(shape)
+        try:
+            return out if compute(*vectors, *constants, out) else None
+        except FALLBACK_ERRORS:
+            return None
 
     return function
-
-
-def _of_three(compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Callable[..., Any]:
-    def function(q: Any, qd: Any, third: Any) -> np.ndarray | None:
-        if type(q) is ndarray and type(qd) is ndarray and type(third) is ndarray and q.ndim == 1:
-            out = empty(shape)
-            try:
-                if compute(q, qd, third, *constants, out):
-                    return out
-            except FALLBACK_ERRORS:
-                pass
-        return None
-
-    return function
-
-
-_OF_VECTORS = {1: _of_one, 2: _of_two, 3: _of_three}
 
 
 def uncompiled(robot: Robot) -> Robot:

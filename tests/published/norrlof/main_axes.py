@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.published.items import Finding, Item, computes
+from tests.published.norrlof.closed_form import MainAxes, main_axes_robot
 from tests.published.norrlof.main_axes_printed import (
     Case,
     D_by_jacobians,
@@ -33,7 +34,6 @@ from tests.published.norrlof.trees import (
 from twin.drives.drives import Drives
 from twin.dynamics import main_axes
 from twin.dynamics.equation_of_motion import friction_torque
-from twin.dynamics.main_axes import MainAxes, main_axes_robot
 from twin.loading.loading import load
 
 

@@ -1,7 +1,7 @@
 """The main axes of the IRB 1400 in Norrlöf's report: D, C and g as they are printed, and what judges them.
 
 The judge is the library's recursion over the tree of column, arms, lever and rod, with the symbols of
-Christoffel from its D.  It shares nothing with the closed form of `twin/dynamics/main_axes.py`.
+Christoffel from its D.  It shares nothing with the closed form of `tests/published/norrlof/closed_form.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.published.items import rng
+from tests.published.norrlof.closed_form import (
+    AXES,
+    EMBEDDING,
+    JOINTS,
+    PARENTS,
+    MainAxes,
+    main_axes_parameters,
+)
 from tests.published.norrlof.trees import (
     Arm,
     Array,
@@ -23,7 +31,6 @@ from tests.published.norrlof.trees import (
     states,
     torques,
 )
-from twin.dynamics.main_axes import AXES, EMBEDDING, JOINTS, PARENTS, MainAxes, main_axes_parameters
 from twin.loading.loading import load
 from twin.multibody.tree import Tree, inertial_parameters
 

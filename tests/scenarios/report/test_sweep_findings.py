@@ -10,7 +10,7 @@ from scenarios.base import Config
 from scenarios.sweeping.findings import Swept, failures, findings, percent
 from scenarios.sweeping.pictures import FEW, draw
 from twin.errors import TwinError
-from twin.logs import table_files as log_files
+from twin.logs import columns as log_files
 from twin.sweeps.table_files import ROWS, column_names, write_tables
 from twin.sweeps.trial import OUTCOME, TROUBLES
 

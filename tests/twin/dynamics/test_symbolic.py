@@ -8,10 +8,7 @@ import pytest
 import sympy as sp
 
 import twin
-from tests.support.peers import largest_relative_error
-from tests.support.random_trees import interpreted, random_urdf
-from tests.support.symbolic_checks import agrees, is_skew
-from twin.dynamics.main_axes import (
+from tests.published.norrlof.closed_form import (
     MainAxes,
     coriolis_matrix,
     gravity_torque,
@@ -19,6 +16,9 @@ from twin.dynamics.main_axes import (
     main_axes_robot,
     mass_matrix,
 )
+from tests.support.peers import largest_relative_error
+from tests.support.random_trees import interpreted, random_urdf
+from tests.support.symbolic_checks import agrees, is_skew
 from twin.dynamics.symbolic.euler_lagrange import angular_jacobian, rotation_about
 from twin.dynamics.symbolic.trees import formulas, main_axes_dynamics, tree_dynamics, two_link_dynamics
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum

@@ -8,10 +8,10 @@ import sympy as sp
 from scipy.spatial.transform import Rotation
 
 import twin
+from tests.published.norrlof.closed_form import main_axes_robot
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.small_robots import inertial
 from tests.support.symbolic_checks import agrees, is_skew
-from twin.dynamics.main_axes import main_axes_robot
 from twin.dynamics.symbolic.trees import exact_rotation, mass_symbols, rotation_from_z, tree_dynamics
 
 

@@ -176,8 +176,7 @@ def main_axes_dynamics() -> SymbolicDynamics:
     Link 1 is the column, 2 the lower arm, 3 the upper arm with all that it carries, 4 the parallel rod and
     5 the lever of motor 3.  `q2` and `q3` are absolute: the lower arm against the vertical, the upper arm
     against the horizontal.  The report's simplifications: no link's centre of mass has a y component, and
-    links 2 to 5 have a moment of inertia about their y axis alone.  The symbols are the fields of
-    `twin.dynamics.main_axes.MainAxes`.
+    links 2 to 5 have a moment of inertia about their y axis alone.
 
     Source: Norrlöf 1999, eq. (3.47)-(3.54).
     """

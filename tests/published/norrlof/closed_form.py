@@ -5,7 +5,7 @@
 `q2` and `q3` are absolute: the lower arm against the vertical, the upper arm against the horizontal.  Link 1
 is the column, 2 the lower arm, 3 the upper arm, 4 the parallel rod, 5 the lever of motor 3.  Corrected are
 d11 (the term of link 5), c11, c23 and c32 (printed as zero) and g2 (a sign); the printed formulas also leave
-out `rc4x`, which is here.  The report simplifies the robot, and `twin/dynamics/main_axes.py` says how.
+out `rc4x`, which is here.  `main_axes_parameters` says how the report simplifies the robot.
 """
 
 from __future__ import annotations

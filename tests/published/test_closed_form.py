@@ -12,9 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
-from tests.support.peers import largest_relative_error
-from tests.support.random_trees import interpreted, random_urdf
-from twin.dynamics.main_axes import (
+from tests.published.norrlof.closed_form import (
     MainAxes,
     coriolis_matrix,
     gravity_torque,
@@ -22,6 +20,8 @@ from twin.dynamics.main_axes import (
     main_axes_robot,
     mass_matrix,
 )
+from tests.support.peers import largest_relative_error
+from tests.support.random_trees import interpreted, random_urdf
 from twin.errors import RobotError
 from twin.multibody.tree import frozen, inertial_parameters
 
