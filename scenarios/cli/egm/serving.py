@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.running.interrupts import told_to_stop
+from scenarios.cli.process import told_to_stop
 from twin.atomic_file import drafted
 from twin.egm.robot.session import EgmResult, Plan
 from twin.errors import DivergenceError, TwinError, told
