@@ -41,7 +41,7 @@ class Unprintable(Exception):
 
 
 class Call(NamedTuple):
-    """What a command gets beside its own options.
+    """Things that a command gets beside its own options.
 
     words: the whole command line, the command's name first.
     scenarios: `registry.Scenario`s that were named.
@@ -144,7 +144,7 @@ def _place(item: Field) -> str:
 
 
 class Kind(NamedTuple):
-    """What a field holds: values of a type, how many as `nargs` has it, whether `None` will do, and words."""
+    """Kind of a field: a type, how many values as `nargs` has it, whether `None` will do, and words."""
 
     type: type
     nargs: str | int | None
@@ -154,7 +154,7 @@ class Kind(NamedTuple):
 
 @functools.cache
 def kind_of(kind: type, name: str) -> Kind:
-    """What a field holds, by its annotation.
+    """Return the kind of a field, by its annotation.
 
     Raises:
         TypeError: the annotation cannot be evaluated.

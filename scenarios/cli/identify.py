@@ -15,6 +15,7 @@ from scenarios.cli.output import Files, console, shown, writable
 
 if TYPE_CHECKING:
     from twin.identification.identify import Identification, Source
+    from twin.identification.measurements import Filtering
     from twin.robot.robot import Robot
 
 
@@ -100,7 +101,6 @@ class Identify(Command):
 
         import twin
         from scenarios.reports.identification_report import Report
-        from twin.identification.measurements import Filtering
         from twin.identification.physical import physical_solution
         from twin.identification.robot_file import require_place, write_robot_file
 
@@ -117,7 +117,7 @@ class Identify(Command):
                 *sources,
                 validate=kept_out,
                 both_sides=self.both_sides,
-                filtering=Filtering(self.cutoff, self.position_cutoff, self.row_rate),
+                filtering=self.filtering(),
                 start=self.start,
                 end=self.end,
                 split=self.split,
@@ -128,11 +128,17 @@ class Identify(Command):
         files = Files()
         files.write(self.json, report.write_json)
         files.write(self.picture, report.draw)
-        if self.out and solution is not None:
-            files.write_several(lambda: write_robot_file(solution, self.out, _origin(call.words)))
+        if (out := self.out) and solution is not None:
+            files.write_several(lambda: write_robot_file(solution, out, _origin(call.words)))
         page = console()
         page.print(*report.tables(), sep="\n", highlight=False)
         return 0 if files.name(page) else 1
+
+    def filtering(self) -> Filtering:
+        """Return how what was measured is filtered."""
+        from twin.identification.measurements import Filtering
+
+        return Filtering(self.cutoff, self.position_cutoff, self.row_rate)
 
 
 def _origin(words: Sequence[str]) -> str:
@@ -154,9 +160,8 @@ def _require_together(given: Identify) -> None:
 
 
 def _identify_payload(given: Identify, robot: Robot) -> int:
-    """What the flange carries."""
+    """Find what the flange carries, and tell it."""
     from scenarios.reports.payload_report import PayloadReport
-    from twin.identification.measurements import Filtering
     from twin.identification.payload import identify_payload
 
     with shown(1) as begin:
@@ -164,7 +169,7 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
             robot,
             *(_source(path, robot, given) for path in given.recordings),
             bare=[_source(path, robot, given) for path in given.without],
-            filtering=Filtering(given.cutoff, given.position_cutoff, given.row_rate),
+            filtering=given.filtering(),
             start=given.start,
             end=given.end,
             progress=begin("identifying"),
@@ -197,16 +202,15 @@ def _is_log(path: Path) -> bool:
 
 
 def _source(path: Path, robot: Robot, given: Identify) -> Source:
-    """What a file holds."""
+    """Read a recording."""
     import numpy as np
 
     import twin
-    from twin.identification.measurements import Filtering, measurements_of_log
+    from twin.identification.measurements import measurements_of_log
     from twin.recordings.columns import reading
 
     if _is_log(path):
-        filtering = Filtering(given.cutoff, given.position_cutoff, given.row_rate)
-        return measurements_of_log(twin.Log.load(path), str(path), filtering)
+        return measurements_of_log(twin.Log.load(path), str(path), given.filtering())
     offset = None
     if given.q_offset is not None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -71,7 +72,7 @@ class Plot(Command):
         page.print(part.table(page.width), highlight=False)
         return 0 if files.name(page) else 1
 
-    def _pictures(self, what: list[str]) -> list[Path]:
+    def _pictures(self, what: Sequence[str]) -> list[Path]:
         """Where each picture goes."""
         if self.picture is not None and len(what) == 1:
             return [self.picture]
@@ -217,7 +218,7 @@ class Replay(Command):
         return 0 if files.name(console()) else 1
 
     def _film_settings(self) -> dict[str, Any]:
-        """What was given of a film; the window has none of it, and a film has no end to begin again at."""
+        """Return what was given of a film, which the window has nothing of."""
         settings = {name: getattr(self, name) for name in ("fps", "size", "camera")}
         settings = {name: value for name, value in settings.items() if value is not None}
         if self.film is None and settings:

@@ -1,7 +1,7 @@
-"""What a command prints, the files it writes, and how far it is.
+"""Pages on the console, files that appear whole or not at all, and progress.
 
-Files are checked before the work begins, and written whole or not at all. Progress is on standard error: a
-bar on a terminal, now and then a line where there is none.
+Files are checked before the work begins. Progress is on standard error: a bar on a terminal, now and then a
+line where there is none.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Python hands a signal to the main thread, between two of its own instructions.  
 a compiler or in PyBullet comes to none for seconds, and an exception that is raised in the midst of an import
 is taken for a fault of whatever was being imported.  So a signal raises nothing here: the number that C
 leaves in a pipe wakes a thread, which clears up and ends the process.  It has to wait only for C code that
-holds the GIL, as PyBullet does while it draws a picture (half a second).  What runs until it is told to stop
-is told so by the first signal, see `scenarios.running.interrupts`; the second ends the process.
+holds the GIL, as PyBullet does while it draws a picture (half a second).  What runs until it is told to stop,
+as a server does, is told so by the first signal, and ends in order; the second ends the process.
 
 Nothing heavy is imported before that is in place.  `command_line.main`, called from a program, leaves signals
 alone.
@@ -14,11 +14,13 @@ alone.
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Thread
+from typing import Any
 
 SAID = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up on"}
-"""What is said of the signals that end the process; its exit status is 128 and their number."""
+"""Words for the signals that end the process; its exit status is 128 and their number."""
 
 SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"
 """Clears the line of the progress bar, and shows the cursor again that it hid."""
@@ -43,7 +45,7 @@ def main() -> int:
 
 
 _at_the_end: list[Callable[[], None]] = []
-"""What clears up; known once it could be imported."""
+"""Functions that clear up; known once they could be imported."""
 
 
 def listen() -> None:
@@ -75,27 +77,60 @@ def _forget(caught: list[int]) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _taken(number: int) -> bool:
-    """Whether something runs that ends in order, now that it was told to."""
-    interrupts = sys.modules.get("scenarios.running.interrupts")
-    return interrupts is not None and interrupts.take(number)
-
-
 def _wait(told: int, console: int | None, caught: list[int]) -> None:
     """Wait for one of the signals that ends the process, clear up, and end it."""
-    while (number := os.read(told, 1)[0]) not in caught or _taken(number):  # somebody else's, or in order
+    while (number := os.read(told, 1)[0]) not in caught or take(number):  # somebody else's, or in order
         pass
     try:
         for clear_up in _at_the_end:
             clear_up()
-        if "multiprocessing" in sys.modules:
-            for child in sys.modules["multiprocessing"].active_children():
-                child.kill()
-        if "twin.worker_processes" in sys.modules:
-            sys.modules["twin.worker_processes"].kill_all()
+        for child in _called("multiprocessing", "active_children") or ():
+            child.kill()
+        _called("twin.worker_processes", "kill_all")
         if console is not None:
             drawn = "rich.progress" in sys.modules and os.isatty(console)
             said = f"irb-twin: {SAID[signal.Signals(number).name]}\n".encode()
             os.write(console, SHOW_CURSOR * drawn + said)
     finally:
         os._exit(128 + number)
+
+
+def _called(module: str, name: str) -> Any:
+    """Call a function of a module, unless that is not imported, or is being imported and has it not yet."""
+    function = getattr(sys.modules.get(module), name, None)
+    return None if function is None else function()
+
+
+class Interrupt:
+    """The signal that came, if one did.
+
+    Attributes:
+        number: of the signal; 0 if none came.
+    """
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self.number = 0
+        self.stop = stop
+
+
+_running: list[Interrupt] = []
+
+
+@contextmanager
+def told_to_stop(stop: Callable[[], object]) -> Iterator[Interrupt]:
+    """While the block runs, the first signal calls `stop`, from a thread of its own, and nothing else."""
+    interrupt = Interrupt(stop)
+    _running.append(interrupt)
+    try:
+        yield interrupt
+    finally:
+        _running.remove(interrupt)
+
+
+def take(number: int) -> bool:
+    """Have what runs stop; whether there is something that had not been told to."""
+    untold = [interrupt for interrupt in _running if not interrupt.number]
+    for interrupt in untold:
+        interrupt.number = number
+        interrupt.stop()
+    return bool(untold)

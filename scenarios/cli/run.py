@@ -137,9 +137,9 @@ class RunScenarios(Command):
         complete = files.name(page)
         return 0 if complete and all(run.holds for run in runs) else 1
 
-    def _laws(self, scenario: Scenario) -> list[str]:
+    def _laws(self, scenario: Scenario) -> Sequence[str]:
         """The control laws that a scenario is to run with; empty for its default."""
-        return self.controller or list(scenario.side_by_side)
+        return self.controller or scenario.side_by_side
 
     def _runs(self, call: Call, scenario: Scenario) -> list[tuple[Scenario, Config]]:
         """The runs of one scenario, one a controller; one that fails if the code of its settings does."""

@@ -96,7 +96,7 @@ def configs_of(
     """
     known = fields(config).keys() - {"controller"}
     own = {name: value for name, value in given.items() if name in known}
-    named = [{"controller": law} for law in dict.fromkeys(laws)] or [{}]
+    named: list[dict[str, Any]] = [{"controller": law} for law in dict.fromkeys(laws)] or [{}]
     names = [one.get("controller") or config(**own).controller for one in named]
     chosen = law_settings.chosen(names)
     changed = changes_of(changes)

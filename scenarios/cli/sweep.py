@@ -41,7 +41,7 @@ design_option = partial(
 
 @dataclass(frozen=True)
 class MeansOptions:
-    """Who runs the draws."""
+    """Options that say who runs the draws."""
 
     engine: bool = option(False, "all in PyBullet, 30 to 40 times slower, and not compiled")
     workers: int | None = option(
@@ -50,7 +50,7 @@ class MeansOptions:
     scheduler: str | None = option(None, "processes of a Dask cluster", "tcp://HOST:PORT")
 
     def chosen(self, keep: Path | None = None, resume: bool = False) -> Means:
-        """Who was chosen.
+        """Return who was chosen.
 
         Args:
             keep: where finished parts are kept.
@@ -90,7 +90,7 @@ def one_of_them(scenarios: Sequence[Scenario], where: str) -> Scenario:
 def experiments(
     given: Any, call: Call, scenario: Scenario, laws: Sequence[str], tool_error: bool
 ) -> list[ScenarioExperiment]:
-    """What is run, one a law.
+    """Make the experiments, one a law.
 
     Args:
         given: options of `sweep` or `tune`.
@@ -240,7 +240,7 @@ class Sweep(Command):
         return 0 if complete and not broken else 1
 
     def _experiments(self, call: Call, scenario: Scenario) -> list[ScenarioExperiment]:
-        """What is run, one a law."""
+        """Make the experiments, one a law."""
         asked = self.tool_error or any(text.startswith("tool_error") for text in (self.figure, *self.limit))
         laws = self.controller or list(scenario.side_by_side)
         return experiments(self, call, scenario, laws, asked)
@@ -256,7 +256,7 @@ class Sweep(Command):
         return 0
 
     def _planned(self, call: Call, scenario: Scenario) -> Plan:
-        """What is to be run.
+        """Return what is to be run.
 
         Raises:
             WrongUse, TwinError, ValueError: it cannot be.

@@ -127,10 +127,9 @@ class Tune(Command):
 
         sentences = list(conclusions(task, tuning, on_draws, on_fresh))
         files = Files()  # before anything is printed: a reader may hang up
-        files.write(
-            self.out,
-            partial(written.write_gains, task=task, tuning=tuning, file=self.out, sentences=sentences),
-        )
+        if self.out is not None:
+            gains_file = partial(written.write_gains, task=task, tuning=tuning, file=self.out)
+            files.write(self.out, partial(gains_file, sentences=sentences))
         files.write(
             self.json,
             partial(
@@ -154,7 +153,7 @@ class Tune(Command):
         return 0 if complete and not broken else 1
 
     def _task(self, call: Call) -> Task:
-        """What is to be tuned.
+        """Return what is to be tuned.
 
         Raises:
             WrongUse, TwinError, ValueError: it cannot be.

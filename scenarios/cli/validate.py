@@ -158,7 +158,7 @@ class Validate(Command):
         return plan
 
     def _selection(self, call: Call) -> dict[str, Any]:
-        """What was asked for, as results keep it."""
+        """Return what was asked for, as results keep it."""
         return {
             "scenarios": [scenario.name for scenario in call.scenarios],
             "robots": list(self.robot),

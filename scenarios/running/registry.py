@@ -71,7 +71,7 @@ class Scenario:
     arms: MakeArms = carrying
 
     def require_closed_loop(self) -> MakeReference:
-        """What makes its reference.
+        """Return the function that makes its reference.
 
         Raises:
             VariationError: it has nothing that does, so that its robot cannot be changed.
@@ -167,7 +167,7 @@ def failing(scenario: Scenario, fault: TwinError) -> Scenario:
 
 
 def _no_run(_: Any) -> Any:
-    """Of a scenario with a fault nothing is called."""
+    """Stand for the functions of a scenario with a fault, of which none is called."""
     raise AssertionError
 
 
@@ -294,7 +294,7 @@ def repeat_command(run: Run) -> str:
 
 
 def scenario_word(path: str, name: str) -> str:
-    """What to call a scenario on the command line: its name, or the path of somebody's own file."""
+    """Return the word for a scenario on the command line: its name, or the path of somebody's own file."""
     file = Path(path)
     if file.suffix != ".py":  # it was not loaded, or has none
         return path or name

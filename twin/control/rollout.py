@@ -16,7 +16,7 @@ the same to the bit for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ from twin.control.closed_loop import (
 from twin.control.compiled_rollout import compiled_rollout
 from twin.control.control_law import ControlLaw, is_kept
 from twin.control.rollout_batch import (
+    Batch,
     Passive,
     Record,
     Settings,
@@ -168,6 +169,59 @@ def run_rollouts(
     check_alike(plants, controllers)
     t, *wanted = checked_reference(reference, arm.n)
     check_radians(arm, Samples(t, *wanted))
+    _check_integrator(integrator, arm)
+    settings = _settings(
+        t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], sensors
+    )
+    for robot in plants.flat if warn else ():
+        if warn_of_unresolved_springs(robot, settings.dt):  # of the first alone
+            break
+    senses = Sensors() if sensors is None else sensors
+    batch, shape = _batch(plants, controllers, start or (wanted[0][0], wanted[1][0]), settings, senses)
+    others = other_rows(arm, sensors)
+    signals = (ALL_ROWS if others else PLAIN_ROWS, arm.n)
+    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals)
+    added = _checked_kicks(kicks, shape, len(batch.q), len(t), arm.n)
+    flange_tool = np.eye(4) if T_flange_tool is None else copied(real_array(T_flange_tool, "T_flange_tool"))
+    tool_path = np.zeros((0, 3))
+    if T_flange_tool is not None:
+        tool_path = copied(forward_kinematics(arm, wanted[0], flange_tool)[:, :3, 3])
+    run, passive, path, times = (
+        compiled_rollout(arm, law), _passive_ranges(arm), copied(np.stack(wanted, axis=1)), copied(t)
+    )  # fmt: skip
+
+    def noise(r: int) -> np.ndarray:
+        """Draw the noise of a rollout."""
+        seeded = senses if noise_seeds is None else replace(senses, seed=noise_seeds[r])
+        return seeded.draws(r if noise_seeds is None else 0, len(t), arm.n)
+
+    def run_block(first: int, last: int) -> None:
+        draws = np.zeros((0, 0, 0))
+        if senses.noise > 0:
+            draws = np.array([noise(r) for r in range(first, last)])
+        run(
+            first, last, batch, passive, settings, path, times, draws, added, tool_path, flange_tool, record
+        )  # fmt: skip
+
+    _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_kept(law.law), threads, record)
+    arms = np.broadcast_to(plants, shape)
+    failures = tuple(early_ends(record, shape, arms, law.name, settings.every, t))
+    result = Rollouts(
+        t=t[:: settings.every],
+        saturated=record.saturated.reshape(*shape, arm.n),
+        failures=failures,
+        violations=tuple(worst_violations(record, shape, arms, t)),
+        figures=figures_of(record, shape, t, tool=T_flange_tool is not None),
+        **_series(record, shape, others),
+    )
+    if failures and not keep_failures:
+        more = f" ({len(failures)} of {len(batch.q)} rollouts ended early)" if shape else ""
+        raise DivergenceError(f"{failures[0].message}{more}", result)
+    return result
+
+
+def _check_integrator(integrator: str, arm: Robot) -> None:
+    """Raise `ValueError` for an unknown integrator, or one that does not know the arm's drives."""
     if integrator not in INTEGRATORS:
         raise ValueError(f"unknown integrator {integrator!r}: known are {', '.join(INTEGRATORS)}")
     if arm.active_drives is not None and integrator == "rk4":
@@ -175,17 +229,15 @@ def run_rollouts(
             f"the integrator 'rk4' knows ideal drives alone, got {arm.drive_mode} ones: friction is solved "
             "with the step of 'semi_implicit_euler'"
         )
-    senses = Sensors() if sensors is None else sensors
-    settings = _settings(
-        t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], sensors
-    )
-    for robot in plants.flat if warn else ():
-        if warn_of_unresolved_springs(robot, settings.dt):  # of the first alone
-            break
-    names = {"start q": wanted[0][0], "start qd": wanted[1][0]}
-    if start is not None:
-        names = dict(zip(names, start, strict=True))
-    q, qd = joint_vectors(arm, **names)
+
+
+def _batch(
+    plants: np.ndarray, controllers: np.ndarray, start: tuple[ArrayLike, ArrayLike], settings: Settings,
+    senses: Sensors,
+) -> tuple[Batch, tuple[int, ...]]:  # fmt: skip
+    """Broadcast plants, controllers and starts against each other; return a row a rollout, and the shape."""
+    arm = plants.flat[0]
+    q, qd = joint_vectors(arm, **{"start q": start[0], "start qd": start[1]})
     shape = batch_shape(plants.shape, controllers.shape, q.shape[:-1], qd.shape[:-1])
 
     def encoder(robot: Robot) -> np.ndarray:
@@ -195,87 +247,70 @@ def run_rollouts(
     if arm.passive:
         for index, position in zip(np.ndindex(shape), batch.q, strict=True):
             check_folding(arm, position, f" at the start{of_rollout(index)}")
-    others = other_rows(arm, sensors)
-    signals = (ALL_ROWS if others else PLAIN_ROWS, arm.n)
-    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals)
+    return batch, shape
+
+
+def _passive_ranges(arm: Robot) -> Passive:
+    """Return the passive joints of an arm, and the ranges beyond which a loop folds."""
     rows = list(arm.passive)
-    passive = Passive(
-        *map(
-            copied,
-            (
-                arm.embedding[rows],
-                arm.embedding_offset[rows],
-                arm.passive_min - ROUND_OFF,
-                arm.passive_max + ROUND_OFF,
-            ),
-        )
-    )
-    added = np.zeros((0, 1, 4, arm.n))
-    if kicks is not None:
-        added = copied(real_array(kicks, "kicks")).reshape(-1, len(t), 4, arm.n)
-        if len(added) != len(batch.q):
-            raise ValueError(f"expected kicks of shape {(*shape, len(t), 4, arm.n)}, got {np.shape(kicks)}")
-    run = compiled_rollout(arm, law)
-    path, times = copied(np.stack(wanted, axis=1)), copied(t)
+    low, high = arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF
+    return Passive(*map(copied, (arm.embedding[rows], arm.embedding_offset[rows], low, high)))
 
-    flange_tool = np.eye(4) if T_flange_tool is None else copied(real_array(T_flange_tool, "T_flange_tool"))
-    tool_path = np.zeros((0, 3))
-    if T_flange_tool is not None:
-        tool_path = copied(forward_kinematics(arm, wanted[0], flange_tool)[:, :3, 3])
 
-    def draw(r: int) -> np.ndarray:
-        own = senses if noise_seeds is None else replace(senses, seed=noise_seeds[r])
-        return own.draws(r if noise_seeds is None else 0, len(t), arm.n)
+def _checked_kicks(
+    kicks: ArrayLike | None, shape: tuple[int, ...], count: int, samples: int, n: int
+) -> np.ndarray:
+    """Return the kicks a row a rollout (count, samples, 4, n), or no rows."""
+    if kicks is None:
+        return np.zeros((0, 1, 4, n))
+    added = copied(real_array(kicks, "kicks")).reshape(-1, samples, 4, n)
+    if len(added) != count:
+        raise ValueError(f"expected kicks of shape {(*shape, samples, 4, n)}, got {np.shape(kicks)}")
+    return added
 
-    block = 1 + STEPS_AT_ONCE // (settings.steps * len(t))
-    blocks = range(0, len(batch.q), block)
+
+def _run_blocks(
+    run_block: Callable[[int, int], None], count: int, steps: int, compiled: bool, threads: int | None,
+    record: Record,
+) -> None:  # fmt: skip
+    """Run all rollouts, a block of them at a time, on so many threads.
+
+    Args:
+        run_block: runs those from the first up to the last.
+        count: of rollouts.
+        steps: of each.
+        compiled: whether the law is.
+        threads: so many, or `None` for those of `twin/threads.py`.
+        record: it stops what is running when this raises.
+    """
+    block = 1 + STEPS_AT_ONCE // steps
+    blocks = range(0, count, block)
     waiting = iter(blocks)
 
     def work() -> None:
         """Take the next block as long as there is one: a core that others use takes fewer."""
         with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
             for first in waiting:
-                last = min(first + block, len(batch.q))
-                draws = np.zeros((0, 0, 0))
-                if senses.noise > 0:
-                    draws = np.array([draw(r) for r in range(first, last)])
-                run(
-                    first, last, batch, passive, settings, path, times, draws, added, tool_path, flange_tool,
-                    record,
-                )  # fmt: skip
+                run_block(first, min(first + block, count))
 
-    # A thread of its own costs a millisecond, and lets Ctrl-C end what is long, or may be endless.
-    short = len(batch.q) * settings.steps * len(t) <= STEPS_AT_ONCE
+    # Another thread costs a millisecond, and lets Ctrl-C end what is long, or may be endless.
+    here = count * steps <= STEPS_AT_ONCE and compiled
     most = thread_count() if threads is None else threads
-    here = short and is_kept(law.law)
     try:
         work() if here else in_threads(work, min(most, len(blocks)))
     except BaseException:
         record.stop[0] = 1
         raise
-    arms = np.broadcast_to(plants, shape)
-    failures = tuple(early_ends(record, shape, arms, law.name, settings.every, t))
+
+
+def _series(record: Record, shape: tuple[int, ...], others: dict[str, int]) -> dict[str, np.ndarray]:
+    """Return the recorded series by their names; what has no row of its own is the row that it equals."""
     log = record.log.reshape(shape + record.log.shape[1:])
-    known = {"tau_joint": TAU, "q_motor": Q, "qd_motor": QD, "q_seen": Q, "qd_seen": QD}
+    rows = {"q": Q, "qd": QD, "tau": TAU, "tau_demand": DEMAND}
+    rows |= {"tau_joint": TAU, "q_motor": Q, "qd_motor": QD, "q_seen": Q, "qd_seen": QD}
     if "q_motor" in others:
-        known |= {"q_seen": others["q_motor"], "qd_seen": others["qd_motor"]}
-    known |= others
-    result = Rollouts(
-        t=t[:: settings.every],
-        q=log[..., Q, :],
-        qd=log[..., QD, :],
-        tau=log[..., TAU, :],
-        tau_demand=log[..., DEMAND, :],
-        saturated=record.saturated.reshape(*shape, arm.n),
-        failures=failures,
-        violations=tuple(worst_violations(record, shape, arms, t)),
-        figures=figures_of(record, shape, t, tool=T_flange_tool is not None),
-        **{name: log[..., row, :] for name, row in known.items()},
-    )
-    if failures and not keep_failures:
-        more = f" ({len(failures)} of {len(batch.q)} rollouts ended early)" if shape else ""
-        raise DivergenceError(f"{failures[0].message}{more}", result)
-    return result
+        rows |= {"q_seen": others["q_motor"], "qd_seen": others["qd_motor"]}
+    return {name: log[..., row, :] for name, row in (rows | others).items()}
 
 
 def _settings(

@@ -79,7 +79,7 @@ class EgmClient:
 
     @property
     def counts(self) -> Counts:
-        """What came from the robot."""
+        """Counts of what came from the robot."""
         return self._order.counts
 
     def __enter__(self) -> EgmClient:
@@ -236,5 +236,5 @@ def _warn(sentence: str) -> None:
 
 
 def _array(values: ArrayLike | None, name: str) -> Floats | None:
-    """What was given, as an array."""
+    """Make an array of what was given, if anything was."""
     return None if values is None else real_array(values, name)

@@ -24,7 +24,7 @@ APPROACH = float(np.radians(10.0))
 """Speed of the approach, in [rad/s]."""
 
 LEAP = 2.0
-"""Of the robot's time from one message to the next, in [s]: more is no pause, but another time."""
+"""In [s] of the robot's time from one message to the next: more is no pause, but another time."""
 
 ODD = 100
 """Messages that are passed over, one after another, before it is said."""
@@ -37,7 +37,7 @@ GONE = 1.0
 
 
 class Replayed(NamedTuple):
-    """What became of a log that was sent.
+    """The result of a log that was sent.
 
     Attributes:
         messages: answers that were sent.

@@ -151,7 +151,7 @@ class Record(Command):
     def carry_out(self, call: Call) -> int:
         """Record until it is over."""
         from scenarios.base import positive
-        from scenarios.running.interrupts import told_to_stop
+        from scenarios.cli.process import told_to_stop
         from twin.egm.mirror.recording import Recording
 
         if self.duration is not None:
@@ -226,7 +226,7 @@ class MirrorRobot(Command):
     def carry_out(self, call: Call) -> int:
         """Follow the robot until it is over, and write the log."""
         from scenarios.base import positive
-        from scenarios.running.interrupts import told_to_stop
+        from scenarios.cli.process import told_to_stop
         from twin.egm.mirror.mirror import Mirror
         from twin.errors import EgmError
 
@@ -326,7 +326,7 @@ def _what_is_told(mirror: Mirror, report: Report) -> str:
 
 
 def _summary(mirror: Mirror) -> str:
-    """How it was."""
+    """Sum up the stream, in lines."""
     counts = mirror.counts
     passed = mirror.relay.passed
     told = [

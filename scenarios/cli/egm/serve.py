@@ -228,7 +228,7 @@ def held(job: Job, served: Served) -> bool:
 def _served(jobs: Sequence[Job]) -> tuple[list[Served], int]:
     """Serve one robot here, or several in processes; and the number of the signal that ended it, or 0."""
     from scenarios.cli.egm.serving import Serving, served_apart
-    from scenarios.running.interrupts import told_to_stop
+    from scenarios.cli.process import told_to_stop
 
     if len(jobs) > 1:
         for job in jobs:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.running.interrupts import told_to_stop
+from scenarios.cli.process import told_to_stop
 from twin.atomic_file import drafted
 from twin.egm.robot.session import EgmResult, Plan
 from twin.errors import DivergenceError, TwinError, told
@@ -62,7 +62,7 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """What came of a robot on the wire.
+    """The result of a robot on the wire.
 
     Attributes:
         error: why it ended before its time, as when no client answered; empty if it did not.
@@ -144,7 +144,7 @@ class Serving:
         )  # fmt: skip
 
     def _told(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
-        """What came of it; its log is written."""
+        """Write the log, and make the result of what is left."""
         log = result.log
         unwritten = "" if log is None else self._written(log)
         peak = None if log is None else np.max(np.abs(log.tau), axis=0)
@@ -232,7 +232,7 @@ def described(log: Log, job: Job) -> Log:
 
 
 FORMAT = 1
-"""Of the file for programs."""
+"""The format of the file for programs."""
 
 
 def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:

@@ -144,7 +144,7 @@ STOPS = """
 import sys, threading
 from scenarios.cli import process
 import scenarios.cli.command_line as command_line
-from scenarios.running.interrupts import told_to_stop
+from scenarios.cli.process import told_to_stop
 
 def serve():
     stopped = threading.Event()

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from scenarios.base import Config
+from scenarios.cli import process
 from scenarios.cli.command_line import main
 from scenarios.cli.egm import serving
 from scenarios.cli.egm.serving import Job
-from scenarios.running import interrupts
 from tests.support.window_process import passes
 from twin.egm import EgmClient, GuidanceSettings
 from twin.egm.wire.channel import Address
@@ -156,7 +156,7 @@ def stop_when(guiding):
     def wait():
         for each in guiding:
             assert each.answered.wait(60.0)
-        assert interrupts.take(2)
+        assert process.take(2)
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -181,7 +181,7 @@ def test_the_first_signal_ends_several_robots_in_order(client, tmp_path, capsys)
         assert np.all(sign * (log.q[-1] - log.q[0]) >= 0.0)
         assert np.any(log.q[-1] != log.q[0])
     assert "sent late by more than 1 ms" in printed
-    assert interrupts.take(2) is False, "nothing runs any more"
+    assert process.take(2) is False, "nothing runs any more"
 
 
 def test_the_first_signal_ends_a_robot_in_order(client, capsys):

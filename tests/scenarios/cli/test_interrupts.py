@@ -168,3 +168,18 @@ def test_a_signal_that_is_to_be_ignored_is():
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
+
+
+@pytest.mark.parametrize("module", ["multiprocessing", "twin.worker_processes"])
+def test_a_module_that_is_half_imported_hinders_nothing(module):
+    """It stands in `sys.modules` before it has its functions."""
+    code = (
+        "import os, sys, time, types\n"
+        "from scenarios.cli.process import listen\n"
+        f"sys.modules[{module!r}] = types.ModuleType('half')\n"
+        "listen()\n"
+        "os.kill(os.getpid(), 2)\n"
+        "time.sleep(20)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "irb-twin: interrupted\n")

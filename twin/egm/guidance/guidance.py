@@ -32,7 +32,7 @@ OUT_OF_RANGE = 50027
 """Numbers of events in a controller's log."""
 
 GUIDING_PARTS = ("q", "qd", "T", "twist", "path_correction")
-"""Of a `SensorMessage`."""
+"""The parts of a `SensorMessage` that move a robot."""
 
 
 class Fault(NamedTuple):
@@ -68,7 +68,7 @@ class Guidance:
     refusal: ClassVar[str]
     """The sentence on a message that guides otherwise."""
     own_parts: ClassVar[tuple[str, ...]]
-    """What of a message guides it."""
+    """The parts of a message that guide it."""
 
     def begin(self, q: Floats, period: float) -> None:
         """Begin at rest in q; the reference is where the arm is.  `period`: between two speeds, in [s]."""
@@ -132,7 +132,7 @@ def filter_share(bandwidth: float | None, period: float) -> float:
 
 
 LARGEST = 1e300
-"""Of joint angles, in [rad]: more would be infinitely many degrees."""
+"""The largest joint angle, in [rad]: more would be infinitely many degrees."""
 
 
 class JointGuidance(Guidance):

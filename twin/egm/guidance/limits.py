@@ -132,12 +132,12 @@ class Ranges:
         return left / (m + 1.0) + 0.5 * m * h
 
     def _passive_ahead(self, q: Floats, qd: Floats) -> tuple[Floats, Floats]:
-        """What is ahead of the passive joints, in [rad], and their speeds, in [rad/s]."""
+        """Return what is ahead of the passive joints, in [rad], and their speeds, in [rad/s]."""
         angle, rate = self.robot.passive_angles(q), self.passive @ qd
         return np.where(rate > 0.0, self.robot.passive_max - angle, angle - self.robot.passive_min), rate
 
     def _passive_bounds(self, q: Floats, qd: Floats) -> Iterator[tuple[Floats, float]]:
-        """Of each passive joint the row that makes its speed towards its end of qd, and the bound of that."""
+        """Yield for each passive joint the row that makes its speed towards its end of qd, and its bound."""
         ahead, rate = self._passive_ahead(q, qd)
         bounds = self._bound(ahead, self.passive_deceleration)
         for row, speed, bound in zip(self.passive, rate, bounds, strict=True):
@@ -159,7 +159,7 @@ def motor_side(coupling: Floats, which: int, values: Floats) -> Floats:
 
 
 def available_torque(motors: MotorLimits, torque: Floats, speed: Floats) -> Floats:
-    """What motors give (..., n) in the direction of a torque (..., n) at a speed (..., n), in [N m].
+    """Return what motors give (..., n) in the direction of a torque (..., n) at a speed (..., n), in [N m].
 
     See `twin.drives.motors.torque_at_speed`: less at high speed, but for braking.
     """
@@ -189,11 +189,11 @@ def torque_utilization(motors: MotorLimits, demand: Floats, qd_motor: Floats) ->
 
 
 USED = 0.9
-"""Of the torque that a motor gives at its speed."""
+"""The share of the torque that a motor gives at its speed."""
 
 
 class DriveLimits:
-    """Of a robot.
+    """The limits that a robot's drives put on a change of speed.
 
     Args:
         robot: whose drives; with its payload.

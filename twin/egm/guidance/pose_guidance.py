@@ -149,10 +149,10 @@ def frames_of(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floats) ->
 
 
 FASTEST = 1e6
-"""Of the tool, in [m/s] and [rad/s]; more is no speed, and its square overflows."""
+"""The largest speed of the tool, in [m/s] and [rad/s]; more is no speed, and its square overflows."""
 
 LEAST_SHARE = 1e-3
-"""Of a step, below which the Jacobian alone tells the joint speeds."""
+"""The share of a step below which the Jacobian alone tells the joint speeds."""
 
 
 class PoseGuidance(Guidance):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def periods(duration: float, period: float) -> int:
-    """How many periods a duration, in [s], has: at least one."""
+    """Count the periods in a duration, in [s]: at least one."""
     return max(1, round(duration / period))
 
 

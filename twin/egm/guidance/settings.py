@@ -23,12 +23,12 @@ STOPS = ("hold", "ramp_down")
 FRAMES = ("base", "world", "wobj", "tool")
 TORQUES = ("level_0", "always")
 AXES = {"pose": ("x", "y", "z", "rx", "ry", "rz"), "path": ("y", "z")}
-"""What can be guided but joints, which are numbered."""
+"""The axes that can be guided beside joints, which are numbered."""
 
 CYCLE = 4
-"""Of the robot's controller, in [ms]."""
+"""The cycle of the robot's controller, in [ms]."""
 PATH_CYCLE = 24
-"""Of path corrections, in [ms]."""
+"""The cycle of path corrections, in [ms]."""
 LONGEST_CYCLE = 1000
 """[ms]; the manual prints no bound, ours."""
 BANDWIDTH = 20.0
@@ -52,7 +52,7 @@ def argument(default: Any, help: str, choices: tuple[str, ...] = (), within: tup
 
 @dataclass(frozen=True)
 class GuidanceSettings:
-    """How a robot is guided.
+    """The settings by which a robot is guided.
 
     Raises:
         EgmError: naming the setting, its value and what is valid.
@@ -162,12 +162,12 @@ class GuidanceSettings:
 
     @property
     def gain(self) -> float:
-        """Of the position error, in [1/s]."""
+        """The gain of the position error, in [1/s]."""
         return self.position_gain * self.pos_corr_gain
 
     @property
     def bandwidth(self) -> float | None:
-        """Of the low-pass filter, in [Hz]; `None` where there is none, as at level 0."""
+        """The bandwidth of the low-pass filter, in [Hz]; `None` where there is none, as at level 0."""
         bandwidth = BANDWIDTH if self.lp_filter is None else self.lp_filter
         return bandwidth if self.level > 0 and bandwidth > 0.0 else None
 
@@ -193,7 +193,7 @@ class GuidanceSettings:
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """What is guided, as it was named; empty for all."""
+        """The guided axes as they were named; empty for all."""
         return () if self.axes is None else tuple(name.strip() for name in self.axes.split(","))
 
     def joints(self, n: int) -> tuple[int, ...]:

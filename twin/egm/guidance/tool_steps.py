@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 LEAST_SINGULAR_VALUE = 0.01
-"""Of the Jacobian, lengths in lengths of the arm: below it, one motion of the tool takes joint speeds that
-are 100 times as large.  The IRB 140 is there with axis 5 at 2 degrees.  The manual tells no figure; ours."""
+"""The least singular value of the Jacobian, lengths in lengths of the arm: below it, one motion of the tool
+takes joint speeds that are 100 times as large.  The IRB 140 is there with axis 5 at 2 degrees.  The manual
+tells no figure; ours."""
 
 ITERATIONS = 12
 ROUND_OFF = 1e-14
-"""Of a pose, lengths in lengths of the arm."""
+"""The round-off of a pose, lengths in lengths of the arm."""
 
 LEAST_SPEED = 1e-9
 """In [rad/s], of all joints: what was made of less cannot be told from round-off."""
@@ -114,7 +115,7 @@ class ToolSteps:
 
 
 def share_of(done: Floats, asked: Floats) -> float:
-    """How much was done (n,) of the joint speeds that were asked for, 0 to 1; all, if that was nothing."""
+    """Return the share, 0 to 1, that was done (n,) of the joint speeds asked for; 1, if that was nothing."""
     size = float(asked @ asked)
     return min(1.0, max(0.0, float(done @ asked) / size)) if size > LEAST_SPEED**2 else 1.0
 

@@ -159,7 +159,7 @@ class Smoothing:
 
     @property
     def lag(self) -> float:
-        """How old what is told is, in [s]."""
+        """The age of what is told, in [s]."""
         return (len(self.torques) // 2 + len(self.motion) // 2) * self.period
 
     @property
@@ -169,7 +169,7 @@ class Smoothing:
 
     @property
     def oversampling(self) -> float:
-        """How many rows say what one would, for the filter leaves neighbours alike."""
+        """Count the rows that say what one would, for the filter leaves neighbours alike."""
         return max(1.0, 1.0 / float(np.sum(self.model**2)) / self.step)
 
 
@@ -179,7 +179,7 @@ TURNING = 0.005
 
 
 class Row(NamedTuple):
-    """What is known of one instant, filtered.
+    """The figures of one instant, filtered.
 
     Attributes:
         place: of the instant in the stream.
@@ -269,7 +269,7 @@ class Expectation:
         return self._row(place - self._lag)
 
     def _move(self, count: int) -> None:
-        """What the model makes of the last `count` samples of the filtered angles."""
+        """Let the model follow the last `count` samples of the filtered angles."""
         T, n = self.period, self.robot.n
         motion = self._angles.filtered_last(self.smoothing.motion, count)
         q, qd, qdd = motion[..., 0], motion[..., 1] / T, motion[..., 2] / T**2

@@ -101,12 +101,12 @@ class Mirror(Listener):
 
     @property
     def counts(self) -> Counts:
-        """Of all messages so far."""
+        """Counts of all messages so far."""
         return self._order.counts
 
     @property
     def lag(self) -> float | None:
-        """How old what is told is, in [s]; `None` as long as the period of the stream is not known."""
+        """The age of what is told, in [s]; `None` as long as the period of the stream is not known."""
         return None if self._expectation is None else self._expectation.smoothing.lag
 
     @property

@@ -32,7 +32,7 @@ HEAVIEST = 3.0
 """The mass that is thought possible before anything was seen, over the arm's rated payload."""
 
 ARM = 0.3
-"""How far from the flange it is thought to be, in [m]."""
+"""The distance from the flange that is thought possible for it, in [m]."""
 
 USUAL_PAYLOAD = 10.0
 """In [kg], of an arm whose rated payload is not known."""
@@ -44,13 +44,13 @@ CENTRE_TOLD = 0.02
 """The centre is told when its deviations are below it, in [m]."""
 
 SCATTER = 0.01
-"""Of a joint's residuals before any were seen, over what its drive gives; and the least: 1e-4 of that."""
+"""Scatter of a joint's residuals before any were seen, over what its drive gives; the least is 1e-2 of it."""
 
 RESTED = 0.01
 """A joint rested where friction leaves more than this share of its static friction open."""
 
 ROUNDS = 5
-"""Of weighting anew by the residuals."""
+"""Rounds of weighting anew by the residuals."""
 
 
 class ExplainingPayload(NamedTuple):

@@ -72,7 +72,7 @@ class StreamLog:
 
     @property
     def counts(self) -> Counts:
-        """Of all messages so far."""
+        """Counts of all messages so far."""
         return self._order.counts
 
     def malformed(self) -> None:

@@ -46,7 +46,7 @@ class Copy(NamedTuple):
 
 @dataclass
 class Passed:
-    """What a relay did.
+    """Counts of what a relay passed on, and how long it took.
 
     Attributes:
         received: datagrams of the robot.
@@ -256,7 +256,7 @@ class Listener:
 
     @property
     def relay(self) -> Relay:
-        """Who listens, within the `with` block."""
+        """The relay that listens, within the `with` block."""
         if self._relay is None:
             raise ValueError("expected a `with` block around it, in which it listens")
         return self._relay

@@ -37,7 +37,7 @@ class Alarm(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """How the robot was in the second before.
+    """A report on the second before.
 
     Attributes:
         t: of the newest instant that is told of, in [s] of the robot's time since its stream began.
@@ -123,7 +123,7 @@ SECONDS = BLOCKS * 60
 
 
 class Second(NamedTuple):
-    """What was told of a second.
+    """The figures of a second that a log shows.
 
     Attributes:
         t: at its end, in [s] of the robot's time.
@@ -143,7 +143,7 @@ class Second(NamedTuple):
 
     @classmethod
     def of(cls, report: Report) -> Second:
-        """What is kept of a report."""
+        """Take the figures of a report."""
         payload, none = report.payload, np.full(10, np.nan)
         values, deviations = (none, none) if payload is None else (payload.values, payload.deviations)
         late = np.nan if report.lateness is None else report.lateness.largest

@@ -160,7 +160,7 @@ class GuidedArm:
 
 
 SHARE_OF_SPEED = 0.25
-"""Of the joints' largest speeds, on the way (ours)."""
+"""The share of the joints' largest speeds that is used on the way (ours)."""
 
 SHORTEST = 0.5
 """[s], of the way."""

@@ -30,7 +30,7 @@ MOST_DATAGRAMS = 64
 
 @dataclass
 class Counts:
-    """What has come.
+    """Counts of what has come.
 
     Attributes:
         valid: answers that could be read, those that were repeated or out of order included.
@@ -61,7 +61,7 @@ class _Waiting(NamedTuple):
 
 
 class Inbox:
-    """What comes through a channel.
+    """The answers that come through a channel.
 
     Attributes:
         channel: where from.
@@ -150,7 +150,7 @@ class Inbox:
         return taken.answer
 
     def _answer(self, datagram: bytes) -> SensorMessage | Fault | None:
-        """What a datagram says; `None` where that is nothing new.
+        """Read a datagram; `None` where it says nothing new.
 
         Raises:
             EgmError: it is no message.

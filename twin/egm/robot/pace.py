@@ -27,7 +27,7 @@ WIDTH, BINS = 2e-5, 5000
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late the messages of a robot were, which are due once a cycle.
+    """The lateness of a robot's messages, which are due once a cycle.
 
     Attributes:
         cycles: how many were sent.
@@ -76,7 +76,7 @@ class LatenessMeter:
         self._worst = max(self._worst, seconds)
 
     def lateness(self) -> Lateness:
-        """Of the cycles so far."""
+        """The lateness of the cycles so far."""
         counts = np.array(self._counts)
         cycles = int(counts.sum())
         if not cycles:
@@ -152,7 +152,7 @@ class RealTime:
         return not stopping()
 
     def lateness(self) -> Lateness:
-        """How late the messages were so far."""
+        """The lateness of the messages so far."""
         self._meter.restarts = self._clock.restarts
         return self._meter.lateness()
 

@@ -169,7 +169,7 @@ class EgmRobot:
 
     @property
     def state(self) -> EgmState:
-        """What `EGMGetState` tells now."""
+        """The state as `EGMGetState` tells it now."""
         return EgmState.DISCONNECTED if self._session is None else self._session.state
 
     @property
@@ -187,7 +187,7 @@ class EgmRobot:
 
     @property
     def result(self) -> EgmResult:
-        """What became of it so far."""
+        """The result so far."""
         return EgmResult() if self._session is None else self._session.result()
 
     def _prepare(self) -> None:

@@ -46,7 +46,7 @@ tells no figure; ours."""
 
 
 class Event(NamedTuple):
-    """What happened.
+    """An event of a session.
 
     Attributes:
         t: when, since the robot's start, in [s].
@@ -66,7 +66,7 @@ class Event(NamedTuple):
 
 @dataclass(eq=False)
 class EgmResult:
-    """What became of a robot's time on the wire.
+    """The result of a robot's time on the wire.
 
     Attributes:
         events: what happened, the last 1000.
@@ -94,7 +94,7 @@ class EgmResult:
 
 
 class EgmState(Enum):
-    """What `EGMGetState` tells."""
+    """The states that `EGMGetState` tells."""
 
     DISCONNECTED = "EGM_STATE_DISCONNECTED"
     """Before the set-up, and after the last message."""
@@ -106,7 +106,7 @@ class EgmState(Enum):
 
 @dataclass(frozen=True)
 class Plan:
-    """How long a robot is on the wire, and what happens meanwhile.
+    """The plan of a session: how long it is, and what happens meanwhile.
 
     Attributes:
         runs: instructions, one after another, however they end; `None`: without end.
@@ -137,7 +137,7 @@ class Plan:
 
 
 def whole_periods(cycle: float, period: float) -> int:
-    """How many periods of the control law there are in a cycle, both in [s].
+    """Count the periods of the control law in a cycle, both in [s].
 
     Raises:
         EgmError: they are no whole number.
@@ -289,7 +289,7 @@ class Session:
             return self.arm.log(self._tool, self._record.arrays())
 
     def result(self) -> EgmResult:
-        """What became of it so far."""
+        """Copy the result so far."""
         return replace(
             self.done, events=tuple(self._events), faults=tuple(self._faults),
             counts=replace(self.done.counts), strangers=self.channel.strangers,
@@ -350,11 +350,11 @@ class Session:
 
     @property
     def _name(self) -> str:
-        """Of the present instruction, in sentences."""
+        """The present instruction, in sentences."""
         return f"{self.settings.mode} guidance {self.done.runs}"
 
     def _told(self) -> RobotMessage:
-        """What the robot tells now."""
+        """Make the message that the robot sends now."""
         arm, run = self.arm, self._run
         planned = self._own.q if run is None else run.q
         T, T_planned = self._T_wobj_base @ arm.poses(np.array([arm.q, planned]), self._tool)

@@ -19,11 +19,11 @@ HOST, PORT = "127.0.0.1", 6510
 """Where ABB's examples have a robot send to, on this machine."""
 
 IP_RECVERR, IPV6_RECVERR, MSG_ERRQUEUE = 11, 25, 0x2000
-"""Of Linux; the module `socket` has no names for them."""
+"""Numbers of Linux; the module `socket` has no names for them."""
 
 
 class Address(NamedTuple):
-    """Of a socket."""
+    """The address of a socket."""
 
     host: str
     port: int
@@ -97,7 +97,7 @@ class UdpChannel:
         return False
 
     def receive(self, most: int) -> list[bytes]:
-        """What has come, the oldest first, of at most so many datagrams, strangers' included; never waits."""
+        """Return what has come, the oldest first: so many datagrams at most, with strangers'; never waits."""
         came = []
         for _ in range(most):
             try:
@@ -119,7 +119,7 @@ class UdpChannel:
         self._selector.select(seconds)
 
     def refused(self) -> bool:
-        """Whether, since this was last asked, it became known that a message found nobody to take it."""
+        """Tell whether, since this was last asked, it became known that a message found nobody to take it."""
         self._note_refusals()
         refused, self._refused = self._refused, False
         return refused

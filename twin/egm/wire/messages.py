@@ -13,7 +13,7 @@ COUNT = 1 << 32
 
 
 class MotionState(IntEnum):
-    """Of the instruction that guides the robot (`EgmMCIState`)."""
+    """The state of the instruction that guides the robot (`EgmMCIState`)."""
 
     UNDEFINED = 0
     ERROR = 1
@@ -23,7 +23,7 @@ class MotionState(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class RobotMessage:
-    """What a robot tells of itself, once a cycle (`EgmRobot`).
+    """A message that a robot sends once a cycle (`EgmRobot`).
 
     Attributes:
         seqno: number of the message.
@@ -61,7 +61,7 @@ class RobotMessage:
 
 @dataclass(frozen=True, eq=False)
 class SensorMessage:
-    """What a robot is answered (`EgmSensor`, or `EgmSensorPathCorr` where `path_correction` is given).
+    """An answer to a robot (`EgmSensor`, or `EgmSensorPathCorr` where `path_correction` is given).
 
     Attributes:
         seqno: number of the message; `None` where it has none.

@@ -31,7 +31,7 @@ REMEMBERED = 1000
 
 @dataclass
 class Counts:
-    """Of the messages of a robot.
+    """Counts of the messages of a robot.
 
     Attributes:
         messages: that were used.
@@ -51,7 +51,7 @@ class Counts:
 
 
 def ahead(newer: int, older: int) -> int:
-    """How far one 32-bit number is ahead of another, from -2^31 on, as they count modulo 2^32."""
+    """Tell how far one 32-bit number is ahead of another, from -2^31 on, as they count modulo 2^32."""
     return (newer - older + COUNT // 2) % COUNT - COUNT // 2
 
 
@@ -71,7 +71,7 @@ class StreamOrder:
         self._missing: OrderedDict[int, None] = OrderedDict()
 
     def step(self, message: RobotMessage) -> int | None:
-        """How many places a message is ahead of the one before: 1 where none was lost.
+        """Tell how many places a message is ahead of the one before: 1 where none was lost.
 
         Returns:
             0 for the first message of a stream, also of a robot that began anew; `None` for a message that
@@ -139,7 +139,7 @@ IN_ORDER = 3
 
 
 class Arrival(Enum):
-    """What a message is to those before it; whichever it is, its sender is alive."""
+    """The relation of a message to those before it; whichever it is, its sender is alive."""
 
     NEW = "new"
     SAME = "same"
@@ -193,7 +193,7 @@ QUICKEST_OF = 10
 
 
 class Lateness(NamedTuple):
-    """Of the messages of a second, in [s]: `largest`, and their root mean square `rms`."""
+    """The lateness of the messages of a second, in [s]: `largest`, and their root mean square `rms`."""
 
     largest: float
     rms: float
@@ -243,7 +243,7 @@ class StreamClock:
 
 
 class LatenessMeter:
-    """How late messages are, second by second."""
+    """Measures how late messages are, second by second."""
 
     def __init__(self) -> None:
         self._quickest: deque[float] = deque(maxlen=QUICKEST_OF)
