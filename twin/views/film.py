@@ -25,7 +25,6 @@ from twin.logs.log import Log
 from twin.views.playback import Track, checked_speed, paths_wanted, tracks
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
     from PIL.ImageFont import FreeTypeFont
 
 
@@ -161,7 +160,7 @@ def frame_times(shown: Sequence[Track], fps: float, speed: float) -> tuple[np.nd
 
 def _frames(
     shown: Sequence[Track], times: np.ndarray, size: tuple[int, int], speed: float, camera: dict[str, float]
-) -> Generator[Image, None, None]:
+) -> Generator[Image.Image, None, None]:
 
     robots = list(dict.fromkeys(track.log.robot.name for track in shown))
     pace = "" if speed == 1 else f"{speed:g} x  "
@@ -171,34 +170,34 @@ def _frames(
             yield scene.picture(samples, time, f"{pace}{time:.2f} s of {times[-1]:.2f} s")
 
 
-def _told(frames: Iterable[Image], count: int, progress: Callable[[float], object] | None) -> Iterator[Image]:
+def _told(
+    frames: Iterable[Image.Image], count: int, progress: Callable[[float], object] | None
+) -> Iterator[Image.Image]:
     for done, frame in enumerate(frames, start=1):
         yield frame
         if progress is not None:
             progress(done / count)
 
 
-def _write_gif(path: Path, frames: Iterator[Image], count: int, fps: float) -> None:
+def _write_gif(path: Path, frames: Iterator[Image.Image], count: int, fps: float) -> None:
     """One palette for all frames, without dithering: what stands still stays the same, and costs nothing."""
-    from PIL import Image as images
-
     ends = np.rint(np.arange(count + 1) * HUNDREDTHS / fps)
     lasting = [int(10 * (end - start)) for start, end in pairwise(ends)]
     lasting[-1] += int(1000 * LAST_SHOWN)
     first = next(frames)
-    found = first.quantize(COLOURS - len(FLAT), images.Quantize.MEDIANCUT).getpalette() or []
+    found = first.quantize(COLOURS - len(FLAT), Image.Quantize.MEDIANCUT).getpalette() or []
     shades = np.reshape(found, (-1, 3))
     apart = np.abs(shades[:, None] - np.array(FLAT)).max(axis=2).min(axis=1)
-    palette = images.new("P", (1, 1))
+    palette = Image.new("P", (1, 1))
     palette.putpalette([*chain(*FLAT), *shades[apart > NEAR].ravel().tolist()])
-    reduced = (frame.quantize(palette=palette, dither=images.Dither.NONE) for frame in chain([first], frames))
+    reduced = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in chain([first], frames))
     with open(path, "wb") as file:
         next(reduced).save(
             file, format="GIF", save_all=True, append_images=reduced, duration=lasting, loop=0, optimize=False
         )
 
 
-def _write_mp4(path: Path, frames: Iterator[Image], count: int, fps: float) -> None:
+def _write_mp4(path: Path, frames: Iterator[Image.Image], count: int, fps: float) -> None:
     """H.264, as browsers and slides show it."""
     first = next(frames)
     writer = _ffmpeg().write_frames(
