@@ -39,6 +39,8 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
         names: any number of them.
         width: at least 8.
     """
+    if all(len(name) <= width for name in names):
+        return list(names)
     kept = width - len(CUT)
     for head in sorted(range(kept + 1), key=lambda head: abs(head - kept // 2)):
         short = [_cut(name, head, kept - head) for name in names]
