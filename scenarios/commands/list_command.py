@@ -29,7 +29,7 @@ def add_parser(parsers: Any, scenarios: list[Scenario]) -> None:
 def show_list(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     """`list`: what there is, a line each."""
     import twin
-    from scenarios.reports.listing import listing
+    from scenarios.reports.report import listing
     from twin.loading.loading import robot_title
 
     titles = registry.titles() | registry.announced_titles()

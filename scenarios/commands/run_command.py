@@ -113,7 +113,7 @@ def run(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
         if path is not None:
             writable(path, suffix, option)
     if given.report:
-        from scenarios.reports.page.page import missing
+        from scenarios.reports.page import missing
 
         if lacking := missing():
             needs = f"--report needs {' and '.join(lacking)}, not installed here"
@@ -194,14 +194,16 @@ def _written(given: argparse.Namespace, runs: list[Run], scenarios: list[Scenari
             members = [(log, run.label) for run, log in logged if run.scenario == name]
             write_film(files, path, *map(list, zip(*members, strict=True)))
     if given.json:
-        from scenarios.reports.results_file import write_json
+        from scenarios.reports.files import write_json
+        from scenarios.reports.results import Results
 
-        files.write(given.json, partial(write_json, runs))
+        files.write(given.json, partial(write_json, Results(runs)))
     if given.report:
-        from scenarios.reports.page.page import write_page
+        from scenarios.reports.page import write_page
+        from scenarios.reports.results import Results
 
         titles = {scenario.name: scenario.title for scenario in scenarios}
-        files.write(given.report, partial(write_page, runs, titles=titles))
+        files.write(given.report, partial(write_page, Results(runs), titles=titles))
     return files
 
 

@@ -154,7 +154,7 @@ def _experiments(given: argparse.Namespace, scenario: Scenario) -> list[Scenario
 
 def _list(given: argparse.Namespace, scenario: Scenario) -> int:
     """`--list`: what can vary."""
-    from scenarios.reports.listing import listing
+    from scenarios.reports.report import listing
     from scenarios.sweeping.listed import rows_of
 
     known = [one for experiment in _experiments(given, scenario) for one in experiment.quantities()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -121,6 +122,9 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
             writable(path, suffix, f"--{name}")
 
     from scenarios.reports import baseline as baselines
+    from scenarios.reports import files as writers
+    from scenarios.reports.report import validation_report, validation_total
+    from scenarios.reports.results import Results
 
     before = baselines.read_baseline(given.baseline) if given.baseline else None
     factor = given.grown or baselines.GROWN
@@ -130,33 +134,25 @@ def validate(given: argparse.Namespace, scenarios: list[Scenario]) -> int:
     seconds = time.monotonic() - start
     selection = _selection(given, scenarios)
     comparison = baselines.compare(runs, before, selection, factor) if before else None
-
-    from scenarios.reports import validation_report as report
-    from scenarios.reports.junit_file import write_junit
-    from scenarios.reports.markdown_summary import write_markdown
-    from scenarios.reports.results_file import write_json
-
-    unsuited = report.unsuited_line(plan.unsuited)
+    results = Results(runs, selection, comparison, _unsuited(plan.unsuited))
     files = Files()  # before anything is printed: a reader may hang up
-    files.write(given.junit, partial(write_junit, runs))
-    files.write(given.json, partial(write_json, runs, selection=selection))
-    summary = partial(write_markdown, runs, comparison=comparison, factor=factor, unsuited=unsuited)
-    files.write(given.markdown, summary)
+    for path, write in (
+        (given.junit, writers.write_junit),
+        (given.json, writers.write_json),
+        (given.markdown, writers.write_markdown),
+    ):
+        files.write(path, partial(write, results))
     if all(run.refused for run in runs):
         for sentence in dict.fromkeys(str(run.error) for run in runs):
             complain(sentence)
         files.name(console())
         return 2
     page = console()
-    page.print(*report.validation_report(runs), sep="\n")
-    if comparison is not None:
-        page.print(*report.comparison_report(comparison, factor), sep="\n")
-    if unsuited:
-        page.print(unsuited)
-    page.print(report.validation_total(runs, seconds, jobs), style="bold")
+    page.print(*validation_report(results), sep="\n")
+    page.print(validation_total(results, seconds, jobs), style="bold")
     complete = files.name(page)
     worse = comparison is not None and (comparison.worse or (given.grown_fails and comparison.grown))
-    return 0 if complete and not worse and all(run.holds for run in runs) else 1
+    return 0 if complete and not worse and results.holds else 1
 
 
 def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> Plan:
@@ -165,7 +161,6 @@ def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> Plan:
     Raises:
         WrongUse: that is nothing.
     """
-    from scenarios.reports.validation_report import unsuited_line
     from scenarios.running.runs import run_name
     from scenarios.running.validation import Asked, matches, planned
 
@@ -175,7 +170,7 @@ def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> Plan:
     if limits := chosen_limits(given.limit):
         plan = replace(plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs))
     if not plan.runs:
-        raise WrongUse(f"nothing to run: {unsuited_line(plan.unsuited)}")
+        raise WrongUse(f"nothing to run: {_unsuited(plan.unsuited)}")
     if given.only:
         names = [run_name(scenario.name, config) for scenario, config in plan.runs]
         chosen = [run for run, name in zip(plan.runs, names, strict=True) if matches(name, given.only)]
@@ -186,6 +181,15 @@ def _planned(given: argparse.Namespace, scenarios: list[Scenario]) -> Plan:
                 f"they are called as {names[0]!r}"
             )
     return plan
+
+
+def _unsuited(unsuited: Sequence[tuple[str, str]]) -> str:
+    """What was not run, and why; empty if there is nothing of the kind."""
+    scenarios: dict[str, list[str]] = {}
+    for scenario, robot in unsuited:
+        scenarios.setdefault(robot, []).append(scenario)
+    lists = [f"with {robot} {', '.join(names)}" for robot, names in scenarios.items()]
+    return f"not run, as they say that they do not suit the robot: {'; '.join(lists)}" if lists else ""
 
 
 def _settings(given: argparse.Namespace, scenarios: list[Scenario]) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.reports.report import table_of_laws
-from scenarios.reports.verdicts import verdict
+from scenarios.reports.report import table_of_laws, verdict
 from scenarios.sweeping.findings import Findings, Swept
 from scenarios.sweeping.words import percent, quantity, title
 from scenarios.sweeping.worst_cases import WorstCase

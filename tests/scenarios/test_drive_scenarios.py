@@ -16,7 +16,7 @@ from scenarios.checks.friction_law import friction_metrics
 from scenarios.checks.rounding import position_rounding, whole_run_limit, with_spans
 from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
 from scenarios.commands.command_line import main
-from scenarios.reports.report import describe
+from scenarios.reports.results import describe
 from scenarios.running import registry
 from scenarios.running.runs import Run
 from tests.scenarios.test_scenarios import full_run

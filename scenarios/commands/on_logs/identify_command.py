@@ -203,7 +203,7 @@ def _require_together(given: argparse.Namespace) -> None:
 def _identify_payload(given: argparse.Namespace, robot: Robot) -> int:
     """What the flange carries."""
     from scenarios.console.progress import shown
-    from scenarios.reports.payload_report import PayloadReport
+    from scenarios.reports.identification_report import PayloadReport
     from twin.identification.measurements import Filtering
     from twin.identification.payload import identify_payload
 

@@ -12,9 +12,8 @@ import twin
 from scenarios.base import Config
 from scenarios.commands.command_line import main
 from scenarios.console import output
-from scenarios.reports.listing import listing
 from scenarios.reports.picture import draw
-from scenarios.reports.report import scenario_report
+from scenarios.reports.report import listing, scenario_report
 from scenarios.running.runs import Run
 from tests.scenarios.report.test_report import rendered
 from tests.support.random_trees import random_urdf
