@@ -47,7 +47,6 @@ ORDER = (
     "scenarios",
     "scenarios.running",
     "scenarios.reports",
-    "scenarios.reports.page",
     "scenarios.sweeping",
     "scenarios.cli",
     "scenarios.cli.egm",

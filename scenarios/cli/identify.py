@@ -161,7 +161,7 @@ def _require_together(given: Identify) -> None:
 
 def _identify_payload(given: Identify, robot: Robot) -> int:
     """Find what the flange carries, and tell it."""
-    from scenarios.reports.payload_report import PayloadReport
+    from scenarios.reports.identification_report import PayloadReport
     from twin.identification.payload import identify_payload
 
     with shown(1) as begin:

@@ -22,7 +22,7 @@ class List(Command):
         """Print a line for each."""
         import controllers
         import twin
-        from scenarios.reports.listing import listing
+        from scenarios.reports.report import listing
         from scenarios.running import registry
         from twin.loading.loading import robot_title
 

@@ -104,7 +104,7 @@ class RunScenarios(Command):
         asked = [run for scenario in scenarios for run in self._runs(call, scenario)]
         plan = [(scenario, replace(config, limits=limits)) for scenario, config in asked]
         if self.report:
-            from scenarios.reports.page.page import missing
+            from scenarios.reports.page import missing
 
             if lacking := missing():
                 needs = f"--report needs {' and '.join(lacking)}, not installed here"
@@ -187,14 +187,16 @@ class RunScenarios(Command):
                 members = [(log, run.label) for run, log in logged if run.scenario == name]
                 write_film(files, path, *map(list, zip(*members, strict=True)))
         if self.json:
-            from scenarios.reports.results_file import write_json
+            from scenarios.reports.files import write_json
+            from scenarios.reports.results import Results
 
-            files.write(self.json, partial(write_json, runs))
+            files.write(self.json, partial(write_json, Results(runs)))
         if self.report:
-            from scenarios.reports.page.page import write_page
+            from scenarios.reports.page import write_page
+            from scenarios.reports.results import Results
 
             titles = {scenario.name: scenario.title for scenario in scenarios}
-            files.write(self.report, partial(write_page, runs, titles=titles))
+            files.write(self.report, partial(write_page, Results(runs), titles=titles))
         return files
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -91,6 +92,9 @@ class Validate(Command):
     def carry_out(self, call: Call) -> int:
         """Plan the runs, carry them out, write the files, and tell what holds."""
         from scenarios.reports import baseline as baselines
+        from scenarios.reports import files as writers
+        from scenarios.reports.report import validation_report, validation_total
+        from scenarios.reports.results import Results
 
         before = baselines.read_baseline(self.baseline) if self.baseline else None
         factor = self.grown or baselines.GROWN
@@ -100,33 +104,25 @@ class Validate(Command):
         seconds = time.monotonic() - start
         selection = self._selection(call)
         comparison = baselines.compare(runs, before, selection, factor) if before else None
-
-        from scenarios.reports import validation_report as report
-        from scenarios.reports.junit_file import write_junit
-        from scenarios.reports.markdown_summary import write_markdown
-        from scenarios.reports.results_file import write_json
-
-        unsuited = report.unsuited_line(plan.unsuited)
+        results = Results(runs, selection, comparison, _unsuited(plan.unsuited))
         files = Files()  # before anything is printed: a reader may hang up
-        files.write(self.junit, partial(write_junit, runs))
-        files.write(self.json, partial(write_json, runs, selection=selection))
-        summary = partial(write_markdown, runs, comparison=comparison, factor=factor, unsuited=unsuited)
-        files.write(self.markdown, summary)
+        for path, write in (
+            (self.junit, writers.write_junit),
+            (self.json, writers.write_json),
+            (self.markdown, writers.write_markdown),
+        ):
+            files.write(path, partial(write, results))
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
                 complain(sentence)
             files.name(console())
             return 2
         page = console()
-        page.print(*report.validation_report(runs), sep="\n")
-        if comparison is not None:
-            page.print(*report.comparison_report(comparison, factor), sep="\n")
-        if unsuited:
-            page.print(unsuited)
-        page.print(report.validation_total(runs, seconds, jobs), style="bold")
+        page.print(*validation_report(results), sep="\n")
+        page.print(validation_total(results, seconds, jobs), style="bold")
         complete = files.name(page)
         worse = comparison is not None and (comparison.worse or (self.grown_fails and comparison.grown))
-        return 0 if complete and not worse and all(run.holds for run in runs) else 1
+        return 0 if complete and not worse and results.holds else 1
 
     def _planned(self, call: Call) -> Plan:
         """Return the runs that the command line asks for.
@@ -134,7 +130,6 @@ class Validate(Command):
         Raises:
             WrongUse: that is nothing.
         """
-        from scenarios.reports.validation_report import unsuited_line
         from scenarios.running.runs import run_name
         from scenarios.running.validation import Asked, matches, planned
 
@@ -145,7 +140,7 @@ class Validate(Command):
                 plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs)
             )
         if not plan.runs:
-            raise WrongUse(f"nothing to run: {unsuited_line(plan.unsuited)}")
+            raise WrongUse(f"nothing to run: {_unsuited(plan.unsuited)}")
         if self.only:
             names = [run_name(scenario.name, config) for scenario, config in plan.runs]
             chosen = [run for run, name in zip(plan.runs, names, strict=True) if matches(name, self.only)]
@@ -180,3 +175,12 @@ class Validate(Command):
         with tallied(titles) as tally:
             runs = shared_out(plan.runs, jobs, tally.begun, tally.done)
         return [replace(run, label=labels[run.config.controller]) for run in runs], jobs
+
+
+def _unsuited(unsuited: Sequence[tuple[str, str]]) -> str:
+    """Return a sentence on the scenarios that do not suit a robot; empty if there are none."""
+    scenarios: dict[str, list[str]] = {}
+    for scenario, robot in unsuited:
+        scenarios.setdefault(robot, []).append(scenario)
+    lists = [f"with {robot} {', '.join(names)}" for robot, names in scenarios.items()]
+    return f"not run, as they say that they do not suit the robot: {'; '.join(lists)}" if lists else ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.reports.results_file import FORMAT
+from scenarios.reports.files import FORMAT
 from scenarios.running.provenance import all_settings, provenance
 from twin.errors import TwinError
 from twin.short_texts import figure
@@ -37,6 +37,7 @@ class Comparison:
         missing: runs and checks that are not there any more.
         notes: what else a reader should know about the comparison.
         compared: how many runs both have.
+        factor: how many times what it was a figure must be to have grown.
     """
 
     worse: list[str] = field(default_factory=list)
@@ -44,6 +45,25 @@ class Comparison:
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     compared: int = 0
+    factor: float = GROWN
+
+    @property
+    def sentences(self) -> Iterator[tuple[str, str]]:
+        """Each sentence, after `worse`, `warning` or `note`."""
+        yield from (("worse", sentence) for sentence in self.worse)
+        yield from (("warning", sentence) for sentence in (*self.grown, *self.missing))
+        yield from (("note", sentence) for sentence in self.notes)
+
+    @property
+    def line(self) -> str:
+        """One line: how many results were compared, and how many are worse."""
+        counts = (
+            (len(self.worse), "worse"),
+            (len(self.grown), f"with a figure more than {self.factor:g} times what it was"),
+            (len(self.missing), "missing"),
+        )
+        changes = ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing got worse"
+        return f"{self.compared} results compared with the baseline: {changes}"
 
 
 @dataclass(frozen=True)
@@ -113,7 +133,7 @@ def compare(
     Raises:
         BaselineError: they have no run in common.
     """
-    found = Comparison(compared=sum(run.name in baseline.runs for run in runs))
+    found = Comparison(compared=sum(run.name in baseline.runs for run in runs), factor=factor)
     if not found.compared:
         raise BaselineError(
             f"the baseline {baseline.path} has none of these {len(runs)} runs: it was made with other "
@@ -122,7 +142,7 @@ def compare(
     _note_versions(baseline, found)
     for run in runs:
         if run.name in baseline.runs:
-            _compare_run(run, baseline.runs[run.name], found, factor)
+            _compare_run(run, baseline.runs[run.name], found)
     if baseline.selection == selection:
         names = {run.name for run in runs}
         found.missing.extend(
@@ -150,7 +170,7 @@ def _note_versions(baseline: Baseline, found: Comparison) -> None:
         )
 
 
-def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison, factor: float) -> None:
+def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison) -> None:
     """Add what got worse in one run."""
     now = all_settings(run)
     others = [
@@ -173,7 +193,7 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison, factor:
         change = f"{told} -> {figure(metric.value)} {metric.unit}".strip()
         if old["holds"] and not metric.holds:
             found.worse.append(f"{run.name}: {metric.name} held and does not any more: {change}")
-        elif was is not None and _has_grown(was, metric.value, factor):
+        elif was is not None and _has_grown(was, metric.value, found.factor):
             found.grown.append(f"{run.name}: {metric.name} grew: {change}")
     if run.error is None:  # else there are none
         found.missing.extend(f"{run.name}: {name} is not checked any more" for name in earlier)

@@ -1,4 +1,4 @@
-"""`irb-twin identify`: what was found, as tables, as JSON and as a picture."""
+"""`irb-twin identify`: what was found of the arm, or of its payload, as tables, as JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from twin.identification.identify import Identification
+from twin.identification.payload import NAMES, UNITS, PayloadEstimate
 from twin.multibody.tree import body_of_parameters
 from twin.robot.limits import joint_unit
 from twin.views.curves import COLOURS
@@ -125,11 +126,72 @@ class Report:
         figure.savefig(path, dpi=110, format=path.suffix.lower()[1:] or "png")
 
 
+class PayloadReport:
+    """What was found at the flange, told.
+
+    Args:
+        found: what `identify_payload` returned.
+    """
+
+    def __init__(self, found: PayloadEstimate) -> None:
+        self.found = found
+
+    def parts(self) -> Iterator[RenderableType]:
+        """What rich renders for the terminal."""
+        found = self.found
+        against = "runs without it" if found.bare else "the robot's own parameters"
+        yield Text(f"\n{found.robot.name}: what the flange carries, against {against}", style="bold")
+        yield self.values()
+        yield self.residuals()
+        yield Text("Centre in the flange's frame, inertia about the centre.")
+        if not found.possible:
+            yield Text("No body has this inertia, which is within its noise: the payload is told as a point.")
+        yield Text("")
+
+    def values(self) -> Table:
+        """Mass, centre, inertia, a row each."""
+        table = _table("payload", "value", "deviation", "unit")
+        for name, value, deviation, unit in zip(
+            NAMES, self.found.values.tolist(), self.found.deviations.tolist(), UNITS, strict=True
+        ):
+            table.add_row(Text(name), *with_deviation(value, deviation), unit)
+        return table
+
+    def residuals(self) -> Table:
+        """What is left of the torques, a row a joint."""
+        found = self.found
+        table = _table("joint", "torque, rms", "residual, rms", "%", "without payload, %")
+        for joint, name in enumerate(found.robot.joint_names):
+            table.add_row(
+                Text(name),
+                f"{found.residuals.torque_rms[joint]:.4g}",
+                f"{found.residuals.rms[joint]:.3g}",
+                f"{found.residuals.percent[joint]:.3g}",
+                f"{found.without.percent[joint]:.3g}",
+            )
+        return table
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        found = self.found
+        return {
+            "robot": found.robot.name,
+            "payload": found.text,
+            "possible": found.possible,
+            "values": dict(zip(NAMES, found.values.tolist(), strict=True)),
+            "deviations": dict(zip(NAMES, found.deviations.tolist(), strict=True)),
+            "covariance": found.covariance.tolist(),
+            "residuals_percent": found.residuals.percent.tolist(),
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `document`."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
 def parameter_table(found: Identification) -> Table:
     """The base parameters, a row each."""
-    table = _table("parameter")
-    for heading in ("value", "deviation", "before"):
-        table.add_column(heading, justify="right")
+    table = _table("parameter", "value", "deviation", "before")
     table.add_column("unit")
     table.add_column("stands for")
     for one in found.values:
@@ -143,12 +205,10 @@ def parameter_table(found: Identification) -> Table:
 
 def residual_table(found: Identification) -> Table:
     """What is left of the torques, a row a joint."""
-    table = _table("joint")
     headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
     if found.validation is not None:
         headings += ["kept out, rms", "%"]
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    table = _table("joint", *headings)
     for joint, name in enumerate(found.model.robot.joint_names):
         figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
         figures += [f"{found.residuals.percent[joint]:.3g}", f"{found.ordinary.percent[joint]:.3g}"]
@@ -161,9 +221,7 @@ def residual_table(found: Identification) -> Table:
 def link_table(physical: PhysicalSolution) -> Table:
     """The links of the physical solution, a row each."""
     robot, given = physical.robot, physical.found.model.robot
-    table = _table("link")
-    for heading in ("mass", "before", "centre", "principal moments"):
-        table.add_column(heading, justify="right")
+    table = _table("link", "mass", "before", "centre", "principal moments")
     for link, row, before in zip(robot.tree.links, robot.inertias, given.tree.inertias, strict=True):
         mass, com, tensor = body_of_parameters(row)
         moments = np.linalg.eigvalsh(tensor)
@@ -179,11 +237,9 @@ def link_table(physical: PhysicalSolution) -> Table:
 
 def growth_table(physical: PhysicalSolution) -> Table:
     """Residuals of possible links, beside those of the free fit and of a robot's file, a row a joint."""
-    table = _table("joint")
     validation = physical.validation
     headings = ["residual, rms", "%", "over the free fit's", "in a file, %"]
-    for heading in headings + ([] if validation is None else ["kept out, rms", "%"]):
-        table.add_column(heading, justify="right")
+    table = _table("joint", *headings, *([] if validation is None else ["kept out, rms", "%"]))
     for joint, name in enumerate(physical.found.model.robot.joint_names):
         figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
         figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
@@ -225,9 +281,12 @@ def with_deviation(value: float, deviation: float) -> tuple[str, str]:
     return f"{value:.{min(max(digits + size, 0), 15)}e}", f"{deviation:.1e}"
 
 
-def _table(first: str) -> Table:
+def _table(first: str, *others: str) -> Table:
+    """An empty table: names on the left, figures on the right."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column(first)
+    for heading in others:
+        table.add_column(heading, justify="right")
     return table
 
 

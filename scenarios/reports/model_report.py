@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.reports.verdicts import verdict
+from scenarios.reports.report import verdict
 from twin.errors import TwinError
 from twin.loading.model_check import ERROR, Finding, ModelCheck, check_model
 from twin.short_texts import figure

@@ -1,23 +1,34 @@
-"""What a run has to say, as tables for the terminal, for a pipe, and for a file.
+"""Results as tables for the terminal and for a pipe: those of `run`, and those of `validate`.
 
-Controllers stand side by side, one column each, so that a row can be read across. Nothing here prints by
-itself: the functions return what rich renders.
+With `run`, controllers stand side by side, one column each, so that a row can be read across. With
+`validate`, a run is a line. Nothing here prints by itself: the functions return what rich renders.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from scenarios.base import Metric
-from scenarios.reports.broken_runs import broken_run
-from scenarios.reports.listing import listing
-from scenarios.reports.verdicts import verdict
+from scenarios.metric import Outcome
+from scenarios.reports.files import HEADINGS
+from scenarios.reports.results import (
+    WORDS,
+    BrokenRun,
+    Results,
+    broken_run,
+    check_names,
+    describe,
+    judged,
+    metric_named,
+)
 from scenarios.running.runs import Run
 from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, pose_error, rms
 from twin.robot.limits import caption_unit
@@ -30,18 +41,14 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 
-def describe(run: Run) -> str:
-    """One line: robot, length of the run, step, drives, settings that are not the default."""
-    log = run.log
-    words = [run.config.robot]
-    if log is not None:
-        period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
-        words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
-    drives, model = run.drives
-    words.append(f"{drives} drives" + (f" ({model} ones in the model)" if model != drives else ""))
-    told = ("robot", "drives", "model_drives")
-    words += [f"{name} {value}" for name, value in run.settings.items() if name not in told]
-    return ", ".join(words)
+STYLES = {"passes": "green", "not judged": "yellow"}
+COLOURS = {"worse": "red", "warning": "yellow"}
+
+
+def verdict(outcome: Outcome | bool) -> Text:
+    """`holds` in green, `FAILS` in red, and the other outcomes; a truth is one of these two."""
+    found: Outcome = ("passes" if outcome else "fails") if isinstance(outcome, bool) else outcome
+    return Text(WORDS[found], STYLES.get(found, "bold red"))
 
 
 class Column(NamedTuple):
@@ -87,7 +94,15 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         yield from (check_table(page) for page in _pages(columns, abreast))
     for head, run in columns:
         if not run.holds:
-            yield from broken_run(run, runs).told(head)
+            yield from broken_lines(broken_run(run, runs), head)
+
+
+def broken_lines(broken: BrokenRun, title: str) -> Iterator[RenderableType]:
+    """Sentences of a run that does not hold, each after `title`, whose fault it is, and the command."""
+    yield from (Text(f"{title}: {sentence}", "bold red") for sentence in broken.sentences)
+    yield Text(f"whose fault: {broken.cause}")
+    # One line, however long, that can be copied as it is: a text alone would be joined with others.
+    yield Group(Text(f"again: {broken.repeat}", no_wrap=True, overflow="ignore"))
 
 
 def _pages(items: Sequence[Column], abreast: int) -> list[Sequence[Column]]:
@@ -162,7 +177,7 @@ def check_table(columns: Sequence[Column]) -> Table:
     runs = [column.run for column in columns]
     for name in check_names(runs):
         table.add_row(
-            Text(name), *(check_cell(found) if (found := _metric(run, name)) else "" for run in runs)
+            Text(name), *(check_cell(found) if (found := metric_named(run, name)) else "" for run in runs)
         )
     return table
 
@@ -192,7 +207,7 @@ def explanations(runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
     for name in check_names(runs):
         whys: dict[str, dict[str, list[str]]] = {}  # whose: the controllers by their scenario
         for run in runs:
-            if found := _metric(run, name):
+            if found := metric_named(run, name):
                 whys.setdefault(found.why, {}).setdefault(run.scenario, []).append(run.label)
         told = [why if len(whys) == 1 else f"({_whose(who, several)}) {why}" for why, who in whys.items()]
         rows.append((name, "; ".join(told)))
@@ -206,28 +221,69 @@ def _whose(controllers: dict[str, list[str]], several: bool) -> str:
     return "; ".join(f"{name}: " * several + ", ".join(laws) for name, laws in controllers.items())
 
 
-def check_names(runs: Sequence[Run]) -> list[str]:
-    """Names of all checks of the runs, in order, each once."""
-    return list(dict.fromkeys(metric.name for run in runs for metric in run.metrics))
-
-
-def _metric(run: Run, name: str) -> Metric | None:
-    return next((metric for metric in run.metrics if metric.name == name), None)
-
-
 def total(runs: Sequence[Run]) -> Text:
     """The last lines: how much was run, then a line a run, its checks and how its tracking was judged."""
     several = len({run.scenario for run in runs}) > 1
-    count = sum(metric.limit is not None for run in runs for metric in run.metrics)
     seconds = sum(run.seconds for run in runs)
-    lines = [f"{len(runs)} run{'s' * (len(runs) > 1)}, {count} checks in {seconds:.1f} s"]
+    lines = [f"{len(runs)} run{'s' * (len(runs) > 1)}, {Results(runs).check_count} checks in {seconds:.1f} s"]
     for run in runs:
-        checks = [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
+        checks = judged(run)
         passed = sum(metric.holds for metric in checks)
-        counted = (
-            f"{passed} of {len(checks)} checks pass" if passed < len(checks) else f"{passed} checks pass"
-        )
-        counted = counted if run.error is None else "did not finish"
-        told = f": {run.tracking.sentence}" if run.tracking else ""
-        lines.append(f"{counted}; {f'{run.scenario}, ' * several}{run.label}{told}")
+        of = f"of {len(checks)} " if passed < len(checks) else ""
+        counted = f"{passed} {of}checks pass" if run.error is None else "did not finish"
+        tracking = f": {run.tracking.sentence}" if run.tracking else ""
+        lines.append(f"{counted}; {f'{run.scenario}, ' * several}{run.label}{tracking}")
     return Text("\n".join(lines), "bold")
+
+
+def validation_report(results: Results) -> Iterator[RenderableType]:
+    """One line a run, every check that fails, with its cause and what repeats it, and the baseline."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(HEADINGS):
+        table.add_column(
+            heading, justify="right" if heading in ("largest error", "checks") else "left", no_wrap=place > 2
+        )
+    above = ("", "")
+    for run, cells in zip(results.runs, results.rows(), strict=True):
+        here = cells[:2]
+        names = here if here[0] != above[0] else ("", here[1] if here != above else "")
+        table.add_row(*map(Text, (*names, *cells[2:])), verdict(run.outcome))
+        above = here
+    yield table
+    for broken in results.broken:
+        yield from broken_lines(broken, broken.title)
+        yield ""
+    if (comparison := results.comparison) is not None:
+        for what, sentence in comparison.sentences:
+            head = f"{what} than the baseline" if what == "worse" else what
+            yield Text(f"{head}: {sentence}", COLOURS.get(what, ""))
+        yield Text(comparison.line)
+    if results.unsuited:
+        yield results.unsuited
+
+
+def validation_total(results: Results, seconds: float, jobs: int) -> str:
+    """The last line: how many runs and checks there were, how long they took, and what came of them."""
+    broken, count = len(results.failing), len(results.runs)
+    kept = results.summary(f"{broken} run{'s do' if broken > 1 else ' does'} not hold" if broken else "")
+    where = f" in {jobs} processes" if jobs > 1 else ""
+    return f"{count} run{'s' * (count != 1)}, {results.check_count} checks in {seconds:.1f} s{where}: {kept}"
+
+
+NARROWEST = 20  # characters of a last column, below which the page is left to wrap it
+
+
+def listing(rows: Sequence[Sequence[str]], width: int) -> Iterator[Text]:
+    """A line or more for each row: the first column in bold, the last wrapped below itself and not padded.
+
+    Args:
+        rows: at least one, of the same number of texts.
+        width: of the page, in characters.
+    """
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)][:-1]
+    indent = sum(widths)
+    for *cells, last in rows:
+        before = "".join(f"{cell:<{room}}" for cell, room in zip(cells, widths, strict=True))
+        lines = textwrap.wrap(last, max(width - indent, NARROWEST), break_on_hyphens=False) or [""]
+        text = Text.assemble((before[: widths[0]], "bold"), before[widths[0] :], lines[0])
+        yield text.append("".join("\n" + " " * indent + line for line in lines[1:]))

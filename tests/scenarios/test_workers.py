@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.reports.results_file import write_json
+from scenarios.reports.files import write_json
+from scenarios.reports.results import Results
 from scenarios.running import registry
 from scenarios.running.carrying_out import shared_out
 from tests.support import user_scenarios
@@ -56,7 +57,7 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
         assert sorted(told) == [(place, True) for place in range(4)]
         told.clear()
         files.append(tmp_path / f"{jobs}.json")
-        write_json(done, files[-1])
+        write_json(Results(done), files[-1])
     assert len({file.read_bytes() for file in files}) == 1
 
 
@@ -125,7 +126,7 @@ def test_a_full_disk_leaves_no_half_file_and_one_sentence(option, tmp_path):
     words = f"validate ./mine.py --robot irb140 --jobs 1 --controller pd {option}".split()
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from scenarios.reports import results_file, junit_file, markdown_summary, validation_report\n"
+        "from scenarios.reports import files, report\n"
         "from scenarios.cli.command_line import main\n"
         "from scenarios.cli import output\n"
         "write = output.Files.write\n"

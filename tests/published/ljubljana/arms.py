@@ -16,7 +16,7 @@ AWKWARD = (0.0, 1e-8, np.pi / 2, np.pi - 1e-8, np.pi, -np.pi / 2)
 
 @cache
 def arm(name: str) -> Robot:
-    """A robot of the manual, not compiled: the ledger asks little of it."""
+    """A robot of the manual, not compiled: little is asked of it."""
     return uncompiled(load(name))
 
 

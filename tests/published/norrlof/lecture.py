@@ -28,7 +28,7 @@ from twin.multibody.tree import inertial_parameters, transformed_parameters
 from twin.robot.evaluation import uncompiled
 
 ROBOTS = ("irb140", "irb1400", "irb1600")
-"""They are not compiled: all their kernels for some hundred states would make the ledger's first run slow."""
+"""They are not compiled: all their kernels for some hundred states would make the first run slow."""
 
 
 def tensor(parameters: Array) -> Array:

@@ -16,13 +16,11 @@ from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.tracking import error_metrics
 from scenarios.cli.command_line import main
+from scenarios.reports import page
 from scenarios.reports.baseline import compare, read_baseline
-from scenarios.reports.junit_file import write_junit
-from scenarios.reports.markdown_summary import write_markdown
-from scenarios.reports.page import page
-from scenarios.reports.report import total
-from scenarios.reports.results_file import write_json
-from scenarios.reports.validation_report import validation_total
+from scenarios.reports.files import write_json, write_junit, write_markdown
+from scenarios.reports.report import total, validation_total
+from scenarios.reports.results import Results
 from scenarios.running import registry
 from scenarios.running.causes import cause
 from scenarios.running.registry import repeat_command
@@ -254,12 +252,12 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
     assert [line.split(": ")[0] for line in lines[1:]] == ["1 checks pass; pd", "1 checks pass; cascade"]
     assert "NOT JUDGED" in lines[1]
     assert "UNDETERMINED" in lines[2]
-    assert validation_total(runs, 1.0, 1).endswith(
+    assert validation_total(Results(runs), 1.0, 1).endswith(
         ": all checks pass; tracking: 1 undetermined, 1 not judged "
         "(no bound known for this law in this scenario)"
     )
 
-    write_json(runs, tmp_path / "a.json")
+    write_json(Results(runs), tmp_path / "a.json")
     first, second = json.loads((tmp_path / "a.json").read_text())["runs"]
     assert first["tracking"]["verdict"] == "not_judged"
     assert second["tracking"] == {
@@ -270,18 +268,18 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
     assert second["metrics"][0]["span"] == [0.05, 0.15]
     assert [metric["outcome"] for metric in second["metrics"]] == ["not judged", "passes"]
 
-    write_junit(runs, tmp_path / "a.xml")
+    write_junit(Results(runs), tmp_path / "a.xml")
     cases = [one for one in ET.parse(tmp_path / "a.xml").iter("testcase") if one.get("name") == "tracking"]
     assert [case.find("skipped").get("message") for case in cases] == [run.tracking.sentence for run in runs]
 
-    write_markdown(runs, tmp_path / "a.md")
+    write_markdown(Results(runs), tmp_path / "a.md")
     text = (tmp_path / "a.md").read_text()
     assert text.startswith("## irb-twin validate: every check passes, not all was judged\n")
     assert "| 1/1 | not judged |" in text
     assert "| 1/1 | UNDETERMINED |" in text
 
     for one in runs:
-        shown = page.verdict([one])
+        shown = page.rendered(Results([one]), [], {}, "")
         assert "Everything holds" not in shown
         assert 'class="verdict open"' in shown
         assert one.tracking.reason in shown or "UNDETERMINED" in shown
@@ -290,10 +288,10 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
 def test_a_run_that_is_judged_is_a_passed_case_and_everything_holds(logs, tmp_path):
     run = carry_out(SCENARIO, config(controller="pd", drives="rigid", limits=(("joint_error", 1.0),)))
     assert (run.outcome, run.tracking.verdict) == ("passes", "limited")
-    write_junit([run], tmp_path / "a.xml")
+    write_junit(Results([run]), tmp_path / "a.xml")
     (case,) = [one for one in ET.parse(tmp_path / "a.xml").iter("testcase") if one.get("name") == "tracking"]
     assert len(case) == 0
-    shown = page.verdict([run])
+    shown = page.rendered(Results([run]), [], {}, "")
     assert "Everything holds" in shown
     assert 'class="verdict"' in shown
     there = pickle.loads(pickle.dumps(vars(run.without_log())))  # as a worker process sends it
@@ -323,8 +321,8 @@ def test_a_baseline_skips_a_figure_that_rounding_decides(tmp_path):
         return Run("swing", Config(), None, (Metric("m", value, "rad", 1.0, "", span=span),), 0.1)
 
     for before, now in ((run(0.1), run(0.9, (0.1, 0.9))), (run(0.1, (0.1, 0.9)), run(0.9))):
-        write_json([before], tmp_path / "a.json", selection={})
-        found = compare([now], (), read_baseline(tmp_path / "a.json"), {})
+        write_json(Results([before], {}), tmp_path / "a.json")
+        found = compare([now], read_baseline(tmp_path / "a.json"), {})
         assert (found.worse, found.grown, found.missing) == ([], [], [])
 
 

@@ -13,9 +13,9 @@ from scenarios.base import Config
 from scenarios.cli import output
 from scenarios.cli.command_line import main
 from scenarios.cli.output import shown
-from scenarios.reports.junit_file import write_junit
-from scenarios.reports.report import scenario_report
-from scenarios.reports.validation_report import validation_report
+from scenarios.reports.files import write_junit
+from scenarios.reports.report import scenario_report, validation_report
+from scenarios.reports.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
 from tests.support.example_runs import made_up_run, rendered
@@ -118,7 +118,7 @@ def test_a_report_shows_them_on_any_page(name):
     config = Config(robot=name)
     metrics = (replace(run.metrics[0], name=name, limit=1e-13),)
     odd = Run(name, config, log, metrics, 0.1, f"because {name}", label=name)
-    for parts in (scenario_report(f"about {name}", [odd], 100), validation_report([odd])):
+    for parts in (scenario_report(f"about {name}", [odd], 100), validation_report(Results([odd]))):
         text = rendered(parts)
         assert name in text
         assert f"because {name}" in text
@@ -142,7 +142,9 @@ def test_a_title_over_the_bar_is_shown_as_it_is(monkeypatch):
 def test_junit_has_no_character_that_xml_has_not(tmp_path):
     import xml.etree.ElementTree as ET
 
-    write_junit([Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")], tmp_path / "a.xml")
+    write_junit(
+        Results([Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")]), tmp_path / "a.xml"
+    )
     (case,) = ET.parse(tmp_path / "a.xml").getroot().iter("testcase")
     assert case.find("failure").attrib["message"] == "it said ? and ?"
 

@@ -8,7 +8,8 @@ import pytest
 from scenarios.base import Config, Metric
 from scenarios.cli.command_line import main
 from scenarios.reports.baseline import BaselineError, compare, read_baseline
-from scenarios.reports.results_file import write_json
+from scenarios.reports.files import write_json
+from scenarios.reports.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
 
@@ -22,10 +23,10 @@ def run_of(*values, law="pd", limit=1.0, error=None, **settings):
 
 def compared(folder, before, now, factor=1.1, selection=SELECTION, **changes):
     path = folder / "before.json"
-    write_json(before, path, selection=SELECTION)
+    write_json(Results(before, SELECTION), path)
     document = json.loads(path.read_text()) | changes
     path.write_text(json.dumps(document))
-    return compare(now, (), read_baseline(path), selection, factor)
+    return compare(now, read_baseline(path), selection, factor)
 
 
 def test_the_same_results_are_not_worse(tmp_path):

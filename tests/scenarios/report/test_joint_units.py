@@ -5,9 +5,7 @@ import pytest
 
 import twin
 from scenarios.base import Config
-from scenarios.reports.page.section import _joints
-from scenarios.reports.page.shown_runs import Logged
-from scenarios.reports.page.what_ran import _arm
+from scenarios.reports.page import Logged, _arm, _joints
 from scenarios.reports.report import scenario_report
 from scenarios.running.runs import Run
 from scenarios.sweeping.carrying_out import WorstCase
@@ -81,7 +79,7 @@ def test_the_captions_of_a_report_and_a_page():
     text = rendered(scenario_report("A swing.", [run], 100))
     assert "Tracking error, RMS / largest; joints in rad (sliding joints: m), tool" in text
     assert "Peak torque in N m (sliding joints: N), and how many" in text
-    page = f"{_joints([Logged(log, 'pd', 'red')])}{_arm(robot)}"
+    page = f"{_joints(Logged(log, 'pd', 'red'))}{_arm(robot)}"
     for caption in ("RMS error [{}]", "largest error [{}]"):
         assert caption.format("rad (sliding joints: m)") in page
     for caption in ("peak torque [{}]", "torque limit at standstill [{}]"):

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 from scenarios.base import Config, Metric
-from scenarios.reports.junit_file import write_junit
+from scenarios.reports.files import write_json, write_junit
 from scenarios.reports.picture import draw
-from scenarios.reports.report import explanations, scenario_report
-from scenarios.reports.results_file import write_json
-from scenarios.reports.validation_report import validation_report, validation_total
+from scenarios.reports.report import (
+    explanations,
+    scenario_report,
+    validation_report,
+    validation_total,
+)
+from scenarios.reports.results import Results
 from scenarios.running.runs import Run
 from tests.support.example_runs import made_up_log, made_up_run, rendered
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
@@ -111,7 +115,7 @@ def test_a_run_without_a_log_is_told():
 def test_validation_counts_checks_and_repeats_what_fails():
     broken = Metric("the other check", 2.0, "m", 1.0, "too far")
     lost = Run("swing", Config(controller="pid", bandwidth=7.0), None, (), 0.1, "it ran away")
-    text = rendered(validation_report([made_up_run("pd"), made_up_run("pd_gravity", broken), lost]))
+    text = rendered(validation_report(Results([made_up_run("pd"), made_up_run("pd_gravity", broken), lost])))
     assert "swing, pd_gravity: the other check is 2 m, wanted at most 1: too far" in text
     assert "swing, pid, bandwidth 7.0: did not finish: it ran away" in text
     assert "again: irb-twin run swing --controller pid --bandwidth 7.0\n" in text
@@ -120,14 +124,17 @@ def test_validation_counts_checks_and_repeats_what_fails():
 
 def test_the_total_of_a_validation():
     runs = [made_up_run("pd"), made_up_run("pd_gravity", Metric("the other check", 2.0, "m", 1.0, "too far"))]
-    assert validation_total(runs, 1.25, 2) == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run does not hold"
-    assert validation_total(runs[:1], 1.25, 1) == "1 run, 1 checks in 1.2 s: all checks pass"
+    assert (
+        validation_total(Results(runs), 1.25, 2)
+        == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run does not hold"
+    )
+    assert validation_total(Results(runs[:1]), 1.25, 1) == "1 run, 1 checks in 1.2 s: all checks pass"
 
 
 def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
     path = tmp_path / "a.json"
     broken = Metric("check", np.nan, "rad", 1.0, "why")
-    write_json([made_up_run("pd", broken)], path)
+    write_json(Results([made_up_run("pd", broken)]), path)
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     run = document["runs"][0]
     assert document["holds"] is False
@@ -144,7 +151,7 @@ def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
     path = tmp_path / "a.xml"
     broken = Metric("check", 2.0, "rad", 1.0, "< & >")
     lost = Run("swing", Config(controller="pid"), None, (), 0.1, "it ran away")
-    write_junit([made_up_run("pd"), made_up_run("pd_gravity", broken), lost], path)
+    write_junit(Results([made_up_run("pd"), made_up_run("pd_gravity", broken), lost]), path)
     cases = list(ET.parse(path).getroot().iter("testcase"))
     assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
     assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from scenarios.reports.page.worst_moment import ROUNDING, worst_moment
+from scenarios.reports.worst_moment import ROUNDING, worst_moment
 from twin.logs.columns import thinned
 from twin.logs.figures import joint_error, motor_load, speed_load, tool_distance
 from twin.robot.limits import joint_unit
@@ -17,7 +17,7 @@ from twin.robot.limits import joint_unit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from scenarios.reports.page.shown_runs import Logged
+    from scenarios.reports.page import Logged
     from twin.logs.log import Log
 
 MOST_POINTS, FEWEST_POINTS = 2000, 200
