@@ -29,7 +29,7 @@ import numpy as np
 
 from controllers.gains import CascadeGains, cascade_gains, with_chosen
 from twin.control.control_law import ControlLaw, kept_law
-from twin.drives.drive_step import add_drive_torque
+from twin.robot.drives.drive_step import add_drive_torque
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -13,7 +13,7 @@ A model with drives has rotors and friction, whose torque is added (elastic driv
 
 with the friction F that the coming step meets: its level at the measured speed, its sign and its viscous
 part at the speed `qd + T a` that the acceleration leads to within the period T
-(`twin/drives/drive_step.py`). On a plant with the same drives that is exact, through every reversal.
+(`twin/robot/drives/drive_step.py`). On a plant with the same drives that is exact, through every reversal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 from controllers.gains import AccelerationGains, acceleration_gains, with_chosen
 from twin.control.control_law import ControlLaw, kept_law
-from twin.drives.drive_step import add_drive_torque
+from twin.robot.drives.drive_step import add_drive_torque
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

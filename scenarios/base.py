@@ -31,15 +31,15 @@ import numpy as np
 
 import controllers
 from scenarios.metric import Metric as Metric
-from twin.drives.drives import MODES, known_mode
 from twin.errors import RobotError, UnknownNameError
+from twin.robot.drives.drives import MODES, known_mode
 from twin.robot.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from controllers import Controller
-    from twin.drives.sensors import Sensors
+    from twin.robot.drives.sensors import Sensors
     from twin.robot.robot import Payload
 
 
@@ -184,7 +184,7 @@ class Config:
         settings = (self.encoder, self.noise, self.speed_cutoff, self.delay)
         if settings == (False, 0.0, 0.0, 0):
             return None
-        from twin.drives.sensors import Sensors  # compiles: not at the module's top
+        from twin.robot.drives.sensors import Sensors  # compiles: not at the module's top
 
         return Sensors(*settings, seed=self.seed)
 

@@ -82,7 +82,7 @@ class Config(base.Config):
     @property
     def reading(self) -> dict[str, Any]:
         """How the recording is to be read, as `twin.read_recording` takes it."""
-        from twin.recordings.columns import reading
+        from twin.logs.recordings.columns import reading
 
         units = {name: getattr(self, name) for name in ("length_unit", "angle_unit", "time_unit")}
         reading(self.columns, **units)
@@ -99,7 +99,7 @@ def suits(robot: Robot) -> bool:
 
 def trajectory(robot: Robot, config: Config) -> JointPath | RecordedJoints:
     """The joint motion that the settings ask for."""
-    from twin.recordings.reading import read_recording
+    from twin.logs.recordings.reading import read_recording
     from twin.trajectories.joint_paths import joint_path, recorded_motion
 
     tool = config.T_flange_tool
@@ -158,7 +158,7 @@ def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]
 def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
     """Where the engine has the flange (S, 7) when the arm is put into poses that the tour leaves out."""
     from twin.engine.simulation import Simulation
-    from twin.spatial.rotations import pose_vector
+    from twin.rotations.rotations import pose_vector
 
     if not names:
         return np.zeros((0, 7))
@@ -178,7 +178,7 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 def tour_metrics(log: Log) -> tuple[Metric, ...]:
     """The engine's flange and forward kinematics against the printed poses; the path's ends."""
     from twin.kinematics.forward import forward_kinematics
-    from twin.spatial.rotations import pose_vector
+    from twin.rotations.rotations import pose_vector
 
     robot = log.robot
     ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])

@@ -118,7 +118,7 @@ def rng():
 @pytest.fixture
 def small_pictures(monkeypatch):
     """Where nobody looks at the arm in a picture it is drawn in few pixels, in a tenth of the time."""
-    from scenarios.reports import picture
+    from scenarios.report import picture
 
     monkeypatch.setattr(picture, "PICTURE", (350, 350))
 

@@ -15,20 +15,20 @@ HOUSE = Path(twin.__file__).parents[1]
 ORDER = (
     "urdf",
     "twin",
-    "twin.spatial",
+    "twin.rotations",
     "twin.multibody",
-    "twin.drives",
+    "twin.robot.drives",
     "twin.robot",
-    "twin.loading",
+    "twin.robot.loading",
     "twin.kinematics",
     "twin.dynamics",
     "twin.dynamics.symbolic",
-    "twin.recordings",
+    "twin.logs.recordings",
     "twin.trajectories",
-    "twin.window",
+    "twin.engine.window",
     "twin.engine",
     "twin.logs",
-    "twin.views",
+    "twin.logs.views",
     "twin.control",
     "twin.sweeps",
     "twin.identification.drives",
@@ -46,7 +46,7 @@ ORDER = (
     "scenarios.checks",
     "scenarios",
     "scenarios.running",
-    "scenarios.reports",
+    "scenarios.report",
     "scenarios.sweeping",
     "scenarios.cli",
     "scenarios.cli.egm",
@@ -161,6 +161,6 @@ def test_a_simulation_without_a_window_imports_none():
         "with twin.Simulation(twin.load('irb140')) as simulation:\n"
         "    simulation.reset([0.0] * 6)\n"
         "    simulation.step([0.0] * 6)\n"
-        "assert not [name for name in sys.modules if name.startswith('twin.window')]\n"
+        "assert not [name for name in sys.modules if name.startswith('twin.engine.window')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

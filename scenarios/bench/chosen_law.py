@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from controllers import Controller
     from scenarios.base import Config
+    from twin.engine.window.bench import Bench
     from twin.trajectories.sampling import Reference, State
-    from twin.window.bench import Bench
 
 MOST_BANDWIDTH = 200.0  # rad/s, of the slider
 DECADES = 2.0

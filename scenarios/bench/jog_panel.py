@@ -12,8 +12,8 @@ from twin.robot.limits import SHOWN
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from twin.engine.window.bench import Bench
     from twin.robot.robot import Robot
-    from twin.window.bench import Bench
 
 MODES = ("joints", "base", "tool")
 TITLES = {"joints": "jog: joints", "base": "jog: tool, base axes", "tool": "jog: tool, its axes"}

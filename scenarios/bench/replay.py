@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from twin.engine.window.bench import Bench
+from twin.engine.window.camera import PLACES
+from twin.engine.window.ghosts import Ghost
 from twin.engine.window_client import open_bench
+from twin.logs.views.film import FIRST, GHOSTS, GREY
+from twin.logs.views.playback import Playback, Track, paths_wanted
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Payload
-from twin.views.film import FIRST, GHOSTS, GREY
-from twin.views.playback import Playback, Track, paths_wanted
-from twin.window.bench import Bench
-from twin.window.camera import PLACES
-from twin.window.ghosts import Ghost
 
 PATH_WANTED, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
 SPEEDS = 0.1, 4.0

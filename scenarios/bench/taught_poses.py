@@ -40,7 +40,7 @@ def write(path: Path, robot: Robot, poses: list[NDArray], qd_max: NDArray) -> bo
     Raises:
         OSError: the file cannot be written.
     """
-    from twin.recordings.recording import joint_recording, write_recording
+    from twin.logs.recordings.recording import joint_recording, write_recording
 
     trajectory = motion(poses, qd_max)
     if trajectory is None:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.base import Config
     from twin.engine.simulation import Simulation
+    from twin.engine.window.bench import Bench
+    from twin.engine.window.ghosts import Ghost
     from twin.logs.log import Log
     from twin.trajectories.sampling import Samples
-    from twin.window.bench import Bench
-    from twin.window.ghosts import Ghost
 
 
 WANTED = (0.45, 0.45, 0.5)

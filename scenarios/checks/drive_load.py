@@ -8,16 +8,16 @@ import numpy as np
 
 from scenarios.checks.motion_range import finite_speed, random_positions
 from scenarios.metric import Metric
-from twin.drives.drives import MOTOR
 from twin.errors import RobotError
 from twin.logs.figures import place_of_largest
+from twin.robot.drives.drives import MOTOR
 from twin.robot.robot import Payload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.drives.drives import Drives
     from twin.logs.log import Log
+    from twin.robot.drives.drives import Drives
     from twin.robot.robot import Robot
 
 
@@ -86,8 +86,8 @@ def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:
         seed: of the poses.
         states: how many.
     """
-    from twin.drives.motors import MotorLimits, torque_at_speed
     from twin.dynamics.equation_of_motion import friction_torque, gravity_torque, mass_matrix
+    from twin.robot.drives.motors import MotorLimits, torque_at_speed
 
     drives, v = known_drives(robot), finite_speed(robot)
     to_motors = np.linalg.inv(drives.coupling)  # of rows of torques at the joints

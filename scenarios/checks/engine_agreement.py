@@ -131,7 +131,7 @@ def agreement_apart(path: Path) -> Agreement:
 
 def tell() -> None:
     """Write the agreement of the robot of a file, the argument of this process, to standard output."""
-    from twin.loading.loading import load
+    from twin.robot.loading.loading import load
 
     try:
         told = asdict(agreement(load(sys.argv[1])))

@@ -94,7 +94,7 @@ def read_run(path: str | Path) -> Floats:
     Raises:
         RecordingError: naming the file, what is wrong and what is valid.
     """
-    from twin.recordings.columns import Wanted, read_columns
+    from twin.logs.recordings.columns import Wanted, read_columns
 
     run, lines = read_columns(path, [Wanted(name, "time" if name == "t" else "angle") for name in COLUMNS])
     if len(run) == 0:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from scenarios.metric import Metric
     from twin.control.control_law import ControlLaw
     from twin.control.rollout import Rollouts
-    from twin.drives.sensors import Sensors
     from twin.dynamics.equation_of_motion import PlantState
     from twin.logs.log import Log
+    from twin.robot.drives.sensors import Sensors
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 
@@ -331,7 +331,7 @@ def without_comparison(log: Log) -> dict[str, NDArray]:
 def kicked_logs(log: Log) -> Iterator[Log]:
     """Yield the logs of the kicked runs that reached the end."""
     from twin.kinematics.forward import forward_kinematics
-    from twin.spatial.rotations import pose_vector
+    from twin.rotations.rotations import pose_vector
 
     arrays = without_comparison(log)
     for run in range(RUNS):

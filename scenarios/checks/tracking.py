@@ -78,7 +78,7 @@ def follow(
     from twin.control.control_law import ControlLaw
     from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
-    from twin.spatial.rotations import pose_vector
+    from twin.rotations.rotations import pose_vector
 
     model, plant = config.believed(plant if model is None else model), config.actual(plant)
     law = config.control_law(model)

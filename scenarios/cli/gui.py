@@ -50,7 +50,7 @@ class Bench(Command):
 
         from scenarios.bench import taught_poses
         from scenarios.bench.free_bench import FreeBench, start_pose
-        from scenarios.reports.report import own_table
+        from scenarios.report.report import own_table
 
         start = start_pose(config.load_robot(), self.start)
         session = FreeBench(config, start, self.poses, self.duration).run()

@@ -93,14 +93,14 @@ class Identify(Command):
 
     def carry_out(self, call: Call) -> int:
         """Read, fit, tell, and write what was asked for."""
-        from twin.views.curves import FORMATS
+        from twin.logs.views.curves import FORMATS
 
         if self.picture:
             writable(self.picture, FORMATS, "--picture")
         _require_together(self)
 
         import twin
-        from scenarios.reports.identification_report import Report
+        from scenarios.report.identification_report import Report
         from twin.identification.physical import physical_solution
         from twin.identification.robot_file import require_place, write_robot_file
 
@@ -161,7 +161,7 @@ def _require_together(given: Identify) -> None:
 
 def _identify_payload(given: Identify, robot: Robot) -> int:
     """Find what the flange carries, and tell it."""
-    from scenarios.reports.identification_report import PayloadReport
+    from scenarios.report.identification_report import PayloadReport
     from twin.identification.payload import identify_payload
 
     with shown(1) as begin:
@@ -207,7 +207,7 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
 
     import twin
     from twin.identification.measurements import measurements_of_log
-    from twin.recordings.columns import reading
+    from twin.logs.recordings.columns import reading
 
     if _is_log(path):
         return measurements_of_log(twin.Log.load(path), str(path), given.filtering())

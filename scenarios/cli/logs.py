@@ -56,8 +56,8 @@ class Plot(Command):
     def carry_out(self, call: Call) -> int:
         """Draw the logs, and print their figures."""
         from twin.logs.columns import between
-        from twin.views.comparison import compare
-        from twin.views.curves import FORMATS, panels
+        from twin.logs.views.comparison import compare
+        from twin.logs.views.curves import FORMATS, panels
 
         what, joints = list(dict.fromkeys(self.what)), self.joint or None
         pictures = [writable(path, FORMATS, "--picture") for path in self._pictures(what)]
@@ -188,7 +188,7 @@ class Replay(Command):
 
     def carry_out(self, call: Call) -> int:
         """Show a window, or write a film."""
-        from twin.views.playback import check_count, checked_speed
+        from twin.logs.views.playback import check_count, checked_speed
 
         speed = checked_speed(self.speed)
         settings = self._film_settings()
@@ -197,7 +197,7 @@ class Replay(Command):
             film_writable(self.film, len(self.logs), speed=speed, **settings)
 
         from twin.logs.log import Log
-        from twin.views.playback import names_of, tracks
+        from twin.logs.views.playback import names_of, tracks
 
         logs = [Log.load(path) for path in self.logs]
         names = names_of(logs, self.logs)
@@ -236,8 +236,8 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
     Raises:
         WrongUse, ValueError, TwinError: if it cannot, with the reason.
     """
-    from twin.views.film import check_settings
-    from twin.views.playback import check_count
+    from twin.logs.views.film import check_settings
+    from twin.logs.views.playback import check_count
 
     check_settings(path, **settings)
     writable(path, path.suffix.lower(), "--film")
@@ -246,7 +246,7 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
 
 def write_film(files: Files, path: Path, logs: list[Log], names: list[str], **settings: Any) -> None:
     """Write it, and tell what it leaves out; settings as of `twin.film`."""
-    from twin.views.film import Film, film
+    from twin.logs.views.film import Film, film
 
     done: list[Film] = []
     with shown(1) as begin:

@@ -22,9 +22,9 @@ class List(Command):
         """Print a line for each."""
         import controllers
         import twin
-        from scenarios.reports.report import listing
+        from scenarios.report.report import listing
         from scenarios.running import registry
-        from twin.loading.loading import robot_title
+        from twin.robot.loading.loading import robot_title
 
         titles = registry.titles() | registry.announced_titles()
         laws = (*controllers.NAMES, *controllers.announced_names())
@@ -91,7 +91,7 @@ class CheckModel(Command):
 
     def carry_out(self, call: Call) -> int:
         """Print what was found."""
-        from scenarios.reports.model_report import Report
+        from scenarios.report.model_report import Report
 
         report = Report(self.file)
         files = Files()

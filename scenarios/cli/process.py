@@ -39,8 +39,8 @@ def main() -> int:
     from scenarios.cli.command_line import main
 
     status = main()
-    if "twin.window.x11_window" in sys.modules:  # which ends a process whose window was lost
-        sys.modules["twin.window.x11_window"].leave_with(status)
+    if "twin.engine.window.x11_window" in sys.modules:  # which ends a process whose window was lost
+        sys.modules["twin.engine.window.x11_window"].leave_with(status)
     return status
 
 

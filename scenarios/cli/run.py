@@ -104,7 +104,7 @@ class RunScenarios(Command):
         asked = [run for scenario in scenarios for run in self._runs(call, scenario)]
         plan = [(scenario, replace(config, limits=limits)) for scenario, config in asked]
         if self.report:
-            from scenarios.reports.page import missing
+            from scenarios.report.page import missing
 
             if lacking := missing():
                 needs = f"--report needs {' and '.join(lacking)}, not installed here"
@@ -114,7 +114,7 @@ class RunScenarios(Command):
 
             film_writable(self.film, max(len(self._laws(scenario)) for scenario in scenarios))
 
-        from scenarios.reports.report import explanations, scenario_report, total
+        from scenarios.report.report import explanations, scenario_report, total
         from scenarios.running.carrying_out import one_by_one
 
         with shown(len(plan)) as begin:
@@ -170,7 +170,7 @@ class RunScenarios(Command):
             for path, (run, log) in zip(paths, logged, strict=False):
                 files.write(path, stamped(run, log).save)
         if self.picture:
-            from scenarios.reports.picture import draw
+            from scenarios.report.picture import draw
 
             paths = [self.picture] if len(names) == 1 else apart(self.picture, [(name,) for name in names])
             for name, path in zip(names, paths, strict=True):
@@ -187,13 +187,13 @@ class RunScenarios(Command):
                 members = [(log, run.label) for run, log in logged if run.scenario == name]
                 write_film(files, path, *map(list, zip(*members, strict=True)))
         if self.json:
-            from scenarios.reports.files import write_json
-            from scenarios.reports.results import Results
+            from scenarios.report.files import write_json
+            from scenarios.report.results import Results
 
             files.write(self.json, partial(write_json, Results(runs)))
         if self.report:
-            from scenarios.reports.page import write_page
-            from scenarios.reports.results import Results
+            from scenarios.report.page import write_page
+            from scenarios.report.results import Results
 
             titles = {scenario.name: scenario.title for scenario in scenarios}
             files.write(self.report, partial(write_page, Results(runs), titles=titles))

@@ -247,7 +247,7 @@ class Sweep(Command):
 
     def _list(self, call: Call, scenario: Scenario) -> int:
         """`--list`: what can vary."""
-        from scenarios.reports.report import listing
+        from scenarios.report.report import listing
         from scenarios.sweeping.summary import rows_of
 
         known = [one for experiment in self._experiments(call, scenario) for one in experiment.quantities()]

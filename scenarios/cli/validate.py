@@ -91,10 +91,10 @@ class Validate(Command):
 
     def carry_out(self, call: Call) -> int:
         """Plan the runs, carry them out, write the files, and tell what holds."""
-        from scenarios.reports import baseline as baselines
-        from scenarios.reports import files as writers
-        from scenarios.reports.report import validation_report, validation_total
-        from scenarios.reports.results import Results
+        from scenarios.report import baseline as baselines
+        from scenarios.report import files as writers
+        from scenarios.report.report import validation_report, validation_total
+        from scenarios.report.results import Results
 
         before = baselines.read_baseline(self.baseline) if self.baseline else None
         factor = self.grown or baselines.GROWN

@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.reports.report import table_of_laws, verdict
+from scenarios.report.report import table_of_laws, verdict
 from scenarios.running.provenance import provenance
 from scenarios.sweeping.carrying_out import WorstCase
 from scenarios.sweeping.findings import Findings, Swept, percent, quantity, title

@@ -12,7 +12,7 @@ from controllers.pid import PID
 from scenarios.joint_tracking import Config, trajectory
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
-from twin.drives.drives import Drives
+from twin.robot.drives.drives import Drives
 from twin.trajectories.joint_trajectories import hold, quintic, sequence
 from twin.trajectories.sampling import Reference, State, recursion_consistent
 

@@ -18,8 +18,8 @@ from tests.fuzz.robots_judged import robot_file
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
 from twin.errors import RobotError, UnknownNameError
 from twin.logs.log import JOINTS, RECORDED, Log
-from twin.recordings.reading import read_recording
-from twin.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
+from twin.logs.recordings.reading import read_recording
+from twin.logs.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
 
 FACTORS = {r"\bms\b|_ms$|\bmm\b|_mm$": 1e-3, r"\bdeg\b|_deg$|°": np.pi / 180.0}
 DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)

@@ -11,12 +11,12 @@ import twin
 from scenarios.checks.motion_range import random_positions
 from tests.fuzz.cases import Case
 from tests.fuzz.verdicts import Verdict, fault, refusal
-from twin.drives.drive_step import drive_numbers
 from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning, LimitError, ShapeWarning, TwinError
-from twin.loading.model_check import check_model
-from twin.loading.urdf_reader import read_document
+from twin.robot.drives.drive_step import drive_numbers
 from twin.robot.evaluation import uncompiled
+from twin.robot.loading.model_check import check_model
+from twin.robot.loading.urdf_reader import read_document
 from twin.robot.robot import Robot
 
 CLOSE = 1e-11  # as in `scenarios/checks/engine_agreement.py`, which says why the condition number enters

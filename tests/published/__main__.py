@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.reports.files import plain
+from scenarios.report.files import plain
 from tests.published.items import Row, items, rows
 from twin.short_texts import figure
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from twin.kinematics.statics import mobility
-from twin.spatial.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
-from twin.spatial.quaternions import quaternion_conjugate, rotated_vector
-from twin.spatial.rotations import matrix_from_quaternion, quaternion_product
+from twin.rotations.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
+from twin.rotations.quaternions import quaternion_conjugate, rotated_vector
+from twin.rotations.rotations import matrix_from_quaternion, quaternion_product
 
 NEAR = np.array([0.0, 1e-8, -1e-8, 1e-4])
 

@@ -15,7 +15,7 @@ from scenarios.checks.drive_load import friction_metrics, known_drives, with_rat
 from scenarios.checks.replay import position_rounding, whole_run_limit, with_spans
 from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
 from scenarios.cli.command_line import main
-from scenarios.reports.results import describe
+from scenarios.report.results import describe
 from scenarios.running import registry
 from scenarios.running.runs import Run
 from tests.support.scenario_cases import full_run

@@ -158,8 +158,8 @@ def test_pose_path_visits_the_printed_poses_in_order():
 
 def test_pose_path_follows_a_recording(tmp_path):
     from twin.kinematics.forward import forward_kinematics
-    from twin.recordings.recording import tool_recording, write_recording
-    from twin.spatial.rotations import pose_vector
+    from twin.logs.recordings.recording import tool_recording, write_recording
+    from twin.rotations.rotations import pose_vector
 
     robot = twin.load("irb140")
     move = quintic([0.1, 0.2, 0.1, 0.3, 0.5, -0.2], [0.4, 0.3, 0.2, 0.1, 0.6, 0.1], 1.0)

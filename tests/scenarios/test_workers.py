@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.reports.files import write_json
-from scenarios.reports.results import Results
+from scenarios.report.files import write_json
+from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.carrying_out import shared_out
 from tests.support import user_scenarios
@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_no_half_file_and_one_sentence(option, tmp_path):
     words = f"validate ./mine.py --robot irb140 --jobs 1 --controller pd {option}".split()
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from scenarios.reports import files, report\n"
+        "from scenarios.report import files, report\n"
         "from scenarios.cli.command_line import main\n"
         "from scenarios.cli import output\n"
         "write = output.Files.write\n"

@@ -4,7 +4,7 @@ import numpy as np
 
 import twin
 from tests.support.random_trees import interpreted
-from twin.loading.dh_tables import LinkBody, dh_robot
+from twin.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.robot import DH
 
 MIXED = ("revolute", "prismatic", "revolute", "revolute", "prismatic", "revolute")

@@ -6,7 +6,7 @@ Written from the equations, in the speeds of all joints and all motors, none of 
     A (thetad+ - thetad) / dt = tau - T - R^T (friction at motors)
     T = K (e + dt (ed+ - ed) / 4) + D (ed + ed+) / 2,    e = theta - q
 
-where a drive is rigid, T is what keeps thetad = qd.  It shares no line with `twin/drives/`.
+where a drive is rigid, T is what keeps thetad = qd.  It shares no line with `twin/robot/drives/`.
 """
 
 from itertools import product
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.drives.drives import Drives
+from twin.robot.drives.drives import Drives
 
 AT_REST = 1e-12
 """Shafts that are slower are at rest, in [rad/s]."""

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twin.drives.drives import Drives
-from twin.drives.sensors import Sensors
+from twin.robot.drives.drives import Drives
+from twin.robot.drives.sensors import Sensors
 
 COUPLING = np.array(
     [

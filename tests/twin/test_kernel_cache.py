@@ -11,7 +11,7 @@ import pytest
 
 from twin import atomic_file, jit, kept_files
 from twin.jit import compiled, imported
-from twin.spatial.rotations import rigidity_error
+from twin.rotations.rotations import rigidity_error
 
 HEAD = "from twin.jit import compiled\n"
 INNER = HEAD + "@compiled\ndef inner():\n    return {}\n"

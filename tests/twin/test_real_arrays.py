@@ -9,9 +9,9 @@ import twin
 from twin.arrays import real_array
 from twin.kinematics.differential import coordinates_from_pose
 from twin.kinematics.statics import twist_transform
-from twin.spatial.euler_angles import axis_angle_from_matrix, euler_from_matrix, matrix_from_euler
-from twin.spatial.quaternions import quaternion_by_largest_axis, quaternion_norm
-from twin.spatial.rotations import pose_vector, quaternion_from_matrix
+from twin.rotations.euler_angles import axis_angle_from_matrix, euler_from_matrix, matrix_from_euler
+from twin.rotations.quaternions import quaternion_by_largest_axis, quaternion_norm
+from twin.rotations.rotations import pose_vector, quaternion_from_matrix
 from twin.trajectories.limits import quintic
 from twin.trajectories.sampling import consistent_from_positions
 

@@ -34,11 +34,11 @@ from twin.control.signals import (
     other_rows,
     within_twice_the_speed_limits,
 )
-from twin.drives.motors import MotorLimits
-from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.errors import DivergenceError, LimitError, LoopError
 from twin.logs.log import Log
+from twin.robot.drives.motors import MotorLimits
+from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import copied
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot

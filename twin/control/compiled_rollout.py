@@ -19,8 +19,8 @@ from numba.extending import is_jitted
 from twin.control import rollout_loop
 from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_kept
 from twin.control.rollout_batch import Batch, Passive, Record, Settings
-from twin.drives.drive_step import DriveModel
 from twin.jit import compiled
+from twin.robot.drives.drive_step import DriveModel
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 

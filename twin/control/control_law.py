@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.drives.drive_step import DriveModel
+from twin.robot.drives.drive_step import DriveModel
 from twin.robot.evaluation import copied
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
@@ -49,8 +49,8 @@ class Model(NamedTuple):
         gravity: (3,) acceleration of gravity, base frame, in [m/s^2].
         tau_max: (n,) torque limits of the drives at standstill, in [N m].
         period: from one call of the law to the next, in [s].
-        drives: rotors and friction, see `twin.drives.drive_step.add_drive_torque`; nothing where the model's
-            drives are ideal.
+        drives: rotors and friction, see `twin.robot.drives.drive_step.add_drive_torque`; nothing where the
+            model's drives are ideal.
     """
 
     inverse_dynamics: Any

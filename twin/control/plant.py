@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import time_step_of
 from twin.control.signals import Q_MOTOR, Q_SEEN, QD, QD_MOTOR, TAU_JOINT, RunningSensors
-from twin.drives.drive_step import DriveTrain
-from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
+from twin.robot.drives.drive_step import DriveTrain
+from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot

@@ -57,10 +57,10 @@ from twin.control.rollout_loop import (
     WRONG_SHAPE,
 )
 from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, joint_without_torque, other_rows
-from twin.drives.sensors import Sensors, sensor_numbers
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.errors import DivergenceError, LimitError
 from twin.kinematics.forward import forward_kinematics
+from twin.robot.drives.sensors import Sensors, sensor_numbers
 from twin.robot.evaluation import copied, joint_vectors
 from twin.robot.limits import ROUND_OFF, Violation, check_folding, joint_unit, violation
 from twin.robot.robot import Robot

@@ -10,8 +10,8 @@ import numpy as np
 
 from twin.control.closed_loop import Bounds
 from twin.control.control_law import ControlLaw
-from twin.drives.drive_step import drive_numbers
-from twin.drives.motors import MotorLimits
+from twin.robot.drives.drive_step import drive_numbers
+from twin.robot.drives.motors import MotorLimits
 from twin.robot.evaluation import copied
 from twin.robot.robot import Robot
 
@@ -20,10 +20,10 @@ class Batch(NamedTuple):
     """R rollouts: their plants, controllers and starts, one a row.
 
     inertias (R, n_tree, 10), gravity (R, 3): of the plants.
-    motor_limits (R, 3, n), motor_coupling (R, 2, n, n): see `twin.drives.motors.MotorLimits`.
+    motor_limits (R, 3, n), motor_coupling (R, 2, n, n): see `twin.robot.drives.motors.MotorLimits`.
     drive_inertia (R, m, m), drive_friction (R, 4, m), springs (R, 2, e), shafts (R, 2, m, m), elastic (e,):
-        see `twin.drives.drive_step.DriveNumbers`; m is 0 where drives are ideal.
-    encoder (R, 2, n, n): see `twin.drives.sensors.SensorNumbers`.
+        see `twin.robot.drives.drive_step.DriveNumbers`; m is 0 where drives are ideal.
+    encoder (R, 2, n, n): see `twin.robot.drives.sensors.SensorNumbers`.
     q_min, q_max (R, n), per_speed (R, n): the ranges of their joints, and 1 / speed limits, 0 where none is.
     watched (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
     model_inertias, model_gravity, model_tau_max, model_period: of the controllers' models.
@@ -79,7 +79,7 @@ class Settings(NamedTuple):
         memory: number of rows of the law's memory.
         runaway: a speed over its limit at which a joint has run away.
         integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
-        noise, speed_gain: of the sensors, see `twin.drives.sensors.SensorNumbers`.
+        noise, speed_gain: of the sensors, see `twin.robot.drives.sensors.SensorNumbers`.
         past: number of measurements that the sensors keep, 0 where there are none.
     """
 

@@ -23,10 +23,10 @@ from twin.control.signals import (
     record_sample,
     within_twice_the_speed_limits,
 )
-from twin.drives.drive_step import DriveModel, DriveNumbers, drive_step, rest_motors
-from twin.drives.motors import limit_together, torque_at_speed
-from twin.drives.sensors import SensorNumbers, observe
 from twin.jit import compiled
+from twin.robot.drives.drive_step import DriveModel, DriveNumbers, drive_step, rest_motors
+from twin.robot.drives.motors import limit_together, torque_at_speed
+from twin.robot.drives.sensors import SensorNumbers, observe
 from twin.trajectories.sampling import Reference, State
 
 RAN_AWAY, NOT_A_TORQUE, FOLDED, WRONG_SHAPE = 1, 2, 3, 4

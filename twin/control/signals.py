@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from twin.arrays import Floats
-from twin.drives.drives import Drives
-from twin.drives.motors import limited_torque
-from twin.drives.sensors import Sensors, observe, sensor_numbers
 from twin.jit import compiled
+from twin.robot.drives.drives import Drives
+from twin.robot.drives.motors import limited_torque
+from twin.robot.drives.sensors import Sensors, observe, sensor_numbers
 from twin.robot.robot import Robot
 
 Q, QD, DEMAND, TAU, TAU_JOINT, Q_MOTOR, QD_MOTOR, Q_SEEN, QD_SEEN = range(9)

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
-from twin.drives.drives import Drives
 from twin.multibody.tree import frozen
+from twin.robot.drives.drives import Drives
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.drives.drive_step import drive_numbers, drive_steps
-from twin.drives.friction import friction_rows, sliding_friction
+from twin.robot.drives.drive_step import drive_numbers, drive_steps
+from twin.robot.drives.friction import friction_rows, sliding_friction
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import Robot
 

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
-from twin.drives.drive_step import drive_numbers, drive_step
-from twin.drives.drives import Drives
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.errors import DriveWarning, RobotError
+from twin.robot.drives.drive_step import drive_numbers, drive_step
+from twin.robot.drives.drives import Drives
 from twin.robot.robot import Robot
 
 
@@ -190,7 +190,7 @@ def simulate_flexible_joint(
     """The motion of a flexible joint under a torque of its motor.
 
     Errors are of first order in the step.  Friction that is not viscous acts on the motor, and is told on the
-    joint's side of the gear, as in `twin.drives.drives.Drives`.
+    joint's side of the gear, as in `twin.robot.drives.drives.Drives`.
 
     Args:
         joint: the joint.
@@ -274,7 +274,7 @@ def spring_frequencies(robot: Robot, q: ArrayLike) -> np.ndarray:
 
 
 def frequency_in_steps(frequency: float, time_step: float) -> float:
-    """What the constant average acceleration of `twin/drives/drive_step.py` makes of a frequency, in [Hz].
+    """Return what the constant average acceleration of a drive step makes of a frequency, in [Hz].
 
     With `omega = 2 pi f` that is `tan(omega' dt / 2) = omega dt / 2`, always slower: by 3 % where a turn is
     ten steps, by 15 % where it is four (N. Newmark 1959, beta = 1/4).

@@ -25,7 +25,7 @@ from twin.errors import SingularityError
 from twin.kinematics.forward import jacobian, jacobian_dot
 from twin.robot.evaluation import joint_vectors
 from twin.robot.robot import Robot
-from twin.spatial.linear_maps import RANK_TOLERANCE
+from twin.rotations.linear_maps import RANK_TOLERANCE
 
 
 class OperationalSpace(NamedTuple):

@@ -3,7 +3,7 @@
 PyBullet reads most URDFs nearly right, and each file in its own way.  Here it reads none: it is handed poses,
 masses, principal axes and moments as doubles, so that it simulates the robot that it is given, whatever was
 done to it since it was loaded, and no number is parsed twice.  What of its own it adds is taken away in
-`twin/engine/body.py`; what the links look like is in `twin/loading/link_shapes.py`.
+`twin/engine/body.py`; what the links look like is in `twin/robot/loading/link_shapes.py`.
 
 Nothing collides: the robot is alone in its world, and its links pass through each other as in the model.
 """
@@ -21,10 +21,10 @@ from scipy.spatial.transform import Rotation
 
 from twin.engine.client import suppress_output
 from twin.errors import LoopError, RobotError, TwinError
-from twin.loading.link_shapes import link_shapes, mesh_files, meshes_by_colour, visual_shape
 from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import body_of_parameters
 from twin.robot.limits import check_folding
+from twin.robot.loading.link_shapes import link_shapes, mesh_files, meshes_by_colour, visual_shape
 from twin.robot.robot import Robot
 
 MOST_JOINTS = 121

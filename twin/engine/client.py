@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from twin.errors import Closed, TwinError
 
 if TYPE_CHECKING:
-    from twin.window.x11_window import WindowWatch
+    from twin.engine.window.x11_window import WindowWatch
 
 _lock = threading.Lock()
 _silenced: dict[int, tuple[int, int]] = {}

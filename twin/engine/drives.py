@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from twin.drives.drive_step import NEXT_QD, Q_MOTOR, QD, QD_MOTOR, TAU, DriveTrain, H, Q
-from twin.drives.drives import Drives
 from twin.engine.state import state_reader
 from twin.jit import compiled
+from twin.robot.drives.drive_step import NEXT_QD, Q_MOTOR, QD, QD_MOTOR, TAU, DriveTrain, H, Q
+from twin.robot.drives.drives import Drives
 from twin.robot.robot import Robot
 
 

@@ -37,7 +37,7 @@ from twin.robot.limits import check_folding
 from twin.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
-    from twin.window.bench import Bench, RealTimeClock
+    from twin.engine.window.bench import Bench, RealTimeClock
 
 
 class Simulation(AbstractContextManager):
@@ -83,7 +83,7 @@ class Simulation(AbstractContextManager):
 
                 self.bench = self._pace = open_bench(self, np.inf if real_time is False else 1.0)
             elif real_time:
-                from twin.window.bench import RealTimeClock
+                from twin.engine.window.bench import RealTimeClock
 
                 self._pace = RealTimeClock(self.time_step)
         except BaseException:
@@ -255,25 +255,25 @@ class Simulation(AbstractContextManager):
             return tree_jacobian(self._client, *link, point, q_tree, self._joints) @ self.robot.embedding
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
-        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.window.camera.matrices`.
+        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.engine.window.camera.matrices`.
 
         No window is needed.  The base is drawn upright whatever the mounting.
         """
-        from twin.window import camera as cameras
+        from twin.engine.window import camera as cameras
 
         with self._explained():
             return cameras.picture(self._client, self._body, width, height, **camera)
 
     def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
-        from twin.window import camera as cameras
+        from twin.engine.window import camera as cameras
 
         with self._explained():
             return cameras.pixels(self._client, self._body, points, width, height, **camera)
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
         """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
-        from twin.window.overlays import path_points
+        from twin.engine.window.overlays import path_points
 
         path = path_points(points)
         if self.bench is not None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.robot.evaluation import joint_vector
 from twin.robot.robot import Robot
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.rotations import pose_matrix
 
 
 def state_reader(n: int) -> Callable[[Sequence[Any], np.ndarray], None]:

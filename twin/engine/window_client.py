@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from twin.engine.client import Client, disconnect, keeping_zero, opening, pybullet, suppress_output
+from twin.engine.window.bench import Bench, Offered, Watched
+from twin.engine.window.panel import Controls
+from twin.engine.window.x11_window import LARGE, WindowWatch
 from twin.errors import TwinError
-from twin.window.bench import Bench, Offered, Watched
-from twin.window.panel import Controls
-from twin.window.x11_window import LARGE, WindowWatch
 
 
 class WindowClient(Client):
@@ -55,7 +55,7 @@ def connected_window() -> tuple[Any, WindowWatch]:
 
 
 def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] = Controls) -> Bench:
-    """A window that shows an arm, and what `controls` offers; see `twin.window.bench`.
+    """A window that shows an arm, and what `controls` offers; see `twin.engine.window.bench`.
 
     Raises:
         TwinError: there is no display, or a window is open already.

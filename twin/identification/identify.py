@@ -32,7 +32,7 @@ from twin.identification.measurements import (
 )
 from twin.identification.torque_model import TorqueModel, identifiable
 from twin.logs.log import Log
-from twin.recordings.torque_recording import TorqueRecording
+from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
 
 Source: TypeAlias = Log | TorqueRecording | Measurements

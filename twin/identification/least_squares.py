@@ -25,7 +25,7 @@ from twin.arrays import Floats
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification.measurements import Measurements, equations
 from twin.identification.torque_model import TorqueModel
-from twin.loading.loading import robot_facts
+from twin.robot.loading.loading import robot_facts
 from twin.robot.robot import Robot
 
 ROUNDS = 20

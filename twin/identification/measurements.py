@@ -22,7 +22,7 @@ from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.identification.torque_model import TorqueModel
 from twin.logs.log import Log
-from twin.recordings.torque_recording import TorqueRecording, torque_recording
+from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
 from twin.robot.robot import Robot
 
 ORDER = 4

@@ -22,10 +22,10 @@ from twin.atomic_file import drafted
 from twin.errors import IdentificationError
 from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
-from twin.loading.dh_tables import link_tail
-from twin.loading.loading import is_table, robot_facts
 from twin.multibody import recursions
 from twin.multibody.tree import body_of_parameters, transformed_parameters
+from twin.robot.loading.dh_tables import link_tail
+from twin.robot.loading.loading import is_table, robot_facts
 from twin.robot.robot import Robot
 
 WIDTH = 116

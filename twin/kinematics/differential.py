@@ -16,9 +16,9 @@ from twin.arrays import Floats
 from twin.kinematics.forward import forward_kinematics, jacobian, jacobian_dot, pose_jacobian
 from twin.robot.evaluation import joint_vectors
 from twin.robot.robot import Robot
-from twin.spatial.euler_angles import euler_from_matrix, euler_rate_inverse, euler_rate_matrix_dot
-from twin.spatial.linear_maps import full_rank_inverse, solution_in_range
-from twin.spatial.rotations import float_array, pose_vector, quaternion_rate, rigid_poses
+from twin.rotations.euler_angles import euler_from_matrix, euler_rate_inverse, euler_rate_matrix_dot
+from twin.rotations.linear_maps import full_rank_inverse, solution_in_range
+from twin.rotations.rotations import float_array, pose_vector, quaternion_rate, rigid_poses
 
 Coordinates: TypeAlias = Literal["zyx", "zyz", "quaternion"]
 

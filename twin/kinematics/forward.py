@@ -14,7 +14,7 @@ from twin.errors import RobotError
 from twin.multibody.recursions import placements, world_frames
 from twin.robot.evaluation import FLANGE, evaluate, joint_vectors
 from twin.robot.robot import DH, Robot
-from twin.spatial.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
+from twin.rotations.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:

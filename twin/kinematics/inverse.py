@@ -19,7 +19,7 @@ from twin.kinematics.joint_turns import choose_nearest
 from twin.kinematics.spherical_wrist import NOISE_TOLERANCE, SINGULAR_TOLERANCE, solve
 from twin.robot.evaluation import WORTH_A_THREAD, joint_vectors
 from twin.robot.robot import Robot
-from twin.spatial.rotations import (
+from twin.rotations.rotations import (
     RIGID_TOLERANCE,
     float_array,
     rigid_poses,

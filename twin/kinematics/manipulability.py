@@ -17,7 +17,7 @@ from twin.arrays import Floats
 from twin.kinematics.forward import jacobian
 from twin.robot.evaluation import joint_vector
 from twin.robot.robot import Robot
-from twin.spatial.linear_maps import singular_values
+from twin.rotations.linear_maps import singular_values
 
 Part: TypeAlias = Literal["all", "linear", "angular"]
 

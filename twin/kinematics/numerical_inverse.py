@@ -24,7 +24,7 @@ from twin.kinematics.forward import tool_pose
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.limits import folded
 from twin.robot.robot import Robot
-from twin.spatial.rotations import rigid_poses
+from twin.rotations.rotations import rigid_poses
 
 STEPS = 200
 """The most steps from one start; ten are common, some dozens at full stretch, where convergence is linear."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.kinematics.forward import jacobian
 from twin.robot.robot import Robot
-from twin.spatial.rotations import float_array, rigid_poses
+from twin.rotations.rotations import float_array, rigid_poses
 
 
 def cross_matrix(r: ArrayLike) -> Floats:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from twin.drives.drives import Drives
 from twin.errors import RobotError, TwinError
-from twin.loading.dh_tables import dh_robot
-from twin.loading.loading import laboratory_names, load, robot_names
 from twin.multibody.tree import body_of_parameters, frozen
+from twin.robot.drives.drives import Drives
+from twin.robot.loading.dh_tables import dh_robot
+from twin.robot.loading.loading import laboratory_names, load, robot_names
 from twin.robot.robot import DH, Payload, Robot
-from twin.spatial.rotations import rigid_poses
+from twin.rotations.rotations import rigid_poses
 
 KINDS = "biufcU"
 """Bits, integers, floats, complex numbers and texts; times, bytes and objects have no place in an archive."""

@@ -7,7 +7,7 @@
 
 Quantities are called as the arrays of the log are. Names are made of letters that programs take as they are:
 `rad_s` is rad/s, `rad_s2` is rad/s^2, `Nm` is N m. Prismatic joints have m and N in place of rad and N m.
-`twin.recordings.reading` reads `t_s` and the columns `..._q_rad` back as a recording of the joints.
+`twin.logs.recordings.reading` reads `t_s` and the columns `..._q_rad` back as a recording of the joints.
 """
 
 from __future__ import annotations

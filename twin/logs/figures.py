@@ -180,7 +180,9 @@ def motor_load(log: Log) -> NDArray:
     limit is that at standstill. What a motor gives is counted at the joints, behind its gear; where motors
     are coupled it is the motor of that number, which then also holds other joints.
     """
-    from twin.drives.motors import MotorLimits  # compiled functions, which most readers of a log do not need
+    from twin.robot.drives.motors import (
+        MotorLimits,  # compiled functions, which most readers of a log do not need
+    )
 
     limits, coupling = MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
     tau, demand, speed = log.tau, log.tau_demand, log.qd_motor

@@ -18,7 +18,7 @@ from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
 from twin.robot.limits import Violation, violations
 from twin.robot.robot import Robot
-from twin.spatial.rotations import continuous_quaternions, pose_vector, rigid_poses
+from twin.rotations.rotations import continuous_quaternions, pose_vector, rigid_poses
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -113,7 +113,7 @@ class Log:
 
     @property
     def drives(self) -> str:
-        """What of the drives was there, one of `twin.drives.drives.MODES`."""
+        """What of the drives was there, one of `twin.robot.drives.drives.MODES`."""
         return self.robot.drive_mode
 
     @property

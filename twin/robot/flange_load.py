@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.robot.robot import Payload
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.rotations import pose_matrix
 
 
 def numbers(text: str, what: str, counts: tuple[int, ...]) -> tuple[float, ...]:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, float_array, real_array
-from twin.drives.drives import Drives, known_mode
 from twin.errors import RobotError, UnknownNameError, near
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
+from twin.robot.drives.drives import Drives, known_mode
 
 if TYPE_CHECKING:
     from twin.robot.evaluation import SingleSample
@@ -129,8 +129,8 @@ class Robot(Portable):
         file: what it was loaded from (a URDF, a `robot.toml`, a `dh.toml`), `None` if made in a program.
         has_inertia: whether the masses of its links are known; without them it has no dynamics.
         drives: its drive trains, `None` where they are not known.
-        drive_mode: what of them is there, one of `twin.drives.drives.MODES`; `"ideal"`: joints that get the
-            torque that is demanded, to `tau_max`.
+        drive_mode: what of them is there, one of `twin.robot.drives.drives.MODES`; `"ideal"`: joints that get
+            the torque that is demanded, to `tau_max`.
     """
 
     name: str
@@ -254,7 +254,7 @@ class Robot(Portable):
         """The same robot with its drives `"ideal"`, `"rigid"` or `"elastic"`.
 
         Args:
-            mode: what of them is there, see `twin.drives.drives.MODES`.
+            mode: what of them is there, see `twin.robot.drives.drives.MODES`.
             drives: put in the place of its own, if given.
 
         Raises:

@@ -6,7 +6,7 @@
 | `mass.LINK` | mass of one link, in kg, with its inertia; or by the joint that moves it | its mass |
 | `torque_limit` | factor on what each drive can give at standstill | 1 |
 | `torque_limit.AXIS` | what one can give, at the joint, in N m | its limit |
-| `drives.COLUMN` | factor on a column of `twin.drives.drives.Drives`, see `COLUMNS` | 1 |
+| `drives.COLUMN` | factor on a column of `twin.robot.drives.drives.Drives`, see `COLUMNS` | 1 |
 | `drives.COLUMN.AXIS` | one of its numbers, in its own unit | the number |
 
 Axes count from 1.  Factors are of the nominal values; a number of one axis or link is what it is, whatever
@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.drives.drives import MODES
 from twin.errors import UnknownNameError, VariationError
 from twin.multibody.tree import Tree, frozen
+from twin.robot.drives.drives import MODES
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from twin.arrays import real_array
 from twin.control.control_law import ControlLaw
-from twin.drives.sensors import Sensors
 from twin.errors import UnknownNameError, VariationError
+from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload, Robot
 from twin.sweeps.design import Design, DesignKind, parse_variation
 from twin.sweeps.robot_quantities import changed, quantities, quantity, unknown

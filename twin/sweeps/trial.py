@@ -21,7 +21,7 @@ from twin.version import __version__
 
 if TYPE_CHECKING:
     from twin.control.control_law import ControlLaw
-    from twin.drives.sensors import Sensors
+    from twin.robot.drives.sensors import Sensors
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 

@@ -34,7 +34,7 @@ from twin.kinematics.differential import (
 )
 from twin.robot.evaluation import joint_vector
 from twin.robot.robot import Robot
-from twin.spatial.linear_maps import full_rank_inverse, pseudo_inverse_dot
+from twin.rotations.linear_maps import full_rank_inverse, pseudo_inverse_dot
 from twin.trajectories.sampling import Samples, sample_times
 from twin.trajectories.tool_paths import ToolMotion, ToolPath
 

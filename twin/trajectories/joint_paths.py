@@ -22,7 +22,7 @@ from twin.errors import (
 )
 from twin.kinematics.forward import jacobian, jacobian_dot, tool_pose
 from twin.kinematics.inverse import BRANCHES, arm_constants, inverse_kinematics
-from twin.recordings.recording import JointRecording, Recording, ToolRecording
+from twin.logs.recordings.recording import JointRecording, Recording, ToolRecording
 from twin.robot.robot import Robot
 from twin.trajectories.limits import check_limits
 from twin.trajectories.sampling import Samples, sample, sample_times

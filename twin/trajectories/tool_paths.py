@@ -16,8 +16,8 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 from twin.arrays import Floats, real_array
 from twin.errors import RecordingError
-from twin.recordings.recording import ToolRecording
-from twin.spatial.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
+from twin.logs.recordings.recording import ToolRecording
+from twin.rotations.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
 from twin.trajectories.joint_trajectories import Trapezoid, cruising_trapezoid
 from twin.trajectories.limits import quintic_law
 

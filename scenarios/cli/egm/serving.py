@@ -237,7 +237,7 @@ FORMAT = 1
 
 def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
     """A column a robot: messages, lateness, how runs ended, torques."""
-    from scenarios.reports.report import own_table
+    from scenarios.report.report import own_table
 
     columns = [rows(job, served) for job, served in zip(jobs, results, strict=True)]
     names = list(dict.fromkeys(name for column in columns for name in column))

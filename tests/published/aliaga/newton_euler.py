@@ -14,9 +14,9 @@ import numpy as np
 import twin
 from tests.published.aliaga.poses import configurations
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
-from twin.loading.dh_tables import LinkBody, dh_robot
 from twin.multibody import recursions
 from twin.multibody.tree import Tree, transformed_parameters
+from twin.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.robot import DH, GRAVITY, Payload, dh_poses, dh_transforms
 
 Z0 = np.array([0.0, 0.0, 1.0])

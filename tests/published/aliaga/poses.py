@@ -8,9 +8,9 @@ import twin
 from scenarios.checks.motion_range import random_positions
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from twin.robot.robot import DH, Robot, dh_poses, dh_transforms
-from twin.spatial.euler_angles import matrix_from_axis_angle
-from twin.spatial.quaternions import quaternion_from_polar
-from twin.spatial.rotations import matrix_from_quaternion, pose_matrix, pose_vector, quaternion_from_matrix
+from twin.rotations.euler_angles import matrix_from_axis_angle
+from twin.rotations.quaternions import quaternion_from_polar
+from twin.rotations.rotations import matrix_from_quaternion, pose_matrix, pose_vector, quaternion_from_matrix
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 

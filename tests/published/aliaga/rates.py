@@ -11,8 +11,8 @@ from tests.published.aliaga.poses import configurations, dh_matrix
 from tests.published.items import Finding, Item, computes, largest, rng
 from twin.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
 from twin.robot.robot import Robot
-from twin.spatial.linear_maps import solution_in_range
-from twin.spatial.rotations import quaternion_from_matrix, quaternion_product
+from twin.rotations.linear_maps import solution_in_range
+from twin.rotations.rotations import quaternion_from_matrix, quaternion_product
 
 POINTS, RADIUS = 32, 0.1
 

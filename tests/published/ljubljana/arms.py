@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, rng
-from twin.loading.loading import load
 from twin.robot.evaluation import uncompiled
+from twin.robot.loading.loading import load
 from twin.robot.robot import DH, Robot
 
 Floats = NDArray[np.float64]

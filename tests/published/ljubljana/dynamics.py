@@ -14,7 +14,6 @@ from tests.published.items import Finding, Item, against_printed, computes, item
 from tests.published.ljubljana.arms import Floats, arm, configurations, table
 from tests.published.ljubljana.newton_euler import LabArm, lab_torques, robot_of
 from tests.published.norrlof.jacobians import times
-from twin.drives.drives import Drives
 from twin.dynamics.equation_of_motion import (
     drive_inverse_dynamics,
     forward_dynamics,
@@ -22,6 +21,7 @@ from twin.dynamics.equation_of_motion import (
     inverse_dynamics,
     mass_matrix,
 )
+from twin.robot.drives.drives import Drives
 from twin.robot.evaluation import uncompiled
 from twin.robot.robot import DH, Robot, dh_transforms
 

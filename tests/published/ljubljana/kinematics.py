@@ -14,7 +14,7 @@ from tests.published.norrlof.samples import modulo_turn
 from twin.kinematics.differential import analytic_jacobian_inverse, tool_coordinates
 from twin.kinematics.forward import dh_angles, forward_kinematics, jacobian
 from twin.robot.robot import DH, dh_poses, dh_transforms
-from twin.spatial.euler_angles import euler_from_matrix, euler_rate_matrix, matrix_from_euler
+from twin.rotations.euler_angles import euler_from_matrix, euler_rate_matrix, matrix_from_euler
 
 
 @computes("B-hdh")

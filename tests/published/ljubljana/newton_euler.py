@@ -16,8 +16,8 @@ from tests.published.ljubljana.arms import Floats, configurations
 from tests.published.norrlof.newton_euler import back
 from tests.published.norrlof.trees import Array, relative, turned
 from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
-from twin.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.evaluation import uncompiled
+from twin.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.robot import DH, GRAVITY, Robot, dh_transforms
 
 ARMS = 8

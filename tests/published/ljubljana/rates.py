@@ -16,7 +16,7 @@ from twin.kinematics.differential import (
 )
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.robot.robot import Robot
-from twin.spatial.euler_angles import euler_rate_matrix
+from twin.rotations.euler_angles import euler_rate_matrix
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, error_decay, track
 from twin.trajectories.tool_paths import ToolMotion, through_poses
 

@@ -11,8 +11,8 @@ from tests.published.norrlof.samples import rotations
 from twin.kinematics.differential import tool_coordinates
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.kinematics.statics import cross_matrix, twist_transform, wrench_transform
-from twin.spatial.euler_angles import euler_rate_matrix
-from twin.spatial.rotations import matrix_from_quaternion
+from twin.rotations.euler_angles import euler_rate_matrix
+from twin.rotations.rotations import matrix_from_quaternion
 
 
 def along_z(distance: float) -> Floats:

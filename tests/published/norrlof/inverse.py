@@ -14,7 +14,7 @@ from tests.published.items import Finding, Item, against_printed, computes, larg
 from tests.published.norrlof.samples import configurations, irb1400, modulo_turn, wrist_centres
 from twin.kinematics.inverse import main_axis_angles, wrist_axis_angles
 from twin.robot.robot import dh_poses
-from twin.spatial.euler_angles import matrix_from_axis_angle
+from twin.rotations.euler_angles import matrix_from_axis_angle
 
 Floats = NDArray[np.float64]
 FACING = np.array([1.0, 1.0, -1.0, -1.0])

@@ -15,10 +15,10 @@ from tests.published.norrlof.samples import configurations, irb1400
 from twin.errors import SingularityError
 from twin.kinematics.differential import inverse_acceleration, inverse_velocity
 from twin.kinematics.forward import jacobian, jacobian_dot, joint_angles
-from twin.loading.dh_tables import dh_robot
 from twin.multibody import recursions
+from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.robot import DH, Robot, dh_poses
-from twin.spatial.linear_maps import singular_values
+from twin.rotations.linear_maps import singular_values
 
 Floats = NDArray[np.float64]
 STEP = 1e-30

@@ -8,7 +8,7 @@ from tests.published.norrlof.samples import configurations, irb1400, rotations, 
 from twin.kinematics.forward import dh_angles, forward_kinematics, joint_angles
 from twin.kinematics.inverse import main_axis_angles
 from twin.robot.robot import DH, dh_poses, dh_transforms
-from twin.spatial.rotations import matrix_from_quaternion, quaternion_from_matrix
+from twin.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 Floats = NDArray[np.float64]
 

@@ -31,10 +31,10 @@ from tests.published.norrlof.trees import (
     relative,
     worst,
 )
-from twin.drives.drives import Drives
 from twin.dynamics import main_axes
 from twin.dynamics.equation_of_motion import friction_torque
-from twin.loading.loading import load
+from twin.robot.drives.drives import Drives
+from twin.robot.loading.loading import load
 
 
 def of_all(error: Callable[[Case], float]) -> float:

@@ -31,8 +31,8 @@ from tests.published.norrlof.trees import (
     states,
     torques,
 )
-from twin.loading.loading import load
 from twin.multibody.tree import Tree, inertial_parameters
+from twin.robot.loading.loading import load
 
 SETS = 4
 """How many sets of random parameters; the robot's own come on top."""

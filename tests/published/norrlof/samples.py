@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, rng
-from twin.loading.loading import load
+from twin.robot.loading.loading import load
 from twin.robot.robot import DH, Robot, dh_poses
 
 NEAR = (0.0, 1e-8, -1e-8)

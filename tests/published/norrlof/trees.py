@@ -18,7 +18,7 @@ from tests.published.items import SAMPLES, rng
 from twin.multibody import recursions
 from twin.multibody.tree import Tree, inertial_parameters
 from twin.robot.robot import GRAVITY, Robot
-from twin.spatial.rotations import matrix_from_quaternion
+from twin.rotations.rotations import matrix_from_quaternion
 
 Array = NDArray[np.inexact]
 STEP = 1e-100

@@ -19,11 +19,11 @@ from scenarios import joint_tracking
 from scenarios.bench.free_bench import FreeBench
 from scenarios.bench.watched import LoopView
 from scenarios.base import Config
-from scenarios.reports.results import broken_run
+from scenarios.report.results import broken_run
 from scenarios.running import registry
 from scenarios.running.runs import carry_out
 from tests.support.xwindow import KEY_PRESS, KEY_RELEASE, Display
-from twin.window.bench import Bench
+from twin.engine.window.bench import Bench
 
 RIGHT = 0xFF53
 

@@ -13,7 +13,7 @@ import pytest
 from scenarios.bench.replay import told
 from tests.support.example_logs import made_log, swing
 from tests.support.xwindow import RIGHT, SPACE, UP, Display, xvfb
-from twin.views.playback import Track
+from twin.logs.views.playback import Track
 
 SCRIPT = """
 import json, sys

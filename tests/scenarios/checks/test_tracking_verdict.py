@@ -16,11 +16,11 @@ from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.tracking import error_metrics
 from scenarios.cli.command_line import main
-from scenarios.reports import page
-from scenarios.reports.baseline import compare, read_baseline
-from scenarios.reports.files import write_json, write_junit, write_markdown
-from scenarios.reports.report import total, validation_total
-from scenarios.reports.results import Results
+from scenarios.report import page
+from scenarios.report.baseline import compare, read_baseline
+from scenarios.report.files import write_json, write_junit, write_markdown
+from scenarios.report.report import total, validation_total
+from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.causes import cause
 from scenarios.running.registry import repeat_command
@@ -311,7 +311,7 @@ def test_a_limit_that_rounding_decides_is_no_failure_of_anybody_and_yet_none_tha
 
 
 def page_of(run):
-    from scenarios.reports.report import scenario_report
+    from scenarios.report.report import scenario_report
 
     return scenario_report("A swing.", [run], 200)
 

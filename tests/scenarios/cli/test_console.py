@@ -13,9 +13,9 @@ from scenarios.base import Config
 from scenarios.cli import output
 from scenarios.cli.command_line import main
 from scenarios.cli.output import shown
-from scenarios.reports.files import write_junit
-from scenarios.reports.report import scenario_report, validation_report
-from scenarios.reports.results import Results
+from scenarios.report.files import write_junit
+from scenarios.report.report import scenario_report, validation_report
+from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
 from tests.support.example_runs import made_up_run, rendered

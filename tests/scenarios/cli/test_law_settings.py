@@ -14,7 +14,7 @@ from scenarios.cli.arguments import WrongUse
 from scenarios.cli.command_line import main
 from scenarios.cli.settings import LawSettings
 from twin.robot.flange_load import payload_of, tool_of
-from twin.spatial.rotations import pose_vector
+from twin.rotations.rotations import pose_vector
 
 SIX = (9.0, 9.0, 9.0, 4.0, 4.0, 4.0)
 

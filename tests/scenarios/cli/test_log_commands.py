@@ -11,7 +11,7 @@ from scenarios.cli.arguments import kind_of
 from scenarios.cli.command_line import main
 from scenarios.cli.logs import Plot
 from tests.support.example_logs import N, irb140_log
-from twin.views.curves import TITLES
+from twin.logs.views.curves import TITLES
 
 
 @pytest.fixture(scope="module")

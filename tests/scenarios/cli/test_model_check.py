@@ -10,10 +10,10 @@ import pytest
 import twin
 from scenarios.checks import engine_agreement
 from scenarios.cli.command_line import main
-from scenarios.reports.model_report import Report
+from scenarios.report.model_report import Report
 from tests.support.small_robots import SOUND
 from twin.errors import RobotError
-from twin.loading.model_check import check_model
+from twin.robot.loading.model_check import check_model
 
 DATA = Path(pybullet_data.getDataPath())
 OTHERS = sorted(path for path in DATA.rglob("*.urdf") if "random_urdfs" not in path.parts)

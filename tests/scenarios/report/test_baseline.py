@@ -7,9 +7,9 @@ import pytest
 
 from scenarios.base import Config, Metric
 from scenarios.cli.command_line import main
-from scenarios.reports.baseline import BaselineError, compare, read_baseline
-from scenarios.reports.files import write_json
-from scenarios.reports.results import Results
+from scenarios.report.baseline import BaselineError, compare, read_baseline
+from scenarios.report.files import write_json
+from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
 

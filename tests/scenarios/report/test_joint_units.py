@@ -5,8 +5,8 @@ import pytest
 
 import twin
 from scenarios.base import Config
-from scenarios.reports.page import Logged, _arm, _joints
-from scenarios.reports.report import scenario_report
+from scenarios.report.page import Logged, _arm, _joints
+from scenarios.report.report import scenario_report
 from scenarios.running.runs import Run
 from scenarios.sweeping.carrying_out import WorstCase
 from tests.support.example_runs import rendered

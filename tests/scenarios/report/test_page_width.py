@@ -12,8 +12,8 @@ import twin
 from scenarios.base import Config
 from scenarios.cli import output
 from scenarios.cli.command_line import main
-from scenarios.reports.picture import draw
-from scenarios.reports.report import listing, scenario_report
+from scenarios.report.picture import draw
+from scenarios.report.report import listing, scenario_report
 from scenarios.running.runs import Run
 from tests.support.example_runs import rendered
 from tests.support.random_trees import random_urdf

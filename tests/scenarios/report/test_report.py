@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from scenarios.base import Config, Metric
-from scenarios.reports.files import write_json, write_junit
-from scenarios.reports.picture import draw
-from scenarios.reports.report import (
+from scenarios.report.files import write_json, write_junit
+from scenarios.report.picture import draw
+from scenarios.report.report import (
     explanations,
     scenario_report,
     validation_report,
     validation_total,
 )
-from scenarios.reports.results import Results
+from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support.example_runs import made_up_log, made_up_run, rendered
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance

@@ -16,12 +16,12 @@ from PIL import Image
 
 from scenarios.checks.closed_loop import gains
 from scenarios.cli.command_line import main
-from scenarios.reports import page
-from scenarios.reports import page_curves as curves
-from scenarios.reports import page_replay as replay
-from scenarios.reports.page import grouped, logged
-from scenarios.reports.page_replay import Mesh, coarser
-from scenarios.reports.results import Results
+from scenarios.report import page
+from scenarios.report import page_curves as curves
+from scenarios.report import page_replay as replay
+from scenarios.report.page import grouped, logged
+from scenarios.report.page_replay import Mesh, coarser
+from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.registry import repeat_command
 from scenarios.running.runs import carry_out

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scenarios.reports.worst_moment import WorstMoment, reasons, worst_moment
+from scenarios.report.worst_moment import WorstMoment, reasons, worst_moment
 from scenarios.running import registry
 from twin.logs.figures import joint_error
 

@@ -8,9 +8,9 @@ from tests.support.sample_drives import SLOWLY
 from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
-from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.engine.simulation import Simulation
+from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload
 from twin.trajectories.joint_trajectories import sines
 from twin.trajectories.sampling import Samples, recursion_consistent, sample

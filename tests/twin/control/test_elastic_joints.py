@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 import twin
 from twin.control.plant import AnalyticPlant
-from twin.drives.drives import Drives
+from twin.robot.drives.drives import Drives
 
 pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long for the springs")
 

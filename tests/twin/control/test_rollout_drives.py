@@ -16,9 +16,9 @@ from twin.control.control_law import ControlLaw
 from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.control.signals import RunningSensors
-from twin.drives.sensors import Sensors
 from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning
+from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample
 

@@ -6,8 +6,8 @@ import pytest
 import controllers
 from twin.control.closed_loop import run_closed_loop
 from twin.control.signals import RunningSensors
-from twin.drives.sensors import Sensors
 from twin.engine.simulation import Simulation
+from twin.robot.drives.sensors import Sensors
 from twin.trajectories.joint_trajectories import sines
 from twin.trajectories.sampling import Samples, recursion_consistent
 

@@ -1,8 +1,8 @@
 import numpy as np
 
 from twin.control.signals import DEMAND, QD, TAU, joint_without_torque, limit_torque
-from twin.drives.drives import Drives
-from twin.drives.motors import MotorLimits
+from twin.robot.drives.drives import Drives
+from twin.robot.drives.motors import MotorLimits
 
 TAU_MAX = np.array([10.0, 20.0, np.inf])
 

@@ -8,8 +8,8 @@ import pytest
 import twin
 from tests.support.random_trees import random_urdf
 from tests.support.sample_drives import RUBBING
-from twin.drives.drives import Drives
 from twin.dynamics.dynamic_parameters import LINK
+from twin.robot.drives.drives import Drives
 from twin.robot.evaluation import uncompiled
 
 LINEAR = replace(RUBBING, static=RUBBING.coulomb)

@@ -12,7 +12,7 @@ import pytest
 import controllers
 import twin
 from twin.egm import EgmRobot, GuidanceSettings, Plan, virtual_time
-from twin.spatial.rotations import pose_matrix, pose_vector
+from twin.rotations.rotations import pose_matrix, pose_vector
 
 CLIENT = Path(__file__).parents[2] / "support" / "egm_client_process.py"
 CLIENTS = ("abb_robot_client.egm", "ABBRobotEGM.egm")

@@ -4,7 +4,7 @@ import pytest
 from twin.egm.guidance.pose_guidance import base_in_world, frame_of, frames_of, work_object
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.rotations import pose_matrix
 
 CORR = (0.1, -0.2, 0.3, 0.5, 0.5, 0.5, 0.5)
 SENSOR = (0.4, 0.0, -0.1, 0.8, 0.0, 0.6, 0.0)

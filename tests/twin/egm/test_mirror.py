@@ -11,11 +11,11 @@ import twin
 from tests.support import egm_streams as streams
 from tests.support.egm_streams import AGE, CYCLE, TRUE, messages, model_of, told, without
 from tests.support.egm_wires import Wire, served
-from twin.drives.sensors import Sensors
 from twin.egm import GuidanceSettings, Mirror, RobotMessage, SensorMessage
 from twin.egm.mirror.payload_estimate import RunningPayload
 from twin.egm.wire.stream import between
 from twin.errors import EgmError
+from twin.robot.drives.sensors import Sensors
 
 
 def mirror_of(robot, **settings):

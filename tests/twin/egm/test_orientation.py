@@ -1,12 +1,12 @@
-"""The conversions of one orientation are those that `twin.spatial` has for arrays."""
+"""The conversions of one orientation are those that `twin.rotations` has for arrays."""
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 from twin.egm.wire.values import euler_of, quaternion_of, rows_of_euler, rows_of_quaternion
-from twin.spatial.euler_angles import matrix_from_euler
-from twin.spatial.rotations import quaternion_from_matrix
+from twin.rotations.euler_angles import matrix_from_euler
+from twin.rotations.rotations import quaternion_from_matrix
 
 HALF = np.pi
 TURNS = [

@@ -10,8 +10,8 @@ from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
-from twin.recordings.recording import joint_recording, tool_recording, write_recording
-from twin.spatial.rotations import pose_matrix, pose_vector
+from twin.logs.recordings.recording import joint_recording, tool_recording, write_recording
+from twin.rotations.rotations import pose_matrix, pose_vector
 from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.tool_paths import through_recording
 

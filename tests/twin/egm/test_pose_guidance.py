@@ -12,8 +12,8 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.guidance.tool_steps import moved_by, way_between
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
-from twin.spatial.euler_angles import matrix_from_axis_angle
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.euler_angles import matrix_from_axis_angle
+from twin.rotations.rotations import pose_matrix
 
 START = np.deg2rad([10.0, 20.0, -15.0, 30.0, 50.0, 20.0])
 TOOL = pose_matrix((0.03, -0.02, 0.11, 0.8, 0.6, 0.0, 0.0))

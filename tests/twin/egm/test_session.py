@@ -5,7 +5,6 @@ import pytest
 
 import controllers
 from tests.support.egm_wires import BRISK, CycleByCycle, Wire, served, session
-from twin.drives.sensors import Sensors
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import OwnMotion
 from twin.egm.robot.session import EgmState
@@ -13,6 +12,7 @@ from twin.egm.wire import schema
 from twin.egm.wire.messages import MotionState, SensorMessage
 from twin.errors import DivergenceError, EgmError
 from twin.kinematics.forward import forward_kinematics
+from twin.robot.drives.sensors import Sensors
 
 AWAY = np.array([0.3, 0.2, -0.1, 0.2, 0.3, 0.4])
 CYCLE = 0.004

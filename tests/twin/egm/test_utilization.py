@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from twin.drives.drives import Drives
-from twin.drives.motors import MotorLimits, limited_torque
 from twin.egm.guidance.limits import torque_utilization
+from twin.robot.drives.drives import Drives
+from twin.robot.drives.motors import MotorLimits, limited_torque
 
 COUPLED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -0.7, 1.0]])
 

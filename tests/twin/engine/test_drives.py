@@ -12,11 +12,11 @@ from tests.support.engine_states import BODY, random_states, relative, with_coup
 from tests.support.peers import one_step
 from tests.support.random_trees import interpreted, random_urdf
 from twin.control.plant import AnalyticPlant
-from twin.drives.drives import Drives
 from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
 from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import jacobian
+from twin.robot.drives.drives import Drives
 
 DT = 1e-3
 TOOL = np.array([[0, 0, 1, 0.05], [0.6, 0.8, 0, -0.03], [-0.8, 0.6, 0, 0.2], [0, 0, 0, 1]])

@@ -9,7 +9,7 @@ from tests.support.sample_loads import BODY, TOOL
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics, jacobian
-from twin.loading.loading import load
+from twin.robot.loading.loading import load
 
 STATES = 200
 

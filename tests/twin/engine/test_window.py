@@ -73,7 +73,7 @@ def test_a_path_beyond_the_window_comes_into_view(display):
     """Of the IRB 1400, from below the base to above the stretched arm; the camera keeps its direction."""
     passes(
         """
-        from twin.window.camera import _on_screen
+        from twin.engine.window.camera import _on_screen
         path = np.linspace([1.0, 0.3, -0.4], [0.4, -0.5, 2.4], 50)
         with Simulation(twin.load("irb1400"), gui=True, real_time=False) as simulation:
             client, body = simulation.bench._client, simulation.bench.drawn_arm.body

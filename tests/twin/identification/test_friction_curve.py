@@ -7,8 +7,6 @@ import pytest
 
 import controllers
 import twin
-from twin.drives.drives import Drives
-from twin.drives.friction import friction_rows, sliding_friction
 from twin.errors import IdentificationError, LimitError, RobotError
 from twin.identification.drives.friction_law import (
     constant_speed_motion,
@@ -16,6 +14,8 @@ from twin.identification.drives.friction_law import (
     friction_by_direction,
     friction_curve,
 )
+from twin.robot.drives.drives import Drives
+from twin.robot.drives.friction import friction_rows, sliding_friction
 from twin.trajectories.sampling import recursion_consistent
 
 AXIS = Drives([1.0], 0.0, coulomb=24.2, static=36.3, stribeck_speed=0.0085, viscous=11.85)

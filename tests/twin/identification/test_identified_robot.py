@@ -17,7 +17,7 @@ from twin.identification.least_squares import joint_residuals, triangles
 from twin.identification.physical import physical_solution
 from twin.identification.robot_file import write_robot_file
 from twin.identification.torque_model import TorqueModel
-from twin.loading.loading import robot_facts
+from twin.robot.loading.loading import robot_facts
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ import pytest
 from scipy.signal import sosfiltfilt
 
 import twin
-from twin.drives.drives import Drives
 from twin.errors import IdentificationError, RecordingError, RobotError
 from twin.identification.measurements import LowPass, chosen_cutoff, differences, equations
 from twin.identification.torque_model import TorqueModel
-from twin.recordings.columns import reading
+from twin.logs.recordings.columns import reading
+from twin.robot.drives.drives import Drives
 
 COUPLED = np.eye(6)
 COUPLED[5, 4] = 1.0

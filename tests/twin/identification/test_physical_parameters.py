@@ -7,7 +7,6 @@ import pytest
 
 import twin
 from tests.support.identified_arms import believed, measured
-from twin.drives.drives import Drives
 from twin.identification.excitation import kept_excitation
 from twin.identification.physical import (
     physical_solution,
@@ -16,6 +15,7 @@ from twin.identification.physical import (
 )
 from twin.identification.torque_model import TorqueModel
 from twin.multibody.tree import inertial_parameters
+from twin.robot.drives.drives import Drives
 
 
 @pytest.fixture(scope="module")

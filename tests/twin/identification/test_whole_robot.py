@@ -12,7 +12,7 @@ import twin
 from twin.control.plant import AnalyticPlant
 from twin.errors import RecordingError, RobotError, TwinError
 from twin.logs.log import Log
-from twin.recordings.torque_recording import read_torque_recording
+from twin.logs.recordings.torque_recording import read_torque_recording
 
 
 @pytest.fixture(scope="module")

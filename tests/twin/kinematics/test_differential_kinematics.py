@@ -20,7 +20,7 @@ from twin.kinematics.differential import (
     inverse_velocity,
     tool_coordinates,
 )
-from twin.spatial.euler_angles import euler_rate_matrix
+from twin.rotations.euler_angles import euler_rate_matrix
 
 KINDS = ("zyx", "zyz", "quaternion")
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])

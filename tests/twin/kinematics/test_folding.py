@@ -14,7 +14,7 @@ from scenarios.checks.motion_range import beyond_passive_range
 from tests.support.dh_arms import distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import LimitError
 from twin.robot.limits import check_folding
-from twin.spatial.rotations import matrix_from_quaternion
+from twin.rotations.rotations import matrix_from_quaternion
 from twin.trajectories.joint_paths import joint_path
 from twin.trajectories.tool_paths import through_poses
 

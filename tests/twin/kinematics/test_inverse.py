@@ -14,7 +14,7 @@ from scenarios.checks.motion_range import beyond_passive_range
 from tests.support.dh_arms import TURN, distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.rotations import pose_matrix
 
 
 def test_the_printed_results_of_the_thesis(robot):

@@ -6,7 +6,7 @@ import pytest
 import twin
 from tests.support.dh_arms import dh_pose, random_poses_of
 from tests.support.peers import Pinocchio, largest_relative_error
-from twin.spatial.rotations import pose_vector
+from twin.rotations.rotations import pose_vector
 
 # Aliaga 2019, sections 3.1.4.1 and 3.1.2.3: pose [x y z a b c d] of tests 1 and 3, as printed.
 PRINTED_POSES = {

@@ -12,7 +12,7 @@ import pytest
 import twin
 from tests.support.dh_arms import dh_frames, random_poses_of
 from twin.multibody import recursions
-from twin.spatial.rotations import quaternion_from_matrix
+from twin.rotations.rotations import quaternion_from_matrix
 
 DIGITS = 5e-5
 """Half a unit of the last of four printed decimals."""

@@ -22,7 +22,7 @@ from twin.errors import RobotError
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import BRANCHES, inverse_kinematics
 from twin.robot.robot import DH
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.rotations import pose_matrix
 
 
 def test_every_solution_of_10000_random_poses_meets_the_pose(arm):

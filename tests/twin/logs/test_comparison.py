@@ -11,8 +11,8 @@ from tests.support.example_logs import PERIOD, N, broken_log, irb140_log, log_of
 from twin.errors import TwinError
 from twin.logs.columns import between, finite_part, first_fault
 from twin.logs.figures import tool_turn
-from twin.spatial.euler_angles import axis_angle_from_matrix
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.euler_angles import axis_angle_from_matrix
+from twin.rotations.rotations import pose_matrix
 
 
 def rows(text):

@@ -10,7 +10,7 @@ import twin
 from tests.support.example_logs import broken_log, irb140_log, log_of, sliding_log
 from twin.errors import UnknownNameError
 from twin.logs.figures import tool_distance
-from twin.views.curves import Curve, _power, _same_wanted, _view, draw, panels
+from twin.logs.views.curves import Curve, _power, _same_wanted, _view, draw, panels
 
 T = np.linspace(0.0, 1.0, 5)
 

@@ -13,9 +13,9 @@ from tests.support.example_logs import made_log, swing
 from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import forward_kinematics
-from twin.views import film as films
-from twin.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
-from twin.views.playback import tracks
+from twin.logs.views import film as films
+from twin.logs.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
+from twin.logs.views.playback import tracks
 
 SIZE = (240, 200)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.support.sample_drives import COUPLING, CURVED, by_motor
-from twin.drives.motors import MotorLimits, limited_torque
 from twin.logs.figures import motor_load, speed_load
+from twin.robot.drives.motors import MotorLimits, limited_torque
 
 
 def run_of(robot, rng, samples=400):

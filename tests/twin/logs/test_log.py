@@ -8,13 +8,13 @@ import twin
 from tests.support.sample_drives import SLOWLY, WRIST
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
-from twin.drives.sensors import Sensors
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import JOINTS, Log
+from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload
-from twin.spatial.rotations import pose_matrix
+from twin.rotations.rotations import pose_matrix
 from twin.trajectories.joint_trajectories import hold, sines
 from twin.trajectories.sampling import sample
 

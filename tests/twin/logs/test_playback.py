@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.example_logs import made_log, swing
 from twin.errors import TwinError
-from twin.views.playback import Playback, Track, names_of, tracks
+from twin.logs.views.playback import Playback, Track, names_of, tracks
 
 
 def playback(*logs, **settings):

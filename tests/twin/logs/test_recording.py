@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from twin.errors import RecordingError
-from twin.recordings.reading import read_recording
-from twin.recordings.recording import TOOL_COLUMNS, tool_recording, write_recording
+from twin.logs.recordings.reading import read_recording
+from twin.logs.recordings.recording import TOOL_COLUMNS, tool_recording, write_recording
 
 HEADER = "t,x,y,z,a,b,c,d"
 ROWS = ["0,0.5,0,0.7,1,0,0,0", "0.1,0.51,0,0.7,1,0,0,0", "0.2,0.52,0,0.7,0.5,0.5,0.5,0.5"]

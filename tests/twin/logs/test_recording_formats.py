@@ -6,8 +6,8 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from twin.errors import RecordingError
-from twin.recordings.columns import split_unit
-from twin.recordings.recording import JointRecording, ToolRecording
+from twin.logs.recordings.columns import split_unit
+from twin.logs.recordings.recording import JointRecording, ToolRecording
 
 ROBOT = twin.load("irb140")
 Q = np.array(

@@ -8,9 +8,9 @@ import pytest
 import twin
 from scenarios.checks.motion_range import random_positions
 from twin.errors import RobotError
-from twin.loading import consistency
 from twin.multibody.tree import Loop, frozen
 from twin.robot import loops
+from twin.robot.loading import consistency
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.support.random_trees import interpreted
 from tests.support.urdf_writer import urdf_of_tree
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError
-from twin.loading.dh_tables import LinkBody, dh_robot
+from twin.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.robot import DH, Payload
 
 TABLE = DH(*np.zeros((4, 2)))

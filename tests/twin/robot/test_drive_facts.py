@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import twin
-from twin.drives.drives import Drives
 from twin.errors import DriveWarning, RobotError, UnknownNameError
-from twin.loading import consistency, loading
-from twin.loading.loading import robot_facts
-from twin.loading.model_check import check_model
+from twin.robot.drives.drives import Drives
+from twin.robot.loading import consistency, loading
+from twin.robot.loading.loading import robot_facts
+from twin.robot.loading.model_check import check_model
 from urdf import build
 
 RATIO = "ratio = [100, 100, 80, 60, 60, 40]"

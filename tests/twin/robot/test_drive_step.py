@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.drive_oracles import at_breakaway, equations, oracle_step, random_case
-from twin.drives import drive_step, friction
-from twin.drives.drive_step import drive_numbers
-from twin.drives.drives import Drives
+from twin.robot.drives import drive_step, friction
+from twin.robot.drives.drive_step import drive_numbers
+from twin.robot.drives.drives import Drives
 
 SAME = 1e-10
 

@@ -8,7 +8,7 @@ import pytest
 import twin
 from tests.support.random_trees import interpreted
 from tests.support.sample_drives import COUPLING, RUBBING
-from twin.drives.drives import Drives
+from twin.robot.drives.drives import Drives
 
 
 @pytest.fixture(scope="module")

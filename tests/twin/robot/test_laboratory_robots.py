@@ -11,7 +11,7 @@ from tests.support.peers import largest_relative_error, one_step
 from tests.support.random_trees import interpreted
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError, UnknownNameError
-from twin.loading.dh_tables import dh_robot
+from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.robot import DH
 
 # Ljubljana lab manual: what its functions print, four decimals; for the last three, friction f_v qd is added.

@@ -11,7 +11,7 @@ from tests.support.random_trees import interpreted
 from tests.support.small_robots import arm, inertial
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError, ShapeWarning
-from twin.loading import link_shapes
+from twin.robot.loading import link_shapes
 
 ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'
 BOX = f'<visual>{ORIGIN}<geometry><box size="0.1 0.2 0.4"/></geometry></visual>'

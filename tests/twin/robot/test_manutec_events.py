@@ -22,7 +22,7 @@ from scenarios.checks.manutec_r3 import (
     published_move,
 )
 from tests.support.manutec_events import Arm, Control, Motor, Simulation
-from twin.drives.drives import Drives
+from twin.robot.drives.drives import Drives
 from twin.trajectories.joint_trajectories import trapezoid
 
 MODES = {"F": 1, "S": 0, "B": -1}  # forward, stuck, backward: of the motors of axes 1 to 3, the joints 4 to 6

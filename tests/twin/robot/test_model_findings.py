@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.small_robots import SOUND
 from twin.errors import RobotError
-from twin.loading.model_check import check_model
+from twin.robot.loading.model_check import check_model
 
 ROD, CAN = 'ixx="0.004" iyy="0.03" izz="0.03"', 'xyz="0 0 0.1" rpy'
 TURN, AXIS = 'lower="-1" upper="1"', '<axis xyz="0 0 1"/>'

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.sample_drives import COUPLING, CURVED, by_motor
-from twin.drives.motors import MotorLimits, limited_torque
+from twin.robot.drives.motors import MotorLimits, limited_torque
 
 
 @pytest.mark.parametrize("coupling", [np.eye(6), COUPLING])

@@ -13,9 +13,9 @@ from tests.support.sample_drives import SLOWLY, WRIST
 from tests.support.short_runs import PERIOD, path
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
-from twin.drives.sensors import Sensors, observe, sensor_numbers
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError
+from twin.robot.drives.sensors import Sensors, observe, sensor_numbers
 from twin.trajectories.sampling import sample
 
 N = 400

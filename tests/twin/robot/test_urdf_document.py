@@ -7,7 +7,7 @@ import twin
 from tests.support.small_robots import one_step_error
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError
-from twin.loading.urdf_reader import faults, read_document
+from twin.robot.loading.urdf_reader import faults, read_document
 
 TEXT = """<robot name="arm">
 <link name="base"/>
@@ -153,6 +153,6 @@ def test_files_that_would_take_hours_are_refused(path, monkeypatch):
     path.write_text(TEXT.replace("</robot>", '<link name="x"/>' * 600 + "</robot>"), encoding="utf-8")
     with pytest.raises(RobotError, match="has 602 links, expected at most 500"):
         twin.load(path)
-    monkeypatch.setattr("twin.loading.urdf_reader.LARGEST", 1000)
+    monkeypatch.setattr("twin.robot.loading.urdf_reader.LARGEST", 1000)
     with pytest.raises(RobotError, match="is larger than the 0 MB"):
         twin.load(path)

@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from twin.errors import SingularityError
-from twin.spatial.euler_angles import (
+from twin.rotations.euler_angles import (
     axis_angle_from_matrix,
     euler_from_matrix,
     euler_rate_inverse,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from twin.spatial.quaternions import (
+from twin.rotations.quaternions import (
     quaternion_by_largest_axis,
     quaternion_conjugate,
     quaternion_from_polar,
@@ -15,7 +15,7 @@ from twin.spatial.quaternions import (
     quaternion_polar,
     rotated_vector,
 )
-from twin.spatial.rotations import (
+from twin.rotations.rotations import (
     matrix_from_quaternion,
     quaternion_from_matrix,
     quaternion_product,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from twin.spatial.rotations import (
+from twin.rotations.rotations import (
     continuous_quaternions,
     matrix_from_quaternion,
     pose_matrix,

@@ -15,7 +15,7 @@ from twin.kinematics.differential import (
     coordinates_from_pose,
     tool_coordinates,
 )
-from twin.spatial.rotations import matrix_from_quaternion
+from twin.rotations.rotations import matrix_from_quaternion
 from twin.trajectories.closed_loop_inverse import (
     FeedbackLaw,
     coordinate_error,

@@ -8,8 +8,8 @@ from scipy.spatial.transform import Rotation
 import twin
 from twin.errors import BranchError, LimitError, SingularityError, UnreachableError
 from twin.kinematics.inverse import inverse_kinematics
-from twin.recordings.recording import tool_recording
-from twin.spatial.rotations import pose_vector
+from twin.logs.recordings.recording import tool_recording
+from twin.rotations.rotations import pose_vector
 from twin.trajectories.joint_paths import joint_path
 from twin.trajectories.sampling import consistent_from_positions, recursion_consistent, sample
 from twin.trajectories.tool_paths import ToolMotion, through_poses, through_recording

@@ -6,8 +6,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 from twin.errors import RecordingError
-from twin.recordings.recording import tool_recording
-from twin.spatial.rotations import matrix_from_quaternion, pose_vector
+from twin.logs.recordings.recording import tool_recording
+from twin.rotations.rotations import matrix_from_quaternion, pose_vector
 from twin.trajectories.limits import quintic_law
 from twin.trajectories.tool_paths import eased_time, through_poses, through_recording
 

@@ -25,7 +25,7 @@ from twin.dynamics.symbolic.euler_lagrange import (
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.errors import UnknownNameError
 from twin.multibody.tree import Tree
-from twin.spatial.rotations import quaternion_from_matrix
+from twin.rotations.rotations import quaternion_from_matrix
 
 
 class LinkMass(NamedTuple):

@@ -24,7 +24,7 @@ from twin.errors import EgmError, LimitError
 from twin.robot.limits import check_position
 
 if TYPE_CHECKING:
-    from twin.recordings.recording import Recording
+    from twin.logs.recordings.recording import Recording
     from twin.robot.robot import Robot
 
 MODE_MISMATCH = 41826

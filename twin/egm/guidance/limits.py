@@ -24,8 +24,8 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.control.control_law import Model
-from twin.drives.drive_step import add_drive_torque
-from twin.drives.motors import MotorLimits
+from twin.robot.drives.drive_step import add_drive_torque
+from twin.robot.drives.motors import MotorLimits
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot
@@ -161,7 +161,7 @@ def motor_side(coupling: Floats, which: int, values: Floats) -> Floats:
 def available_torque(motors: MotorLimits, torque: Floats, speed: Floats) -> Floats:
     """Return what motors give (..., n) in the direction of a torque (..., n) at a speed (..., n), in [N m].
 
-    See `twin.drives.motors.torque_at_speed`: less at high speed, but for braking.
+    See `twin.robot.drives.motors.torque_at_speed`: less at high speed, but for braking.
     """
     limit, rated, top = motors.limits
     fast = np.abs(speed)
@@ -177,7 +177,7 @@ def torque_utilization(motors: MotorLimits, demand: Floats, qd_motor: Floats) ->
     """The largest share of a motor's torque, in [%], of what it gives at its speed; above 100 it gives less.
 
     Args:
-        motors: their limits, see `twin.drives.motors.torque_at_speed`.
+        motors: their limits, see `twin.robot.drives.motors.torque_at_speed`.
         demand: (..., n) torques that are demanded at the joints, in [N m].
         qd_motor: (..., n) speeds of the motors in joint units, in [rad/s].
     """

@@ -32,8 +32,8 @@ from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_betw
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.kinematics.forward import forward_kinematics, jacobian
-from twin.recordings.reading import read_recording
-from twin.recordings.recording import Recording
+from twin.logs.recordings.reading import read_recording
+from twin.logs.recordings.recording import Recording
 from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.sampling import sample_times
 

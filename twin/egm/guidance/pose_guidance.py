@@ -45,7 +45,7 @@ from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError, RobotError
 from twin.kinematics.inverse import inverse_kinematics
 from twin.robot.flange_load import numbers, unit_pose
-from twin.spatial.rotations import rigid_poses
+from twin.rotations.rotations import rigid_poses
 
 if TYPE_CHECKING:
     from twin.robot.robot import Robot

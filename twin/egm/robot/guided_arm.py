@@ -13,13 +13,13 @@ import numpy as np
 from twin.arrays import Floats
 from twin.control.closed_loop import run_closed_loop
 from twin.control.signals import RunningSensors
-from twin.drives.motors import MotorLimits
-from twin.drives.sensors import Sensors
 from twin.egm.guidance.limits import torque_utilization
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import RunningLog
+from twin.robot.drives.motors import MotorLimits
+from twin.robot.drives.sensors import Sensors
 from twin.trajectories.joint_trajectories import quintic
 from twin.trajectories.sampling import Samples, recursion_consistent
 

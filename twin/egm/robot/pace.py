@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from twin.egm.robot.inbox import Inbox
+from twin.engine.window.bench import RealTimeClock
 from twin.errors import EgmError
-from twin.window.bench import RealTimeClock
 
 LATE = 1e-3
 """[s]: a cycle that is later counts as late; real controllers send within some tenths of a millisecond."""

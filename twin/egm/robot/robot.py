@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.control.closed_loop import whole_steps
-from twin.drives.sensors import Sensors
 from twin.egm.guidance.guidance import guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import Controller, GuidedArm
@@ -22,12 +21,13 @@ from twin.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.kinematics.forward import tool_pose as checked_tool
+from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_position
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
-    from twin.recordings.recording import Recording
+    from twin.logs.recordings.recording import Recording
     from twin.robot.robot import Robot
 
 BENT = np.radians(30.0)

@@ -35,7 +35,7 @@ from twin.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
 from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
-from twin.spatial.rotations import pose_vector
+from twin.rotations.rotations import pose_vector
 
 MOST_EVENTS = 1000
 """Events, and faults, that a result holds: the last ones."""

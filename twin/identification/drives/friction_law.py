@@ -6,7 +6,7 @@ All but the Stribeck speed vs enters linearly.  So the fit starts from the best 
 linear least squares, none below 0, and goes on with all together.  F0, an offset, is 0 unless asked for: the
 law of the drives has none, measured torques do.
 
-Source of the law: see `twin/drives/friction.py`.
+Source of the law: see `twin/robot/drives/friction.py`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.drives.drives import Drives
 from twin.dynamics.equation_of_motion import drive_inverse_dynamics
 from twin.errors import IdentificationError, RobotError
 from twin.logs.log import Log
+from twin.robot.drives.drives import Drives
 from twin.robot.limits import check_position
 from twin.robot.robot import Robot
 from twin.trajectories.joint_trajectories import Trajectory, cruising_trapezoid, sequence
@@ -38,8 +38,9 @@ class FrictionFit:
     """The law of a drive with standard deviations, in joint units as `twin.Drives` takes them.
 
     Attributes:
-        coulomb, static, stribeck_speed, viscous: see `twin.drives.drives.Drives`, in [N m], [N m], [rad/s]
-            and [N m s/rad]. Without the Stribeck effect `static` is `coulomb`, and `stribeck_speed` 0.
+        coulomb, static, stribeck_speed, viscous: see `twin.robot.drives.drives.Drives`, in [N m], [N m],
+            [rad/s] and [N m s/rad]. Without the Stribeck effect `static` is `coulomb`, and `stribeck_speed`
+            is 0.
         offset: torque that does not change with direction, in [N m].
         deviations: (5,) of these five, in their order; 0 of what was not fitted.
         noise: standard deviation of what the law leaves, in [N m]; over the points' own, if they were given.

@@ -1,0 +1,243 @@
+"""Results as files: JSON with every figure, JUnit XML for a CI, and Markdown for its summary."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scenarios.report.results import WORDS, broken_run, failure, judged
+from scenarios.running.provenance import all_settings, in_a_line, provenance
+from scenarios.running.registry import repeat_command
+from twin.logs.figures import POSE_COMPONENTS
+
+if TYPE_CHECKING:
+    from junitparser import Failure, TestCase, TestSuite
+
+    from scenarios.report.baseline import Comparison
+    from scenarios.report.results import Results
+    from scenarios.running.runs import Run
+    from scenarios.running.tracking_verdict import TrackingVerdict
+
+FORMAT = 1
+"""Of the JSON document; it changes when what was there means something else, not when something is added."""
+HEADINGS = ("robot", "scenario", "controller, settings", "largest error", "checks", "")
+"""Of `Results.rows` and the verdict."""
+MOST_FAILURES = 20
+"""In full in the summary; a page of a CI has a limited size, and the files have them all."""
+
+
+def write_json(results: Results, path: Path) -> None:
+    """Write settings, errors, torques and checks of every run.
+
+    A number that is not finite is written as null: JSON has no word for it.  Times are left out, so that two
+    results of the same code are the same file.
+    """
+    document: dict[str, Any] = {"format": FORMAT, "holds": results.holds, "provenance": provenance()}
+    if results.selection is not None:
+        document["selection"] = dict(results.selection)
+    document["runs"] = [_as_json(run) for run in results.runs]
+    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _numbers(values: Any) -> list[float | None]:
+    return [_number(value) for value in values]
+
+
+def _as_json(run: Run) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "name": run.name,
+        "scenario": run.scenario,
+        "config": all_settings(run),
+        "repeat": repeat_command(run),
+        "holds": run.holds,
+        "outcome": run.outcome,
+        "error": run.error,
+        "metrics": [
+            {
+                "name": metric.name,
+                "value": _number(metric.value),
+                "unit": metric.unit,
+                "limit": None if metric.limit is None else _number(metric.limit),
+                "holds": metric.holds,
+                "outcome": metric.outcome,
+                "span": metric.span and _numbers(metric.span),
+                "why": metric.why,
+                "where": metric.where,
+            }
+            for metric in run.metrics
+        ],
+    }
+    if (tracking := run.tracking) is not None:
+        limit = None if tracking.limit is None else _number(tracking.limit)
+        result["tracking"] = asdict(tracking) | {"range": _numbers(tracking.range), "limit": limit}
+    if run.table is not None:
+        result["table"] = {"caption": run.table[0], "rows": [list(row) for row in run.table[1]]}
+    if (figures := run.figures) is not None:
+        result["drives"], result["model_drives"] = run.drives
+        result["joints"] = {
+            "names": list(figures.joint_names),
+            "rms_error_rad": _numbers(figures.joint_rms),
+            "max_error_rad": _numbers(figures.joint_largest),
+            "peak_torque_N_m": _numbers(figures.peak_torque),
+            "torque_limit_N_m": _numbers(figures.torque_limit),
+            "saturated_samples": [int(count) for count in figures.saturated_samples],
+        }
+        result["tool"] = {
+            "components": list(POSE_COMPONENTS),
+            "rms_error": _numbers(figures.pose_rms),
+            "max_error": _numbers(figures.pose_largest),
+        }
+    return result
+
+
+def write_junit(results: Results, path: Path) -> None:
+    """Write a suite a robot and scenario, and every check as a test case; one that fails is a failure.
+
+    Properties of a suite are what the results were made with and, for every run, all its settings.
+    """
+    from junitparser import JUnitXml
+
+    document = JUnitXml("irb-twin validate")
+    suites: dict[str, TestSuite] = {}
+    for run in results.runs:
+        name = f"{run.config.robot}.{run.scenario}"
+        suite = suites.get(name) or suites.setdefault(name, _suite(name))
+        _add_cases(suite, name, run, results)
+    for suite in suites.values():
+        document.add_testsuite(suite)
+    document.update_statistics()
+    document.write(str(path), pretty=True)
+
+
+def _suite(name: str) -> TestSuite:
+    """A suite that says what it was made with."""
+    from junitparser import TestSuite
+
+    suite = TestSuite(_text(name))
+    for what, value in provenance().items():
+        suite.add_property(what, value)
+    return suite
+
+
+def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
+    """Add a case for each check of a run, for its tracking, and for the error that ended it."""
+    from junitparser import TestCase
+
+    settings = "".join(f", {key}={value}" for key, value in run.settings.items() if key != "robot")
+    where = _text(f"{name}.{run.label}{settings}")
+    every = ", ".join(f"{key}={value}" for key, value in all_settings(run).items())
+    suite.add_property(_text(f"settings of {run.name}"), _text(every))
+    advice = ""
+    if not run.holds:
+        broken = broken_run(run, results.runs)
+        advice = f"whose fault: {broken.cause}\nagain: {broken.repeat}"
+    checks = judged(run)
+    for metric in checks:
+        case = TestCase(_text(metric.name), where, run.seconds / len(checks))
+        if not metric.holds:
+            case.result = [_failure(failure(metric), advice)]
+        suite.add_testcase(case)
+    if run.tracking is not None:
+        suite.add_testcase(_tracking(run.tracking, where, advice))
+    if run.error is not None:
+        case = TestCase("finishes", where, run.seconds)
+        case.result = [_failure(run.error, advice)]
+        suite.add_testcase(case)
+
+
+def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:
+    """The case of how a run's tracking was judged, skipped where it was not."""
+    from junitparser import Skipped, TestCase
+
+    case = TestCase("tracking", where, 0.0)
+    if tracking.verdict in ("not_judged", "undetermined"):
+        case.result = [Skipped(_text(tracking.sentence))]
+    elif tracking.outcome != "passes":
+        case.result = [_failure(tracking.sentence, advice)]
+    return case
+
+
+def _failure(sentence: str, advice: str) -> Failure:
+    from junitparser import Failure
+
+    found = Failure(_text(sentence))
+    found.text = _text(advice)
+    return found
+
+
+def _text(text: str) -> str:
+    """A text as XML can have it: most control characters have no place there."""
+    return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
+
+
+def write_markdown(results: Results, path: Path) -> None:
+    """Write a page for the summary of a CI: the verdict, what fails, and a table of all runs."""
+    lines = [*_verdict(results), *_failing(results)]
+    if results.comparison is not None:
+        lines += _compared(results.comparison)
+    lines += _table(results)
+    lines += [plain(results.unsuited), ""] if results.unsuited else []
+    lines += [f"Made with {plain(in_a_line())}.", ""]
+    path.write_text("\n".join(lines), encoding="utf-8", errors="backslashreplace")
+
+
+def _verdict(results: Results) -> Iterator[str]:
+    broken = f"{len(results.failing)} FAIL" if results.failing else ""
+    yield "## irb-twin validate: " + (broken or results.verdict)
+    yield ""
+    yield f"{len(results.runs)} runs, {results.check_count} checks: {plain(results.summary(broken))}."
+    yield ""
+
+
+def _failing(results: Results) -> Iterator[str]:
+    found = results.broken
+    if found:
+        yield from ("### What does not hold", "")
+    for broken in found[:MOST_FAILURES]:
+        yield f"- **{plain(broken.title)}**"
+        yield from (f"  - {plain(sentence)}" for sentence in broken.sentences)
+        yield f"  - Whose fault: {plain(broken.cause)}"
+        yield f"  - Repeat it: {code(broken.repeat)}"
+    if len(found) > MOST_FAILURES:
+        yield f"- and {len(found) - MOST_FAILURES} more"
+    if found:
+        yield ""
+
+
+def _compared(comparison: Comparison) -> Iterator[str]:
+    yield from ("### Beside the baseline", "", plain(comparison.line), "")
+    yield from (f"- {what.capitalize()}: {plain(sentence)}" for what, sentence in comparison.sentences)
+    yield ""
+
+
+def _table(results: Results) -> Iterator[str]:
+    if not results.runs:
+        return
+    yield "| " + " | ".join(HEADINGS) + " |"
+    yield "|---|---|---|---:|---:|---|"
+    for run, cells in zip(results.runs, results.rows(), strict=True):
+        verdict = WORDS[run.outcome] if run.holds else f"**{WORDS[run.outcome]}**"
+        yield "| " + " | ".join(plain(cell) for cell in cells) + f" | {verdict} |"
+    yield ""
+
+
+def plain(text: str) -> str:
+    """A text on one line whose signs are no Markdown."""
+    one_line = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in one_line)
+
+
+def code(text: str) -> str:
+    """A text as code, whatever backquotes are in it."""
+    longest = max(map(len, "".join(sign if sign == "`" else " " for sign in text).split()), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {text} {fence}" if longest else f"`{text}`"

@@ -1,0 +1,302 @@
+"""`irb-twin identify`: what was found of the arm, or of its payload, as tables, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from twin.identification.identify import Identification
+from twin.identification.payload import NAMES, UNITS, PayloadEstimate
+from twin.logs.views.curves import COLOURS
+from twin.multibody.tree import body_of_parameters
+from twin.robot.limits import joint_unit
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from twin.identification.least_squares import JointResiduals
+    from twin.identification.physical import PhysicalSolution
+
+MOST_DIGITS = 5
+"""Behind the point, before a power of ten is told."""
+
+MOST_POINTS = 4000
+"""Of a curve in the picture."""
+
+
+class Report:
+    """What was identified, told.
+
+    Args:
+        found: what `twin.identify` returned.
+        physical: the nearest parameters that bodies can have, if they were asked for.
+    """
+
+    def __init__(self, found: Identification, physical: PhysicalSolution | None = None) -> None:
+        self.found = found
+        self.physical = physical
+
+    def tables(self) -> Iterator[RenderableType]:
+        """What rich renders for the terminal."""
+        found = self.found
+        yield Text(f"\n{found.model.robot.name}: {found.rank} base parameters", style="bold")
+        yield parameter_table(found)
+        yield residual_table(found)
+        if self.physical is not None:
+            yield Text("\nnearest possible links and drives", style="bold")
+            yield link_table(self.physical)
+            yield growth_table(self.physical)
+        for sentence in (*found.how, *_kept_out(found)):
+            yield Text(sentence)
+        yield Text(
+            f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
+            f"{found.condition:.3g}",
+            style="bold",
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        found = self.found
+        return {
+            "robot": found.model.robot.name,
+            "rank": found.rank,
+            "condition": _number(found.condition),
+            "equations": found.residuals.count,
+            "parameters": [
+                {
+                    "symbol": one.symbol,
+                    "stands_for": one.stands_for,
+                    "value": _number(one.value),
+                    "deviation": _number(one.deviation),
+                    "unit": one.unit,
+                    "before": _number(one.before),
+                }
+                for one in found.values
+            ],
+            "covariance": [[_number(x) for x in row] for row in found.covariance.tolist()],
+            "residuals": _residuals(found.residuals),
+            "residuals_unweighted": _residuals(found.ordinary),
+            "validation": None if found.validation is None else _residuals(found.validation),
+            "physical": None if self.physical is None else _physical(self.physical),
+            "recordings": list(found.how),
+            "kept_out": _kept_out(found),
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `document`."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+    def draw(self, path: Path) -> None:
+        """Draw measured, predicted and residual torques of every joint, a panel each."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        found = self.found
+        drawn = [*found.measured[:1], *found.kept_out[:1]]
+        names, kinds = found.model.robot.joint_names, found.model.robot.joint_kinds
+        figure = Figure(figsize=(6.5 * len(drawn), 1.6 * len(names) + 1.0), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(names), len(drawn), sharex="col", squeeze=False)
+        for column, measured in enumerate(drawn):
+            t, tau, predicted = found.predicted(measured)
+            some = slice(None, None, max(1, len(t) // MOST_POINTS))
+            for joint, name in enumerate(names):
+                axes = panels[joint, column]
+                for curve, label, colour in (
+                    (tau, "measured", "0.6"),
+                    (predicted, "predicted", COLOURS[0]),
+                    (tau - predicted, "residual", COLOURS[1]),
+                ):
+                    wide = 2.2 if label == "measured" else 1.0
+                    axes.plot(t[some], curve[some, joint], color=colour, lw=wide, label=label)
+                axes.set_ylabel(f"{name}  [{joint_unit(kinds[joint], 'torque')}]")
+                axes.grid(True, color="0.88")
+            panels[0, column].set_title("kept out" if column else "fitted")
+            panels[-1, column].set_xlabel("time  [s]")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        figure.savefig(path, dpi=110, format=path.suffix.lower()[1:] or "png")
+
+
+class PayloadReport:
+    """What was found at the flange, told.
+
+    Args:
+        found: what `identify_payload` returned.
+    """
+
+    def __init__(self, found: PayloadEstimate) -> None:
+        self.found = found
+
+    def parts(self) -> Iterator[RenderableType]:
+        """What rich renders for the terminal."""
+        found = self.found
+        against = "runs without it" if found.bare else "the robot's own parameters"
+        yield Text(f"\n{found.robot.name}: what the flange carries, against {against}", style="bold")
+        yield self.values()
+        yield self.residuals()
+        yield Text("Centre in the flange's frame, inertia about the centre.")
+        if not found.possible:
+            yield Text("No body has this inertia, which is within its noise: the payload is told as a point.")
+        yield Text("")
+
+    def values(self) -> Table:
+        """Mass, centre, inertia, a row each."""
+        table = _table("payload", "value", "deviation", "unit")
+        for name, value, deviation, unit in zip(
+            NAMES, self.found.values.tolist(), self.found.deviations.tolist(), UNITS, strict=True
+        ):
+            table.add_row(Text(name), *with_deviation(value, deviation), unit)
+        return table
+
+    def residuals(self) -> Table:
+        """What is left of the torques, a row a joint."""
+        found = self.found
+        table = _table("joint", "torque, rms", "residual, rms", "%", "without payload, %")
+        for joint, name in enumerate(found.robot.joint_names):
+            table.add_row(
+                Text(name),
+                f"{found.residuals.torque_rms[joint]:.4g}",
+                f"{found.residuals.rms[joint]:.3g}",
+                f"{found.residuals.percent[joint]:.3g}",
+                f"{found.without.percent[joint]:.3g}",
+            )
+        return table
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        found = self.found
+        return {
+            "robot": found.robot.name,
+            "payload": found.text,
+            "possible": found.possible,
+            "values": dict(zip(NAMES, found.values.tolist(), strict=True)),
+            "deviations": dict(zip(NAMES, found.deviations.tolist(), strict=True)),
+            "covariance": found.covariance.tolist(),
+            "residuals_percent": found.residuals.percent.tolist(),
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `document`."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def parameter_table(found: Identification) -> Table:
+    """The base parameters, a row each."""
+    table = _table("parameter", "value", "deviation", "before")
+    table.add_column("unit")
+    table.add_column("stands for")
+    for one in found.values:
+        value, deviation = with_deviation(one.value, one.deviation)
+        stands_for = one.stands_for if one.stands_for != one.symbol else ""
+        table.add_row(
+            Text(one.symbol), value, deviation, f"{one.before:.4g}", one.unit, Text(stands_for, style="dim")
+        )
+    return table
+
+
+def residual_table(found: Identification) -> Table:
+    """What is left of the torques, a row a joint."""
+    headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
+    if found.validation is not None:
+        headings += ["kept out, rms", "%"]
+    table = _table("joint", *headings)
+    for joint, name in enumerate(found.model.robot.joint_names):
+        figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
+        figures += [f"{found.residuals.percent[joint]:.3g}", f"{found.ordinary.percent[joint]:.3g}"]
+        if found.validation is not None:
+            figures += [f"{found.validation.rms[joint]:.3g}", f"{found.validation.percent[joint]:.3g}"]
+        table.add_row(Text(name), *figures)
+    return table
+
+
+def link_table(physical: PhysicalSolution) -> Table:
+    """The links of the physical solution, a row each."""
+    robot, given = physical.robot, physical.found.model.robot
+    table = _table("link", "mass", "before", "centre", "principal moments")
+    for link, row, before in zip(robot.tree.links, robot.inertias, given.tree.inertias, strict=True):
+        mass, com, tensor = body_of_parameters(row)
+        moments = np.linalg.eigvalsh(tensor)
+        table.add_row(
+            Text(link),
+            f"{mass:.4g} kg",
+            f"{before[0]:.4g} kg",
+            " ".join(f"{x:.3f}" for x in com) + " m",
+            " ".join(f"{x:.3g}" for x in moments) + " kg m^2",
+        )
+    return table
+
+
+def growth_table(physical: PhysicalSolution) -> Table:
+    """Residuals of possible links, beside those of the free fit and of a robot's file, a row a joint."""
+    validation = physical.validation
+    headings = ["residual, rms", "%", "over the free fit's", "in a file, %"]
+    table = _table("joint", *headings, *([] if validation is None else ["kept out, rms", "%"]))
+    for joint, name in enumerate(physical.found.model.robot.joint_names):
+        figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
+        figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
+        if validation is not None:
+            figures += [f"{validation.rms[joint]:.3g}", f"{validation.percent[joint]:.3g}"]
+        table.add_row(Text(name), *figures)
+    return table
+
+
+def _kept_out(found: Identification) -> list[str]:
+    """How each recording that was kept out was used."""
+    return [f"kept out, {one.name}: {one.how}" for one in found.kept_out]
+
+
+def _physical(physical: PhysicalSolution) -> dict[str, Any]:
+    """The physical solution, for JSON."""
+    parameters = physical.found.model.parameters
+    return {
+        "parameters": [
+            {"name": name, "value": _number(value), "unit": unit}
+            for name, value, unit in zip(
+                parameters.names, physical.pi.tolist(), parameters.units, strict=True
+            )
+        ],
+        "residuals": _residuals(physical.residuals),
+        "residuals_in_a_file": _residuals(physical.residuals_of_file),
+        "validation": None if physical.validation is None else _residuals(physical.validation),
+    }
+
+
+def with_deviation(value: float, deviation: float) -> tuple[str, str]:
+    """A value to the digits that its deviation leaves, two of them uncertain."""
+    if not (math.isfinite(deviation) and deviation > 0):
+        return f"{value:.6g}", f"{deviation:.2g}"
+    digits = max(1 - math.floor(math.log10(deviation)), 0)
+    if digits <= MOST_DIGITS:
+        return f"{value:.{digits}f}", f"{deviation:.{digits}f}"
+    size = math.floor(math.log10(max(abs(value), deviation)))
+    return f"{value:.{min(max(digits + size, 0), 15)}e}", f"{deviation:.1e}"
+
+
+def _table(first: str, *others: str) -> Table:
+    """An empty table: names on the left, figures on the right."""
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column(first)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _residuals(residuals: JointResiduals) -> dict[str, Any]:
+    """Figures of every joint, for JSON."""
+    return {
+        name: [_number(x) for x in np.asarray(getattr(residuals, name)).tolist()]
+        for name in ("rms", "percent", "torque_rms")
+    }
+
+
+def _number(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

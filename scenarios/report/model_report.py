@@ -1,0 +1,210 @@
+"""`irb-twin check-model FILE`: what the twin makes of a robot file, as tables and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from scenarios.report.report import verdict
+from twin.errors import TwinError
+from twin.robot.loading.model_check import ERROR, Finding, ModelCheck, check_model
+from twin.short_texts import figure
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from scenarios.checks.engine_agreement import Agreement
+    from twin.robot.loading.model_parts import JointPart
+
+COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+class Report:
+    """A file looked over, and, where it can be simulated, engine and model compared on it.
+
+    Args:
+        path: of a URDF, a `robot.toml` or a `dh.toml`.
+
+    Raises:
+        RobotError: the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.check: ModelCheck = check_model(path)
+        self.findings: list[Finding] = list(self.check.findings)
+        self.agreement: Agreement | None = None
+        robot = self.check.robot
+        if robot is not None and robot.has_inertia:
+            from scenarios.checks.engine_agreement import agreement_apart
+
+            try:
+                self.agreement = agreement_apart(path)
+            except TwinError as error:
+                self.findings.insert(0, Finding(ERROR, str(error).removeprefix(f"{path}: ")))
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong: no finding that is an error, and engine and model are one robot."""
+        agree = self.agreement is None or self.agreement.holds
+        return agree and all(finding.severity != ERROR for finding in self.findings)
+
+    def tables(self) -> Iterator[RenderableType]:
+        """What rich renders for the terminal."""
+        check = self.check
+        name = "" if check.robot is None else check.robot.name
+        joints = len(check.moving_joints)
+        counted = f"{joints} moving joint{'' if joints == 1 else 's'}"
+        unknown = check.robot is not None and not check.robot.has_inertia
+        mass = "masses unknown" if unknown else f"{check.mass:.6g} kg"
+        yield Text.assemble(
+            "\n", (name or check.path.stem, "bold"), f": {counted}, {mass}, base {check.parts.base!r}"
+        )
+        if check.moving_joints:
+            yield joint_table(check)
+        if check.massive_links and check.mass > 0:
+            yield link_table(check)
+        if check.robot is not None and check.robot.loops:
+            yield loops_line(check)
+        if self.agreement is not None:
+            yield agreement_table(self.agreement)
+        yield from (
+            Text.assemble((f"{finding.severity}: ", COLOURS[finding.severity]), finding.text)
+            for finding in self.findings
+        )
+        yield self.summary()
+
+    def summary(self) -> Text:
+        """The last line: how many findings, and whether all is well."""
+        counts = [(severity, sum(f.severity == severity for f in self.findings)) for severity in COLOURS]
+        words = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts if count]
+        agree = "" if self.agreement is None or self.agreement.holds else ", and PyBullet disagrees"
+        told = (", ".join(words) or "nothing to remark") + agree
+        end = Text("nothing wrong", "green") if self.holds else Text("something is WRONG", "bold red")
+        return Text.assemble(f"\n{told}: ", end)
+
+    def document(self) -> dict[str, Any]:
+        """Everything, for JSON: what is not finite or not given is null."""
+        check = self.check
+        return {
+            "file": str(check.path),
+            "holds": self.holds,
+            "mass_kg": _number(check.mass),
+            "joints": [
+                {
+                    "name": joint.name,
+                    "kind": joint.kind,
+                    "parent": joint.parent,
+                    "child": joint.child,
+                    "range": [_number(joint.low), _number(joint.high)],
+                    "speed": _number(joint.speed),
+                    "effort": _number(joint.effort),
+                    "passive": joint.passive,
+                }
+                for joint in check.moving_joints
+            ],
+            "links": [
+                {
+                    "name": link.name,
+                    "mass_kg": _number(link.mass),
+                    "com_m": [_number(x) for x in link.com],
+                    "principal_moments_kg_m2": [_number(x) for x in link.moments],
+                }
+                for link in check.massive_links
+            ],
+            "loops": [loop.name for loop in check.robot.loops] if check.robot is not None else [],
+            "findings": [finding._asdict() for finding in self.findings],
+            "agreement": None
+            if self.agreement is None
+            else {
+                "states": self.agreement.states,
+                "holds": self.agreement.holds,
+                **{name: _number(getattr(self.agreement, name)) for name in FIGURES},
+            },
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `document`."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+FIGURES = ("step", "step_limit", "pose", "pose_limit", "engine", "model")
+
+
+def joint_table(check: ModelCheck) -> Table:
+    """The joints that move, a row each."""
+    table = _table("joint", "kind", "from", "to")
+    for heading in ("range", "speed", "effort"):
+        table.add_column(heading, justify="right")
+    for joint in check.moving_joints:
+        kind = f"{joint.kind}, passive" if joint.passive else joint.kind
+        # A plain string would be read as markup: a name may look like some.
+        names = (Text(name) for name in (joint.name, kind, joint.parent, joint.child))
+        table.add_row(*names, *_limits(joint))
+    return table
+
+
+def _limits(joint: JointPart) -> tuple[str, str, str]:
+    """Range, speed and effort with their units; degrees for what turns."""
+    turns = joint.kind != "prismatic"
+    unit, scale, effort = ("deg", 180 / math.pi, "N m") if turns else ("m", 1.0, "N")
+    range_ = "-"
+    if joint.low is not None and joint.high is not None:
+        range_ = f"{joint.low * scale:.4g} to {joint.high * scale:.4g} {unit}"
+    speed = "-" if joint.speed is None else f"{joint.speed * scale:.4g} {unit}/s"
+    return range_, speed, "-" if joint.effort is None else f"{joint.effort:.4g} {effort}"
+
+
+def link_table(check: ModelCheck) -> Table:
+    """The links that have a mass or are moved, a row each."""
+    table = _table("link")
+    for heading in ("mass, kg", "centre of mass, m", "principal moments, kg m^2"):
+        table.add_column(heading, justify="right")
+    for link in check.massive_links:
+        com, moments = (" ".join(f"{x:.4g}" for x in values) for values in (link.com, link.moments))
+        table.add_row(Text(link.name), "-" if link.mass is None else f"{link.mass:.6g}", com, moments)
+    return table
+
+
+def loops_line(check: ModelCheck) -> Text:
+    """The closed loops, in words."""
+    assert check.robot is not None
+    links = check.robot.tree.links
+    told = (
+        f"{loop.name} ({' and '.join(links[j] for j in loop.joints)} share a point)"
+        for loop in check.robot.loops
+    )
+    return Text(f"closed loops: {', '.join(told)}")
+
+
+def agreement_table(agreement: Agreement) -> Table:
+    """Engine against model, and each against itself."""
+    table = _table(f"from {agreement.states} random states")
+    table.add_column("largest error", justify="right")
+    table.add_column("allowed", justify="right")
+    table.add_column("")
+    for what, value, limit in (
+        ("acceleration of one step, PyBullet - model, relative", agreement.step, agreement.step_limit),
+        ("pose of the tool, PyBullet - model, m and 1", agreement.pose, agreement.pose_limit),
+        ("the same step in a second PyBullet, relative", agreement.engine, agreement.step_limit),
+        ("model: torque of the acceleration of a torque, relative", agreement.model, agreement.step_limit),
+    ):
+        table.add_row(what, figure(value), figure(limit), verdict(value <= limit))
+    return table
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=True, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")  # a long name is wrapped, not cut
+    return table
+
+
+def _number(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None

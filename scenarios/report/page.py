@@ -1,0 +1,334 @@
+"""The report of runs as one page that opens in any browser, without a network: what `page.html` shows.
+
+The template has the words and the looks. The functions here have the figures: a section for each scenario on
+one robot, with the worst moment of every law, its replay, curves, figures, checks, and what ran.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from scenarios.checks.closed_loop import NAMES, VALUES
+from scenarios.report import page_curves as curves
+from scenarios.report import page_replay as replay
+from scenarios.report.results import WORDS, Results, broken_run, check_names, describe, metric_named
+from scenarios.report.worst_moment import reasons, worst_moment
+from scenarios.running.provenance import all_settings, in_a_line, provenance
+from scenarios.running.registry import repeat_command
+from twin.logs.figures import joint_error, largest, motor_load, pose_error, rms, speed_load, tool_distance
+from twin.robot.limits import caption_unit
+from twin.short_texts import figure
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from numpy.typing import NDArray
+
+    from scenarios.running.runs import Run
+    from twin.logs.log import Log
+    from twin.robot.robot import Robot
+
+NEEDED = ("jinja2", "plotly", "viser")
+MOST_REPLAYS = 12
+"""A browser draws some 16 pictures in three dimensions at once, and then takes the oldest away."""
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; "
+    "style-src 'unsafe-inline' data:; img-src data: blob:; font-src data:; connect-src data: blob:; "
+    "worker-src blob: data:; frame-src 'self' blob:"
+)
+"""What the page may load: what is in it.  The browser refuses everything else, whatever a library tries."""
+COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#e69f00")
+"""Okabe and Ito's, told apart by all; those like the orange of the arm come last."""
+TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+"""Characters that turn the direction of what follows, and would show a name as another one."""
+
+
+class Shown(NamedTuple):
+    """A run, what it is called, and its colour as `#0072b2`."""
+
+    run: Run
+    label: str
+    colour: str
+
+
+class Logged(NamedTuple):
+    """The log of a shown run: it has at least one sample."""
+
+    log: Log
+    label: str
+    colour: str
+
+
+def grouped(runs: Sequence[Run]) -> list[list[Shown]]:
+    """The runs by scenario and robot, in their order; laws that share a name get numbers."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.scenario, run.config.robot), []).append(run)
+    return [_shown(group) for group in groups.values()]
+
+
+def _shown(runs: Sequence[Run]) -> list[Shown]:
+    names = [run.label for run in runs]
+    return [
+        Shown(run, name if names.count(name) == 1 else f"{name} ({k + 1})", COLOURS[k % len(COLOURS)])
+        for k, (run, name) in enumerate(zip(runs, names, strict=True))
+    ]
+
+
+def logged(shown: Sequence[Shown]) -> list[Logged]:
+    """Those of them that have a log, and its robot has the joints of the first of them."""
+    logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
+    return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]
+
+
+def missing() -> list[str]:
+    """The libraries that the page is made with and that are not installed."""
+    return [name for name in NEEDED if find_spec(name) is None]
+
+
+def write_page(results: Results, path: Path, titles: Mapping[str, str]) -> None:
+    """Write the report of runs as one page of HTML, which opens without a network.
+
+    Args:
+        results: runs of any scenarios and robots, at least one.
+        path: where to.
+        titles: what each scenario is, by its name.
+
+    Raises:
+        ImportError: a library that draws is missing, see `missing`.
+        RobotError: a shape of a robot cannot be drawn.
+    """
+    from plotly.offline import get_plotlyjs
+
+    groups = grouped(results.runs)
+    logs = [logged(group) for group in groups]
+    curve_count = sum(map(curves.count, logs))
+    points = _share(curves.ALL_POINTS, curve_count, curves.FEWEST_POINTS, curves.MOST_POINTS)
+    moving = sum(replay.links(group) for group in logs[:MOST_REPLAYS])
+    frames = _share(replay.MOST_POSES, moving, replay.FEWEST_FRAMES, replay.MOST_FRAMES)
+    sections, data = [], {}
+    for number, (group, those) in enumerate(zip(groups, logs, strict=True)):
+        figures = curves.figures(those, points) if those else {}
+        data |= {f"curves-{number}-{k}-data": one for k, one in enumerate(figures.values())}
+        document = replay.replay(those, frames) if number < MOST_REPLAYS else None
+        if document is not None:
+            data["player"] = {"head": document.head, "tail": document.tail}
+            data[f"replay-{number}-data"] = document.recording
+        title, start = titles.get(group[0].run.scenario, ""), None if document is None else document.start
+        sections.append(_section(number, title, group, list(figures), start))
+    described = [{"scenario": run.scenario, **all_settings(run)} for run in results.runs]
+    data["made-with"] = {"provenance": provenance(), "settings": described}
+    text = rendered(results, sections, data, get_plotlyjs())
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def rendered(results: Results, sections: Sequence[Mapping], data: Mapping[str, Any], plotly: str) -> str:
+    """The page of sections, with the data that its script reads, by their ids, and the text of plotly.js."""
+    from markupsafe import Markup
+
+    runs = results.runs
+    return template().render(
+        results=results, sections=sections, data=data, plotly=Markup(plotly), policy=Markup(POLICY),
+        name=", ".join(dict.fromkeys(run.scenario for run in runs)), made_with=in_a_line(), words=WORDS,
+        runs_text=f"{len(runs)} run{'s' * (len(runs) > 1)}", outcomes=[_outcome(run) for run in runs],
+    )  # fmt: skip
+
+
+def template() -> Template:
+    """The template; whatever text it shows is escaped, and turns no direction."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def seen(value: Any) -> Any:
+        return value.translate(TURNING) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    def in_script(value: Any) -> Markup:
+        """JSON that no text in it can end."""
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        return Markup(text.translate(TURNING).replace("<", "\\u003c"))
+
+    environment = Environment(
+        loader=PackageLoader("scenarios", "reports"),
+        autoescape=True,
+        finalize=seen,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"figure": figure, "in_script": in_script}
+    return environment.get_template("page.html")
+
+
+def _outcome(run: Run) -> dict[str, str]:
+    """A run in a line: its name, its verdict with its colour, and the rest."""
+    failing = [metric.name for metric in run.metrics if not metric.holds]
+    words = ["did not finish"] if run.error is not None else []
+    words += [f"{len(failing)} of {len(run.metrics)} checks FAIL: {', '.join(failing)}"] if failing else []
+    shade, verdict = ("holds", "holds") if run.outcome == "passes" else ("open", "every check passes")
+    details = f"; {run.tracking.sentence}" if run.tracking else ""
+    if run.log is not None and (moment := worst_moment(run.log)):
+        place = f"; worst joint {moment.name}, off by {figure(moment.size)} {moment.unit} at {moment.t:.6g} s"
+        details += place if moment.size else "; no joint had any error"
+    if words:
+        shade, verdict = "fails", "; ".join(words)
+    return {"name": run.name, "shade": shade, "verdict": verdict, "details": details}
+
+
+def _share(whole: int, among: int, least: int, most: int) -> int:
+    """What each gets of what there is for all."""
+    return max(least, min(most, whole // max(among, 1)))
+
+
+def _section(
+    number: int, title: str, shown: Sequence[Shown], captions: Sequence[str], start: float | None
+) -> dict[str, Any]:
+    """What the template shows of one scenario on one robot.
+
+    Args:
+        number: of the section, from 0.
+        title: what the scenario is.
+        shown: runs of the scenario on one robot, one a law.
+        captions: of its figures.
+        start: when its replay begins, in [s]; `None` where there is none.
+    """
+    logs, first, runs = logged(shown), shown[0].run, [one.run for one in shown]
+    moments = [worst_moment(one.log) for one in logs]
+    return {
+        "number": number, "captions": captions, "start": start, "shown": shown, "logs": logs,
+        "heading": f"{first.scenario} on {logs[0].log.robot.name if logs else first.config.robot}",
+        "about": f"{title} {describe(first)}.",
+        "broken": [(one.label, broken_run(one.run, runs)) for one in shown if not one.run.holds],
+        "cards": [
+            (one, moment, list(reasons(moment)) if moment is not None and moment.size else [])
+            for one, moment in zip(logs, moments, strict=True)
+        ],
+        "joints": [_joints(one) for one in logs],
+        "own_table": first.table,
+        "checks": _checks(runs),
+        "arm": _arm(logs[0].log.robot) if logs else None,
+        "laws": [_law(one) for one in shown],
+        "settings": _settings(shown),
+    }  # fmt: skip
+
+
+def _joints(one: Logged) -> dict[str, Any]:
+    """Errors, loads and saturation of every joint, and errors of the tool, of one law."""
+    log = one.log
+    error, torque, speed = joint_error(log), motor_load(log), speed_load(log)
+    rows = []
+    for j, joint in enumerate(log.robot.joint_names):
+        cut = np.nonzero(log.saturated[:, j])[0]
+        rows.append((
+            joint, figure(rms(error)[j]), _largest(log, error[:, j]),
+            figure(float(largest(log.tau)[j])), _largest(log, torque[:, j], percent=True),
+            _largest(log, speed[:, j], percent=True),
+            f"{len(cut)}, from {log.t[cut[0]]:.4g} s" if len(cut) else "0",
+        ))  # fmt: skip
+    unit, torque_unit = (caption_unit(log.robot.joint_kinds, of) for of in ("{position}", "{torque}"))
+    head = (one.label, f"RMS error [{unit}]", f"largest error [{unit}]", f"peak torque [{torque_unit}]",
+            "peak torque / limit", "peak speed / limit", "samples cut to the limit")  # fmt: skip
+    pose = pose_error(log)
+    parts = [
+        f"{axis} {figure(rms(pose)[k])} / {figure(largest(pose)[k])}" for k, axis in enumerate("xyzabcd")
+    ]
+    tool = (
+        f"Tool of {one.label}: largest distance {_largest(log, tool_distance(log))}, in m. RMS / largest "
+        f"error of its pose, m and quaternion: {', '.join(parts)}."
+    )
+    return {"head": head, "rows": rows, "tool": tool}
+
+
+def _largest(log: Log, series: NDArray, percent: bool = False) -> str:
+    """The largest magnitude and when it was."""
+    size = np.abs(series)
+    if not np.any(np.isfinite(size)):
+        return "not a number"
+    k = int(np.argmax(np.where(np.isfinite(size), size, -1.0)))
+    value = f"{100 * size[k]:.3g} %" if percent else figure(float(size[k]))
+    return f"{value} at {log.t[k]:.4g} s"
+
+
+def _checks(runs: Sequence[Run]) -> list[tuple[str, list, str]]:
+    """Each check: its name, that metric of every run, if it has it, and why the limit is what it is."""
+    rows = []
+    for name in check_names(runs):
+        found = [metric_named(run, name) for run in runs]
+        whys = dict.fromkeys(metric.why for metric in found if metric is not None)
+        rows.append((name, found, "; ".join(whys)))
+    return rows
+
+
+def _arm(robot: Robot) -> dict[str, Any]:
+    """The arm's own numbers, and a table of its joints and drives."""
+    payload = robot.payload
+    rows = [
+        ("robot", robot.name),
+        ("file", "" if robot.file is None else robot.file.name),
+        ("gravity in the base frame", f"{_numbers(robot.gravity)} m/s²"),
+        (
+            "payload",
+            "none"
+            if payload is None
+            else f"{figure(payload.mass)} kg at {_numbers(payload.com)} m of the flange",
+        ),
+        ("drives", robot.drive_mode),
+    ]
+
+    def unit(column: str, form: str) -> str:
+        return f"{column} [{caption_unit(robot.joint_kinds, form)}]"
+
+    columns: dict[str, Any] = {
+        "joint": list(robot.joint_names),
+        "range": [f"{_position(low, kind)} to {_position(high, kind)}" for low, high, kind in
+                  zip(robot.q_min, robot.q_max, robot.joint_kinds, strict=True)],
+        unit("speed limit", "{speed}"): [figure(value) for value in robot.qd_max],
+        unit("torque limit at standstill", "{torque}"): [figure(value) for value in robot.drive_torque_max],
+    }  # fmt: skip
+    if (drives := robot.active_drives) is not None:
+        columns |= {
+            "gear": [figure(value) for value in drives.ratio],
+            "rotor at the joint [kg m²]": [figure(value) for value in np.diag(drives.reflected_inertia)],
+            unit("dry friction", "{torque}"): [figure(value) for value in drives.coulomb],
+            unit("viscous", "{torque} s/{position}"): [figure(value) for value in drives.viscous],
+        }
+        if robot.drive_mode == "elastic":
+            columns[unit("spring", "{torque}/{position}")] = [figure(value) for value in drives.stiffness]
+    table: Iterable[Sequence[str]] = zip(*columns.values(), strict=True)
+    return {"facts": rows, "head": list(columns), "rows": list(table)}
+
+
+def _position(value: float, kind: str) -> str:
+    return f"{np.rad2deg(value):.4g}°" if kind == "revolute" else f"{value:.4g} m"
+
+
+def _numbers(values: Any) -> str:
+    return ", ".join(figure(float(value)) for value in values)
+
+
+def _law(one: Shown) -> dict[str, Any]:
+    """The numbers of a law, one row each, one column a joint, and the command that repeats its run."""
+    log, head, gains = one.run.log, (), []
+    if log is not None and NAMES in log.arrays and VALUES in log.arrays:
+        names, values = log.arrays[NAMES], log.arrays[VALUES]
+        head = ("gain, SI units", *log.robot.joint_names)
+        gains = [(str(name), *map(figure, row)) for name, row in zip(names, values.tolist(), strict=True)]
+    return {"label": one.label, "head": head, "gains": gains, "repeat": repeat_command(one.run)}
+
+
+def _settings(shown: Sequence[Shown]) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Every setting: its name, then for every run its value and whether it was changed."""
+    settings = [all_settings(one.run) for one in shown]
+    changed = [{*one.run.settings, "controller"} for one in shown]
+    rows = []
+    for name in dict.fromkeys(name for one in settings for name in one):
+        bare = name.removeprefix("law_settings.").removeprefix("changes.")
+        values = [one.get(name, "") for one in settings]
+        cells = [
+            ("none" if value is None else str(value), name in one and bare in marked)
+            for value, one, marked in zip(values, settings, changed, strict=True)
+        ]
+        rows.append((name, cells))
+    return rows

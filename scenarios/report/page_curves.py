@@ -1,0 +1,209 @@
+"""Curves of a scenario's runs, laws overlaid, as figures for plotly.js: plain dictionaries, thinned."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from scenarios.report.worst_moment import ROUNDING, worst_moment
+from twin.logs.columns import thinned
+from twin.logs.figures import joint_error, motor_load, speed_load, tool_distance
+from twin.robot.limits import joint_unit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from scenarios.report.page import Logged
+    from twin.logs.log import Log
+
+MOST_POINTS, FEWEST_POINTS = 2000, 200
+"""Of a curve: more than a screen has columns, and enough to see what there is."""
+ALL_POINTS = 250_000
+"""Of a page, over all its curves: about 4 MB."""
+ABREAST = 3  # panels
+PANEL, TITLE = 170, 30  # pixels: the height of a row of panels, and of the title in it
+ABOVE, BELOW = 24, 64  # pixels, of all rows
+FURTHEST = 3.0  # times the limit: more of it is outside the picture
+ERROR, TORQUE, SPEED, TOOL = (
+    "Tracking error: wanted minus actual position",
+    "Torque of the motor over its limit",
+    "Speed over its limit",
+    "Tool: how far it is from where it should be",
+)
+
+
+class Line(NamedTuple):
+    """A curve of a panel: times and values (N,), and the look of it as plotly.js has it."""
+
+    t: NDArray
+    values: NDArray
+    look: dict[str, Any]
+
+
+class Panel(NamedTuple):
+    """A small picture with a title: its curves, a limit above and below zero, and when things were worst."""
+
+    title: str
+    unit: str
+    lines: list[Line]
+    limit: float | None = None
+    moments: tuple[tuple[float, str], ...] = ()
+
+
+def count(shown: Sequence[Logged]) -> int:
+    """How many curves `figures` draws, but for those of motors at their limits."""
+    return sum(3 * one.log.robot.n + 2 for one in shown)
+
+
+def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
+    """A figure for each quantity, by its caption.
+
+    Args:
+        shown: logs of one robot, with at least one sample, at least one.
+        points: of a curve, at most.
+    """
+    robot = shown[0].log.robot
+    units = [joint_unit(kind) for kind in robot.joint_kinds]
+    errors, torque, speed = ([of(one.log) for one in shown] for of in (joint_error, motor_load, speed_load))
+    worst = [worst_moment(one.log) for one in shown]
+    quantities: dict[str, list[Panel]] = {ERROR: [], TORQUE: [], SPEED: []}
+    for j, name in enumerate(robot.joint_names):
+        moments = tuple(
+            (moment.t, one.colour)
+            for one, moment in zip(shown, worst, strict=True)
+            if moment is not None and moment.joint == j and moment.size >= ROUNDING
+        )
+        quantities[ERROR].append(Panel(name, units[j], _lines(shown, errors, j), None, moments))
+        loads = [*_lines(shown, torque, j), *_at_limit(shown, torque, j)]
+        quantities[TORQUE].append(Panel(name, "", loads, 1.0, moments))
+        quantities[SPEED].append(Panel(name, "", _lines(shown, speed, j), 1.0, moments))
+    quantities[TOOL] = [
+        Panel("distance", "m", _lines(shown, [tool_distance(one.log) for one in shown])),
+        Panel("angle of the turn between", "rad", _lines(shown, [turn(one.log) for one in shown])),
+    ]
+    return {caption: _figure(panels, points) for caption, panels in quantities.items()}
+
+
+def _lines(shown: Sequence[Logged], series: Sequence[NDArray], joint: int | None = None) -> list[Line]:
+    """A curve a law, of series (N,), or (N, n) and a joint."""
+    return [
+        Line(one.log.t, values if joint is None else values[:, joint], _look(one))
+        for one, values in zip(shown, series, strict=True)
+    ]
+
+
+def _look(one: Logged, width: float = 1.4) -> dict[str, Any]:
+    return {
+        "name": escape(one.label),
+        "line": {"color": one.colour, "width": width},
+        "legendgroup": escape(one.label),
+    }
+
+
+def _at_limit(shown: Sequence[Logged], loads: Sequence[NDArray], joint: int) -> list[Line]:
+    """Where a motor is at its limit again, thick."""
+    found = []
+    for one, load in zip(shown, loads, strict=True):
+        there = np.abs(load[:, joint]) >= 1.0 - 1e-9
+        if np.any(there):
+            thick = {**_look(one, 5.0), "opacity": 0.6, "hoverinfo": "skip"}
+            found.append(Line(one.log.t, np.where(there, load[:, joint], np.nan), thick))
+    return found
+
+
+def turn(log: Log) -> NDArray:
+    """The angle (N,) of the turn from the tool's orientation to the wanted one, in [rad].
+
+    Of the quaternions' difference, 2 sin(angle / 4), which is exact for small angles.
+    """
+    apart = np.linalg.norm(log.pose_ref[:, 3:] - log.pose[:, 3:], axis=1)
+    other = np.linalg.norm(log.pose_ref[:, 3:] + log.pose[:, 3:], axis=1)
+    return 4.0 * np.arcsin(np.clip(np.fmin(apart, other) / 2.0, 0.0, 1.0))
+
+
+def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
+    """Panels side by side, their times tied together."""
+    across = min(ABREAST, len(panels))
+    rows = -(-len(panels) // across)
+    traces, shapes, titles = [], [], []
+    layout: dict[str, Any] = {
+        "height": ABOVE + PANEL * rows + BELOW, "margin": {"l": 60, "r": 10, "t": ABOVE, "b": BELOW},
+        "hovermode": "x",
+        "legend": {"orientation": "h", "y": -28 / (PANEL * rows), "yanchor": "top"},
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": "#222"},
+        "paper_bgcolor": "#fff", "plot_bgcolor": "#fff", "shapes": shapes, "annotations": titles,
+    }  # fmt: skip
+    shown: set[str] = set()
+    for k, panel in enumerate(panels):
+        number = str(k + 1) if k else ""
+        row, column = divmod(k, across)
+        left, top = column / across, 1 - row / rows
+        domain = [left + 0.025 * (column > 0), left + 1 / across - 0.025 * (column < across - 1)]
+        low, high = top - 1 / rows, top - TITLE / (PANEL * rows)
+        unit = f" [{panel.unit}]" if panel.unit else ""
+        layout[f"xaxis{number}"] = {
+            "domain": domain, "anchor": f"y{number}", "showline": True, "linecolor": "#888",
+            "ticks": "outside",
+            "gridcolor": "#eee", "zeroline": False, "ticksuffix": " s", "nticks": 5,
+            "showticklabels": k + across >= len(panels),
+            **({"matches": "x"} if k else {}),
+        }  # fmt: skip
+        layout[f"yaxis{number}"] = {
+            "domain": [low, high], "anchor": f"x{number}", "showline": True, "linecolor": "#888",
+            "gridcolor": "#eee", "zerolinecolor": "#bbb", "exponentformat": "power", "nticks": 6,
+            **({"tickformat": "~%"} if panel.limit else {}),
+        }  # fmt: skip
+        titles.append({
+            "text": escape(panel.title) + unit, "xref": "paper", "yref": "paper", "x": domain[0], "y": high,
+            "xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 12.5},
+        })  # fmt: skip
+        if panel.limit is not None:
+            shapes += [_across(number, side * panel.limit) for side in (-1, 1)]
+            layout[f"yaxis{number}"]["range"] = _range(panel)
+        shapes += [_moment(number, t, colour) for t, colour in panel.moments]
+        for line in panel.lines:
+            traces.append(_trace(line, points, number, line.look["legendgroup"] not in shown))
+            shown.add(line.look["legendgroup"])
+    return {"data": traces, "layout": layout}
+
+
+def _range(panel: Panel) -> list[float]:
+    """What the axis of a load shows: what there is, and little more; the limits where they are near."""
+    sizes = [np.abs(line.values[np.isfinite(line.values)]) for line in panel.lines]
+    most = max((float(size.max()) for size in sizes if len(size)), default=1.0)
+    reach = 1.1 * float(np.clip(most, 0.0, FURTHEST))
+    return [-reach, reach] if reach > 0 else [-1.1, 1.1]
+
+
+def _trace(line: Line, points: int, number: str, named: bool) -> dict[str, Any]:
+    kept = thinned(line.values, points)
+    t, values = line.t[kept], np.where(np.isfinite(line.values), line.values, np.nan)[kept]
+    return {
+        "type": "scatter", "mode": "lines" if len(t) > 1 else "markers", "connectgaps": False,
+        "x": _packed(t), "y": _packed(values), "xaxis": f"x{number}", "yaxis": f"y{number}",
+        "showlegend": named, "hovertemplate": "%{y:.4g} at %{x:.4f} s", **line.look,
+    }  # fmt: skip
+
+
+def _packed(values: NDArray) -> dict[str, str]:
+    """Numbers as plotly.js reads them: single precision, half a pixel on a screen of millions."""
+    return {
+        "dtype": "f4",
+        "bdata": base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii"),
+    }
+
+
+def _across(number: str, y: float) -> dict[str, Any]:
+    line = {"color": "#b00020", "width": 1, "dash": "dot"}
+    place = {"xref": f"x{number} domain", "yref": f"y{number}", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    return {"type": "line", "line": line, "layer": "below", **place}
+
+
+def _moment(number: str, t: float, colour: str) -> dict[str, Any]:
+    line = {"color": colour, "width": 1.5, "dash": "dash"}
+    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": t, "x1": t, "y0": 0, "y1": 1}
+    return {"type": "line", "line": line, "layer": "below", **place}

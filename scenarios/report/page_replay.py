@@ -1,0 +1,322 @@
+"""The replay of a scenario's runs in three dimensions, with a time slider, as a document of its own.
+
+The recorder and the player of viser are used without a browser: its server is bound to this machine alone,
+nobody is told of it, and it is gone when the document is made.  The arm of the first run has its own colours,
+those of the others are ghosts in the colours of their curves; beside a single run the ghost is the wanted
+motion.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from scenarios.report.worst_moment import worst_moment
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from scenarios.report.page import Logged
+    from twin.logs.log import Log
+    from twin.robot.robot import Robot
+
+MOST_FRAMES, FEWEST_FRAMES = 400, 40
+MOST_POSES = 25_000
+"""Of links, in all frames of all arms of a page."""
+PATH_POINTS = 1000
+REST = 0.5  # s, at the end, before the player begins anew
+DOTS = 0.012  # m, between those that mark the wanted path
+MOMENTS = 60  # of a log, at which the camera is to see the arm
+WANTED = (120, 120, 125)
+GHOST = 0.45  # opacity
+INSET = 2e-3  # m: so much smaller each ghost is than the arm before it
+FIELD_OF_VIEW = np.deg2rad(40.0)
+MOST_TRIANGLES = 40_000
+"""Of an arm; one with more is drawn coarser."""
+FINEST = 1e-3  # m: the cell of the grid that a mesh with too many triangles is first brought to
+MARK = '__VISER_EMBED_DATA__="'
+"""Before the recording in the document that viser writes; behind it is a quotation mark."""
+
+
+class Document(NamedTuple):
+    """A document in three parts: the player up to the recording, the recording, the player's rest.
+
+    `start` is the time in the log, in [s], at which the recording begins.
+    """
+
+    head: str
+    recording: str
+    tail: str
+    start: float
+
+
+class Arm(NamedTuple):
+    """An arm of the scene: its name, its positions (F, n) in every frame, its colour if it is a ghost."""
+
+    name: str
+    q: NDArray
+    ghost: tuple[int, int, int] | None
+
+
+def links(shown: Sequence[Logged]) -> int:
+    """How many links move in the replay of logs of one robot."""
+    return sum(one.log.robot.tree.n for one in shown) * (2 if len(shown) == 1 else 1)
+
+
+def replay(shown: Sequence[Logged], frames: int) -> Document | None:
+    """The replay of logs of one robot; `None` where no sample of any of them can be drawn.
+
+    Args:
+        shown: one a law.
+        frames: at most.
+
+    Raises:
+        RobotError: a shape of the robot cannot be drawn.
+    """
+    drawn = [one for one in shown if len(_sound(one.log))]
+    if not drawn:
+        return None
+    times, first = frame_times([one.log for one in drawn], frames), drawn[0].log
+    arms = [
+        Arm(one.label, at_times(one.log, one.log.q, times), _rgb(one.colour) if k else None)
+        for k, one in enumerate(drawn)
+    ]
+    if len(drawn) == 1:
+        arms.append(Arm("wanted motion", at_times(first, first.q_ref, times), WANTED))
+    meshes = arm_meshes(first.robot)
+    with _server() as server:
+        _surroundings(server, meshes, [one.log for one in drawn])
+        _paths(server, drawn)
+        moving = [_arm(server, first.robot, meshes, arm, k) for k, arm in enumerate(arms, start=1)]
+        for arm in moving:
+            next(arm)
+        recorder = server.get_scene_serializer()
+        for pause in np.diff(times):
+            recorder.insert_sleep(float(pause))
+            for arm in moving:
+                next(arm)
+        recorder.insert_sleep(REST)
+        whole = recorder.as_html()
+    head, mark, rest = whole.partition(MARK)
+    recording, quote, tail = rest.partition('"')
+    return Document(head + mark, recording, quote + tail, float(times[0]))
+
+
+def frame_times(logs: Sequence[Log], most: int) -> NDArray:
+    """Times of the frames, in [s]: evenly spaced, and when each log was worst."""
+    moments = [moment.t for log in logs if (moment := worst_moment(log))]
+    start, end = min(log.t[0] for log in logs), max(log.t[-1] for log in logs)
+    samples = 1 + round((end - start) / min(log.time_step * log.steps_per_period for log in logs))
+    even = np.linspace(start, end, max(2, min(most - len(moments), samples)))
+    return np.unique([*even, *moments])
+
+
+def at_times(log: Log, q: NDArray, times: NDArray) -> NDArray:
+    """Positions (F, n) at those times: of the last sample then, and after the end of the log its last."""
+    sound = _sound(log)
+    found = np.searchsorted(log.t[sound], times + 1e-9, side="right") - 1
+    return q[sound[np.clip(found, 0, len(sound) - 1)]]
+
+
+def _sound(log: Log) -> NDArray:
+    """The samples whose positions are finite."""
+    return np.nonzero(np.isfinite(log.q).all(axis=1))[0]
+
+
+@contextmanager
+def _server() -> Iterator[Any]:
+    """A server on a free port of this machine alone, which prints nothing and leaves nothing."""
+    import viser
+
+    with redirect_stdout(io.StringIO()):
+        server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
+    try:
+        yield server
+    finally:
+        with redirect_stdout(io.StringIO()):
+            server.stop()
+
+
+def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> None:
+    """Light, the plane of the base, and a camera that sees the whole motion."""
+    from twin.kinematics.forward import link_poses
+
+    gravity, points = logs[0].robot.gravity, []
+    for log in logs:
+        some = _sound(log)[np.linspace(0, len(_sound(log)) - 1, MOMENTS, dtype=int)]
+        points += [reached(meshes, link_poses(log.robot, log.q[some])), log.pose[some, :3]]
+    low, high = np.min(np.concatenate(points), axis=0), np.max(np.concatenate(points), axis=0)
+    centre, radius = (low + high) / 2, max(0.1, float(np.linalg.norm(high - low)) / 2)
+    up = -gravity / np.linalg.norm(gravity) if np.any(gravity) else np.array([0.0, 0.0, 1.0])
+    beside = np.array([0.75, -1.0, 0.0]) if abs(up[2]) > 0.5 else np.array([0.0, -1.0, 0.9])
+    away = (beside + 0.45 * up) / np.linalg.norm(beside + 0.45 * up)
+    scene, sun = server.scene, centre + 5 * (away + up)
+    scene.set_up_direction(tuple(up.tolist()))
+    scene.configure_environment_map(hdri=None)  # a picture of a hall, decoded anew in every round
+    scene.configure_default_lights(enabled=False)
+    scene.add_light_ambient("/light/ambient", intensity=1.1)
+    scene.add_light_hemisphere(
+        "/light/sky", sky_color=(255, 255, 255), ground_color=(190, 190, 195), intensity=1.2
+    )
+    scene.add_light_directional("/light/sun", intensity=1.6, position=tuple(sun.tolist()))
+    size = float(np.ceil(4 * (radius + np.linalg.norm(centre))))
+    scene.add_grid(
+        "/plane of the base", width=size, height=size, cell_size=0.1, section_size=0.5, cell_thickness=0.6,
+        cell_color=(232, 232, 235), section_color=(205, 205, 210),
+    )  # fmt: skip
+    camera = server.initial_camera
+    camera.look_at = tuple(centre.tolist())
+    camera.position = tuple((centre + away * 0.85 * radius / np.sin(FIELD_OF_VIEW / 2)).tolist())
+    camera.fov = float(FIELD_OF_VIEW)
+
+
+def _paths(server: Any, drawn: Sequence[Logged]) -> None:
+    """The paths of the tool, wanted and followed, and where it was furthest from where it should be."""
+    from twin.logs.figures import tool_distance
+
+    for number, (log, label, colour) in enumerate(drawn, start=1):
+        sound, name = _sound(log), _word(label, number)
+        some = sound[np.unique(np.linspace(0, len(sound) - 1, PATH_POINTS, dtype=int))]
+        if number == 1:
+            wanted = _evenly(log.pose_ref[sound, :3])
+            server.scene.add_point_cloud("/wanted path of the tool", wanted, WANTED, point_size=0.004)
+        if len(some) > 1:
+            path = log.pose[some, :3]
+            server.scene.add_line_segments(
+                f"/path of the tool {name}", np.stack([path[:-1], path[1:]], axis=1), _rgb(colour),
+                thickness=2.0, thickness_units="screen",
+            )  # fmt: skip
+        worst = sound[int(np.argmax(tool_distance(log)[sound]))]
+        server.scene.add_icosphere(
+            f"/furthest off {name}", radius=0.012, color=_rgb(colour),
+            position=tuple(log.pose[worst, :3].tolist()),
+        )  # fmt: skip
+
+
+def _evenly(points: NDArray) -> NDArray:
+    """Points of a path (N, 3) at equal distances along it, at most `PATH_POINTS`."""
+    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    marks = np.linspace(0.0, way[-1], min(PATH_POINTS, 2 + int(way[-1] / DOTS)))
+    return points[np.searchsorted(way, marks).clip(0, len(points) - 1)]
+
+
+def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: int) -> Iterator[None]:
+    """Put an arm into the scene in its first frame; every further step moves it to its next one."""
+    from twin.kinematics.forward import link_poses
+    from twin.rotations.rotations import quaternion_from_matrix
+
+    root = f"/{_word(arm.name, number)}"
+    names = ["base", *(_word(link, k) for k, link in enumerate(robot.tree.links, start=1))]
+    handles = [server.scene.add_frame(f"{root}/{name}", show_axes=False) for name in names]
+    for k, mesh in enumerate(meshes, start=1):
+        if mesh.link < 0 and arm.ghost:
+            continue  # it would be in the first arm's base
+        depth = INSET * (number - 1)  # surfaces in one place would show through each other in patches
+        server.scene.add_mesh_simple(
+            f"{handles[mesh.link + 1].name}/shape {k}", mesh.inside(depth), mesh.faces,
+            color=arm.ghost or mesh.color, opacity=GHOST if arm.ghost else None, flat_shading=True,
+            cast_shadow=False, receive_shadow=False,
+        )  # fmt: skip
+    T = link_poses(robot, arm.q)
+    p, quaternions = T[..., :3, 3], quaternion_from_matrix(T[..., :3, :3])
+    for frame in range(len(T)):
+        for link, handle in enumerate(handles[1:]):
+            if frame == 0 or np.any(T[frame, link] != T[frame - 1, link]):
+                handle.position, handle.wxyz = p[frame, link], quaternions[frame, link]
+        yield
+
+
+def _rgb(text: str) -> tuple[int, int, int]:
+    """`#0072b2` as numbers from 0 to 255."""
+    return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
+
+
+def _word(name: str, number: int) -> str:
+    """A name in the scene's tree, where a slash leads to a child, and every child has a name of its own."""
+    return f"{number} {name.replace('/', '|')}"
+
+
+class Mesh(NamedTuple):
+    """A shape.
+
+    Attributes:
+        link: that moves it, -1 for the base.
+        color: (3,) red, green and blue, to 255.
+        vertices: (k, 3) in the link's frame, in [m].
+        faces: (m, 3) its triangles, as indices of vertices.
+        inward: (k, 3) where the middle of what a vertex belongs to is: 1 or -1 from its sides, 0 there.
+    """
+
+    link: int
+    color: tuple[int, ...]
+    vertices: NDArray
+    faces: NDArray
+    inward: NDArray
+
+    def inside(self, depth: float) -> NDArray:
+        """Vertices (k, 3) of the same shape that is smaller by `depth`, in [m], on all sides."""
+        return self.vertices + depth * self.inward
+
+
+def arm_meshes(robot: Robot) -> list[Mesh]:
+    """The robot's shapes, one mesh for all of a link that have one colour; coarser if they are too many.
+
+    Raises:
+        RobotError: a shape of the robot cannot be drawn.
+    """
+    from twin.robot.loading.link_shapes import link_shapes
+
+    parts: dict[tuple[int, tuple[float, ...]], list[Any]] = {}
+    for shape in link_shapes(robot):
+        parts.setdefault((shape.link, shape.color), []).append(shape.mesh)
+    found = []
+    for (link, color), together in parts.items():
+        starts = np.cumsum([0, *(len(mesh.vertices) for mesh in together)])
+        vertices = np.concatenate([mesh.vertices for mesh in together])
+        faces = np.concatenate([mesh.faces + start for mesh, start in zip(together, starts, strict=False)])
+        inward = np.concatenate([_inward(mesh.vertices) for mesh in together])
+        found.append(Mesh(link, tuple(round(255 * part) for part in color[:3]), vertices, faces, inward))
+    cell = FINEST
+    while sum(len(mesh.faces) for mesh in found) > MOST_TRIANGLES:
+        found = [coarser(mesh, cell) for mesh in found]
+        cell *= 1.5
+    return [mesh for mesh in found if len(mesh.faces)]
+
+
+def coarser(mesh: Mesh, cell: float) -> Mesh:
+    """The mesh with the vertices in each cell of a grid made one; triangles that lose a side go.
+
+    Args:
+        mesh: of a link.
+        cell: width of a cell of the grid, in [m].
+    """
+    cells = np.round(mesh.vertices / cell)
+    _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    faces = inverse.reshape(-1)[mesh.faces]
+    a, b, c = faces.T
+    whole = (a != b) & (b != c) & (c != a)
+    return Mesh(mesh.link, mesh.color, mesh.vertices[first], faces[whole], mesh.inward[first])
+
+
+def _inward(vertices: NDArray) -> NDArray:
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    half = np.maximum((high - low) / 2, 1e-9)
+    return ((low + high) / 2 - vertices) / half
+
+
+def reached(meshes: Sequence[Mesh], T: NDArray) -> NDArray:
+    """Corners (k, 3) of boxes about the meshes, base frame, of links with the poses T (F, n_tree, 4, 4)."""
+    points = [np.zeros((1, 3))]
+    for mesh in meshes:
+        ends = np.array([mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)])
+        box = np.array([[ends[i, 0], ends[j, 1], ends[k, 2]] for i, j, k in product((0, 1), repeat=3)])
+        if mesh.link >= 0:
+            R, p = T[:, mesh.link, :3, :3], T[:, mesh.link, :3, 3]
+            box = (np.einsum("fij,cj->fci", R, box) + p[:, None]).reshape(-1, 3)
+        points.append(box)
+    return np.concatenate(points)

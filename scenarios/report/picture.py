@@ -1,0 +1,114 @@
+"""A picture of how runs of one scenario went: tracking errors side by side, and the arm on its path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from twin.logs.figures import joint_error
+from twin.logs.views.curves import COLOURS
+from twin.robot.limits import caption_unit
+from twin.short_texts import literal, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from scenarios.running.runs import Run
+    from twin.logs.log import Log
+
+PICTURE = (1400, 1400)  # pixels of the arm, drawn at less than half that size
+EDGE = 15  # pixels left around the arm
+MOMENTS = 5  # of the run, at which the arm is shown
+TITLE = 36  # characters over a column, and of a name in the legend
+LETTERS = 11  # characters on an inch of the legend
+FLOOR = 1e-17  # rad; a zero error has no place on a logarithmic axis
+
+
+def draw(runs: Sequence[Run], path: Path) -> None:
+    """Draw a column for each run: error of every joint over time above, the arm on its path below.
+
+    Args:
+        runs: runs of one scenario, those with a log.
+        path: the PNG to write.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    drawn = [(run.label, run.log) for run in runs if run.log is not None]
+    logs = [log for _, log in drawn]
+    figure = Figure(figsize=(max(1.2 + 4.0 * len(logs), 7.0), 8.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(literal(f"{runs[0].scenario} on {logs[0].robot.name}"), fontweight="bold")
+    above, below = cast("NDArray", figure.subfigures(2, 1, height_ratios=(1.0, 1.05)))
+    row = above.subplots(1, len(logs), sharey=True, squeeze=False)[0]
+    for column, ((label, log), axes) in enumerate(zip(drawn, row, strict=True)):
+        _draw_error(axes, log)
+        axes.set_title(literal(shortened([label], TITLE)[0]))
+        _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
+    low, high = _decades(logs)
+    row[0].set_ylim(low, high)
+    unit = caption_unit(logs[0].robot.joint_kinds)
+    row[0].set_ylabel(f"|joint error|  [{unit}]" + (f"   (0 is drawn at {FLOOR:g})" if low <= FLOOR else ""))
+    handles, labels = row[0].get_legend_handles_labels()
+    beside = max(1, int(LETTERS * figure.get_figwidth() / (max(map(len, labels)) + 5)))
+    above.legend(handles, labels, loc="outside lower center", ncols=min(beside, len(labels)), frameon=False)
+    handles, labels = below.axes[0].get_legend_handles_labels()
+    below.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.savefig(path, dpi=110, format="png")
+
+
+def _decades(logs: Sequence[Log]) -> tuple[float, float]:
+    """What the error axis spans: whole decades, without the lowest hundredth, which is zero crossings."""
+    errors = np.concatenate([np.abs(joint_error(log)).ravel() for log in logs])
+    errors = np.maximum(errors[np.isfinite(errors)], FLOOR)
+    if len(errors) == 0:
+        return FLOOR, 1.0
+    low = np.floor(np.log10(np.quantile(errors, 0.01)))
+    high = np.ceil(np.log10(errors.max()))
+    return 0.5 * 10.0**low, 10.0 ** max(high, low + 2)
+
+
+def _draw_error(axes: Axes, log: Log) -> None:
+    error = np.maximum(np.abs(joint_error(log)), FLOOR)
+    for joint, name in enumerate(map(literal, shortened(log.robot.joint_names, TITLE))):
+        axes.semilogy(
+            log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.0, label=literal(name)
+        )
+    axes.set_xlabel("time  [s]")
+    axes.set_xlim(log.t[0], log.t[-1] if log.t[-1] > log.t[0] else 1.0)
+    axes.grid(True, which="major", color="0.88")
+
+
+def _draw_arm(axes: Axes, log: Log) -> None:
+    """Draw the simulated arm where the run began, its further stops as shadows, and the tool's path."""
+    from twin.engine.simulation import Simulation
+
+    axes.set_axis_off()
+    sound = np.nonzero(np.isfinite(log.q).all(axis=1))[0]  # a run that diverged may end otherwise
+    if len(sound) == 0:
+        return
+    moments = sound[np.linspace(0, len(sound) - 1, MOMENTS, dtype=int)]
+    points = np.concatenate([log.pose[:, :3], [[0.0, 0.0, 0.0]]])
+    points = points[np.isfinite(points).all(axis=1)]
+    low, high = points.min(axis=0), points.max(axis=0)
+    camera: dict = {"target": (low + high) / 2, "distance": 1.4 + 1.4 * float(np.linalg.norm(high - low))}
+    with Simulation(log.robot) as simulation:
+        images = []
+        for moment in moments:
+            simulation.reset(log.q[moment])
+            images.append(simulation.picture(*PICTURE, **camera))
+        wanted, found = (simulation.pixels(p[:, :3], *PICTURE, **camera) for p in (log.pose_ref, log.pose))
+    shadows = np.min(images, axis=0)
+    axes.imshow((0.75 * images[0] + 0.25 * shadows) / 255)
+    axes.plot(*wanted.T, color="0.45", lw=3.5, solid_capstyle="round", label="path of the tool, wanted")
+    axes.plot(*found.T, color=COLOURS[0], lw=1.2, label="followed")
+    axes.plot(*wanted[:1].T, "o", color="0.2", ms=4, label="start")
+    rows, columns = np.nonzero((shadows < 255).any(axis=2))
+    corners = np.concatenate([np.stack([columns, rows], axis=1), wanted, found])
+    corners = corners[np.isfinite(corners).all(axis=1)]
+    low, high = corners.min(axis=0) - EDGE, corners.max(axis=0) + EDGE
+    axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]))

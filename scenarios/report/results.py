@@ -1,0 +1,213 @@
+"""The results of a command: its runs, what came of them, and whose fault it is where one does not hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scenarios.metric import Outcome
+from scenarios.running.causes import cause
+from scenarios.running.registry import repeat_command
+from twin.robot.limits import joint_unit
+from twin.short_texts import figure
+
+if TYPE_CHECKING:
+    from scenarios.base import Metric
+    from scenarios.report.baseline import Comparison
+    from scenarios.running.runs import Run
+
+WORDS: dict[Outcome, str] = {
+    "passes": "holds",
+    "fails": "FAILS",
+    "not judged": "not judged",
+    "undetermined": "UNDETERMINED",
+    "not computed": "NOT COMPUTED",
+}
+TRACKING = ("exact", "bounded", "limited", "undetermined", "not_judged")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a command, which every writer takes.
+
+    Attributes:
+        runs: what was run.
+        selection: what the command was told to run, by which a later one knows whether runs are missing.
+        comparison: with a baseline, if there was one.
+        unsuited: a sentence on what was not run.
+    """
+
+    runs: Sequence[Run]
+    selection: Mapping[str, Any] | None = None
+    comparison: Comparison | None = None
+    unsuited: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every run finished, and every check passes."""
+        return not self.failing
+
+    @property
+    def failing(self) -> list[Run]:
+        """The runs that do not hold."""
+        return [run for run in self.runs if not run.holds]
+
+    @property
+    def open(self) -> bool:
+        """Whether the tracking of some run was not judged, so that nobody can say that everything holds."""
+        return any(run.outcome in ("not judged", "undetermined") for run in self.runs)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in a word or two, where no run fails."""
+        return "every check passes, not all was judged" if self.open else "everything holds"
+
+    @property
+    def check_count(self) -> int:
+        """How many figures have a limit."""
+        return sum(metric.limit is not None for run in self.runs for metric in run.metrics)
+
+    def summary(self, broken: str) -> str:
+        """A sentence, as `all checks pass; tracking: 2 exact, 1 not judged (no bound known with sensors)`.
+
+        Args:
+            broken: what to say of the checks if some do not hold; empty if all do.
+        """
+        found = [run.tracking for run in self.runs if run.tracking]
+        counts = Counter(one.verdict for one in found)
+        judged = ", ".join(f"{counts[kind]} {kind.replace('_', ' ')}" for kind in TRACKING if counts[kind])
+        whys = ", ".join(dict.fromkeys(one.reason for one in found if one.verdict == "not_judged"))
+        tracking = f"; tracking: {judged}" if judged else ""
+        return (broken or "all checks pass") + tracking + (f" ({whys})" if whys else "")
+
+    @cached_property
+    def broken(self) -> list[BrokenRun]:
+        """The runs that do not hold, in their order, those with the same sentences once."""
+        found: dict[tuple[tuple[str, ...], str], BrokenRun] = {}
+        for one in (broken_run(run, self.runs) for run in self.failing):
+            same = (one.sentences, one.cause)
+            first = found.get(same)
+            found[same] = one if first is None else replace(first, others=(*first.others, one.name))
+        return list(found.values())
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Robot, scenario, controller with settings, largest error, and checks that pass, of every run."""
+        robots, found = robot_labels(self.runs), []
+        for run in self.runs:
+            settings = (f"{name} {value}" for name, value in run.settings.items() if name != "robot")
+            checks = [metric for metric in run.metrics if metric.limit is not None]
+            passed = f"{sum(metric.holds for metric in checks)}/{len(checks)}"
+            law = ", ".join([run.label, *settings])
+            found.append((robots[run.config.robot], run.scenario, law, largest_error(run), passed))
+        return found
+
+
+@dataclass(frozen=True)
+class BrokenRun:
+    """A run that does not hold, or several for the same reason.
+
+    Attributes:
+        name: of the run, the first of several.
+        sentences: one for the error that ended it and for every check that does not hold: the figure, the
+            limit, joint and time.
+        cause: whose fault it most likely is.
+        repeat: the command that repeats the run alone.
+        others: names of the other runs that end with the same sentences.
+    """
+
+    name: str
+    sentences: tuple[str, ...]
+    cause: str
+    repeat: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name, and how many others there are."""
+        count = len(self.others)
+        return f"{self.name} (and {count} other run{'s' * (count > 1)})" if count else self.name
+
+
+def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
+    """One of them; the others of the command tell whose fault it is."""
+    sentences = []
+    if run.error is not None:
+        sentences = [run.error if run.touched else f"did not finish: {run.error}"]
+    broken = [metric for metric in run.metrics if not metric.holds]
+    sentences += [failure(metric) for metric in broken]
+    figures = run.figures
+    if broken and not any(metric.where for metric in broken) and figures and figures.worst_joint:
+        sentences.append(
+            f"the largest joint error, {largest_error(run)}, is that of "
+            f"{figures.worst_joint} at t = {figures.worst_time:.6g} s"
+        )
+    return BrokenRun(run.name, tuple(sentences), cause(run, runs), repeat_command(run))
+
+
+def failure(metric: Metric) -> str:
+    """Check, figure, limit, joint and time, and where the limit comes from."""
+    value, limit = figure(metric.value), "" if metric.limit is None else figure(metric.limit)
+    if value == limit:  # by less than a figure shows
+        value, limit = repr(metric.value), repr(metric.limit)
+    wanted = f"at most {limit}" if limit else "a number"
+    place = f" ({metric.where})" if metric.where else ""
+    if metric.outcome == "undetermined":
+        value, place = "{} to {}".format(*map(figure, metric.span or ())), f" by rounding{place}"
+    return f"{metric.name} is {f'{value} {metric.unit}'.strip()}{place}, wanted {wanted}: {metric.why}"
+
+
+def judged(run: Run) -> list[Metric]:
+    """The checks of a run: a figure without a limit is a report, not a check, as long as it is a number."""
+    return [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
+
+
+def check_names(runs: Sequence[Run]) -> list[str]:
+    """Names of all metrics of the runs, in order, each once."""
+    return list(dict.fromkeys(metric.name for run in runs for metric in run.metrics))
+
+
+def metric_named(run: Run, name: str) -> Metric | None:
+    """The metric of that name, if the run has it."""
+    return next((metric for metric in run.metrics if metric.name == name), None)
+
+
+def largest_error(run: Run) -> str:
+    """The largest joint error with its unit, as `0.205 rad`; empty where nothing was logged."""
+    figures = run.figures
+    if figures is None:
+        return ""
+    joint = int(np.argmax(figures.joint_largest))
+    return f"{figure(float(figures.joint_largest[joint]))} {joint_unit(figures.joint_kinds[joint])}"
+
+
+def robot_labels(runs: Sequence[Run]) -> dict[str, str]:
+    """What the settings call a robot -> a short text: a file's name, or its path if two have that name.
+
+    A `robot.toml` and a `dh.toml` go by the name of their folder.
+    """
+    names = list(dict.fromkeys(run.config.robot for run in runs))
+    short = [
+        (path.absolute().parent if path.name in ("robot.toml", "dh.toml") else path).name
+        for path in map(Path, names)
+    ]
+    return {name: name if short.count(label) > 1 else label for name, label in zip(names, short, strict=True)}
+
+
+def describe(run: Run) -> str:
+    """One line: robot, length of the run, step, drives, settings that are not the default."""
+    log = run.log
+    words = [run.config.robot]
+    if log is not None:
+        period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
+        words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
+    drives, model = run.drives
+    words.append(f"{drives} drives" + (f" ({model} ones in the model)" if model != drives else ""))
+    named = ("robot", "drives", "model_drives")
+    words += [f"{name} {value}" for name, value in run.settings.items() if name not in named]
+    return ", ".join(words)

@@ -1,0 +1,296 @@
+"""Draws logs over time, overlaid: a panel a joint, with limits, and where torques were cut to theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from twin.atomic_file import drafted
+from twin.errors import UnknownNameError
+from twin.logs.columns import first_fault, unit_of
+from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
+from twin.short_texts import figure, literal, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from twin.logs.log import Log
+
+
+FORMATS = (".png", ".pdf", ".svg")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe-Ito: told apart by all
+WIDTHS = (2.2, 1.6, 1.2, 1.0, 0.8)  # points; a curve that lies on another one is seen on it
+WANTED, LIMIT = "0.75", "0.35"  # greys
+WIDE, HIGH = 9.5, 1.7  # inches: the picture, and a row of panels
+NAME = 34  # characters of a log's name
+LETTERS = 13  # on an inch of the legend
+STRIP = 0.06  # of a panel's height, below its curves, for the marks of one log
+NEAR = 0.5  # of its limit: from there on the limit is drawn, else it would press the curves flat
+
+
+def draw(
+    logs: Mapping[str, Log], path: str | Path, what: str = "error", joints: Sequence[str] | None = None
+) -> None:
+    """Draw logs over time into one picture, whole or not at all.
+
+    Numbers that are not finite are left out; a run that has some sets no scale if there is one without.
+
+    Args:
+        logs: at least one, by the names that the legend gives them.
+        path: of a PNG, PDF or SVG file.
+        what: a key of `twin.logs.views.curves.TITLES`.
+        joints: names of those to draw; `None` for all, and for the error also that of the tool.
+
+    Raises:
+        ValueError: there is nothing of that name to draw, or no such kind of file.
+        UnknownNameError: none of the robots has such a joint.
+        OSError: the file cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if Path(path).suffix.lower() not in FORMATS:
+        raise ValueError(f"expected a file name that ends in {' or '.join(FORMATS)}, got {str(path)!r}")
+    found = panels(logs, what, joints)
+    columns = 2 if len(found) > 1 else 1
+    rows = -(-len(found) // columns)
+    made = Figure(figsize=(WIDE * (1.0 if columns == 2 else 0.75), 1.5 + max(rows * HIGH, 2.4)))
+    made.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
+    FigureCanvasAgg(made)
+    robots = dict.fromkeys(f"{log.robot.name}, {log.drives} drives" for log in logs.values())
+    title = literal(f"{TITLES[what]}  ({'; '.join(robots)})")
+    grid = made.subplots(rows, columns, sharex=True, squeeze=False)
+    places = list((grid.T if what == "pose" else grid).flat)  # the pose: position left, orientation right
+    styles, sound = _styles(logs), [name for name, log in logs.items() if first_fault(log) is None]
+    for axes, panel in zip(places, found, strict=False):
+        _draw_panel(axes, panel, styles, sound or list(logs))
+    for axes in places[len(found) :]:
+        axes.set_axis_off()
+    for column in grid.T:
+        lowest = [axes for axes in column if axes.axison][-1]
+        lowest.set_xlabel("time  [s]", fontsize=9)
+        lowest.tick_params(labelbottom=True)
+    start, end = min(log.t[0] for log in logs.values()), max(log.t[-1] for log in logs.values())
+    places[0].set_xlim(start, end if end > start else start + 1.0)
+    _add_legends(made, title, [style["label"] for style in styles.values()])
+    with drafted(path) as draft:
+        made.savefig(draft, dpi=140, format=Path(path).suffix[1:].lower())
+
+
+def _styles(logs: Mapping[str, Log]) -> dict[str, dict[str, Any]]:
+    """Colour, width and name in the legend of each log."""
+    styles, last = {}, max(log.t[-1] for log in logs.values())
+    for k, (name, short) in enumerate(zip(logs, shortened(list(logs), NAME), strict=True)):
+        end, fault = logs[name].t[-1], first_fault(logs[name])
+        ended = f" (ends at {end:.4g} s)" if end < last else ""
+        label = short + (ended if fault is None else f" (not finite at {fault:.4g} s)")
+        width = WIDTHS[min(k, len(WIDTHS) - 1)]
+        styles[name] = {"color": COLOURS[k % len(COLOURS)], "lw": width, "label": literal(label)}
+    return styles
+
+
+def _add_legends(made: Figure, title: str, logs: Sequence[str]) -> None:
+    """The title and the logs above all panels; below them what else was drawn in any."""
+    entries = {}
+    for axes in made.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    others = [label for label in entries if label not in logs]
+    for place, head, labels in (("upper", title, list(logs)), ("lower", None, others)):
+        if labels:
+            beside = max(1, int(LETTERS * made.get_figwidth() / (max(map(len, labels)) + 5)))
+            legend = made.legend(
+                [entries[label] for label in labels],
+                labels,
+                loc=f"outside {place} center",  # pyright: ignore[reportArgumentType]
+                ncols=min(beside, len(labels)),
+                frameon=False,
+                fontsize=9,
+                title=head,
+            )
+            legend.get_title().set(fontsize=11, fontweight="bold")
+
+
+def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], sound: Sequence[str]) -> None:
+    title, unit, curves = panel
+    low, high = _view([curve for curve in curves if curve.log in sound] or curves)
+    power = _power(max(abs(low), abs(high)))
+    scale = 10.0**-power
+    longest = max(curves, key=lambda curve: len(curve.t))
+    one_wanted = all(_same_wanted(curve, longest) for curve in curves)
+    if one_wanted and longest.wanted is not None:
+        axes.plot(longest.t, scale * longest.wanted, color=WANTED, lw=4.5, label="wanted", zorder=1)
+    cut = [curve for curve in curves if curve.cut is not None and curve.cut.any()]
+    bottom = low - STRIP * len(cut) * (high - low)
+    for curve in curves:
+        colour = styles[curve.log]["color"]
+        axes.plot(curve.t, scale * curve.values, **styles[curve.log])
+        if curve.wanted is not None and not one_wanted:
+            axes.plot(
+                curve.t, scale * curve.wanted, "--", color=colour, lw=0.8, label="wanted, in its colour"
+            )
+    for k, curve in enumerate(cut):
+        _mark_cuts(axes, curve, styles[curve.log]["color"], scale * (low - STRIP * (k + 0.5) * (high - low)))
+    limits = {(curve.low, curve.high) for curve in curves if np.isfinite([curve.low, curve.high]).all()}
+    for limit in {limit for pair in limits for limit in pair if low <= limit <= high}:
+        axes.axhline(scale * limit, color=LIMIT, ls=(0, (5, 3)), lw=0.9, label="limit")
+    axes.set_ylim(scale * bottom, scale * high)
+    axes.set_title(literal(title), loc="left", fontsize=9, fontweight="bold", pad=3)
+    if len(limits) == 1:
+        axes.set_title(_limit_text(*limits.pop(), unit), loc="right", fontsize=8, color=LIMIT, pad=3)
+    factor = f"$10^{{{power}}}$ " if power else ""
+    axes.set_ylabel(f"[{factor}{unit}]" if factor or unit else "", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.grid(True, color="0.9", lw=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _mark_cuts(axes: Axes, curve: Curve, colour: str, height: float) -> None:
+    """Mark below all curves when the torque was cut to its limit."""
+    there = curve.t[curve.cut]
+    axes.plot(there, np.full(len(there), height), "s", ms=2.6, mew=0, color=colour)
+    axes.plot([], [], "s", ms=4, mew=0, color="0.3", label="torque cut to its limit, in its colour")
+
+
+def _view(curves: Sequence[Curve]) -> tuple[float, float]:
+    """What the axis of values spans: the finite values, and the limits that they come near to."""
+    arrays = [array for curve in curves for array in (curve.values, curve.wanted) if array is not None]
+    values = np.concatenate(arrays)
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    for curve in curves:
+        if high > NEAR * curve.high > 0:
+            high = max(high, curve.high)
+        if low < NEAR * curve.low < 0:
+            low = min(low, curve.low)
+    room = max(0.06 * (high - low), 1e-6 * max(abs(low), abs(high)))
+    return (low - room, high + room) if room else (-1.0, 1.0)
+
+
+def _power(size: float) -> int:
+    """The power of ten, a multiple of three, taken out of the values; 0 where they read well as they are."""
+    return 0 if 0.02 <= size < 2000 else 3 * int(np.floor(np.log10(size) / 3 + 1e-9))
+
+
+def _limit_text(low: float, high: float, unit: str) -> str:
+    if low == -high:
+        return f"limit ±{figure(high)} {unit}"
+    return f"range {figure(low)} to {figure(high)} {unit}".replace("-", "\N{MINUS SIGN}")
+
+
+def _same_wanted(curve: Curve, longest: Curve) -> bool:
+    """Whether a curve was wanted to be as another that is at least as long, as far as it goes."""
+    if curve.wanted is None or longest.wanted is None:
+        return curve.wanted is longest.wanted
+    N = len(curve.t)
+    pairs = ((curve.t, longest.t[:N]), (curve.wanted, longest.wanted[:N]))
+    return all(np.allclose(a, b, rtol=0.0, atol=1e-9, equal_nan=True) for a, b in pairs)
+
+
+TITLES = {
+    "error": "Tracking error: reference minus position",
+    "torque": "Torque that the motors brought to the joints",
+    "speed": "Speed of the joints",
+    "position": "Position of the joints",
+    "pose": "Pose of the tool: position, and orientation as a unit quaternion",
+}
+"""What can be drawn, and what is written above it."""
+
+
+class Curve(NamedTuple):
+    """A log in a panel.
+
+    Attributes:
+        log: its name.
+        t: (N,) times, in [s].
+        values: (N,) of what is drawn.
+        wanted: (N,) of the reference, `None` where it has none.
+        low, high: limits, infinite where there are none.
+        cut: (N,) true where the torque was cut to its limit, `None` where that does not belong to the panel.
+    """
+
+    log: str
+    t: NDArray
+    values: NDArray
+    wanted: NDArray | None = None
+    low: float = -np.inf
+    high: float = np.inf
+    cut: NDArray | None = None
+
+
+class Panel(NamedTuple):
+    """A panel: its title, the unit of its values, and its curves, one a log that has them."""
+
+    title: str
+    unit: str
+    curves: list[Curve]
+
+
+def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = None) -> list[Panel]:
+    """The panels of a picture; joints of the same name and unit share theirs.
+
+    Args:
+        logs: by name.
+        what: a key of `TITLES`.
+        joints: names of those to draw; `None` for all, and for the error also that of the tool.
+
+    Raises:
+        ValueError: there is nothing of that name to draw.
+        UnknownNameError: none of the robots has such a joint.
+    """
+    if what not in TITLES:
+        raise ValueError(f"expected one of {', '.join(TITLES)} to draw, got {what!r}")
+    if joints is not None:
+        _require_known(logs, what, joints)
+    found: dict[tuple[str, str], Panel] = {}
+    kinds = (
+        [_pose] if what == "pose" else [_joints, *([_tool_error] if what == "error" and not joints else [])]
+    )
+    for kind in kinds:
+        for name, log in logs.items():
+            for title, unit, curve in kind(name, log, what):
+                if joints is None or title in joints:
+                    found.setdefault((title, unit), Panel(title, unit, [])).curves.append(curve)
+    return list(found.values())
+
+
+def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) -> None:
+    if what == "pose":
+        raise ValueError("joints can be chosen of error, torque, speed and position; the pose has none")
+    known = dict.fromkeys(name for log in logs.values() for name in log.robot.joint_names)
+    for joint in joints:
+        if joint not in known:
+            raise UnknownNameError(f"unknown joint {joint!r}: known are {', '.join(known)}")
+
+
+def _joints(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
+    robot, endless = log.robot, np.full(log.robot.n, np.inf)
+    quantity, values, wanted, low, high = {
+        "error": ("error", joint_error(log), None, -endless, endless),
+        "torque": ("tau", log.tau, None, -robot.drive_torque_max, robot.drive_torque_max),
+        "speed": ("qd", log.qd, log.qd_ref, -robot.qd_max, robot.qd_max),
+        "position": ("q", log.q, log.q_ref, robot.q_min, robot.q_max),
+    }[what]
+    for k, (joint, kind) in enumerate(zip(robot.joint_names, robot.joint_kinds, strict=True)):
+        reference = None if wanted is None else wanted[:, k]
+        curve = Curve(name, log.t, values[:, k], reference, low[k], high[k], log.saturated[:, k])
+        yield joint, unit_of(kind, quantity), curve
+
+
+def _tool_error(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
+    yield "tool, distance from the wanted place", "m", Curve(name, log.t, tool_distance(log))
+    yield "tool, angle from the wanted orientation", "rad", Curve(name, log.t, tool_turn(log))
+
+
+def _pose(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
+    for k, component in enumerate(POSE_COMPONENTS):
+        unit = "m" if component in "xyz" else ""
+        yield f"tool {component}", unit, Curve(name, log.t, log.pose[:, k], log.pose_ref[:, k])
+        if component == "z":
+            yield "tool, distance from the wanted place", "m", Curve(name, log.t, tool_distance(log))

@@ -1,0 +1,94 @@
+"""What motors can give: the limit of their torque, and how it falls with speed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.jit import compiled
+from twin.robot.drives.drives import Drives
+
+
+class MotorLimits(NamedTuple):
+    """The limits of n motors in joint units, as compiled code takes them.
+
+    Attributes:
+        limits: (3, n) torque at standstill in [N m], rated speed and maximum speed in [rad/s].
+        coupling: (2, n, n) the drives' coupling R and R^-T; (2, 0, 0) where each motor turns one joint alone.
+    """
+
+    limits: np.ndarray
+    coupling: np.ndarray
+
+    @classmethod
+    def of(cls, drives: Drives | None, tau_max: np.ndarray) -> MotorLimits:
+        """The limits of these drives; torque limits `tau_max` (n,), in [N m], alone where there are none."""
+        n = len(tau_max)
+        alone = np.zeros((2, 0, 0))
+        if drives is None:
+            endless = np.full(n, np.inf)
+            return cls(np.array([tau_max, endless, endless]), alone)
+        ratio = np.abs(drives.ratio)
+        limits = [drives.torque_max, drives.motor_speed_rated / ratio, drives.motor_speed_max / ratio]
+        if np.array_equal(drives.coupling, np.eye(n)):
+            return cls(np.array(limits), alone)
+        return cls(np.array(limits), np.array([drives.coupling, np.linalg.inv(drives.coupling).T]))
+
+
+@compiled
+def torque_at_speed(limits, i, torque, speed):
+    """What motor i gives of a torque at a speed; while it brakes, what it gives at standstill."""
+    limit, rated, top = limits[0, i], limits[1, i], limits[2, i]
+    fast = abs(speed)
+    if fast > rated and top < np.inf and torque * speed > 0.0:
+        limit = limit * (top - fast) / (top - rated) if fast < top else 0.0
+    if torque > limit:
+        return limit
+    if torque < -limit:
+        return -limit
+    return torque
+
+
+@compiled
+def limited_torque(limits, coupling, demand, qd_motor, tau):
+    """Fill `tau` (n,) with what the motors make of a demand (n,), both at the joints in [N m].
+
+    Args:
+        limits: see `MotorLimits`.
+        coupling: see `MotorLimits`.
+        demand: (n,), in [N m]; NaN stays NaN.
+        qd_motor: (n,) speeds of the motors in joint units, in [rad/s].
+        tau: (n,), equal to the demand to the bit where no motor is at its limit.
+
+    Returns:
+        Whether the torques are finite.
+    """
+    finite = True
+    if coupling.shape[1] > 0:
+        limit_together(limits, coupling, demand, qd_motor, tau)
+    else:
+        for i in range(len(demand)):
+            tau[i] = torque_at_speed(limits, i, demand[i], qd_motor[i])
+    for i in range(len(demand)):
+        finite = finite and abs(tau[i]) < np.inf
+    return finite
+
+
+@compiled
+def limit_together(limits, coupling, demand, qd_motor, tau):
+    """`limited_torque` of motors that are coupled: each by its own torque R^-T demand and speed R qd."""
+    n, own, beyond = len(demand), np.empty(len(demand)), False
+    for i in range(n):
+        torque, speed = 0.0, 0.0
+        for j in range(n):
+            if coupling[1, i, j] != 0.0:  # a NaN stays with the motors that have a part in it
+                torque += coupling[1, i, j] * demand[j]
+            speed += coupling[0, i, j] * qd_motor[j]
+        own[i] = torque_at_speed(limits, i, torque, speed)
+        beyond = beyond or own[i] != torque
+    for i in range(n):
+        tau[i] = 0.0 if beyond else demand[i]
+        for j in range(n):
+            if beyond and coupling[0, j, i] != 0.0:
+                tau[i] += coupling[0, j, i] * own[j]

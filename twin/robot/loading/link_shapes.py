@@ -1,0 +1,357 @@
+"""What the links of a robot look like: the `<visual>` shapes of its URDF, or sticks where there is none.
+
+A shape has no part in the motion.  It is read here, in this process and into triangles, since PyBullet ends
+the process over some broken mesh files and draws nothing for others.
+"""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from twin.errors import RobotError, ShapeWarning, printable
+from twin.multibody.tree import Tree
+from twin.robot.loading.urdf_reader import parsed, placed_links, read_document, words_as_numbers
+from twin.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from trimesh import Trimesh
+
+
+PLAIN = (1.0, 1.0, 1.0, 1.0)
+SIDES = 48
+"""Of a cylinder, so many that it looks round."""
+
+SLENDER = 0.04
+"""Thickness of the sticks that stand for the links of a robot without shapes, as a part of the longest."""
+
+LARGEST_MESH = 100_000_000
+"""Bytes: a mesh file beyond that would be read for minutes."""
+
+
+class Shape(NamedTuple):
+    """A shape: the joint that moves its link (-1 for the base), its colour, and its triangles in that link.
+
+    The colour is red, green, blue and opacity, 0 to 1; the triangles are a `trimesh.Trimesh`, in [m].
+    """
+
+    link: int
+    color: tuple[float, ...]
+    mesh: Trimesh
+
+
+def link_shapes(robot: Robot) -> list[Shape]:
+    """The shapes of all links of a robot.
+
+    Raises:
+        RobotError: its file is not there any more, or a shape in it cannot be drawn.
+
+    Warns:
+        ShapeWarning: mesh files are missing, whose shapes are left out; sticks stand in if all are.
+    """
+    return _sticks(robot.tree) if robot.urdf is None else _of_urdf(robot.urdf, robot.tree)
+
+
+def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
+    """The shapes of a file, on the links of a tree: these are found by the joints that move them."""
+    root = read_document(urdf)
+    links, moving = placed_links(urdf, parsed(urdf, root))
+    elements = {link.get("name"): link for link in root.iterfind("link")}
+    named = [material for material in root.iter("material") if material.find("color") is not None]
+    colors = {material.get("name"): material for material in reversed(named)}
+    joints = [
+        tree.names.index(joint.said.name) if joint.said.name in tree.names else None for joint in moving
+    ]
+    shapes, missing = [], []
+    for name, index, T_link in links:
+        link = -1 if index < 0 else joints[index]
+        for visual in elements[name].iterfind("visual"):
+            where = f"{urdf}: link {name!r} has a <visual> that cannot be drawn"
+            try:
+                mesh = _mesh(visual, urdf.absolute().parent)
+                if mesh is None or link is None:
+                    continue
+                mesh.apply_transform(T_link @ _origin(visual))
+                shapes.append(Shape(link, _color(visual, colors), mesh))
+            except FileNotFoundError as error:
+                missing.append(str(error))
+            except ValueError as error:
+                raise RobotError(f"{where}: {error}") from error
+    if missing:
+        others = f" and {len(missing) - 1} more" if missing[1:] else ""
+        warnings.warn(
+            f"{urdf}: there is no mesh file {missing[0]}{others}, beside the URDF or in a folder above it: "
+            "not drawn, and nothing else depends on it",
+            ShapeWarning,
+            stacklevel=2,
+        )
+    return _sticks(tree) if missing and not shapes else shapes
+
+
+def _origin(visual: ET.Element) -> np.ndarray:
+    """The pose (4, 4) of a shape in the frame of its own link."""
+    T, origin = np.eye(4), visual.find("origin")
+    T[:3, :3] = Rotation.from_euler("xyz", _numbers(origin, "rpy", 3, np.zeros(3))).as_matrix()
+    T[:3, 3] = _numbers(origin, "xyz", 3, np.zeros(3))
+    return T
+
+
+def _color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[float, ...]:
+    """The colour that a shape's material says or names."""
+    material = visual.find("material")
+    if material is None:
+        return PLAIN
+    said = material.find("color")
+    named = colors.get(material.get("name"))
+    color = said if said is not None else None if named is None else named.find("color")
+    return PLAIN if color is None else tuple(_numbers(color, "rgba", 4).tolist())
+
+
+def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
+    """The triangles of a shape in its own frame; `None` for a kind of geometry that is not known."""
+    import trimesh
+
+    for element in visual.iterfind("geometry/*"):
+        if element.tag == "box":
+            return trimesh.creation.box(_numbers(element, "size", 3))
+        if element.tag == "sphere":
+            return trimesh.creation.icosphere(subdivisions=3, radius=_number(element, "radius"))
+        if element.tag in ("cylinder", "capsule"):
+            make = trimesh.creation.cylinder if element.tag == "cylinder" else trimesh.creation.capsule
+            sides = {"sections": SIDES} if element.tag == "cylinder" else {}
+            return make(radius=_number(element, "radius"), height=_number(element, "length"), **sides)
+        if element.tag == "mesh":
+            vertices, faces = mesh_file(Path(resolve_mesh(element.get("filename", ""), folder)))
+            scale = _numbers(element, "scale", 3, np.ones(3))
+            return trimesh.Trimesh(vertices * scale, faces, process=False)
+    return None
+
+
+@lru_cache(maxsize=64)  # a file often serves twice
+def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The vertices (k, 3) and triangles (m, 3) of a mesh file, unscaled.
+
+    Raises:
+        FileNotFoundError: it is missing.
+        ValueError: it is too large, or no mesh that can be drawn.
+    """
+    import trimesh
+
+    if not path.is_file():
+        raise FileNotFoundError(printable(str(path)))
+    if path.stat().st_size > LARGEST_MESH:
+        raise ValueError(
+            f"the mesh file {printable(str(path))} is larger than {LARGEST_MESH // 1_000_000} MB"
+        )
+    try:
+        mesh: Any = trimesh.load(str(path), force="mesh", process=False, skip_materials=True)
+        vertices, faces = np.array(mesh.vertices), np.array(mesh.faces)
+    except Exception as error:  # trimesh lets through whatever its readers raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"the mesh file {printable(str(path))} cannot be read ({reason})") from error
+    if not (len(faces) and np.all(np.isfinite(vertices)) and 0 <= faces.min() <= faces.max() < len(vertices)):
+        raise ValueError(
+            f"the mesh file {printable(str(path))} has no triangles, or some without their corners"
+        )
+    return vertices, faces
+
+
+def resolve_mesh(filename: str, folder: Path) -> str:
+    """The absolute path of a mesh file, looked for beside the URDF and in the folders above it."""
+    relative = filename.partition("://")[2] or filename
+    for base in (folder, *folder.parents):
+        for tail in (relative, relative.partition("/")[2]):  # with and without the name of a package
+            if tail and (base / tail).is_file():
+                return str(base / tail)
+    return filename
+
+
+def _sticks(tree: Tree) -> list[Shape]:
+    """Cylinders from every joint to what its link carries."""
+    import trimesh
+
+    ends = [(parent, T[:3, 3]) for parent, T in zip(tree.parents, tree.T_parent_joint, strict=True)]
+    ends.append((tree.flange_joint, tree.T_joint_flange[:3, 3]))
+    thick = SLENDER * max(float(np.linalg.norm(end)) for _, end in ends)
+    return [
+        Shape(
+            link,
+            PLAIN,
+            trimesh.creation.cylinder(radius=thick / 2, segment=[np.zeros(3), end], sections=SIDES),
+        )
+        for link, end in ends
+        if np.linalg.norm(end) > thick
+    ]
+
+
+def _number(element: ET.Element, name: str) -> float:
+    value = float(_numbers(element, name, 1)[0])
+    if not value >= 0:
+        raise ValueError(f"<{element.tag} {name}={element.get(name)!r}>, expected at least 0")
+    return value
+
+
+def _numbers(
+    element: ET.Element | None, name: str, count: int, default: np.ndarray | None = None
+) -> np.ndarray:
+    """An attribute as finite numbers (count,), or the default where it is left out.
+
+    Raises:
+        ValueError: it is missing without a default, or is no such numbers.
+    """
+    text = None if element is None else element.get(name)
+    if text is None and default is not None:
+        return default
+    numbers = words_as_numbers(text or "")
+    if len(numbers) != count or not np.all(np.isfinite(numbers)):
+        tag = "" if element is None else element.tag
+        expected = "a finite number" if count == 1 else f"{count} finite numbers"
+        raise ValueError(f"<{tag} {name}={text!r}>, expected {expected}")
+    return np.array(numbers)
+
+
+class Extent(NamedTuple):
+    """A shape: whether it is `"visual"` or `"collision"`, the corners (8, 3) of a box about it, its volume.
+
+    The volume, in [m^3], is that of a box, a cylinder or a sphere, and that of the box about a mesh.
+    """
+
+    kind: str
+    corners: np.ndarray
+    volume: float
+
+
+def shape_extent(kind: str, shape: ET.Element, mesh: Path | None) -> Extent | None:
+    """The extent of a `<visual>` or `<collision>`; `None` where it cannot be known.
+
+    Args:
+        kind: which of the two it is.
+        shape: the element.
+        mesh: the file of its mesh, if it has one.
+    """
+    try:
+        origin = shape.find("origin")
+        p, rpy = (_numbers_of_attribute(origin, name, (0.0, 0.0, 0.0)) for name in ("xyz", "rpy"))
+        bounds = _bounds(shape.find("geometry"), mesh)
+    except (ValueError, OSError):
+        return None
+    if bounds is None:
+        return None
+    low, high, volume = bounds
+    corners = np.array([[(low, high)[side[i]][i] for i in range(3)] for side in product((0, 1), repeat=3)])
+    return Extent(kind, corners @ Rotation.from_euler("xyz", rpy).as_matrix().T + p, volume)
+
+
+def _bounds(geometry: ET.Element | None, mesh: Path | None) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Lowest and highest corner (3,) of a shape in its own frame, and its volume."""
+    if geometry is None:
+        return None
+    for element in geometry:
+        if element.tag == "box":
+            half = _numbers_of_attribute(element, "size") / 2
+            return -half, half, float(8 * np.prod(half))
+        if element.tag == "sphere":
+            radius = _numbers_of_attribute(element, "radius", count=1)[0]
+            return np.full(3, -radius), np.full(3, radius), 4 / 3 * np.pi * radius**3
+        if element.tag == "cylinder":
+            radius, length = (
+                _numbers_of_attribute(element, name, count=1)[0] for name in ("radius", "length")
+            )
+            half = np.array([radius, radius, length / 2])
+            return -half, half, np.pi * radius**2 * length
+        if element.tag == "mesh" and mesh is not None:
+            return _mesh_bounds(mesh, _numbers_of_attribute(element, "scale", (1.0, 1.0, 1.0)))
+    return None
+
+
+def _mesh_bounds(mesh: Path, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, float] | None:
+    bounds = _mesh_box(mesh)
+    if bounds is None:
+        return None
+    ends = np.array(bounds) * scale
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    return low, high, float(np.prod(high - low))
+
+
+@lru_cache(maxsize=256)  # a file often serves twice, as visual and as collision shape
+def _mesh_box(mesh: Path) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """The box about the vertices of a mesh file, unscaled; `None` for a format that is not read here."""
+    import trimesh
+
+    try:
+        bounds = trimesh.load(str(mesh), process=False, skip_materials=True).bounds
+    except Exception:  # trimesh lets through whatever its readers raise
+        return None
+    if bounds is None or not np.all(np.isfinite(bounds)):
+        return None
+    return tuple(bounds[0].tolist()), tuple(bounds[1].tolist())
+
+
+def _numbers_of_attribute(
+    element: ET.Element | None, name: str, default: tuple[float, ...] | None = None, count: int = 3
+) -> np.ndarray:
+    """An attribute as numbers (count,).
+
+    Raises:
+        ValueError: it is missing without a default, or is no such numbers.
+    """
+    text = None if element is None else element.get(name)
+    if text is None:
+        if default is None:
+            raise ValueError(f"no {name}")
+        return np.array(default)
+    numbers = np.array([float(word) for word in text.split()])
+    if numbers.shape != (count,) or not np.all(np.isfinite(numbers)):
+        raise ValueError(f"no {count} numbers: {text}")
+    return numbers
+
+
+MOST_COLOURS = 16
+"""That PyBullet takes for one link."""
+
+
+def meshes_by_colour(shapes: list[Shape], link: int) -> list[tuple[tuple[float, ...], Trimesh]]:
+    """The shapes of a link (-1 for the base), those of one colour as one mesh, the largest surface first."""
+    import trimesh
+
+    coloured: dict[tuple[float, ...], list[Trimesh]] = {}
+    for shape in (shape for shape in shapes if shape.link == link):
+        room = len(coloured) < MOST_COLOURS or shape.color in coloured
+        coloured.setdefault(shape.color if room else next(iter(coloured)), []).append(shape.mesh)
+    meshes: list[tuple[tuple[float, ...], Any]] = [
+        (color, trimesh.util.concatenate(parts)) for color, parts in coloured.items()
+    ]
+    return sorted(meshes, key=lambda mesh: -mesh[1].area)
+
+
+def mesh_files(folder: Path) -> Iterator[Path]:
+    """Names of files that are not there yet."""
+    return (folder / f"{k}.stl" for k in range(1_000_000))
+
+
+def visual_shape(client: Any, meshes: list[tuple[tuple[float, ...], Trimesh]], files: Iterator[Path]) -> int:
+    """PyBullet's number of a link's looks, -1 for nothing."""
+    if not meshes:
+        return -1
+    names = []
+    for _, mesh in meshes:
+        file = next(files)
+        # Binary: numbers in text would be read in the locale of the process.
+        file.write_bytes(cast(bytes, mesh.export(file_type="stl")))
+        names.append(str(file))
+    return client.createVisualShapeArray(
+        shapeTypes=[client.GEOM_MESH] * len(names),
+        fileNames=names,
+        meshScales=[[1.0, 1.0, 1.0]] * len(names),
+        visualFramePositions=[[0.0, 0.0, 0.0]] * len(names),
+        visualFrameOrientations=[[0.0, 0.0, 0.0, 1.0]] * len(names),
+        rgbaColors=[list(color) for color, _ in meshes],
+    )

@@ -1,0 +1,249 @@
+"""Loads robots: by name, from a URDF, from a `robot.toml` with its URDF beside it, from a DH table alone."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from twin.errors import DriveWarning, RobotError, UnknownNameError, near
+from twin.multibody import recursions
+from twin.multibody.composite_bodies import require_moved_mass
+from twin.multibody.tree import Loop, frozen
+from twin.own_code import announced_file, announced_robots
+from twin.packages_beside import HOUSE
+from twin.robot.drives.drives import Drives
+from twin.robot.loading import consistency
+from twin.robot.loading.consistency import weak_motors
+from twin.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
+
+
+def robot_names() -> tuple[str, ...]:
+    """The arms that `load` knows by name: those with a URDF and a `robot.toml`."""
+    return _folders_with("robot.toml")
+
+
+def laboratory_names() -> tuple[str, ...]:
+    """The robots that `load` knows by name too, by a DH table alone: those with a `dh.toml`."""
+    return _folders_with("dh.toml")
+
+
+def _folders_with(file: str) -> tuple[str, ...]:
+    return tuple(sorted(found.parent.name for found in (HOUSE / "urdf").glob(f"*/{file}")))
+
+
+def robot_title(name: str) -> str:
+    """What the robot of that name is: its title, or its file if that is a URDF, which has none.
+
+    Of its file only the head is read, down to the first table.
+
+    Raises:
+        OwnCodeError, RobotError: a package announces it, and it does not load.
+    """
+    from urdf.schema import tomllib
+
+    file = _home(name)
+    if file.suffix == ".urdf":
+        return file.name
+    try:
+        return str(tomllib.loads(file.read_text(encoding="utf-8").partition("\n[")[0])["title"])
+    except (OSError, ValueError, KeyError):  # the whole file says what is wrong, or has it elsewhere
+        return robot_facts(file)["title"]
+
+
+def load(name_or_path: str | Path) -> Robot:
+    """Load a robot.
+
+    Args:
+        name_or_path: a name from `robot_names()`, `laboratory_names()` or `announced_robots()`; a `.urdf`
+            file; a `robot.toml`, which has its URDF beside it under the name that it gives; or a file whose
+            name ends in `dh.toml`.
+
+    Raises:
+        UnknownNameError: there is no robot of that name.
+        RobotError: the file is missing, malformed, or describes a body that cannot exist.
+        OwnCodeError: the package that announces the robot does not load.
+
+    Warns:
+        DriveWarning: a motor cannot carry the arm's own weight, see `twin.robot.loading.model_parts`.
+    """
+    robot = _loaded(name_or_path)
+    for sentence in weak_motors(robot):
+        warnings.warn(sentence, DriveWarning, stacklevel=2)
+    return robot
+
+
+def _loaded(name_or_path: str | Path) -> Robot:
+    text = str(name_or_path)
+    path = Path(text)
+    if path.suffix == ".urdf":
+        return _from_urdf(path)
+    if path.suffix == ".toml":
+        return _from_toml(path)
+    known = (*robot_names(), *laboratory_names(), *announced_robots())
+    if text not in known:
+        raise UnknownNameError(
+            f"unknown robot {text!r}{near(text, known)}: known are {', '.join(known)}, "
+            "or the path of a .urdf, a robot.toml or a dh.toml"
+        )
+    file = _home(text)
+    return _from_urdf(file) if file.suffix == ".urdf" else _from_toml(file)
+
+
+def _home(name: str) -> Path:
+    """The file of a robot that is known by name; names of ours come first."""
+    if name not in (*robot_names(), *laboratory_names()):
+        return announced_file(name)
+    file = "robot.toml" if name in robot_names() else "dh.toml"
+    return HOUSE / "urdf" / name / file
+
+
+def is_table(path: Path) -> bool:
+    """Whether a TOML file is that of a robot known by its DH table alone."""
+    return path.name.endswith("dh.toml")
+
+
+def robot_facts(path: Path) -> dict[str, Any]:
+    """The contents of a robot.toml or a dh.toml; `RobotError` if there is a fault in them."""
+    from urdf import dh_facts, facts
+    from urdf.schema import FactsError
+
+    try:
+        return (dh_facts if is_table(path) else facts).read(path)
+    except FactsError as error:
+        raise RobotError(str(error)) from error
+
+
+def urdf_beside(path: Path, facts: dict[str, Any]) -> Path:
+    """The URDF that belongs to a `robot.toml` with these facts; `RobotError` if there is none."""
+    urdf = path.parent / f"{facts['name']}.urdf"
+    if not urdf.exists():
+        raise RobotError(
+            f"{path}: there is no {urdf.name} beside it; write it with python -m urdf.build {path}"
+        )
+    return urdf
+
+
+def _from_urdf(path: Path) -> Robot:
+    from twin.robot.loading.urdf_reader import read_urdf
+
+    name, tree, *limits = read_urdf(path)
+    require_moved_mass(str(path), tree)
+    identity, zeros, none = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n)), frozen(np.zeros(0))
+    driven = tuple(range(tree.n))
+    return Robot(
+        name,
+        path,
+        tree,
+        *limits,
+        dh_coupling=identity,
+        embedding=identity,
+        embedding_offset=zeros,
+        driven=driven,
+        passive_min=none,
+        passive_max=none,
+        file=path,
+    )
+
+
+def _from_toml(path: Path) -> Robot:
+    facts = robot_facts(path)
+    if is_table(path):
+        from twin.robot.loading.dh_tables import robot_of_table
+
+        return replace(robot_of_table(path, facts), drives=_drives(path, facts))
+    robot = _embedded(path, _from_urdf(urdf_beside(path, facts)), facts)
+    table = facts["dh"]
+    robot = replace(
+        robot,
+        name=facts["name"],
+        dh_coupling=frozen(table.get("coupling", np.eye(robot.n))),
+        dh=DH(
+            theta0=frozen(np.deg2rad(table["theta0_deg"])),
+            d=frozen(table["d"]),
+            a=frozen(table["a"]),
+            alpha=frozen(np.deg2rad(table["alpha_deg"])),
+        ),
+        loops=tuple(_loop(path, robot, name, loop) for name, loop in facts.get("loop", {}).items()),
+        poses=MappingProxyType(
+            NamedPoses((name, frozen(np.deg2rad(pose["q_deg"]))) for name, pose in facts["poses"].items())
+        ),
+        published=_mapping(
+            (name, PublishedPose(frozen(pose["flange"]), float(pose["flange_tolerance"])))
+            for name, pose in facts["poses"].items()
+            if "flange" in pose
+        ),
+        tour=tuple(facts["tour"]["poses"]) if "tour" in facts else (),
+        rating=Rating(facts["rating"]["payload"], facts["rating"]["reach"]) if "rating" in facts else None,
+        file=path,
+        drives=_drives(path, facts),
+    )
+    consistency.check(path, robot, facts)
+    return robot
+
+
+def _drives(path: Path, facts: dict[str, Any]) -> Drives | None:
+    """The drives of a table `[drives]`, `None` where there is none."""
+    if "drives" not in facts:
+        return None
+    try:
+        return Drives(**{key: value for key, value in facts["drives"].items() if key != "source"})
+    except ValueError as error:
+        raise RobotError(f"{path}: {error}") from error
+
+
+def _mapping(items: Any) -> Mapping[str, Any]:
+    return MappingProxyType(dict(items))
+
+
+def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
+    """The robot of the URDF with the pendant's joints as its coordinates: the others follow them."""
+    tree, names = robot.tree, facts["joints"]["names"]
+    rows = {name: joint["q"] for name, joint in facts.get("joint", {}).items() if "q" in joint}
+    for name in (*names, *rows):
+        if name not in tree.names:
+            raise RobotError(
+                f"{path}: {facts['name']}.urdf has no moving joint {name!r}, only {', '.join(tree.names)}"
+            )
+    for name in tree.names:
+        if name not in names and name not in rows:
+            raise RobotError(
+                f"{path}: joint {name!r} of {facts['name']}.urdf is neither in joints.names nor has a table "
+                f"[joint.{name}] with its row q"
+            )
+    driven = tuple(tree.names.index(name) for name in names)
+    passive = [i for i in range(tree.n) if i not in driven]
+    G = np.zeros((tree.n, len(driven)))
+    G[list(driven)] = np.eye(len(driven))
+    for i in passive:
+        G[i] = rows[tree.names[i]]
+    return replace(
+        robot,
+        embedding=frozen(G),
+        driven=driven,
+        q_min=frozen(robot.q_min[list(driven)]),
+        q_max=frozen(robot.q_max[list(driven)]),
+        qd_max=frozen(robot.qd_max[list(driven)]),
+        tau_max=frozen(robot.tau_max[list(driven)]),
+        passive_min=frozen(robot.q_min[passive]),
+        passive_max=frozen(robot.q_max[passive]),
+    )
+
+
+def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
+    """The loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
+    tree, joints, points = robot.tree, [], []
+    frames = recursions.world_frames(tree, recursions.placements(tree, robot.embedding_offset.tolist(), math))
+    for link, point in zip(facts["links"], facts["at"], strict=True):
+        if f"link_{link}" not in tree.links:
+            raise RobotError(f"{path}: loop {name!r} names link {link!r}, which no joint of the URDF moves")
+        joint = tree.links.index(f"link_{link}")
+        joints.append(joint)
+        points.append(np.array(frames.R[joint]).T @ (np.array(point) - np.array(frames.o[joint])))
+    return Loop(name, (joints[0], joints[1]), frozen(points))

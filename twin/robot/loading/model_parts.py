@@ -1,0 +1,259 @@
+"""Parts of a robot file, as they stand there, before anything is made of them: for `model_check.py`.
+
+Links that are fixed to each other move as one, a `Group`.  Its extent is a box about all its shapes and about
+the joints that it hangs on and carries, in the frame of the group's first link.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twin.multibody.tree import body_of_parameters
+from twin.robot.loading.link_shapes import Extent, resolve_mesh, shape_extent
+from twin.robot.loading.urdf_reader import parsed, read_document
+from twin.robot.robot import Robot
+
+BASE = "base_link"
+"""What the base of a robot that has no URDF is called."""
+
+
+class JointPart(NamedTuple):
+    """A joint: limits are `None` where the file gives none."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    T_parent_joint: np.ndarray
+    low: float | None = None
+    high: float | None = None
+    speed: float | None = None
+    effort: float | None = None
+    mimics: bool = False  # another joint
+    damped: bool = False
+    passive: bool = False  # no motor drives it
+
+
+class LinkPart(NamedTuple):
+    """A link: mass in [kg], centre (3,) in [m] and tensor (3, 3) in [kg m^2], in its frame; and its shapes.
+
+    `mass` is `None` where the file gives no mass properties.
+    """
+
+    name: str
+    mass: float | None
+    com: np.ndarray
+    tensor: np.ndarray
+    extents: tuple[Extent, ...] = ()
+    missing: tuple[str, ...] = ()  # mesh files that are not there
+    unread: bool = False  # whether some shape's extent is not known
+
+    @property
+    def size(self) -> float:
+        """The diagonal of the box about its own shapes, in [m]; 0 without any."""
+        corners = [extent.corners for extent in self.extents]
+        return float(np.linalg.norm(np.ptp(np.concatenate(corners), axis=0))) if corners else 0.0
+
+    @property
+    def moments(self) -> np.ndarray:
+        """The principal moments of inertia (3,), in [kg m^2]; NaN where the file gives none."""
+        if not np.all(np.isfinite(self.tensor)):
+            return np.full(3, np.nan)
+        return np.linalg.eigvalsh(self.tensor)
+
+
+@dataclass
+class Group:
+    """Links that move as one.
+
+    Attributes:
+        links: with the pose (4, 4) of each in the frame of the first.
+        moves: whether a joint moves it.
+        joints: (k, 3) where the joints that it carries are; its own is the origin.
+    """
+
+    links: list[tuple[LinkPart, np.ndarray]]
+    moves: bool
+    joints: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of its first link."""
+        return self.links[0][0].name
+
+    @property
+    def mass(self) -> float:
+        """Of all its links, in [kg]."""
+        return sum(link.mass or 0.0 for link, _ in self.links)
+
+    @property
+    def shaped(self) -> bool:
+        """Whether there are shapes, all of a known extent."""
+        return any(link.extents for link, _ in self.links) and not any(link.unread for link, _ in self.links)
+
+    def shape_corners(self) -> np.ndarray:
+        """The corners (k, 3) of the boxes about its shapes."""
+        corners = [
+            extent.corners @ T[:3, :3].T + T[:3, 3] for link, T in self.links for extent in link.extents
+        ]
+        return np.concatenate(corners) if corners else np.zeros((0, 3))
+
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and highest corner (3,) of its extent, joints included."""
+        points = np.concatenate([np.zeros((1, 3)), np.reshape(self.joints, (-1, 3)), self.shape_corners()])
+        return points.min(axis=0), points.max(axis=0)
+
+    @property
+    def size(self) -> float:
+        """The diagonal of its extent, in [m]."""
+        low, high = self.box()
+        return float(np.linalg.norm(high - low))
+
+    @property
+    def volume(self) -> float:
+        """Of its visual or its collision shapes, whatever is more, in [m^3]: an upper bound with meshes."""
+        by_kind = {"visual": 0.0, "collision": 0.0}
+        for link, _ in self.links:
+            for extent in link.extents:
+                by_kind[extent.kind] += extent.volume
+        return max(by_kind.values())
+
+
+class Parts(NamedTuple):
+    """All links and joints of a file, and how they hang together."""
+
+    links: tuple[LinkPart, ...]
+    joints: tuple[JointPart, ...]
+    groups: tuple[Group, ...]
+    base: str
+
+
+def urdf_parts(path: Path) -> Parts:
+    """The parts of a URDF.
+
+    Raises:
+        RobotError: the file cannot be read as a URDF.
+    """
+    root = read_document(path)
+    document = parsed(path, root)
+    elements = {element.get("name"): element for element in root.iterfind("link")}
+    links = tuple(_link(link, elements[link.name], path.absolute().parent) for link in document.links)
+    stated = {element.get("name"): element for element in root.iterfind("joint")}
+    joints = tuple(_joint(joint, stated[joint.name]) for joint in document.joints)
+    return Parts(links, joints, _groups(links, joints, document.base_link.name), document.base_link.name)
+
+
+def tree_parts(robot: Robot) -> Parts:
+    """The parts of a robot that has no URDF, by its tree."""
+    tree = robot.tree
+    names = [BASE, *tree.links]
+    links = [LinkPart(BASE, 0.0, np.zeros(3), np.zeros((3, 3)))]
+    joints = []
+    for i, row in enumerate(tree.inertias):
+        mass, com, tensor = body_of_parameters(row)
+        links.append(LinkPart(tree.links[i], mass if robot.has_inertia else None, com, tensor))
+        values = (robot.q_min[i], robot.q_max[i], robot.qd_max[i], robot.tau_max[i])
+        low, high, speed, effort = (float(value) if np.isfinite(value) else None for value in values)
+        joints.append(
+            JointPart(
+                tree.names[i],
+                tree.kinds[i],
+                names[tree.parents[i] + 1],
+                tree.links[i],
+                tree.T_parent_joint[i],
+                low,
+                high,
+                speed,
+                effort,
+            )
+        )
+    groups = _groups(tuple(links), tuple(joints), BASE)
+    groups[tree.flange_joint + 1].joints.append(tree.T_joint_flange[:3, 3])
+    return Parts(tuple(links), tuple(joints), groups, BASE)
+
+
+def _link(link: Any, element: ET.Element, folder: Path) -> LinkPart:
+    extents, missing, unread = [], [], False
+    for kind in ("visual", "collision"):
+        for shape in element.iterfind(kind):
+            mesh = shape.find("geometry/mesh")
+            file = Path(resolve_mesh(mesh.get("filename", ""), folder)) if mesh is not None else None
+            if file is not None and not file.is_file():
+                missing.append(file.name)
+            extent = shape_extent(kind, shape, file)
+            if extent is None:
+                unread = True
+            else:
+                extents.append(extent)
+    # Where one kind of shape cannot be read, the other may do.
+    whole = [kind for kind in ("visual", "collision") if _all_read(kind, element, extents)]
+    if unread and whole:
+        extents, unread = [extent for extent in extents if extent.kind in whole], False
+    if element.find("inertial") is None:
+        return LinkPart(
+            link.name, None, np.zeros(3), np.zeros((3, 3)), tuple(extents), tuple(missing), unread
+        )
+    T, mass = link.inertial.origin, float(link.inertial.mass)
+    with np.errstate(invalid="ignore"):  # what is not finite is among the findings
+        tensor = T[:3, :3] @ link.inertial.inertia @ T[:3, :3].T
+    return LinkPart(link.name, mass, T[:3, 3], tensor, tuple(extents), tuple(missing), unread)
+
+
+def _all_read(kind: str, element: ET.Element, extents: list[Extent]) -> bool:
+    count = len(element.findall(kind))
+    return count > 0 and sum(extent.kind == kind for extent in extents) == count
+
+
+def _joint(joint: Any, element: ET.Element) -> JointPart:
+    limit, dynamics, mimic = (element.find(tag) for tag in ("limit", "dynamics", "mimic"))
+    numbers = (
+        {}
+        if limit is None
+        else {name: float(value) for name, value in limit.attrib.items() if name in LIMITS}
+    )
+    endless = joint.joint_type == "continuous"
+    return JointPart(
+        joint.name,
+        joint.joint_type,
+        joint.parent,
+        joint.child,
+        joint.origin,
+        None if endless else numbers.get("lower"),
+        None if endless else numbers.get("upper"),
+        numbers.get("velocity") or None,
+        numbers.get("effort") or None,
+        mimic is not None,
+        dynamics is not None and any(float(dynamics.get(name, 0)) for name in ("damping", "friction")),
+    )
+
+
+LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+def _groups(links: tuple[LinkPart, ...], joints: tuple[JointPart, ...], base: str) -> tuple[Group, ...]:
+    """The links that move as one, parents first."""
+    by_name = {link.name: link for link in links}
+    carried: dict[str, list[JointPart]] = {}
+    for joint in joints:
+        carried.setdefault(joint.parent, []).append(joint)
+    groups: list[Group] = []
+
+    def visit(link: str, group: Group, T: np.ndarray) -> None:
+        group.links.append((by_name[link], T))
+        for joint in carried.get(link, []):
+            T_joint = T @ joint.T_parent_joint
+            if joint.kind == "fixed":
+                visit(joint.child, group, T_joint)
+            else:
+                group.joints.append(T_joint[:3, 3])
+                groups.append(Group([], moves=True))
+                visit(joint.child, groups[-1], np.eye(4))
+
+    groups.append(Group([], moves=False))
+    visit(base, groups[0], np.eye(4))
+    return tuple(groups)
