@@ -153,7 +153,7 @@ def template() -> Template:
         return Markup(text.translate(TURNING).replace("<", "\\u003c"))
 
     environment = Environment(
-        loader=PackageLoader("scenarios", "reports"),
+        loader=PackageLoader("scenarios", "report"),
         autoescape=True,
         finalize=seen,
         undefined=StrictUndefined,

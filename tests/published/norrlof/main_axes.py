@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.published.items import Finding, Item, computes
+from tests.published.norrlof import closed_form as main_axes
 from tests.published.norrlof.closed_form import MainAxes, main_axes_robot
 from tests.published.norrlof.main_axes_printed import (
     Case,
@@ -31,7 +32,6 @@ from tests.published.norrlof.trees import (
     relative,
     worst,
 )
-from twin.dynamics import main_axes
 from twin.dynamics.equation_of_motion import friction_torque
 from twin.robot.drives.drives import Drives
 from twin.robot.loading.loading import load

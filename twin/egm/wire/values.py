@@ -4,7 +4,8 @@ What comes by wire is read within bounds: size, counts, finite numbers, quaterni
 
 Orientations of single messages are plain numbers here.  `twin.rotations` has the same for arrays, at a
 hundred times the cost of one: a robot writes two orientations in every message, some 4 ms apart.  The manual
-does not say in which order the angles of `EgmEuler` turn; as in ABB's own C++ client it is `R = Rz(z) Ry(y) Rx(x)`.
+does not say in which order the angles of `EgmEuler` turn; as in ABB's own C++ client it is
+`R = Rz(z) Ry(y) Rx(x)`.
 """
 
 from collections.abc import Sequence
