@@ -21,22 +21,14 @@ Source: the usual scheme; with constant gains and without the torque feed-forwar
 Manutec r3 in the Modelica Standard Library (Mechanics.MultiBody.Examples.Systems.RobotR3).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import CascadeGains, cascade_gains, with_chosen
-from twin.control.control_law import ControlLaw, kept_law
+from twin.control.control_law import ControlLaw, Model, kept_law
 from twin.robot.drives.drive_step import add_drive_torque
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from twin.control.control_law import Model
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Reference, State
+from twin.robot.robot import Robot
+from twin.trajectories.sampling import Reference, State
 
 
 @kept_law

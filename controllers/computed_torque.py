@@ -16,22 +16,14 @@ part at the speed `qd + T a` that the acceleration leads to within the period T
 (`twin/robot/drives/drive_step.py`). On a plant with the same drives that is exact, through every reversal.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import AccelerationGains, acceleration_gains, with_chosen
-from twin.control.control_law import ControlLaw, kept_law
+from twin.control.control_law import ControlLaw, Model, kept_law
 from twin.robot.drives.drive_step import add_drive_torque
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from twin.control.control_law import Model
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Reference, State
+from twin.robot.robot import Robot
+from twin.trajectories.sampling import Reference, State
 
 
 @kept_law

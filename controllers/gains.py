@@ -41,12 +41,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import real_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from twin.robot.robot import Robot
 
 

@@ -8,21 +8,13 @@ missing torque over Kp. The plain law also sags: at rest `Kp e = g(q_ref - e)`. 
 `controllers.gains`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import PDGains, pd_gains, with_chosen
-from twin.control.control_law import ControlLaw, Law, kept_law
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from twin.control.control_law import Model
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Reference, State
+from twin.control.control_law import ControlLaw, Law, Model, kept_law
+from twin.robot.robot import Robot
+from twin.trajectories.sampling import Reference, State
 
 
 @kept_law

@@ -10,19 +10,12 @@ can give, and its error would push the demand further out, that joint's integral
 whose error already drives it back goes on integrating, and the other joints are not affected.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import PIDGains, pid_gains, with_chosen
-from twin.control.control_law import ControlLaw, kept_law
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from twin.control.control_law import Model
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Reference, State
+from twin.control.control_law import ControlLaw, Model, kept_law
+from twin.robot.robot import Robot
+from twin.trajectories.sampling import Reference, State
 
 
 @kept_law

@@ -28,19 +28,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import controllers
+from controllers import Controller
 from scenarios.metric import Metric as Metric
 from twin.errors import RobotError, UnknownNameError
 from twin.robot.drives.drives import MODES, known_mode
-from twin.robot.robot import MOUNTINGS, Robot  # light: it starts neither compiler nor engine
+from twin.robot.robot import MOUNTINGS, Payload, Robot  # light: it starts neither compiler nor engine
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from controllers import Controller
     from twin.robot.drives.sensors import Sensors
-    from twin.robot.robot import Payload
 
 
 MOST_STEPS = 1_000_000

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios import base, joint_tracking
 from scenarios.base import Metric, option, positive
@@ -28,13 +29,11 @@ from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, wit
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RobotError
 from twin.robot.limits import caption_unit
+from twin.robot.robot import Robot
 from twin.short_texts import literal
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 
 

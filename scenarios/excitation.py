@@ -23,11 +23,11 @@ from scenarios import base
 from scenarios.base import Metric, option, positive
 from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
     from twin.identification.excitation import FourierMotion, Use
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 
 CONDITION = 1000.0

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios import base
 from scenarios.base import Metric, named_pose, option, positive
@@ -24,12 +25,10 @@ from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.motion_range import middle_and_half
 from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
 from twin.logs.figures import joint_error
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 
 

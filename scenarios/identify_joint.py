@@ -21,21 +21,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 import controllers
+from controllers import Controller
 from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
 from scenarios.checks import joint_experiment as experiment
-from scenarios.checks.joint_experiment import picture
+from scenarios.checks.joint_experiment import Estimates, picture
 from scenarios.checks.tracking import sampled, shown, with_arrays
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from controllers import Controller
-    from scenarios.checks.joint_experiment import Estimates
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
 
 __all__ = ["VARIANTS", "Config", "metrics", "picture", "run", "suits", "table"]
 

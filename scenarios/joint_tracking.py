@@ -20,10 +20,10 @@ from scenarios.base import Metric, option, positive
 from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.motion_range import cosines
 from scenarios.checks.tracking import follow, sampled, tracking_metrics
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 import controllers
 from scenarios import base
@@ -37,12 +38,10 @@ from scenarios.checks.closed_loop import carrying
 from scenarios.checks.tracking import follow, tracking_metrics, with_arrays
 from scenarios.gravity_hold import held_pose
 from twin.errors import RobotError, UnreachableError
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.closed_loop_inverse import FeedbackLaw, Integration, TrackedPath
     from twin.trajectories.sampling import Samples
     from twin.trajectories.tool_paths import StraightLine, ToolMotion

@@ -24,20 +24,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 import controllers
+from controllers import Controller
 from scenarios import base
 from scenarios.base import Metric, option
 from scenarios.checks import manutec_r3
 from scenarios.checks.tracking import sampled, shown, with_arrays
 from twin.errors import RecordingError, RobotError
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from controllers import Controller
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
 
 PUBLISHED = "cascade"
 """The control law that the published gains are of."""

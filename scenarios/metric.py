@@ -1,7 +1,5 @@
 """A figure that a scenario reports, and its limit."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal

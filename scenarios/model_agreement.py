@@ -23,6 +23,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios import base
 from scenarios.base import Metric, option
@@ -30,12 +31,10 @@ from scenarios.checks.free_motion import check_free_time, free_metrics, free_mot
 from scenarios.checks.motion_range import finite_speed, random_positions
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import LimitError
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
 
 

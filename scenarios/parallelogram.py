@@ -39,10 +39,10 @@ from scenarios.checks.tracking import (
     with_arrays,
 )
 from twin.errors import RobotError
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios import base
 from scenarios.base import Metric, option, positive
@@ -34,12 +35,10 @@ from scenarios.checks.tracking import (
     with_arrays,
 )
 from twin.errors import RobotError
+from twin.robot.robot import Payload, Rating, Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
-    from twin.robot.robot import Payload, Rating, Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
 

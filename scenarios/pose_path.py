@@ -21,11 +21,13 @@ step, tracks to 1e-10 rad; otherwise the error stays under the bound of `scenari
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
@@ -33,14 +35,10 @@ from scenarios.checks import bounds
 from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RecordingError, RobotError
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.joint_paths import JointPath, RecordedJoints
     from twin.trajectories.sampling import Samples
     from twin.trajectories.tool_paths import PosePath

@@ -5,8 +5,6 @@ had the name before stays good until then, whatever goes wrong.  A process that 
 hidden file `.….draft…`; one that can still act calls `abandon` first.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

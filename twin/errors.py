@@ -1,7 +1,5 @@
 """Errors of the twin, and sentences on errors of code that is not ours."""
 
-from __future__ import annotations
-
 import difflib
 import signal
 import traceback

@@ -7,8 +7,6 @@ may be damaged, and damaged machine code does anything; `twin/kept_files.py` see
 Where nothing can be written, or no more, functions are compiled without being kept.
 """
 
-from __future__ import annotations
-
 import hashlib
 import marshal
 import os

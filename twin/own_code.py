@@ -3,8 +3,6 @@
 Whatever such code does while it is loaded ends as one sentence that names it, an `OwnCodeError`.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

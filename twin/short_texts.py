@@ -1,7 +1,5 @@
 """Texts for tables: numbers in few characters, and names cut to what a page has room for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 The samples do not depend on each other, so the results are the same to the bit for any number of threads.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import controllers
+from controllers import Controller
 from twin.errors import TwinError, told
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from controllers import Controller
     from scenarios.base import Config
     from twin.engine.window.bench import Bench
     from twin.trajectories.sampling import Reference, State

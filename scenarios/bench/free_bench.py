@@ -6,11 +6,13 @@ The loop is the one of every run, `twin.run_closed_loop`, part by part; only its
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.bench import taught_poses
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
@@ -21,15 +23,11 @@ from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, TwinError, told
 from twin.logs.log import Log, RunningLog
+from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples, recursion_consistent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
     from scenarios.base import Config
-    from twin.robot.robot import Robot
 
 PART = 0.05  # s, of the run between two looks at the controls
 KEPT = 120.0  # s, of the end of the run

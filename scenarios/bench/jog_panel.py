@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.bench.jogging import AXES, Follower, ToolJog
 from twin.robot.limits import SHOWN
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.engine.window.bench import Bench
-    from twin.robot.robot import Robot
 
 MODES = ("joints", "base", "tool")
 TITLES = {"joints": "jog: joints", "base": "jog: tool, base axes", "tool": "jog: tool, its axes"}

@@ -11,20 +11,16 @@ so that a law that knows the arm follows it to round-off.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.errors import RobotError, UnreachableError
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics
 from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
+from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from twin.robot.robot import Robot
 
 TIME_TO_SPEED = 0.3  # s, in which a joint comes to the speed of jogging
 SHARE_OF_SPEED = 0.25

@@ -1,7 +1,5 @@
 """Logs shown again in PyBullet's window, where a person plays, stops, and goes back and forth."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.robot.limits import SHOWN
-from twin.trajectories.joint_trajectories import quintic, sequence
+from twin.trajectories.joint_trajectories import Trajectory, quintic, sequence
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.robot.robot import Robot
-    from twin.trajectories.joint_trajectories import Trajectory
 
 FILE_PERIOD = 0.02  # s, between rows of the file
 SAME = 1e-9  # rad: poses that are one

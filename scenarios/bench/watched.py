@@ -11,16 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from controllers import Controller
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from twin.errors import DivergenceError, TouchedError
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.limits import shown
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from controllers import Controller
     from scenarios.base import Config
     from twin.engine.simulation import Simulation
     from twin.engine.window.bench import Bench

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.checks.motion_range import finite_speed, random_positions
 from scenarios.metric import Metric
 from twin.errors import RobotError
 from twin.logs.figures import place_of_largest
-from twin.robot.drives.drives import MOTOR
-from twin.robot.robot import Payload
+from twin.robot.drives.drives import MOTOR, Drives
+from twin.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
-    from twin.robot.drives.drives import Drives
-    from twin.robot.robot import Robot
 
 
 PAYLOAD_COM = (0.083, 0.0, 0.080)

@@ -3,8 +3,6 @@
 Nothing is compiled: the model's kernels are run on numbers, for a robot that is looked at once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -12,17 +10,13 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.checks.motion_range import finite_speed, random_positions
 from twin.errors import LimitError, TwinError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from twin.robot.robot import Robot
+from twin.robot.robot import Robot
 
 STATES = 20
 TOP_SPEED = 10.0  # rad/s or m/s: a file's limit may be anything

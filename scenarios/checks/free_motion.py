@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.base import Metric, positive
 from twin.errors import LimitError, TouchedError
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
 
 
 def check_free_time(free_time: float, time_step: float) -> None:

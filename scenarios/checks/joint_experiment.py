@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.dynamics.flexible_joint import FlexibleJoint
 from twin.errors import RobotError
+from twin.robot.robot import Robot
 from twin.short_texts import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from controllers import Controller
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Reference, State
 

@@ -8,19 +8,17 @@ with a tolerance of 1e-6, they are good to some 5e-9 rad.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twin.arrays import Floats
 from twin.errors import RecordingError, RobotError
-from twin.robot.robot import Payload
+from twin.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from controllers.cascade import Cascade
-    from twin.arrays import Floats
-    from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trapezoid
 
 NAME = "manutec_r3"

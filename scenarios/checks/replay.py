@@ -10,20 +10,17 @@ No limit here depends on the residual that it judges.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.metric import Metric
 from twin.logs.figures import place_of_largest, unit_of_largest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from scenarios.metric import Metric
     from twin.control.control_law import ControlLaw
     from twin.control.rollout import Rollouts
     from twin.dynamics.equation_of_motion import PlantState

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from controllers import Controller
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
@@ -19,15 +21,12 @@ from twin.logs.figures import (
     tool_distance,
     unit_of_largest,
 )
+from twin.robot.robot import Robot
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from controllers import Controller
     from twin.engine.simulation import Simulation
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
 

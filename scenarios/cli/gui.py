@@ -1,7 +1,5 @@
 """`irb-twin gui`: a robot in the window under a control law, to jog, teach, push and load."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

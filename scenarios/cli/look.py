@@ -1,7 +1,5 @@
 """Commands that show what there is: `irb-twin list`, `formulas` and `check-model`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`irb-twin new`: a small file of your own that works, with its test, to be changed."""
 
-from __future__ import annotations
-
 import importlib.util
 import keyword
 import re

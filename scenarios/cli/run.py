@@ -22,11 +22,11 @@ from scenarios.cli.settings import (
     limits_of,
 )
 from scenarios.running import registry
+from scenarios.running.registry import Scenario
 from twin.errors import OwnCodeError, TwinError, is_interrupt, told_with_place
 from twin.own_code import announced
 
 if TYPE_CHECKING:
-    from scenarios.running.registry import Scenario
     from scenarios.running.runs import Run
 
 EXAMPLES = """examples:

@@ -15,9 +15,9 @@ from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, op
 from scenarios.cli.output import Files, apart, complain, console, counted, duration
 from scenarios.cli.settings import LAWS, LawSettings, changes_option, configs_of, limit_option
 from scenarios.running import registry
+from scenarios.running.registry import Scenario
 
 if TYPE_CHECKING:
-    from scenarios.running.registry import Scenario
     from scenarios.sweeping.carrying_out import Means
     from scenarios.sweeping.findings import Swept
     from scenarios.sweeping.plan import Plan

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from twin.identification.identify import Identification
+from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
 from twin.logs.views.curves import COLOURS
 from twin.multibody.tree import body_of_parameters
@@ -22,7 +23,6 @@ from twin.robot.limits import joint_unit
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from twin.identification.least_squares import JointResiduals
     from twin.identification.physical import PhysicalSolution
 
 MOST_DIGITS = 5

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from scenarios.report.report import verdict
 from twin.errors import TwinError
 from twin.robot.loading.model_check import ERROR, Finding, ModelCheck, check_model
+from twin.robot.loading.model_parts import JointPart
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from scenarios.checks.engine_agreement import Agreement
-    from twin.robot.loading.model_parts import JointPart
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.report import page_curves as curves
@@ -23,15 +24,14 @@ from scenarios.running.provenance import all_settings, in_a_line, provenance
 from scenarios.running.registry import repeat_command
 from twin.logs.figures import joint_error, largest, motor_load, pose_error, rms, speed_load, tool_distance
 from twin.robot.limits import caption_unit
+from twin.robot.robot import Robot
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from jinja2 import Template
-    from numpy.typing import NDArray
 
     from scenarios.running.runs import Run
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
 
 NEEDED = ("jinja2", "plotly", "viser")
 MOST_REPLAYS = 12

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.report.worst_moment import ROUNDING, worst_moment
 from twin.logs.columns import thinned
@@ -15,8 +16,6 @@ from twin.logs.figures import joint_error, motor_load, speed_load, tool_distance
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from scenarios.report.page import Logged
     from twin.logs.log import Log
 

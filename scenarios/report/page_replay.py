@@ -15,12 +15,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.report.worst_moment import worst_moment
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from scenarios.report.page import Logged
     from twin.logs.log import Log
     from twin.robot.robot import Robot

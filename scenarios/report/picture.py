@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.logs.figures import joint_error
 from twin.logs.views.curves import COLOURS
@@ -15,7 +16,6 @@ from twin.short_texts import literal, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from scenarios.running.runs import Run
     from twin.logs.log import Log

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -35,9 +36,6 @@ from twin.robot.limits import caption_unit
 from twin.short_texts import figure, shortened
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from rich.console import RenderableType
-
     from twin.logs.log import Log
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scenarios.base import Metric
 from scenarios.metric import Outcome
 from scenarios.running.causes import cause
 from scenarios.running.registry import repeat_command
@@ -18,7 +19,6 @@ from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
-    from scenarios.base import Metric
     from scenarios.report.baseline import Comparison
     from scenarios.running.runs import Run
 

@@ -12,14 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.logs.figures import joint_error, motor_load, speed_load
 from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
 
 WINDOW = 0.2  # s before the worst moment, in which what happened may have caused it

@@ -3,24 +3,19 @@
 A run with code of the user's has a process of its own, which that code may end; it costs the run alone.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import controllers
+from scenarios.base import Config
 from scenarios.running import registry
-from scenarios.running.registry import scenario_word
+from scenarios.running.registry import Scenario, scenario_word
 from scenarios.running.runs import Run, carry_out
 from twin.worker_processes import Answer, Begun, Task, Workers
-
-if TYPE_CHECKING:
-    from scenarios.base import Config
-    from scenarios.running.registry import Scenario
 
 Work = tuple["Scenario", "Config"]
 LONG = ("laboratory", "pose_path")

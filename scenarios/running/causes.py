@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scenarios.base import Config
 from scenarios.running.registry import repeat_command
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from scenarios.base import Config
     from scenarios.running.runs import Run
 
 EXACT = "computed_torque"

@@ -26,11 +26,11 @@ from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
 from scenarios.cli.arguments import fields, flag, kind_of
 from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError, told
 from twin.own_code import announced, module_named, module_of_file
+from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.logs.log import Log
-    from twin.robot.robot import Robot
 
 PARTS = ("Config", "run", "metrics")
 OPTIONAL = ("table", "picture", "reference", "arms")

@@ -1,22 +1,18 @@
 """What `irb-twin validate` runs: scenarios with robots and control laws, and the scenarios' variants."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import controllers
 from scenarios.base import Config
 from scenarios.cli.arguments import fields
 from scenarios.running import registry
+from scenarios.running.registry import Scenario
 from twin.errors import OwnCodeError, is_interrupt, told_with_place
-
-if TYPE_CHECKING:
-    from scenarios.running.registry import Scenario
-    from twin.robot.robot import Robot
+from twin.robot.robot import Robot
 
 
 @dataclass(frozen=True)

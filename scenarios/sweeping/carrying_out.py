@@ -9,23 +9,19 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from scenarios.base import Config
 from scenarios.checks.replay import whole_run_limit
-from scenarios.running.registry import repeat_command
+from scenarios.running.registry import Scenario, repeat_command
 from scenarios.running.runs import Run, carry_out
 from scenarios.sweeping.findings import Swept
 from scenarios.sweeping.plan import Law, Plan, nominal_values, values_of
 from twin.errors import DriveWarning
 from twin.logs.figures import joint_error
 from twin.robot.limits import joint_unit
-
-if TYPE_CHECKING:
-    from scenarios.base import Config
-    from scenarios.running.registry import Scenario
-
 
 TIMED = 10
 """Runs of a law, of which it is told how long all will take: a call of compiled code costs as much as one."""

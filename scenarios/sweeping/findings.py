@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.robot.limits import ROUND_OFF
 from twin.short_texts import figure
@@ -14,8 +15,6 @@ from twin.sweeps.table_files import UNITS
 from twin.sweeps.trial import FIGURES, TROUBLES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from scenarios.base import Config
     from twin.sweeps.statistics import Importance, Share
 

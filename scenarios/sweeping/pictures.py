@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.sweeping.findings import Swept, failures, percent, quantity
 from twin.short_texts import literal, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
 FEW = 5000
 """Runs that are drawn one by one; more would cover each other."""

@@ -1,7 +1,5 @@
 """What varies in a scenario, and the trial that comes of it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping

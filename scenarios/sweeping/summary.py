@@ -1,14 +1,13 @@
 """What a sweep has to say: as tables for the terminal, the laws side by side, and as JSON for programs."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -20,10 +19,6 @@ from scenarios.sweeping.plan import Plan
 from twin.short_texts import figure, shortened
 from twin.sweeps.robot_quantities import Quantity
 from twin.sweeps.trial import OUTCOME, TROUBLES
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 NAMES, FIGURES = 24, 28
 """Characters of the first column, and of the figures of a law."""

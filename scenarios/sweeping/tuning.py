@@ -7,32 +7,25 @@ the law derives with nominal values, and they stay what they are in all draws.
 Default gains and tuned ones are then compared under the same draws: those that were tuned on, and fresh ones.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scenarios.base import Config
 from scenarios.cli.arguments import WrongUse
+from scenarios.running.registry import Scenario
 from scenarios.sweeping.carrying_out import Means, WorstCase, carried_out, nominal_run, worst_of
 from scenarios.sweeping.findings import Findings, findings
 from scenarios.sweeping.plan import SEED, Law, Plan, points_of
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 from twin.errors import VariationError
-from twin.sweeps.design import parse_variation
+from twin.sweeps.design import Design, Points, parse_variation
 from twin.sweeps.robot_quantities import unknown
 from twin.sweeps.trial import Trial
-from twin.sweeps.tuning import Gain, judged
-
-if TYPE_CHECKING:
-    from scenarios.running.registry import Scenario
-    from twin.sweeps.design import Design, Points
-    from twin.sweeps.tuning import Of, Tuning
-
+from twin.sweeps.tuning import Gain, Of, Tuning, judged
 
 LAW = "law."
 TIMES = 10.0

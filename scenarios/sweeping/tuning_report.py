@@ -1,37 +1,30 @@
 """What a tuning found: tables and sentences for the terminal, a file of gains, and all figures as JSON."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich import box
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 import controllers
+from scenarios.base import Config
 from scenarios.running.provenance import provenance
 from scenarios.running.registry import repeat_command
 from scenarios.running.runs import Run
 from scenarios.sweeping.findings import percent, quantity, title
 from scenarios.sweeping.summary import law_document, plain
-from scenarios.sweeping.tuning import DEFAULT, LAW, TUNED
+from scenarios.sweeping.tuning import DEFAULT, LAW, TUNED, Compared, Side, Task
 from twin.errors import printable
 from twin.short_texts import figure
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from scenarios.base import Config
-    from scenarios.sweeping.tuning import Compared, Side, Task
-    from twin.sweeps.tuning import Tuning
-
+from twin.sweeps.tuning import Tuning
 
 FIGURES = ("joint_error", "rms_error", "tool_error", "rms_torque")
 """Those that are told, besides the one that is minimised."""

@@ -5,8 +5,6 @@ what keeps numba from compiling the loop again, for seconds, for every law and e
 one takes some nanoseconds.  The law is compiled alone, and the kernels are those that everything else uses.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from functools import lru_cache, partial

@@ -1,7 +1,5 @@
 """What a closed loop drives, and what its controller sees of it: the motors, through sensors."""
 
-from __future__ import annotations
-
 from typing import Protocol, cast
 
 import numpy as np

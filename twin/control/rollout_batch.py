@@ -1,7 +1,5 @@
 """Which rollouts a batch holds: plants, controllers and starts, broadcast against each other, a row each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ The law and the kernels of the robots are passed in; see `twin/control/compiled_
 `NUMBA_DISABLE_JIT=1` the same functions run as plain Python.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from twin.control.control_law import Model

@@ -7,8 +7,6 @@ torque that the arm gets, in [N m], positions and speeds of the motors in joint 
 law sees.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from twin.arrays import Floats

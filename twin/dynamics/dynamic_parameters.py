@@ -13,8 +13,6 @@ friction, as it is beyond some Stribeck speeds.
 Source: W. Khalil, E. Dombre, "Modeling, Identification and Control of Robots" (2002), sections 9.3 and 12.3.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

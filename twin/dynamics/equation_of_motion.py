@@ -7,8 +7,6 @@ Newton-Euler kernel (`twin/multibody/recursions.py`).  Every function takes one 
 `(..., n)`; the payload and the mounting are the robot's (`Robot.with_payload`, `Robot.mounted`).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

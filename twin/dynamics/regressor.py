@@ -16,8 +16,6 @@ Source: T. Kane, D. Levinson, "Dynamics: Theory and Applications" (1985), chapte
 C. Atkeson, C. An, J. Hollerbach, Int. J. of Robotics Research 5 (1986) have it.
 """
 
-from __future__ import annotations
-
 from math import cos, sin
 
 import numpy as np

@@ -8,8 +8,6 @@ done to it since it was loaded, and no number is parsed twice.  What of its own 
 Nothing collides: the robot is alone in its world, and its links pass through each other as in the model.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Sequence

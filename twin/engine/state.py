@@ -1,7 +1,5 @@
 """Between arrays and what PyBullet says and takes."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Sequence
 from math import isfinite

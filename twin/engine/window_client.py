@@ -3,8 +3,6 @@
 A simulation without a window imports none of this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -15,8 +15,6 @@ Sources: J. Swevers and others, IEEE Transactions on Robotics and Automation 13 
 determinant; M. Gautier, W. Khalil, Int. J. of Robotics Research 11 (1992), for the condition number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From recordings to parameters: what `irb-twin identify` does, as a function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias

@@ -11,8 +11,6 @@ tells; after a few rounds these stay.
 Source: A. Björck, "Numerical Methods for Least Squares Problems" (1996), section 6.2 (sequential QR).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ Source: C. Atkeson, C. An, J. Hollerbach, "Estimation of inertial parameters of 
 Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

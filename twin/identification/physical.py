@@ -26,8 +26,6 @@ P. Wensing, F. Park, IEEE Trans. on Robotics 36 (2020), on its divergences; S. B
 Optimization" (2004), section 9.6, on the damped steps.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -5,8 +5,6 @@ where they are from.  Everything else stays: geometry, limits, poses, closed loo
 depends on are as near to the given robot's as possible bodies are; comments name them.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ name.  In all others the two sides turn alike and cannot be told apart.
 Source: M. Gautier, A. Janot et al. identify a Stäubli TX40 with such columns ("fsm6").
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

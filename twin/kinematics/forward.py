@@ -4,8 +4,6 @@ Every function takes one sample `(n,)` or a batch `(..., n)` of joint angles in 
 the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

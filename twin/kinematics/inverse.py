@@ -5,7 +5,6 @@ Here are the rules, checks and broadcasting; the solution itself is in `twin.kin
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,9 +26,6 @@ from twin.rotations.rotations import (
     rotation_matrices,
 )
 from twin.threads import in_chunks
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
 
 
 @lru_cache(maxsize=16)

@@ -4,8 +4,6 @@ Nothing is unpickled, and nothing is set aside for an array before it is known t
 as `numpy.savez` writes it is as large as what is in it.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Mapping

@@ -30,7 +30,6 @@ from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from pandas import DataFrame
 
     from twin.logs.log import Log

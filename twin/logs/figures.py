@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from twin.logs.log import Log
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from twin.arrays import Floats
 from twin.atomic_file import drafted
 from twin.dynamics.equation_of_motion import PlantState, one_period_on
 from twin.errors import RobotError, TwinError
@@ -22,8 +23,6 @@ from twin.rotations.rotations import continuous_quaternions, pose_vector, rigid_
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from twin.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,6 @@ the inertia about their frame's origin.
 Source: Featherstone 2008, sections 6.2 and 6.5; the factors `L^T D L` need no roots.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -9,8 +9,6 @@ a table in which the same entry of neighbouring samples lies side by side: so th
 samples with one instruction.  How a sample is rounded does not change; both ways give the same bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple

@@ -10,8 +10,6 @@ which is linear in the inertial parameters; Aliaga 2019, section 2.2.2.3, with (
 corrected.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from twin.multibody.trace import name

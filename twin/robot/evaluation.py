@@ -1,13 +1,11 @@
 """Calls of the compiled kernels: a checked batch, and one sample by the shortest path from Python."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy import empty, ndarray
@@ -20,10 +18,6 @@ from twin.multibody.kernel_source import expected
 from twin.robot import loops
 from twin.robot.robot import Robot
 from twin.threads import in_chunks
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
-
 
 WORTH_A_THREAD = 5000
 """Samples: a thread costs some 50 us to start, and as many samples take a millisecond."""

@@ -1,7 +1,5 @@
 """What hangs on the flange, as a line of text tells it: a payload, a tool."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

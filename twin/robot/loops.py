@@ -1,10 +1,7 @@
 """Closed loops: the passive joints that they hold, and models that leave the loop out."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +9,6 @@ from twin.errors import RobotError
 from twin.multibody import recursions
 from twin.multibody.tree import Loop, Tree, frozen
 from twin.robot.robot import Robot
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
 
 
 def gaps(robot: Robot, q_tree: np.ndarray) -> np.ndarray:

@@ -28,8 +28,6 @@ A quantity varies by a distribution, or over the points of a grid, as a short te
 | `v1,v2,...` | a grid of these values; one alone is a fixed value |
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

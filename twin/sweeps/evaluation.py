@@ -1,7 +1,5 @@
 """What becomes of trials: a row of figures and a verdict each, by rollouts or in the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

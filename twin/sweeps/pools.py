@@ -19,7 +19,7 @@ from itertools import islice
 from math import isnan
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,13 +31,10 @@ from twin.errors import (
     told,
     told_with_kind,
 )
-from twin.sweeps.trial import OUTCOME, dependencies, differences, surroundings
+from twin.sweeps.trial import OUTCOME, Experiment, Trial, dependencies, differences, surroundings
 from twin.threads import in_threads, thread_count
 from twin.version import __version__
 from twin.worker_processes import Answer, Workers
-
-if TYPE_CHECKING:
-    from twin.sweeps.trial import Experiment, Trial
 
 
 class Work(NamedTuple):

@@ -14,8 +14,6 @@ the factor of all.  With `coulomb` goes `static`, and with `motor_speed_max` goe
 proportion; what is said of these themselves comes after that.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -21,11 +21,10 @@ import numpy as np
 from twin.atomic_file import drafted
 from twin.errors import TwinError, VariationError
 from twin.sweeps.pools import LocalThreads, Pool, Work, pool_for
-from twin.sweeps.trial import FIGURES, OUTCOME, TROUBLES, dependencies, differences
+from twin.sweeps.trial import FIGURES, OUTCOME, TROUBLES, Experiment, Trial, dependencies, differences
 
 if TYPE_CHECKING:
     from twin.sweeps.design import Points
-    from twin.sweeps.trial import Experiment, Trial
 
 
 Progress = Callable[[int, int], None]

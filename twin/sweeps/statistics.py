@@ -1,7 +1,5 @@
 """What the trials of a sweep say: the share that holds, which inputs matter, and the worst of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -11,8 +11,6 @@ These quantities vary:
   factor on it, 1 where nothing varies.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -10,8 +10,6 @@ Numbers in a CSV have the fewest digits that give back the same double; what is 
 a number `nan`.  Tables are written some thousand rows at a time: those of a million rows need no more memory.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Mapping

@@ -8,24 +8,18 @@ compiled code does some thousands of runs. It works with logarithms of the gains
 it as twice the gain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import TwinError, VariationError
 from twin.sweeps.design import Points
+from twin.sweeps.pools import Pool
 from twin.sweeps.running import run_points
-from twin.sweeps.trial import FIGURES
-
-if TYPE_CHECKING:
-    from twin.sweeps.pools import Pool
-    from twin.sweeps.trial import Experiment
-
+from twin.sweeps.trial import FIGURES, Experiment
 
 AT_END = 0.02
 """A gain so near an end of its range, as a part of the whole on a logarithmic scale, is at the end."""

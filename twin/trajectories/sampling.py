@@ -10,8 +10,6 @@ speeds and accelerations that lead from one to the next *in the engine's own ste
 so that a perfect model tracks it to round-off when the control period is the engine's step.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

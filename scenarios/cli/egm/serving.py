@@ -11,24 +11,24 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scenarios.cli.process import told_to_stop
 from twin.atomic_file import drafted
+from twin.egm.guidance.guidance import Fault
+from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.session import EgmResult, Plan
+from twin.egm.wire.channel import Address
 from twin.errors import DivergenceError, TwinError, told
+from twin.logs.log import Log
+from twin.robot.robot import Robot
 from twin.worker_processes import Answer, Word, Workers, say, when_stopped
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from rich.table import Table
 
     from scenarios.base import Config
-    from twin.egm.guidance.guidance import Fault
-    from twin.egm.guidance.settings import GuidanceSettings
     from twin.egm.robot.robot import EgmRobot
-    from twin.egm.wire.channel import Address
-    from twin.logs.log import Log
-    from twin.robot.robot import Robot
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ one with three corrections, eq. (3.38), (3.43) and (3.45); `tests/twin/dynamics/
 sympy takes its time: importing this module loads it, and nothing else of the twin does.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

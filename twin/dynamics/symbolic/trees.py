@@ -5,8 +5,6 @@ Geometry is turned into fractions, rotations into ones that are orthogonal witho
 cancels is gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Trigonometric polynomials as sums of cosines and sines: a form in which what is equal cancels."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

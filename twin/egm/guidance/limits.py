@@ -15,10 +15,7 @@ h Coriolis and gravity torques, f friction, A the rotors.  The rest is left to t
 law.  A joint may always brake as it does in front of the end of its range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +23,7 @@ from twin.arrays import Floats
 from twin.control.control_law import Model
 from twin.robot.drives.drive_step import add_drive_torque
 from twin.robot.drives.motors import MotorLimits
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
+from twin.robot.robot import Robot
 
 BRAKING_TIME = 0.6
 """In which a joint stops from its largest speed, in [s]; in 0.4 s the drives of an IRB 1600 could not."""

@@ -18,10 +18,7 @@ the path's; what is missing of it is taken away by the same law.
 `programmed` is the motion with d as it is, so that ramps and limits act on the correction alone.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,11 +31,9 @@ from twin.errors import EgmError
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.logs.recordings.reading import read_recording
 from twin.logs.recordings.recording import Recording
+from twin.robot.robot import Robot
 from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.sampling import sample_times
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
 
 STANDS_STILL = 1e-4
 """In [m/s]: of a slower tool the direction is not asked for, ours."""

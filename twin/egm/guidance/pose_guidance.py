@@ -29,10 +29,8 @@ direction.
 The manual tells neither in what axes a tool's speed is told nor what is close to a singularity; ours.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -45,10 +43,8 @@ from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError, RobotError
 from twin.kinematics.inverse import inverse_kinematics
 from twin.robot.flange_load import numbers, unit_pose
+from twin.robot.robot import Robot
 from twin.rotations.rotations import rigid_poses
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
 
 FARTHEST = 20.0
 """In [m]: nothing that an arm works on is farther from it, so larger numbers are millimetres."""

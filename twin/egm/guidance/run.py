@@ -4,11 +4,8 @@ Ramps of the speed are linear, in and out, and the way back to the start is a li
 tells neither; these are ours.
 """
 
-from __future__ import annotations
-
 import math
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +14,8 @@ from twin.egm.guidance.guidance import OUT_OF_RANGE, Fault, Guidance, GuidanceSt
 from twin.egm.guidance.limits import DriveLimits, Ranges, top_speed
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
+from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
 
 
 def periods(duration: float, period: float) -> int:

@@ -5,8 +5,6 @@ parameters behind them; a default is the manual's where it prints one.  The rang
 times are the manual's for the system parameters, and hold here for the arguments that replace them too.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import Field, dataclass, field, fields

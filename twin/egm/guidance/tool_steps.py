@@ -6,10 +6,7 @@ Jacobian of the start, so that the tool obeys a law in steps to round-off.  It s
 and the steps are small: the arm never goes over to another solution.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +17,8 @@ from twin.jit import compiled
 from twin.kinematics.forward import tool_pose
 from twin.kinematics.numerical_inverse import arm_length
 from twin.robot.evaluation import copied
+from twin.robot.robot import Robot
 from twin.trajectories.joint_paths import nearest_singularity
-
-if TYPE_CHECKING:
-    from twin.robot.robot import Robot
 
 LEAST_SINGULAR_VALUE = 0.01
 """The least singular value of the Jacobian, lengths in lengths of the arm: below it, one motion of the tool

@@ -3,10 +3,8 @@
 Between two instructions the arm stands, or goes to where the next one has to begin: `OwnMotion`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +15,12 @@ from twin.egm.guidance.limits import torque_utilization
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
-from twin.logs.log import RunningLog
+from twin.logs.log import Log, RunningLog
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
+from twin.robot.robot import Robot
 from twin.trajectories.joint_trajectories import quintic
 from twin.trajectories.sampling import Samples, recursion_consistent
-
-if TYPE_CHECKING:
-    from twin.logs.log import Log
-    from twin.robot.robot import Robot
 
 Controller = Callable[[Any, Any], np.ndarray]
 """`(state, reference) -> tau`, see `twin.control.closed_loop.run_closed_loop`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,14 +20,12 @@ from twin.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.kinematics.forward import tool_pose as checked_tool
+from twin.logs.log import Log
+from twin.logs.recordings.recording import Recording
 from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_position
-
-if TYPE_CHECKING:
-    from twin.logs.log import Log
-    from twin.logs.recordings.recording import Recording
-    from twin.robot.robot import Robot
+from twin.robot.robot import Robot
 
 BENT = np.radians(30.0)
 """Joint 5 where guidance of poses begins."""

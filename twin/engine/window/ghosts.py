@@ -1,7 +1,5 @@
 """An arm that is drawn, not simulated: it stands where it is put."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ PyBullet's connection to the display.  (The escape key closes it in order.)  On 
 always in order, and there is nothing to do here.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import os

@@ -20,8 +20,6 @@ Sources: Norrlöf 1999, section 3.3.2 and Table 3.1; L. Ljung, "System Identific
 7.2 and 9.4; L. Kaufman, BIT 15 (1975).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -9,8 +9,6 @@ law of the drives has none, measured torques do.
 Source of the law: see `twin/robot/drives/friction.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -3,11 +3,9 @@
     t, q1, ..., qn, tau1, ..., taun
 
 in seconds, radians and newton metres, or the unit that a column names (`q1[deg]`, `tau1[mNm]`); the names
-that `irb-twin export` writes will do, too.  Motors' angles and torques become those of the joints by the gears,
-`theta_m = N q` and `tau = N^T tau_m`.
+that `irb-twin export` writes will do, too.  Angles and torques of motors become those of the joints by the
+gears, `theta_m = N q` and `tau = N^T tau_m`.
 """
-
-from __future__ import annotations
 
 import re
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,6 @@ from twin.logs.figures import Figures, figures_of
 from twin.logs.log import Log
 from twin.logs.views import curves
 from twin.short_texts import figure, shortened
-
-if TYPE_CHECKING:
-    from twin.logs.figures import Figures
-    from twin.logs.log import Log
 
 
 @dataclass(frozen=True, eq=False)

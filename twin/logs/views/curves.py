@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.atomic_file import drafted
 from twin.errors import UnknownNameError
@@ -17,7 +18,6 @@ from twin.short_texts import figure, literal, shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from twin.logs.log import Log
 

@@ -1,7 +1,5 @@
 """Logs shown over time: which sample of which log is seen when, in a film as in a window."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path

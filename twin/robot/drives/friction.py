@@ -16,8 +16,6 @@ complementarity problems", Computers and Operations Research 21 (1994); the law:
 Mechanica et Automatica 19 (2025), of the ABB IRB 2400.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -13,8 +13,6 @@ is discretised exactly for an input that is held:
 It starts with the true speed, as the filter of an arm that has been running does.
 """
 
-from __future__ import annotations
-
 import operator
 from dataclasses import dataclass
 from typing import NamedTuple

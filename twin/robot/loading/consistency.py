@@ -1,7 +1,5 @@
 """Whether a `robot.toml`, the URDF beside it and the closed loops of both tell of one robot."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

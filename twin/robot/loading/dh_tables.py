@@ -8,8 +8,6 @@ the origin of frame i, at the link's far end, and its tensor about that centre a
 Source of the convention: Aliaga 2019, eq. (2.1)-(2.4); Ljubljana lab manual, eq. (1.1), (1.2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

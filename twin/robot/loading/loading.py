@@ -1,7 +1,5 @@
 """Loads robots: by name, from a URDF, from a `robot.toml` with its URDF beside it, from a DH table alone."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Mapping

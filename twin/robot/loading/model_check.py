@@ -1,7 +1,5 @@
 """What the twin makes of a robot file: its joints and links, what is suspicious, whether it can be used."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Links that are fixed to each other move as one, a `Group`.  Its extent is a box 
 the joints that it hangs on and carries, in the frame of the group's first link.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
 from pathlib import Path

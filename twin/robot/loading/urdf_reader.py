@@ -4,8 +4,6 @@ urchin (the maintained fork of urdfpy) parses; it accepts a negative mass, NaN, 
 simulates, and gives a link without `<inertial>` 1 kg, so everything is checked here.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re
