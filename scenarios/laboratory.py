@@ -191,7 +191,7 @@ def followed(robot: Robot, config: Config) -> Followed:
         UnreachableError, LimitError: there is no room for the line, or it takes too much speed.
     """
     from twin.trajectories.closed_loop_inverse import FeedbackLaw
-    from twin.trajectories.limits import check_limits
+    from twin.trajectories.sampling import check_limits
 
     if not suits(robot):
         raise RobotError(

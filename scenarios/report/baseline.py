@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.report.files import FORMAT
+from scenarios.report.results import GROWN, Comparison
 from scenarios.running.provenance import all_settings, provenance
 from twin.errors import TwinError
 from twin.short_texts import figure
@@ -17,53 +18,12 @@ from twin.short_texts import figure
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
 
-GROWN = 1.1
-"""How many times a figure must be what it was to have grown, unless something else is asked for."""
 ROUNDING = 1e-9
 """A figure up to here, in SI units, is one of rounding, and differs from machine to machine."""
 
 
 class BaselineError(TwinError):
     """A file that results cannot be compared with."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a comparison found, a sentence each.
-
-    Attributes:
-        worse: checks and runs that held and do not hold any more.
-        grown: figures that grew by more than the factor.
-        missing: runs and checks that are not there any more.
-        notes: what else a reader should know about the comparison.
-        compared: how many runs both have.
-        factor: how many times what it was a figure must be to have grown.
-    """
-
-    worse: list[str] = field(default_factory=list)
-    grown: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    compared: int = 0
-    factor: float = GROWN
-
-    @property
-    def sentences(self) -> Iterator[tuple[str, str]]:
-        """Each sentence, after `worse`, `warning` or `note`."""
-        yield from (("worse", sentence) for sentence in self.worse)
-        yield from (("warning", sentence) for sentence in (*self.grown, *self.missing))
-        yield from (("note", sentence) for sentence in self.notes)
-
-    @property
-    def line(self) -> str:
-        """One line: how many results were compared, and how many are worse."""
-        counts = (
-            (len(self.worse), "worse"),
-            (len(self.grown), f"with a figure more than {self.factor:g} times what it was"),
-            (len(self.missing), "missing"),
-        )
-        changes = ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing got worse"
-        return f"{self.compared} results compared with the baseline: {changes}"
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.report.results import WORDS, Results, broken_run, failure, judged
 from scenarios.running.provenance import all_settings, in_a_line, provenance
-from scenarios.running.registry import repeat_command
+from scenarios.running.runs import repeat_command
 from twin.logs.figures import POSE_COMPONENTS
 
 if TYPE_CHECKING:
     from junitparser import Failure, TestCase, TestSuite
 
-    from scenarios.report.baseline import Comparison
+    from scenarios.report.results import Comparison
     from scenarios.running.runs import Run
     from scenarios.running.tracking_verdict import TrackingVerdict
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,21 @@ from numpy.typing import NDArray
 from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.report import page_curves as curves
 from scenarios.report import page_replay as replay
-from scenarios.report.results import WORDS, Results, broken_run, check_names, describe, metric_named
+from scenarios.report.results import (
+    WORDS,
+    Logged,
+    Results,
+    Shown,
+    broken_run,
+    check_names,
+    describe,
+    grouped,
+    logged,
+    metric_named,
+)
 from scenarios.report.worst_moment import reasons, worst_moment
 from scenarios.running.provenance import all_settings, in_a_line, provenance
-from scenarios.running.registry import repeat_command
+from scenarios.running.runs import repeat_command
 from twin.logs.figures import joint_error, largest, motor_load, pose_error, rms, speed_load, tool_distance
 from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
@@ -42,48 +53,8 @@ POLICY = (
     "worker-src blob: data:; frame-src 'self' blob:"
 )
 """What the page may load: what is in it.  The browser refuses everything else, whatever a library tries."""
-COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#e69f00")
-"""Okabe and Ito's, told apart by all; those like the orange of the arm come last."""
 TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 """Characters that turn the direction of what follows, and would show a name as another one."""
-
-
-class Shown(NamedTuple):
-    """A run, what it is called, and its colour as `#0072b2`."""
-
-    run: Run
-    label: str
-    colour: str
-
-
-class Logged(NamedTuple):
-    """The log of a shown run: it has at least one sample."""
-
-    log: Log
-    label: str
-    colour: str
-
-
-def grouped(runs: Sequence[Run]) -> list[list[Shown]]:
-    """The runs by scenario and robot, in their order; laws that share a name get numbers."""
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.scenario, run.config.robot), []).append(run)
-    return [_shown(group) for group in groups.values()]
-
-
-def _shown(runs: Sequence[Run]) -> list[Shown]:
-    names = [run.label for run in runs]
-    return [
-        Shown(run, name if names.count(name) == 1 else f"{name} ({k + 1})", COLOURS[k % len(COLOURS)])
-        for k, (run, name) in enumerate(zip(runs, names, strict=True))
-    ]
-
-
-def logged(shown: Sequence[Shown]) -> list[Logged]:
-    """Those of them that have a log, and its robot has the joints of the first of them."""
-    logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
-    return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]
 
 
 def missing() -> list[str]:

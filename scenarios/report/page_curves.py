@@ -16,7 +16,7 @@ from twin.logs.figures import joint_error, motor_load, speed_load, tool_distance
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from scenarios.report.page import Logged
+    from scenarios.report.results import Logged
     from twin.logs.log import Log
 
 MOST_POINTS, FEWEST_POINTS = 2000, 200

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scenarios.report.worst_moment import worst_moment
 
 if TYPE_CHECKING:
-    from scenarios.report.page import Logged
+    from scenarios.report.results import Logged
     from twin.logs.log import Log
     from twin.robot.robot import Robot
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from scenarios.base import Metric
 from scenarios.metric import Outcome
 from scenarios.running.causes import cause
-from scenarios.running.registry import repeat_command
+from scenarios.running.runs import repeat_command
 from twin.robot.limits import joint_unit
 from twin.short_texts import figure
 
 if TYPE_CHECKING:
-    from scenarios.report.baseline import Comparison
     from scenarios.running.runs import Run
+    from twin.logs.log import Log
 
 WORDS: dict[Outcome, str] = {
     "passes": "holds",
@@ -30,6 +30,49 @@ WORDS: dict[Outcome, str] = {
     "not computed": "NOT COMPUTED",
 }
 TRACKING = ("exact", "bounded", "limited", "undetermined", "not_judged")
+
+
+GROWN = 1.1
+"""How many times a figure must be what it was to have grown, unless something else is asked for."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found, a sentence each.
+
+    Attributes:
+        worse: checks and runs that held and do not hold any more.
+        grown: figures that grew by more than the factor.
+        missing: runs and checks that are not there any more.
+        notes: what else a reader should know about the comparison.
+        compared: how many runs both have.
+        factor: how many times what it was a figure must be to have grown.
+    """
+
+    worse: list[str] = field(default_factory=list)
+    grown: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    compared: int = 0
+    factor: float = GROWN
+
+    @property
+    def sentences(self) -> Iterator[tuple[str, str]]:
+        """Each sentence, after `worse`, `warning` or `note`."""
+        yield from (("worse", sentence) for sentence in self.worse)
+        yield from (("warning", sentence) for sentence in (*self.grown, *self.missing))
+        yield from (("note", sentence) for sentence in self.notes)
+
+    @property
+    def line(self) -> str:
+        """One line: how many results were compared, and how many are worse."""
+        counts = (
+            (len(self.worse), "worse"),
+            (len(self.grown), f"with a figure more than {self.factor:g} times what it was"),
+            (len(self.missing), "missing"),
+        )
+        changes = ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing got worse"
+        return f"{self.compared} results compared with the baseline: {changes}"
 
 
 @dataclass(frozen=True)
@@ -211,3 +254,45 @@ def describe(run: Run) -> str:
     named = ("robot", "drives", "model_drives")
     words += [f"{name} {value}" for name, value in run.settings.items() if name not in named]
     return ", ".join(words)
+
+
+COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#e69f00")
+"""Okabe and Ito's, told apart by all; those like the orange of the arm come last."""
+
+
+class Shown(NamedTuple):
+    """A run, what it is called, and its colour as `#0072b2`."""
+
+    run: Run
+    label: str
+    colour: str
+
+
+class Logged(NamedTuple):
+    """The log of a shown run: it has at least one sample."""
+
+    log: Log
+    label: str
+    colour: str
+
+
+def grouped(runs: Sequence[Run]) -> list[list[Shown]]:
+    """The runs by scenario and robot, in their order; laws that share a name get numbers."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.scenario, run.config.robot), []).append(run)
+    return [_shown(group) for group in groups.values()]
+
+
+def _shown(runs: Sequence[Run]) -> list[Shown]:
+    names = [run.label for run in runs]
+    return [
+        Shown(run, name if names.count(name) == 1 else f"{name} ({k + 1})", COLOURS[k % len(COLOURS)])
+        for k, (run, name) in enumerate(zip(runs, names, strict=True))
+    ]
+
+
+def logged(shown: Sequence[Shown]) -> list[Logged]:
+    """Those of them that have a log, and its robot has the joints of the first of them."""
+    logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
+    return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.base import Config
-from scenarios.running.registry import repeat_command
+from scenarios.running.runs import repeat_command
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:

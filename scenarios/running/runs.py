@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import time
 import traceback
 from collections.abc import Callable
@@ -16,8 +17,9 @@ from scenarios.base import Config, Metric
 from scenarios.checks.drive_load import friction_metrics
 from scenarios.checks.motion_range import arm_metrics
 from scenarios.checks.replay import with_spans
+from scenarios.cli.arguments import fields, flag
 from scenarios.metric import Outcome
-from scenarios.running.registry import OwnTable, Scenario
+from scenarios.running.registry import OwnTable, Scenario, scenario_word
 from twin.errors import (
     DivergenceError,
     OwnCodeError,
@@ -226,3 +228,49 @@ def _what_there_was(error: DivergenceError | TouchedError) -> Log | None:
     from twin.logs.log import Log
 
     return error.log if isinstance(error.log, Log) and len(error.log.t) > 0 else None
+
+
+def repeat_command(run: Run) -> str:
+    """The `irb-twin run` command of one run: scenario, controller, and every setting that is not a default.
+
+    Files are named as they were, relative to the current folder; words are quoted for a POSIX shell.
+    """
+    words = [
+        "irb-twin",
+        "run",
+        scenario_word(run.file, run.scenario),
+        *_option("--controller", run.config.controller),
+    ]
+    for name, item in fields(type(run.config)).items():
+        value = getattr(run.config, name)
+        if name == "controller" or value == item.default:
+            continue
+        if isinstance(value, bool):
+            words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
+        elif value is not None:  # which no option can say
+            words += _option(flag(name), _text(value))
+    if run.config.law_settings:
+        words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
+    if run.config.changes:
+        words += ["--with", *(f"{name}={_text(value)}" for name, value in run.config.changes)]
+    if run.config.limits:
+        words += ["--limit", *(f"{name}={_text(value)}" for name, value in run.config.limits)]
+    return shlex.join(words)
+
+
+def _option(name: str, text: str) -> list[str]:
+    """An option and its value; one that begins with a dash is no option of its own."""
+    return [f"{name}={text}"] if text.startswith("-") else [name, text]
+
+
+def _text(value: Any) -> str:
+    """A value as it is typed: numbers with all their digits, several with commas between."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return ",".join(_text(part) for part in value)
+    return repr(value)

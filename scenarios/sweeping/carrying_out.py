@@ -15,8 +15,8 @@ import numpy as np
 
 from scenarios.base import Config
 from scenarios.checks.replay import whole_run_limit
-from scenarios.running.registry import Scenario, repeat_command
-from scenarios.running.runs import Run, carry_out
+from scenarios.running.registry import Scenario
+from scenarios.running.runs import Run, carry_out, repeat_command
 from scenarios.sweeping.findings import Swept
 from scenarios.sweeping.plan import Law, Plan, nominal_values, values_of
 from twin.errors import DriveWarning

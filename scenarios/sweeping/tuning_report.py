@@ -17,8 +17,7 @@ from rich.text import Text
 import controllers
 from scenarios.base import Config
 from scenarios.running.provenance import provenance
-from scenarios.running.registry import repeat_command
-from scenarios.running.runs import Run
+from scenarios.running.runs import Run, repeat_command
 from scenarios.sweeping.findings import percent, quantity, title
 from scenarios.sweeping.summary import law_document, plain
 from scenarios.sweeping.tuning import DEFAULT, LAW, TUNED, Compared, Side, Task

@@ -7,8 +7,7 @@ import pytest
 
 from scenarios.base import Config
 from scenarios.running import registry
-from scenarios.running.registry import repeat_command
-from scenarios.running.runs import Run, carry_out
+from scenarios.running.runs import Run, carry_out, repeat_command
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back
 from twin.own_code import announced

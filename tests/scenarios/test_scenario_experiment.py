@@ -10,8 +10,7 @@ import pytest
 from scenarios import drive_check, payload_mismatch
 from scenarios.checks.bounds import ROUND_OFF
 from scenarios.running import registry
-from scenarios.running.registry import repeat_command
-from scenarios.running.runs import Run, carry_out
+from scenarios.running.runs import Run, carry_out, repeat_command
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 
 import controllers
-from twin.egm.guidance.guidance import guidance_of
+from twin.egm.guidance.run import guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm
 from twin.egm.robot.pace import Lateness

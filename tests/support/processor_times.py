@@ -27,7 +27,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.pluginmanager.register(Times(config))
+    if config.pluginmanager.hasplugin("cacheprovider"):  # not so with `-p no:cacheprovider`
+        config.pluginmanager.register(Times(config))
 
 
 class Times:

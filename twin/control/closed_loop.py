@@ -42,8 +42,7 @@ from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import copied
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
-from twin.trajectories.limits import check_radians
-from twin.trajectories.sampling import Reference, Samples, State
+from twin.trajectories.sampling import Reference, Samples, State, check_radians
 
 PROGRESS_INTERVAL = 0.05  # s
 FLOAT = np.dtype(np.float64)

@@ -65,8 +65,7 @@ from twin.robot.evaluation import copied, joint_vectors
 from twin.robot.limits import ROUND_OFF, Violation, check_folding, joint_unit, violation
 from twin.robot.robot import Robot
 from twin.threads import in_threads, thread_count
-from twin.trajectories.limits import check_radians
-from twin.trajectories.sampling import Samples
+from twin.trajectories.sampling import Samples, check_radians
 
 INTEGRATORS = {"semi_implicit_euler": SEMI_IMPLICIT_EULER, "rk4": RK4}
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.multibody.recursions import placements, world_frames
-from twin.robot.evaluation import FLANGE, evaluate, joint_vectors
+from twin.multibody.single_sample import FLANGE
+from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import DH, Robot
 from twin.rotations.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 

@@ -1,14 +1,12 @@
-"""Calls of the compiled kernels: a checked batch, and one sample by the shortest path from Python."""
+"""Calls of a robot's kernels: batches with their shapes checked, and kernels that are run, not compiled."""
 
 import math
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy import empty, ndarray
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
@@ -85,72 +83,6 @@ def evaluate(
     out = np.empty((rows[0].shape[0], *shape))
     in_chunks(lambda part: kernel(*(r[part] for r in rows), *shared, out[part]), len(out), WORTH_A_THREAD)
     return out.reshape(*leading, *shape)
-
-
-FALLBACK_ERRORS = (TypeError, AttributeError)
-"""What compiled code raises for arguments that are not C-contiguous arrays of float64, as compiling for other
-types is turned off."""
-
-FLANGE = np.eye(4)
-"""The tool where there is none."""
-
-
-class SingleSample:
-    """The functions of one robot, an attribute each, made ready when it is first asked for.
-
-    An attribute takes the sample's vectors (n,), and knows the rest: inertias and gravity, or the flange as
-    the tool.  `robot.single_sample.mass_matrix(q)` is M (n, n), or `None`.
-
-    Attributes:
-        n: number of joints.
-        inertias, gravity: copies of those of the robot.
-    """
-
-    def __init__(self, robot: Robot) -> None:
-        self.n = robot.n
-        self.inertias = robot.tree.inertias.copy()
-        self.gravity = robot.gravity.copy()
-        self._has_inertia, self._kernels = robot.has_inertia, robot.kernels
-
-    def __getattr__(self, title: str) -> Callable[..., np.ndarray | None]:
-        from twin.multibody.kernels import KERNELS
-
-        if title not in KERNELS:
-            raise AttributeError(title)
-        samples, shared, shape = KERNELS[title].signature(self.n)
-        if "inertias" in shared and not self._has_inertia:
-            return lambda *_: None
-        known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
-        constants = tuple(known[name] for name in shared)
-        compute = getattr(self._kernels, f"{title}_one")
-        with _ONE_AT_A_TIME:  # another thread may be at it, and none can compile what is disabled
-            compute(*(np.zeros(self.n) for _ in samples), *constants, np.empty(shape))
-            if hasattr(compute, "disable_compile"):
-                compute.disable_compile()
-        function = _of_vectors(compute, constants, shape)
-        setattr(self, title, function)
-        return function
-
-
-_ONE_AT_A_TIME = threading.Lock()
-
-
-def _of_vectors(
-    compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]
-) -> Callable[..., Any]:
-    """Return the function that evaluates a compiled kernel for the vectors of one sample."""
-
-    def function(*vectors: Any) -> np.ndarray | None:
-        for vector in vectors:
-            if type(vector) is not ndarray or vector.ndim != 1:  # numba takes a masked array for a plain one
-                return None
-        out = empty(shape)
-        try:
-            return out if compute(*vectors, *constants, out) else None
-        except FALLBACK_ERRORS:
-            return None
-
-    return function
 
 
 def uncompiled(robot: Robot) -> Robot:

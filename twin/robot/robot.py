@@ -18,7 +18,7 @@ from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameter
 from twin.robot.drives.drives import Drives, known_mode
 
 if TYPE_CHECKING:
-    from twin.robot.evaluation import SingleSample
+    from twin.multibody.single_sample import SingleSample
 
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
@@ -228,9 +228,9 @@ class Robot(Portable):
     @cached_property
     def single_sample(self) -> SingleSample:
         """Those functions for one sample, with the checks that a public function must make."""
-        from twin.robot.evaluation import SingleSample
+        from twin.multibody.single_sample import SingleSample
 
-        return SingleSample(self)
+        return SingleSample(self.n, self.kernels, self.tree.inertias, self.gravity, self.has_inertia)
 
     def with_payload(self, payload: Payload | None) -> Robot:
         """The same robot with that payload, or with none, in place of what it carries."""

@@ -24,8 +24,7 @@ from twin.kinematics.forward import jacobian, jacobian_dot, tool_pose
 from twin.kinematics.inverse import BRANCHES, arm_constants, inverse_kinematics
 from twin.logs.recordings.recording import JointRecording, Recording, ToolRecording
 from twin.robot.robot import Robot
-from twin.trajectories.limits import check_limits
-from twin.trajectories.sampling import Samples, sample, sample_times
+from twin.trajectories.sampling import Samples, check_limits, sample, sample_times
 from twin.trajectories.tool_paths import ToolMotion, ToolPath, eased_time, easing, through_recording
 
 SINGULAR = 1e-3

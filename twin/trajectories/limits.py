@@ -9,53 +9,10 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.errors import LimitError
-from twin.robot.limits import ROUND_OFF, check_position, far_outside, folded, position_text
+from twin.robot.limits import ROUND_OFF
 
 if TYPE_CHECKING:
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Samples
-
-
-def check_limits(robot: "Robot", samples: "Samples") -> None:
-    """Check a sampled motion against the joint ranges and speeds of a robot, passive joints included.
-
-    Args:
-        robot: gives `q_min, q_max, passive_min, passive_max` in [rad] and `qd_max` in [rad/s].
-        samples: N samples of n joints.
-
-    Raises:
-        LimitError: of the earliest sample outside, the joint, the time, the value and the limit. A position
-            beyond twice a joint's range is likely to be in degrees, and the message says so.
-        ValueError: samples of another number of joints.
-    """
-    q, qd = samples.q, samples.qd
-    if q.ndim != 2 or q.shape[1] != robot.n:
-        raise ValueError(f"expected samples.q of shape (N, {robot.n}), got {q.shape}")
-    outside = ~((q >= robot.q_min - ROUND_OFF) & (q <= robot.q_max + ROUND_OFF))
-    fast = ~(np.abs(qd) <= robot.qd_max * (1.0 + ROUND_OFF))
-    beyond = folded(robot, q)
-    bad = outside.any(axis=1) | beyond.any(axis=1) | fast.any(axis=1)
-    if not bad.any():
-        return
-    k = int(np.argmax(bad))
-    where = f" at t = {samples.t[k]:.6g} s (sample {k})"
-    check_position(robot, q[k], where)
-    joint = int(np.argmax(fast[k]))
-    kind = robot.joint_kinds[joint]
-    raise LimitError(
-        f"{robot.joint_names[joint]} would move at {position_text(qd[k, joint], kind, '/s')}{where}, "
-        f"its limit is {position_text(robot.qd_max[joint], kind, '/s')}"
-    )
-
-
-def check_radians(robot: "Robot", samples: "Samples") -> None:
-    """Check that a motion is not in degrees: no position may lie beyond twice its joint's range.
-
-    Raises:
-        LimitError: as `check_limits`.
-    """
-    if far_outside(robot, samples.q).any():
-        check_limits(robot, samples)
+    pass
 
 
 def check_peak(

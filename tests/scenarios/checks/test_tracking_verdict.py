@@ -23,8 +23,7 @@ from scenarios.report.report import total, validation_total
 from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.causes import cause
-from scenarios.running.registry import repeat_command
-from scenarios.running.runs import Run, carry_out
+from scenarios.running.runs import Run, carry_out, repeat_command
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
 from tests.support.example_runs import rendered
 from twin.logs.figures import joint_error

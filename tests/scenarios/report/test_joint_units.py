@@ -18,8 +18,7 @@ from twin.egm.robot.robot import EgmRobot
 from twin.errors import EgmError, LimitError
 from twin.logs.log import Log
 from twin.robot.limits import caption_unit, check_position, position_text, shown, violations
-from twin.trajectories.limits import check_limits
-from twin.trajectories.sampling import Samples
+from twin.trajectories.sampling import Samples, check_limits
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,7 @@ from scenarios.report.page import grouped, logged
 from scenarios.report.page_replay import Mesh, coarser
 from scenarios.report.results import Results
 from scenarios.running import registry
-from scenarios.running.registry import repeat_command
-from scenarios.running.runs import carry_out
+from scenarios.running.runs import carry_out, repeat_command
 from tests.support.browser import browser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"

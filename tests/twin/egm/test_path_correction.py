@@ -4,9 +4,9 @@ import pytest
 import twin
 from tests.support.dh_arms import dh_pose
 from tests.support.guided_steps import PERIOD, decay, driven
-from twin.egm.guidance.guidance import GuidanceStop, guidance_of
+from twin.egm.guidance.guidance import GuidanceStop
 from twin.egm.guidance.path_guidance import path_axes
-from twin.egm.guidance.run import Phase, Run
+from twin.egm.guidance.run import Phase, Run, guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError

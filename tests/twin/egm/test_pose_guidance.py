@@ -6,8 +6,8 @@ import twin
 from tests.support.dh_arms import dh_pose
 from tests.support.guided_steps import PERIOD, decay, driven
 from tests.support.random_trees import random_urdf
-from twin.egm.guidance.guidance import GuidanceStop, guidance_of
-from twin.egm.guidance.run import Run
+from twin.egm.guidance.guidance import GuidanceStop
+from twin.egm.guidance.run import Run, guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.guidance.tool_steps import moved_by, way_between
 from twin.egm.wire.messages import SensorMessage

@@ -14,8 +14,7 @@ from twin.errors import LimitError
 from twin.multibody.tree import Loop, frozen
 from twin.robot import loops
 from twin.robot.limits import check_folding, check_position
-from twin.trajectories.limits import check_limits
-from twin.trajectories.sampling import Samples
+from twin.trajectories.sampling import Samples, check_limits
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import twin
 from tests.support.random_trees import random_urdf
 from twin.kinematics import forward
-from twin.robot import evaluation
+from twin.multibody import single_sample
 from twin.robot.evaluation import uncompiled
 
 CALLS = {
@@ -121,7 +121,7 @@ def test_what_the_functions_share_can_be_written_to_and_is_nobody_else_s(arm):
 def test_a_name_that_is_no_kernel_is_no_attribute(arm):
     with pytest.raises(AttributeError):
         _ = arm.single_sample.nonsense
-    assert forward.FLANGE is evaluation.FLANGE
+    assert forward.FLANGE is single_sample.FLANGE
 
 
 def test_all_of_it_runs_without_compiling():

@@ -4,8 +4,7 @@ import pytest
 import twin
 from twin.errors import LimitError
 from twin.trajectories.joint_trajectories import quintic
-from twin.trajectories.limits import check_limits
-from twin.trajectories.sampling import Samples, sample
+from twin.trajectories.sampling import Samples, check_limits, sample
 
 ROBOT = twin.load("irb140")
 

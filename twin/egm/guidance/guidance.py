@@ -12,7 +12,6 @@ is sampled: of first order and exact between samples, ours.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,11 +19,10 @@ import numpy as np
 from twin.arrays import Floats
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
-from twin.errors import EgmError, LimitError
+from twin.errors import LimitError
 from twin.robot.limits import check_position
 
 if TYPE_CHECKING:
-    from twin.logs.recordings.recording import Recording
     from twin.robot.robot import Robot
 
 MODE_MISMATCH = 41826
@@ -204,38 +202,3 @@ class JointGuidance(Guidance):
         got = "others" if values.shape == (n,) else f"{values.size}"
         sentence = f"joint guidance of {self.robot.name} expects {n} finite {what}, got {got}"
         raise GuidanceStop(Fault(0, "invalid message", sentence))
-
-
-def guidance_of(
-    robot: Robot,
-    settings: GuidanceSettings,
-    T_flange_tool: Floats | None = None,
-    path: str | Path | Recording | None = None,
-) -> Guidance:
-    """The guidance of a robot in the mode of its settings.
-
-    Args:
-        robot: the robot.
-        settings: how it is guided.
-        T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
-        path: a recording of the tool or of the joints, or its file: what the robot moves along in path mode.
-
-    Raises:
-        EgmError: the robot cannot be guided so, or a path is missing, or there is one in another mode.
-        RecordingError and others: the robot cannot move along the path, see `recorded_motion`.
-    """
-    if settings.mode == "path":
-        from twin.egm.guidance.path_guidance import PathGuidance
-
-        if path is None:
-            raise EgmError("mode path needs a path: a recording of the tool or of the joints")
-        return PathGuidance(robot, settings, path, T_flange_tool)
-    if path is not None:
-        raise EgmError(f"mode {settings.mode} has no path: a path is corrected in mode path")
-    if settings.mode == "pose":
-        from twin.egm.guidance.pose_guidance import PoseGuidance
-
-        return PoseGuidance(robot, settings, T_flange_tool)
-    from twin.egm.guidance.guidance import JointGuidance
-
-    return JointGuidance(robot, settings)

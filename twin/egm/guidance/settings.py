@@ -9,7 +9,8 @@ import math
 import re
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -121,8 +122,9 @@ class GuidanceSettings:
     def __post_init__(self) -> None:
         if isinstance(self.cond_window, Real) and not isinstance(self.cond_window, bool):
             object.__setattr__(self, "cond_window", str(self.cond_window))
+        kinds = get_type_hints(GuidanceSettings)
         for item in fields(self):
-            _check(item, getattr(self, item.name))
+            _check(item, kinds[item.name], getattr(self, item.name))
         step = PATH_CYCLE if self.mode == "path" else CYCLE
         if self.sample_rate is not None and self.sample_rate % step:
             raise EgmError(
@@ -219,24 +221,24 @@ class GuidanceSettings:
         return np.deg2rad(np.broadcast_to(np.array(degrees), n))
 
 
-def _check(item: Field[Any], value: Any) -> None:
-    """Raise `EgmError` unless a setting has its type, and a number its range."""
+def _check(item: Field[Any], kind: Any, value: Any) -> None:
+    """Raise `EgmError` unless a setting has its type, `kind`, and a number its range."""
     what = f"{item.name} is {value!r}" if len(repr(value)) < 60 else f"{item.name} is too long"
-    kind, _, optional = str(item.type).partition(" | ")
-    if optional and value is None:
+    if value is None and NoneType in get_args(kind):
         return
-    if kind == "str":
+    kind = next(iter(get_args(kind)), kind)  # what it is where it is not None
+    if kind is str:
         choices = item.metadata["choices"]
         if not isinstance(value, str) or (choices and value not in choices):
             raise EgmError(f"{what}: valid is {' or '.join(map(repr, choices)) or 'a text'}")
         return
-    if kind == "bool":
+    if kind is bool:
         if not isinstance(value, (bool, np.bool_)):
             raise EgmError(f"{what}: valid is True or False")
         return
     least, greatest = item.metadata["within"]
-    whole = "a whole number" if kind == "int" else "a number"
-    right = isinstance(value, Integral if kind == "int" else Real) and not isinstance(value, bool)
+    whole = "a whole number" if kind is int else "a number"
+    right = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
     if not (right and least <= value <= greatest):
         raise EgmError(f"{what}: valid is {whole} from {least:g} to {greatest:g}")
 

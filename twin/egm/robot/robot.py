@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.control.closed_loop import whole_steps
-from twin.egm.guidance.guidance import guidance_of
+from twin.egm.guidance.run import guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.pace import pace_of, undisturbed
