@@ -3,15 +3,13 @@
 PyBullet reads most URDFs nearly right, and each file in its own way.  Here it reads none: it is handed poses,
 masses, principal axes and moments as doubles, so that it simulates the robot that it is given, whatever was
 done to it since it was loaded, and no number is parsed twice.  What of its own it adds is taken away in
-`twin/engine/body.py`; what the links look like is in `twin/robot/loading/link_shapes.py`.
+`twin/engine/body.py`.  It has no shapes: what is drawn is another body, in a world that nothing moves in.
 
 Nothing collides: the robot is alone in its world, and its links pass through each other as in the model.
 """
 
 import math
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +20,6 @@ from twin.errors import LoopError, RobotError, TwinError
 from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import body_of_parameters
 from twin.robot.limits import check_folding
-from twin.robot.loading.link_shapes import link_shapes, mesh_files, meshes_by_colour, visual_shape
 from twin.robot.robot import Robot
 
 MOST_JOINTS = 121
@@ -56,8 +53,8 @@ def create_body(client: Any, robot: Robot) -> tuple[int, list[int]]:
 
     Raises:
         TwinError: PyBullet does not take it.
-        RobotError: the masses of its links are not known or cannot be, a joint moves none, there are more
-            joints than PyBullet takes, or a shape of its file cannot be drawn.
+        RobotError: the masses of its links are not known or cannot be, a joint moves none, or there are more
+            joints than PyBullet takes.
     """
     inertias, tree = robot.inertias, robot.tree
     _require_joints(robot)
@@ -85,24 +82,21 @@ def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
     """PyBullet's number of the robot's body, whose links have these masses."""
     tree = robot.tree
     kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
-    with tempfile.TemporaryDirectory() as folder:
-        shapes, files = link_shapes(robot), mesh_files(Path(folder))
-        looks = [visual_shape(client, meshes_by_colour(shapes, link), files) for link in range(-1, tree.n)]
-        return client.createMultiBody(
-            baseMass=0,  # which fixes it
-            baseCollisionShapeIndex=-1,
-            baseVisualShapeIndex=looks[0],
-            linkMasses=[frame.mass for frame in frames],
-            linkCollisionShapeIndices=[-1] * tree.n,
-            linkVisualShapeIndices=looks[1:],
-            linkPositions=tree.T_parent_joint[:, :3, 3].tolist(),
-            linkOrientations=Rotation.from_matrix(tree.T_parent_joint[:, :3, :3]).as_quat().tolist(),
-            linkInertialFramePositions=[frame.com.tolist() for frame in frames],
-            linkInertialFrameOrientations=[_quaternion(frame.axes) for frame in frames],
-            linkParentIndices=[parent + 1 for parent in tree.parents],  # 0 is the base
-            linkJointTypes=[kinds[kind] for kind in tree.kinds],
-            linkJointAxis=tree.axes.tolist(),
-        )
+    return client.createMultiBody(
+        baseMass=0,  # which fixes it
+        baseCollisionShapeIndex=-1,
+        baseVisualShapeIndex=-1,
+        linkMasses=[frame.mass for frame in frames],
+        linkCollisionShapeIndices=[-1] * tree.n,
+        linkVisualShapeIndices=[-1] * tree.n,
+        linkPositions=tree.T_parent_joint[:, :3, 3].tolist(),
+        linkOrientations=Rotation.from_matrix(tree.T_parent_joint[:, :3, :3]).as_quat().tolist(),
+        linkInertialFramePositions=[frame.com.tolist() for frame in frames],
+        linkInertialFrameOrientations=[_quaternion(frame.axes) for frame in frames],
+        linkParentIndices=[parent + 1 for parent in tree.parents],  # 0 is the base
+        linkJointTypes=[kinds[kind] for kind in tree.kinds],
+        linkJointAxis=tree.axes.tolist(),
+    )
 
 
 def _require_joints(robot: Robot) -> None:

@@ -38,6 +38,7 @@ from twin.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
     from twin.engine.window.bench import Bench, RealTimeClock
+    from twin.engine.window.ghosts import Ghost
 
 
 class Simulation(AbstractContextManager):
@@ -74,6 +75,7 @@ class Simulation(AbstractContextManager):
         self._tau: ArrayLike = np.zeros(robot.n)
         self.bench: Bench | None = None
         self._pace: Bench | RealTimeClock | None = None
+        self._drawn: tuple[Any, Ghost] | None = None
         self._client = connected()
         try:
             self._build()
@@ -150,8 +152,9 @@ class Simulation(AbstractContextManager):
         if loaded._drives is not None and self._drives is not None:
             loaded._drives.take_motors_from(self._drives)
         disconnect(self._client, beside_window=self.bench is not None)
-        # The world is a new one; the window and the pace are not.
-        vars(self).update(vars(loaded) | {"bench": self.bench, "_pace": self._pace})
+        # The world is a new one; the window, the pace and the looks are not.
+        same = {name: vars(self)[name] for name in ("bench", "_pace", "_drawn")}
+        vars(self).update(vars(loaded) | same)
         loaded._client = CLOSED
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
@@ -262,14 +265,31 @@ class Simulation(AbstractContextManager):
         from twin.engine.window import camera as cameras
 
         with self._explained():
-            return cameras.picture(self._client, self._body, width, height, **camera)
+            return cameras.picture(*self._drawing(), width, height, **camera)
 
     def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
         from twin.engine.window import camera as cameras
 
         with self._explained():
-            return cameras.pixels(self._client, self._body, points, width, height, **camera)
+            return cameras.pixels(*self._drawing(), points, width, height, **camera)
+
+    def _drawing(self) -> tuple[Any, int]:
+        """Return the client and the body of the arm as it is drawn, where the arm is now.
+
+        It has a world to itself: shapes take longer to load than all else, and nothing of the motion needs
+        them.
+        """
+        from twin.engine.window.ghosts import Ghost
+
+        q = self.state()[0]
+        if self._drawn is None:
+            client = connected()
+            self._drawn = client, Ghost(client, self.robot)
+        client, arm = self._drawn
+        arm.place(q)
+        arm.write()
+        return client, arm.body
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
         """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
@@ -303,6 +323,8 @@ class Simulation(AbstractContextManager):
         self._apply = self._advance = self._read = CLOSED
         self._drives = None if self._drives is None else CLOSED
         disconnect(client, beside_window=self.bench is not None)
+        if self._drawn is not None:
+            disconnect(self._drawn[0])
         if self.bench is not None:
             self.bench.close()
 

@@ -18,6 +18,11 @@ BOX = f'<visual>{ORIGIN}<geometry><box size="0.1 0.2 0.4"/></geometry></visual>'
 FLAT = "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 
 
+def picture_of(robot):
+    with Simulation(robot) as simulation:
+        return simulation.picture(32, 24)
+
+
 def visual(geometry, material=""):
     return f"<visual><geometry>{geometry}</geometry>{material}</visual>"
 
@@ -79,13 +84,15 @@ def test_colours_of_the_file(load):
     assert colors == [(1, 1, 1, 1), (0.5, 0.5, 0.5, 1), (1, 0, 0, 0.5), (1, 1, 1, 1)]
 
 
-def test_more_colours_than_pybullet_takes_are_drawn_all_the_same(load):
+@pytest.mark.parametrize(("colours", "drawn"), [(20, 20), (130, 1)])
+def test_more_colours_than_pybullet_takes_become_one(load, colours, drawn):
     shape = "".join(
-        visual("<sphere radius='0.1'/>", f'<material name="m{k}"><color rgba="0 0 {k / 20} 1"/></material>')
-        for k in range(20)
+        visual("<box size='1 1 1'/>", f'<material name="m{k}"><color rgba="0 0 {k / 200} 1"/></material>')
+        for k in range(colours)
     )
     with Simulation(load(arm(shape=shape))) as simulation:
-        assert len(simulation._client.getVisualShapeData(simulation._body)) == 16
+        client, body = simulation._drawing()
+        assert len(client.getVisualShapeData(body)) == drawn
 
 
 def test_a_robot_without_a_file_is_drawn_as_sticks():
@@ -121,7 +128,7 @@ def test_a_mesh_that_cannot_be_drawn_is_refused_in_a_sentence(load, tmp_path, na
     with pytest.raises(
         RobotError, match=f"link 'one' has a <visual> that cannot be drawn: .*{told}"
     ) as raised:
-        Simulation(robot)
+        picture_of(robot)
     assert "\n" not in str(raised.value)
 
 
@@ -135,8 +142,8 @@ def test_meshes_that_are_missing_are_told_and_not_drawn(load):
     with pytest.warns(ShapeWarning, match=r"none\.obj and 1 more"):
         sticks = link_shapes.link_shapes(load(arm(shape=missing + missing)))
     assert sticks
-    with pytest.warns(ShapeWarning), Simulation(load(arm(shape=missing))) as simulation:
-        simulation.step(np.zeros(simulation.robot.n))
+    with pytest.warns(ShapeWarning):
+        picture_of(load(arm(shape=missing)))
 
 
 def test_a_mesh_that_is_too_large_is_refused(load, tmp_path, monkeypatch):
@@ -144,7 +151,7 @@ def test_a_mesh_that_is_too_large_is_refused(load, tmp_path, monkeypatch):
     monkeypatch.setattr(link_shapes, "LARGEST_MESH", 10)
     link_shapes.mesh_file.cache_clear()
     with pytest.raises(RobotError, match=r"flat\.obj is larger than"):
-        Simulation(load(arm(shape=visual('<mesh filename="flat.obj"/>'))))
+        picture_of(load(arm(shape=visual('<mesh filename="flat.obj"/>'))))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +166,7 @@ def test_a_mesh_that_is_too_large_is_refused(load, tmp_path, monkeypatch):
 )
 def test_sizes_that_are_none_are_refused(load, geometry, told):
     with pytest.raises(RobotError, match="cannot be drawn: ") as raised:
-        Simulation(load(arm(shape=visual(geometry))))
+        picture_of(load(arm(shape=visual(geometry))))
     assert told in str(raised.value)
 
 
@@ -170,5 +177,6 @@ def test_a_geometry_that_is_not_known_is_passed_over(load):
 def test_the_files_of_a_simulation_are_removed(irb140, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Simulation(irb140) as simulation:
+        client, body = simulation._drawing()
         assert list(tmp_path.iterdir()) == []
-        assert simulation._client.getVisualShapeData(simulation._body)
+        assert client.getVisualShapeData(body)

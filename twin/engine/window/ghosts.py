@@ -3,32 +3,28 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from twin.robot.evaluation import joint_vector
-from twin.robot.loading.link_shapes import link_shapes, mesh_files, meshes_by_colour, visual_shape
+from twin.robot.loading.link_shapes import PLAIN, link_shapes, meshes_by_colour
 from twin.robot.robot import Robot
-
-if TYPE_CHECKING:
-    pass
-
 
 OUT_OF_SIGHT = [0.0, 0.0, -1000.0]  # m
 MOST_LINKS = 127
-"""That PyBullet takes of one body."""
+"""That PyBullet takes of one body: with more parts, each link has one colour."""
 
 
 class Ghost:
-    """An arm in the window's world, whose joints are put where one wants them; nothing in it ever moves.
+    """An arm in a world that is only drawn, whose joints are put where one wants them.
 
     PyBullet's window has one colour a link: what has another one becomes a link of its own, fixed to it.
 
     Args:
-        client: PyBullet's, of the window.
+        client: PyBullet's, of that world.
         robot: what is drawn, at its positions of zero.
         color: red, green and blue, 0 to 1, of the links without the base; by default each part has its own.
         opacity: 0 to 1, of an arm with a `color`.
@@ -48,21 +44,22 @@ class Ghost:
         self._shown: Any = None
 
     def _create(self, folder: Path) -> int:
-        client, tree, files, shapes = self._client, self.robot.tree, mesh_files(folder), self._shapes
-        looks = [meshes_by_colour(shapes, link) for link in range(-1, tree.n)]
+        client, tree = self._client, self.robot.tree
+        looks = [meshes_by_colour(self._shapes, link) for link in range(-1, tree.n)]
+        if tree.n + sum(len(meshes[1:]) for meshes in looks) > MOST_LINKS:
+            plain = [shape._replace(color=PLAIN) for shape in self._shapes]
+            looks = [meshes_by_colour(plain, link) for link in range(-1, tree.n)]
         parts = [(link, mesh) for link, meshes in enumerate(looks) for mesh in meshes[1:]]  # 0 is the base
-        if tree.n + len(parts) > MOST_LINKS:
-            parts = []
+        first = [self._visual(meshes[0], folder) if meshes else -1 for meshes in looks]
         kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
         many = tree.n + len(parts)
         return client.createMultiBody(
             baseMass=0,
             baseCollisionShapeIndex=-1,
-            baseVisualShapeIndex=visual_shape(client, looks[0][:1], files),
+            baseVisualShapeIndex=first[0],
             linkMasses=[0.0] * many,
             linkCollisionShapeIndices=[-1] * many,
-            linkVisualShapeIndices=[visual_shape(client, meshes[:1], files) for meshes in looks[1:]]
-            + [visual_shape(client, [mesh], files) for _, mesh in parts],
+            linkVisualShapeIndices=first[1:] + [self._visual(mesh, folder) for _, mesh in parts],
             linkPositions=tree.T_parent_joint[:, :3, 3].tolist() + [[0.0] * 3] * len(parts),
             linkOrientations=Rotation.from_matrix(tree.T_parent_joint[:, :3, :3]).as_quat().tolist()
             + [[0.0, 0.0, 0.0, 1.0]] * len(parts),
@@ -71,6 +68,16 @@ class Ghost:
             linkParentIndices=[parent + 1 for parent in tree.parents] + [link for link, _ in parts],
             linkJointTypes=[kinds[kind] for kind in tree.kinds] + [client.JOINT_FIXED] * len(parts),
             linkJointAxis=tree.axes.tolist() + [[0.0, 0.0, 1.0]] * len(parts),
+        )
+
+    def _visual(self, look: tuple[tuple[float, ...], Any], folder: Path) -> int:
+        """Return PyBullet's number of a coloured mesh; its file goes into the folder."""
+        color, mesh = look
+        file = folder / f"{len(list(folder.iterdir()))}.stl"
+        # Binary: numbers in text would be read in the locale of the process.
+        file.write_bytes(mesh.export(file_type="stl"))
+        return self._client.createVisualShape(
+            shapeType=self._client.GEOM_MESH, fileName=str(file), rgbaColor=list(color)
         )
 
     def place(self, q: ArrayLike) -> None:

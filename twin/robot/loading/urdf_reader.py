@@ -4,14 +4,17 @@ urchin (the maintained fork of urdfpy) parses; it accepts a negative mass, NaN, 
 simulates, and gives a link without `<inertial>` 1 kg, so everything is checked here.
 """
 
+import importlib
 import io
 import math
 import re
+import sys
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -280,6 +283,19 @@ class _File(io.BytesIO):
     name = "/"  # an empty one would stand for the working directory, whose name need not be UTF-8
 
 
+def _urchin() -> ModuleType:
+    """Import urchin, but not yet trimesh: that takes most of a second, and only meshes need it."""
+    if sys.modules.keys() & {"urchin", "trimesh"}:
+        return importlib.import_module("urchin")
+    later = ModuleType("trimesh")  # urchin's modules find this one, and go on using it
+    later.__getattr__ = lambda name: getattr(importlib.import_module("trimesh"), name)
+    sys.modules["trimesh"] = later
+    try:
+        return importlib.import_module("urchin")
+    finally:
+        del sys.modules["trimesh"]
+
+
 def parsed(path: Path, root: ET.Element) -> Any:
     """The document as urchin reads it: its links without shapes, which move nothing.
 
@@ -287,8 +303,7 @@ def parsed(path: Path, root: ET.Element) -> Any:
         RobotError: an element is missing, a name names nothing, a joint is of a kind that is not known, or
             links hang together otherwise than from one base.
     """
-    import urchin
-
+    urchin = _urchin()
     if root.find("link") is None:
         raise RobotError(f"{path} has no <link>, expected at least a base")
     for joint in root.iterfind("joint"):
