@@ -1,5 +1,7 @@
 """Whatever a scenario of one's own does wrong is a failed run, told in a sentence; the others stand."""
 
+import contextlib
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -36,23 +38,48 @@ def places(statement):
     }
 
 
-@pytest.mark.parametrize("place", places(""))
-@pytest.mark.parametrize("statement", WAYS_OUT)
-def test_leaving_the_program_is_an_error_of_that_run_alone(statement, place, tmp_path, capsys):
-    good = user_scenarios.write(tmp_path / "good.py")
-    bad = user_scenarios.write(tmp_path / "bad.py", **places(statement)[place])
-    results = tmp_path / "a.json"
-    assert main(["run", bad, good, "--json", str(results)]) == 1
-    printed = capsys.readouterr()
-    assert "computed_torque: did not finish: " in printed.out
-    assert "2 runs, 2 checks" in printed.out
-    assert printed.out.count("Peak torque") == (2 if place == "metrics" else 1)
-    assert printed.err == ""
-    failed, held = json.loads(results.read_text())["runs"]
-    assert held["error"] is None
-    assert "bad.py" in failed["error"]
-    assert statement.split("'")[1] in failed["error"] if "type(" in statement else True
-    assert "\n" not in failed["error"]
+def run_all(folder, files):
+    """Run user files of these parts and a good one by one command: what it printed, and each run by its name."""
+    paths = [user_scenarios.write(folder / f"{name}.py", **parts) for name, parts in files.items()]
+    results, printed = folder / "a.json", io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        status = main(["run", *paths, user_scenarios.write(folder / "good.py"), "--json", str(results)])
+    assert status == 1
+    runs = {run["scenario"]: run for run in json.loads(results.read_text())["runs"]}
+    assert runs.keys() == {*files, "good"}
+    good = runs.pop("good")
+    assert (good["error"], good["holds"]) == (None, True)
+    assert not any(run["holds"] for run in runs.values())
+    return printed.getvalue(), runs
+
+
+LEAVING = {
+    f"{place}_{number}": (place, statement)
+    for number, statement in enumerate(WAYS_OUT)
+    for place in places("")
+}
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    files = {name: places(statement)[place] for name, (place, statement) in LEAVING.items()}
+    return run_all(tmp_path_factory.mktemp("left"), files)
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_leaving_the_program_is_an_error_of_that_run_alone(name, left):
+    _, runs = left
+    error, (_, statement) = runs[name]["error"], LEAVING[name]
+    assert f"{name}.py" in error
+    assert statement.split("'")[1] in error if "type(" in statement else True
+    assert "\n" not in error
+
+
+def test_runs_that_were_left_are_told_beside_those_that_were_not(left):
+    printed, _ = left
+    assert printed.count("computed_torque: did not finish: ") == len(LEAVING)
+    assert f"{len(LEAVING) + 1} runs, 2 checks" in printed
+    assert printed.count("Peak torque") == 1 + len(WAYS_OUT)  # the good one, and those left after the run
 
 
 @pytest.mark.parametrize("place", ["import", "run", "metrics"])
@@ -76,7 +103,7 @@ FAULTS = {
     "syntax": ({"run": "def run(config:\n"}, "cannot load scenario file .*: SyntaxError"),
     "raises": (
         {"run": "def run(config):\n    raise KeyError('torque')\n"},
-        r"own\.py, line 13: KeyError: 'torque'",
+        r"\.py, line 13: KeyError: 'torque'",
     ),
     "no log": ({"run": "def run(config):\n    return None\n"}, "run must return a Log, got None"),
     "odd log": (
@@ -91,7 +118,7 @@ FAULTS = {
     "odd metrics": ({"metrics": "def metrics(log):\n    return [3]\n"}, "must return a Metric, got 3"),
     "metrics raise": (
         {"metrics": "def metrics(log):\n    raise ValueError('no')\n"},
-        r"own\.py, line 17: ValueError: no",
+        r"\.py, line 17: ValueError: no",
     ),
     "text": (metric("'m'", "'fast'", "''", "None", "''"), "value of 'm' to be one real number, got 'fast'"),
     "none": (metric("'m'", "None", "''", "None", "''"), "value of 'm' to be one real number, got None"),
@@ -118,17 +145,18 @@ FAULTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    files = {fault.replace(" ", "_"): parts for fault, (parts, _) in FAULTS.items()}
+    return run_all(tmp_path_factory.mktemp("faulty"), files)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_a_file_is_one_sentence_of_that_run(fault, tmp_path, capsys):
-    parts, message = FAULTS[fault]
-    own = user_scenarios.write(tmp_path / "own.py", **parts)
-    good = user_scenarios.write(tmp_path / "good.py")
-    assert main(["run", own, good, "--json", str(tmp_path / "a.json")]) == 1
-    failed, held = json.loads((tmp_path / "a.json").read_text())["runs"]
-    assert re.search(message, failed["error"]), failed["error"]
-    assert "\n" not in failed["error"]
-    assert (failed["holds"], held["holds"]) == (False, True)
-    assert main(["run", own]) == 1
+def test_a_fault_of_a_file_is_one_sentence_of_that_run(fault, faulty):
+    _, runs = faulty
+    error = runs[fault.replace(" ", "_")]["error"]
+    assert re.search(FAULTS[fault][1], error), error
+    assert "\n" not in error
 
 
 def test_settings_that_a_run_refuses_are_wrong_use_and_in_the_results(tmp_path, capsys):
