@@ -125,10 +125,13 @@ def agreement_apart(path: Path) -> Agreement:
 
 def tell() -> None:
     """Write the agreement of the robot of a file, the argument of this process, to standard output."""
+    from twin.robot.loading.link_shapes import link_shapes
     from twin.robot.loading.loading import load
 
     try:
-        told = asdict(agreement(load(sys.argv[1])))
+        robot = load(sys.argv[1])
+        link_shapes(robot)  # which may be what cannot be read
+        told = asdict(agreement(robot))
     except TwinError as error:
         told = {"error": str(error)}
     sys.stdout.write(f"\n{json.dumps(told)}\n")

@@ -7,6 +7,7 @@ import textwrap
 
 PREAMBLE = """
 import os
+import signal
 import time
 import warnings
 import numpy as np
@@ -19,6 +20,7 @@ from twin.errors import DriveWarning, TwinError
 from twin.trajectories.sampling import sample
 from twin.trajectories.joint_trajectories import hold, quintic
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
 TITLE = "Bullet Physics"
 warnings.simplefilter("ignore", DriveWarning)  # springs that the steps do not resolve
 robot = twin.load("irb140")

@@ -174,8 +174,9 @@ def test_a_signal_that_is_to_be_ignored_is():
 def test_a_module_that_is_half_imported_hinders_nothing(module):
     """It stands in `sys.modules` before it has its functions."""
     code = (
-        "import os, sys, time, types\n"
+        "import os, signal, sys, time, types\n"
         "from scenarios.cli.process import listen\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"  # a shell's background process ignores it
         f"sys.modules[{module!r}] = types.ModuleType('half')\n"
         "listen()\n"
         "os.kill(os.getpid(), 2)\n"
