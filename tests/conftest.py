@@ -51,6 +51,12 @@ SHARING = ("test_scenarios", "test_drive_scenarios", "test_drive_check", "test_v
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One process more than there are cores: tests of windows and of wires wait for a third of their time."""
+    return os.cpu_count() + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
