@@ -1,7 +1,6 @@
 """The published move of the Manutec r3 in the engine: how near to the reference run, in what proportion."""
 
 import dataclasses
-from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import twin
 from scenarios import manutec_move
 from scenarios.checks.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
 from scenarios.manutec_move import Config
+from tests.support.processor_times import shared
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.errors import RecordingError, RobotError
@@ -18,7 +18,7 @@ from twin.trajectories.joint_trajectories import hold, sequence
 from twin.trajectories.sampling import recursion_consistent, sample
 
 
-@cache
+@shared
 def engine_run(**settings):
     return manutec_move.run(Config(**settings))
 

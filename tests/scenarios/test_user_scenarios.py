@@ -39,7 +39,7 @@ def places(statement):
 
 
 def run_all(folder, files):
-    """Run user files of these parts and a good one by one command: what it printed, and each run by its name."""
+    """Run user files and a good one by one command; return what it printed, and the runs by their names."""
     paths = [user_scenarios.write(folder / f"{name}.py", **parts) for name, parts in files.items()]
     results, printed = folder / "a.json", io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -1,12 +1,12 @@
 """Streams of robots' messages, of arms that are excited, without a wire."""
 
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
 import twin
 from scenarios import excitation
+from tests.support.processor_times import shared
 from twin.egm import RobotMessage
 
 CARRIED = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
@@ -17,7 +17,7 @@ AGE = 0.75
 the second difference of its positions is: of means over the cycle that went on in between it would be 0.5."""
 
 
-@lru_cache
+@shared
 def excited(duration=20.0, **settings):
     """A log of the engine in which the IRB 140 is excited, with 3 kg on its flange, at steps of 2 ms."""
     settings = {"payload": CARRIED, "drives": "rigid", "time_step": 0.002} | settings

@@ -5,6 +5,7 @@ that a test begins count as well, so windows, commands and pages of the docs are
 test of which no time is known is run: the first `--quick` in a new checkout runs everything.
 """
 
+import functools
 import resource
 
 import pytest
@@ -14,11 +15,32 @@ MOST = 0.05
 
 FIXTURES = pytest.StashKey[dict[str, float]]()
 
+_shared = []
+"""What the shared results that the running test asked for took, in [s]."""
+
 
 def processor_time():
     """Time of this process and of those that it began and waited for, in [s]."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def shared(function):
+    """Cache a function for all tests of a process; each test that calls it is charged its time."""
+    timed = functools.cache(functools.partial(_timed, function))
+
+    @functools.wraps(function)
+    def result(*arguments, **named):
+        value, time = timed(*arguments, **named)
+        _shared.append(time)
+        return value
+
+    return result
+
+
+def _timed(function, *arguments, **named):
+    began = processor_time()
+    return function(*arguments, **named), processor_time() - began
 
 
 def pytest_addoption(parser):
@@ -73,11 +95,12 @@ def pytest_fixture_setup(fixturedef, request):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     began = processor_time()
+    _shared.clear()
     try:
         return (yield)
     finally:
         costs = item.stash.setdefault(FIXTURES, {})
-        costs[""] = processor_time() - began
+        costs[""] = max(processor_time() - began, sum(_shared))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,10 +1,9 @@
 """Every scenario with every arm and every law, and settings under which a run of it is short."""
 
-import functools
-
 import controllers
 import twin
 from scenarios.running import registry
+from tests.support.processor_times import shared
 
 NAMES = tuple(registry.titles())
 ROBOTS = twin.robot_names()
@@ -36,7 +35,7 @@ SHORT = {
 }
 
 
-@functools.cache
+@shared
 def full_run(name, controller, robot="irb140"):
     """A scenario as `irb-twin validate` runs it; kept, for a run takes half a second."""
     scenario = registry.find(name)

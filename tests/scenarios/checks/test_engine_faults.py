@@ -5,7 +5,6 @@ A fault acts on PyBullet's world, on its drives or on the controller of its run,
 
 import dataclasses
 from contextlib import contextmanager
-from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from scenarios.base import Config
 from scenarios.checks import tracking
 from scenarios.checks.replay import kicked_runs, step_limits
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
+from tests.support.processor_times import shared
 from twin.dynamics.equation_of_motion import PlantState
 from twin.engine.simulation import Simulation
 from twin.robot.drives.drive_step import Q_MOTOR
@@ -93,7 +93,7 @@ def faulty_engine(fault):
         yield
 
 
-@cache
+@shared
 def broken_checks(fault, robot, drives, controller, moves=True, noise=0.0):
     """Return the checks of engine against model that a short run with this fault breaks."""
     config = Config(robot=robot, drives=drives, controller=controller, noise=noise, delay=int(noise > 0))

@@ -1,12 +1,12 @@
 """Base parameters: how many, what they stand for, and that nothing is lost in them."""
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
 
 import twin
+from tests.support.processor_times import shared
 from twin.errors import IdentificationError
 from twin.identification.torque_model import base_parameters
 from twin.robot.evaluation import uncompiled
@@ -14,7 +14,7 @@ from twin.robot.evaluation import uncompiled
 COUNTS = {"irb140": (36, 60, 58, 84), "irb1400": (39, 80, 60, 104), "irb1600": (36, 60, 58, 84)}
 
 
-@cache
+@shared
 def told(robot):
     """Random motions tell the same every time."""
     return base_parameters(robot)

@@ -1,11 +1,11 @@
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
+from tests.support.processor_times import shared
 from twin.errors import BranchError, LimitError, SingularityError, UnreachableError
 from twin.kinematics.inverse import inverse_kinematics
 from twin.logs.recordings.recording import tool_recording
@@ -37,7 +37,7 @@ def at(q):
     return twin.forward_kinematics(ROBOT, q)
 
 
-@cache
+@shared
 def path_and_tool(name):
     """The path and its T_flange_tool."""
     if name == "tool":
