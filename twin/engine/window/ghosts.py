@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,6 @@ from scipy.spatial.transform import Rotation
 from twin.robot.evaluation import joint_vector
 from twin.robot.loading.link_shapes import link_shapes, mesh_files, meshes_by_colour, visual_shape
 from twin.robot.robot import Robot
-
-if TYPE_CHECKING:
-    pass
-
 
 OUT_OF_SIGHT = [0.0, 0.0, -1000.0]  # m
 MOST_LINKS = 127
