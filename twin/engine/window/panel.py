@@ -108,13 +108,13 @@ class Panel:
     def slider(self, name: str, low: float, high: float, start: float) -> Slider:
         """A new slider; its name should tell the unit, as in `"push [N]"`."""
         slider = Slider(self, name, low, high, start)
-        self._add(slider)
+        self._parts.append(slider)
         return slider
 
     def button(self, name: str) -> Button:
         """A new button."""
         button = Button(self, name)
-        self._add(button)
+        self._parts.append(button)
         return button
 
     def key(self, name: str) -> bool:
@@ -169,10 +169,6 @@ class Panel:
         if part in self._parts:
             self._parts.remove(part)
             self.make_anew()
-
-    def _add(self, part: Slider | Button) -> None:
-        """Have it at the end of the panel with the next picture."""
-        self._parts.append(part)
 
     def _make(self, part: Slider | Button) -> None:
         low, high, start = (1, 0, 0) if isinstance(part, Button) else (part.low, part.high, part.value)
