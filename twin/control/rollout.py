@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import real_array
+from twin.arrays import real_array, time_step_of
 from twin.control.closed_loop import (
     RUNAWAY_SPEED,
     check_period,
@@ -316,20 +316,16 @@ def _settings(
     t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int,
     sensors: Sensors | None,
 ) -> Settings:  # fmt: skip
-    if not (time_step > 0 and np.isfinite(time_step)):
-        raise ValueError(f"expected a time step above 0 s, got {time_step}")
-    steps = whole_steps(steps_per_period)
-    check_period(t, time_step, steps)
+    dt, steps = time_step_of(time_step), whole_steps(steps_per_period)
+    check_period(t, dt, steps)
     if not (isinstance(every, (int, np.integer)) and every >= 1):
         raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
-    period = float(time_step) * steps
+    period = dt * steps
     noise, gain, past = 0.0, 0.0, 0
     if sensors is not None:
         noise, gain = sensor_numbers(replace(sensors, encoder=False), None, period)[:2]
         past = len(sensors.past(len(t), 1))
-    return Settings(
-        float(time_step), steps, period, int(every), memory, RUNAWAY_SPEED, integrator, noise, gain, past
-    )
+    return Settings(dt, steps, period, int(every), memory, RUNAWAY_SPEED, integrator, noise, gain, past)
 
 
 def _empty_record(rollouts: int, kept: int, signals: tuple[int, int]) -> Record:

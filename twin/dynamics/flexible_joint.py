@@ -16,14 +16,14 @@ and Ja = 6.16 kg m^2.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import Floats, real_array
+from twin.arrays import Floats, real_array, time_step_of
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.errors import DriveWarning, RobotError
 from twin.robot.drives.drive_step import drive_numbers, drive_step
@@ -89,7 +89,7 @@ def angle_model(joint: FlexibleJoint) -> StateSpace:
 
     Source: Norrlöf 1999, eq. (3.72), (3.73).
     """
-    Jm, Ja, k, r, fm, fa, d = _numbers(joint)
+    Jm, Ja, k, r, fm, fa, d = astuple(joint)
     A = [
         [0, 1, 0, 0],
         [-k * r * r / Jm, -(fm + d * r * r) / Jm, k * r / Jm, d * r / Jm],
@@ -104,7 +104,7 @@ def velocity_model(joint: FlexibleJoint) -> StateSpace:
 
     Source: Norrlöf 1999, section 3.3.2, the model with three states; its entry (2, 3) is printed as -k/Ja.
     """
-    Jm, Ja, k, r, fm, fa, d = _numbers(joint)
+    Jm, Ja, k, r, fm, fa, d = astuple(joint)
     A = [
         [-(fm + d * r * r) / Jm, d * r / Jm, -k * r / Jm],
         [d * r / Ja, -(fa + d) / Ja, k / Ja],
@@ -161,10 +161,6 @@ def spring_torque(joint: FlexibleJoint, x: ArrayLike) -> np.ndarray:
     return joint.k * (joint.r * qm - qa) + joint.d * (joint.r * qmd - qad)
 
 
-def _numbers(joint: FlexibleJoint) -> tuple[float, ...]:
-    return joint.Jm, joint.Ja, joint.k, joint.r, joint.fm, joint.fa, joint.d
-
-
 def _column(*entries: float) -> Floats:
     return np.array(entries, dtype=np.float64)[:, None]
 
@@ -212,9 +208,7 @@ def simulate_flexible_joint(
         raise ValueError(f"expected finite torques tau of shape (N,), got shape {torques.shape}")
     if start.shape != (4,) or not np.all(np.isfinite(start)):
         raise ValueError(f"expected a finite state [qm, qm', qa, qa'] of shape (4,), got {start.tolist()}")
-    if not 0 < time_step < np.inf:
-        raise ValueError(f"expected a time step above 0 s, got {time_step}")
-    r, dt = joint.r, float(time_step)
+    r, dt = joint.r, time_step_of(time_step)
     drives = Drives(
         ratio=[1 / r],
         rotor_inertia=joint.Jm,

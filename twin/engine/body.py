@@ -82,6 +82,7 @@ def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
     """PyBullet's number of the robot's body, whose links have these masses."""
     tree = robot.tree
     kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
+    orientations = Rotation.from_matrix([frame.axes for frame in frames]).as_quat().tolist()
     return client.createMultiBody(
         baseMass=0,  # which fixes it
         baseCollisionShapeIndex=-1,
@@ -92,7 +93,7 @@ def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
         linkPositions=tree.T_parent_joint[:, :3, 3].tolist(),
         linkOrientations=Rotation.from_matrix(tree.T_parent_joint[:, :3, :3]).as_quat().tolist(),
         linkInertialFramePositions=[frame.com.tolist() for frame in frames],
-        linkInertialFrameOrientations=[_quaternion(frame.axes) for frame in frames],
+        linkInertialFrameOrientations=orientations,
         linkParentIndices=[parent + 1 for parent in tree.parents],  # 0 is the base
         linkJointTypes=[kinds[kind] for kind in tree.kinds],
         linkJointAxis=tree.axes.tolist(),
@@ -127,11 +128,6 @@ def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
         return InertialFrame(mass, com, np.eye(3), np.diag(tensor))  # whose rotation adds no rounding
     moments, axes = np.linalg.eigh(tensor)
     return InertialFrame(mass, com, axes * np.sign(np.linalg.det(axes)), moments)
-
-
-def _quaternion(R: np.ndarray) -> list[float]:
-    """Scalar last, as PyBullet and scipy have it."""
-    return Rotation.from_matrix(R).as_quat().tolist()
 
 
 UNCLAMPED = 1e9  # rad/s or m/s

@@ -9,7 +9,7 @@ from typing import Any
 
 from twin.engine.client import Client, disconnect, keeping_zero, opening, pybullet, suppress_output
 from twin.engine.window.bench import Bench, Offered, Watched
-from twin.engine.window.panel import Controls
+from twin.engine.window.controls import Controls
 from twin.engine.window.x11_window import LARGE, WindowWatch
 from twin.errors import TwinError
 

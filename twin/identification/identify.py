@@ -9,7 +9,6 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.identification.least_squares import (
-    Fit,
     JointResiduals,
     Triangles,
     fitted,
@@ -175,22 +174,11 @@ def identify(
     ordinary, fit = solved(reduced, np.ones(robot.n)), fitted(reduced)
     require_rank(model, fit, whole)
     warn_of_masses(model, fit.beta, reduced)
-    return _identification(model, fit, ordinary, reduced, tuple(whole), tuple(kept_out))
-
-
-def _identification(
-    model: TorqueModel,
-    fit: Fit,
-    ordinary: Fit,
-    reduced: Triangles,
-    measured: tuple[Measurements, ...],
-    kept_out: tuple[Measurements, ...],
-) -> Identification:
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
     return Identification(
         model, fit.beta, fit.covariance, fit.condition, fit.rank, joint_residuals(reduced, fit.beta),
         joint_residuals(reduced, ordinary.beta), validation,
-        tuple(f"{one.name}: {one.how}" for one in measured), measured, kept_out, reduced,
+        tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
     )  # fmt: skip
 
 

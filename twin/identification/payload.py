@@ -18,7 +18,6 @@ Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,11 +25,10 @@ from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.identification.identify import Source, measured_source
 from twin.identification.least_squares import (
-    ROUNDS,
-    SETTLED,
-    SINGULAR,
+    Fit,
     JointResiduals,
     Triangles,
+    fitted,
     joint_residuals,
     require_units,
     triangles,
@@ -144,9 +142,9 @@ def identify_payload(
         r = len(B)
         blocks = [np.hstack([B, np.eye(r)]), np.hstack([np.zeros_like(B), np.eye(r)])]
         fit = _fitted([with_it, without_it], blocks, [np.zeros(r)] * 2)
-        beta = fit[0][10:]
+        beta = fit.beta[10:]
         without = joint_residuals(with_it, beta)
-    phi, covariance = fit[0][:10], fit[1][:10, :10]
+    phi, covariance = fit.beta[:10], fit.covariance[:10, :10]
     if not phi[0] > max(LIGHTEST, 3.0 * np.sqrt(covariance[0, 0])):
         raise IdentificationError(
             f"found a mass of {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} kg: "
@@ -173,52 +171,25 @@ def flange_columns(model: TorqueModel) -> Floats:
     return columns
 
 
-def _fitted(
-    reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats]
-) -> tuple[Floats, Floats]:
-    """Unknowns x (m,) and their covariance, where the base parameters of each group are `known + block x`."""
-    counts = np.sum([one.counts for one in reduced], axis=0)
-    floor = 1e-15 * np.linalg.norm([one.torque_norms for one in reduced], axis=0) + np.finfo(float).tiny
-    weights = np.ones(len(counts))
-    for _ in range(ROUNDS):
-        x, _ = _solved(reduced, blocks, known, weights)
-        left = np.linalg.norm(
-            [
-                one.residual_norms(fixed + block @ x)
-                for one, block, fixed in zip(reduced, blocks, known, strict=True)
-            ],
-            axis=0,
-        )
-        before, weights = weights, np.sqrt(np.maximum(counts, 1)) / np.maximum(left, floor)
-        if np.all(np.abs(weights - before) <= SETTLED * weights):
-            break
-    return _solved(reduced, blocks, known, weights)
-
-
-def _solved(
-    reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats], weights: Floats
-) -> tuple[Floats, Floats]:
-    """The same under weights (n,) of the joints, one over the deviation of each."""
-    rows, width = [], blocks[0].shape[1] + 1
+def _fitted(reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats]) -> Fit:
+    """Unknowns (m,), where the base parameters of each group of recordings are `block @ unknowns + known`."""
+    parts, oversampling = [], max(one.oversampling for one in reduced)
     for one, block, fixed in zip(reduced, blocks, known, strict=True):
-        R = one.R * weights[:, None, None] / np.sqrt(one.oversampling)
-        columns = R[:, :, :-1]
-        right = R[:, :, -1] - columns @ fixed
-        rows.append(np.concatenate([columns @ block, right[..., None]], axis=-1).reshape(-1, width))
-    whole: Any = np.linalg.qr(np.concatenate(rows), mode="r")[:width]
-    scale = np.linalg.norm(whole[:, :-1], axis=0)
-    scale[scale == 0] = 1.0
-    U, values, directions = np.linalg.svd(whole[:, :-1] / scale, full_matrices=False)
-    if not values[-1] > SINGULAR * values[0]:
-        open_ones = np.abs(directions[-1])
+        columns = one.R[:, :, :-1]
+        right = one.R[:, :, -1] - columns @ fixed
+        rows = np.concatenate([columns @ block, right[..., None]], axis=-1)
+        parts.append(rows * np.sqrt(oversampling / one.oversampling))
+    counts = np.sum([one.counts for one in reduced], axis=0)
+    fit = fitted(Triangles(np.concatenate(parts, axis=1), counts, oversampling))
+    if fit.rank < len(fit.beta):
+        open_ones = np.abs(fit.directions[-1])
         names = [NAMES[k] for k in np.flatnonzero(open_ones[:10] > 0.1 * open_ones.max())]
         told = f"the payload's {', '.join(names)}" if names else "the arm's own parameters"
         raise IdentificationError(
             f"the recordings leave open {told}: expected runs in which the last joints turn, all of them, "
             "and in which the flange is tilted several ways"
         )
-    back = directions.T / values / scale[:, None]
-    return back @ (U.T @ whole[:, -1]), back @ back.T
+    return fit
 
 
 def payload_values(phi: Floats) -> tuple[Floats, Floats]:

@@ -71,19 +71,20 @@ def base_parameters(robot: Robot, Y: ArrayLike | None = None, seed: int = 0) -> 
     """
     symbols = dynamic_parameters(robot).symbols
     if Y is None:
-        Y = _random_regressor(robot, len(symbols), seed)
+        Y = dynamics_regressor(robot, *_random_motion(robot.n, len(symbols), seed))
     rows = real_array(Y, "Y")
     if rows.ndim < 2 or rows.shape[-1] != len(symbols) or not np.all(np.isfinite(rows)):
         raise ValueError(f"expected a finite Y of shape (..., {len(symbols)}), got {rows.shape}")
     return base_of_rows(rows.reshape(-1, len(symbols)), symbols)
 
 
-def _random_regressor(robot: Robot, p: int, seed: int) -> Floats:
-    """The regressor of three times as many equations as it has columns."""
+def _random_motion(n: int, p: int, seed: int) -> tuple[Floats, Floats, Floats]:
+    """Positions, speeds and accelerations (N, n) that make three times as many equations as p parameters."""
     rng = np.random.default_rng(seed)
-    count = 3 * p // robot.n + 10
-    q = rng.uniform(-3.0, 3.0, (count, robot.n))
-    return dynamics_regressor(robot, q, *rng.normal(size=(2, count, robot.n)))
+    count = 3 * p // n + 10
+    q = rng.uniform(-3.0, 3.0, (count, n))
+    qd, qdd = rng.normal(size=(2, count, n))
+    return q, qd, qdd
 
 
 def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
@@ -203,11 +204,8 @@ class TorqueModel:
     @cached_property
     def base(self) -> BaseParameters:
         """What torques can tell of the parameters, in any motion."""
-        rng = np.random.default_rng(0)
-        n, p = self.robot.n, len(self.parameters.values)
-        count = 3 * p // n + 10
-        q = rng.uniform(-3.0, 3.0, (count, n))
-        qd, qdd = rng.normal(size=(2, count, n))
+        p = len(self.parameters.values)
+        q, qd, qdd = _random_motion(self.robot.n, p, seed=0)
         return base_of_rows(self.regressor(q, qd, qdd, qd).reshape(-1, p), self.parameters.symbols)
 
     def regressor(self, q: Floats, qd: Floats, qdd: Floats, qd_friction: Floats) -> Floats:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -191,20 +191,20 @@ def write_csv(path: str | Path, log: Log, every: int = 1, decimal_comma: bool = 
     """
     table = columns(log)
     separator = ";" if decimal_comma else ","
-    header = io.StringIO()
-    csv.writer(header, delimiter=separator, lineterminator="\n").writerow(column.name for column in table)
     with drafted(path) as draft, open(draft, "w", encoding="utf-8", newline="") as file:
-        file.write(header.getvalue())
+        csv.writer(file, delimiter=separator, lineterminator="\n").writerow(column.name for column in table)
         for start in range(0, len(log.t), ROWS * every):
             part = slice(start, start + ROWS * every, every)
-            texts = [_texts(column.values[part]) for column in table]
-            lines = "\n".join(map(separator.join, zip(*texts, strict=True))) + "\n"
+            lines = csv_lines([column.values[part] for column in table], separator)
             file.write(lines.replace(".", ",") if decimal_comma else lines)
 
 
-def _texts(values: Any) -> list[str]:
-    kind = float if values.dtype.kind == "f" else int
-    return list(map(repr, values.astype(kind).tolist()))
+def csv_lines(table: Iterable[np.ndarray], separator: str = ",") -> str:
+    """The lines of a CSV file with these columns: numbers with all digits, true as 1, text in quotes."""
+    lines = io.StringIO()
+    cells = [(values.astype(int) if values.dtype.kind == "b" else values).tolist() for values in table]
+    csv.writer(lines, delimiter=separator, lineterminator="\n").writerows(zip(*cells, strict=True))
+    return lines.getvalue()
 
 
 def write_parquet(path: str | Path, log: Log, every: int = 1) -> None:

@@ -179,19 +179,13 @@ def motor_load(log: Log) -> NDArray:
     limit is that at standstill. What a motor gives is counted at the joints, behind its gear; where motors
     are coupled it is the motor of that number, which then also holds other joints.
     """
-    from twin.robot.drives.motors import (
-        MotorLimits,  # compiled functions, which most readers of a log do not need
-    )
+    from twin.robot.drives import motors  # compiled functions, which most readers of a log do not need
 
-    limits, coupling = MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
-    tau, demand, speed = log.tau, log.tau_demand, log.qd_motor
-    if coupling.shape[1]:
-        tau, demand, speed = tau @ coupling[1].T, demand @ coupling[1].T, speed @ coupling[0].T
-    standstill, rated, top = limits
+    limits = motors.MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
+    tau, demand = (motors.motor_side(limits.coupling, 1, torque) for torque in (log.tau, log.tau_demand))
     with np.errstate(invalid="ignore"):
-        falling = (np.abs(speed) > rated) & (demand * speed > 0.0) & (top < np.inf)
-        left = np.clip((top - np.abs(speed)) / np.where(top > rated, top - rated, 1.0), 0.0, 1.0)
-        there = standstill * np.where(falling, left, 1.0)
+        speed = motors.motor_side(limits.coupling, 0, log.qd_motor)
+        there = motors.available_torque(limits, demand, speed)
         # From its top speed on a motor gives nothing, and that is all it can.
         return np.where(there > 0.0, tau / np.where(there > 0.0, there, 1.0), np.sign(demand))
 

@@ -282,12 +282,6 @@ class Points(NamedTuple):
     replicate: NDArray[np.int64]
 
 
-class _Sizes(NamedTuple):
-    replicates: int
-    draws: int
-    """In a replicate."""
-
-
 @dataclass(frozen=True)
 class Design:
     """What varies, how often, and how the draws are spread.
@@ -352,17 +346,18 @@ class Design:
         """Number of points of the grid, 1 without one."""
         return prod(len(variation.numbers) for variation in self.variations if not variation.is_random)
 
-    def _sizes(self) -> _Sizes:
+    def _sizes(self) -> tuple[int, int]:
+        """Replicates, and draws in each of them."""
         if not self.is_random:
-            return _Sizes(1, 1)
+            return 1, 1
         if self.kind == "random":
-            return _Sizes(1, self.samples)
+            return 1, self.samples
         if self.samples < self.replicates:
-            return _Sizes(self.samples, 1)
+            return self.samples, 1
         if self.kind == "latin":
-            return _Sizes(self.replicates, -(-self.samples // self.replicates))
+            return self.replicates, -(-self.samples // self.replicates)
         draws = 2 ** ((self.samples // self.replicates).bit_length() - 1)
-        return _Sizes(-(-self.samples // draws), draws)
+        return -(-self.samples // draws), draws
 
     def points(self, nominals: Mapping[str, float]) -> Points:
         """Return all points; a million of six quantities take 64 MB, 120 MB while they are made, in 1 s.

@@ -52,10 +52,7 @@ def engine_outcomes(trials: Sequence[Trial]) -> np.ndarray:
     Returns:
         (R,) of `OUTCOME`.
     """
-    table = np.zeros(len(trials), dtype=OUTCOME)
-    for number, trial in enumerate(trials):
-        table[number] = _in_engine(trial)
-    return table
+    return np.array([_in_engine(trial) for trial in trials], dtype=OUTCOME)
 
 
 def verdict(table: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:

@@ -19,7 +19,7 @@ from itertools import islice
 from math import isnan
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,12 +82,14 @@ class Work(NamedTuple):
         return rows
 
 
-class Pool(Protocol):
+class Pool:
     """Who carries out chunks; a context, at whose end all of them are gone."""
 
-    def __enter__(self) -> Pool: ...
+    def __enter__(self) -> Pool:
+        return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        """End what was started."""
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
         """The outcomes of chunks of points, in the order in which they are done.
@@ -99,20 +101,14 @@ class Pool(Protocol):
         Yields:
             the numbers of chunks, and their outcomes (N,).
         """
-        ...
+        raise NotImplementedError
 
 
-class LocalThreads:
+class LocalThreads(Pool):
     """Threads of this process: making trials is Python, and takes turns; running them is not."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
-
-    def __enter__(self) -> LocalThreads:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
         """See `Pool.run`; the caller only waits, so that Ctrl-C ends it at once."""
@@ -189,7 +185,7 @@ class Done(NamedTuple):
     place: str = ""
 
 
-class Processes:
+class Processes(Pool):
     """Worker processes of this machine; they are started when they are first needed, and end with the block.
 
     Args:
@@ -205,9 +201,6 @@ class Processes:
             raise ValueError(f"expected at least 1 worker, got {workers}")
         self._workers = Workers(workers or thread_count())
 
-    def __enter__(self) -> Processes:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self._workers.__exit__()
 
@@ -222,7 +215,7 @@ class Processes:
                 yield number, _rows(event.value, said)
 
 
-class Cluster:
+class Cluster(Pool):
     """The workers of a Dask cluster.
 
     Args:
@@ -246,9 +239,6 @@ class Cluster:
         self._open = ExitStack()
         self._client: Any = None
         self._seen = np.inf
-
-    def __enter__(self) -> Cluster:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

@@ -82,6 +82,8 @@ def share_that_holds(holds: ArrayLike, draw: ArrayLike, replicate: ArrayLike) ->
     Raises:
         ValueError: no trials, or lengths that differ.
     """
+    from scipy.special import stdtrit
+
     holds, draw, replicate = np.asarray(holds, dtype=bool), np.asarray(draw), np.asarray(replicate)
     if not (holds.ndim == 1 and holds.shape == draw.shape == replicate.shape and holds.size > 0):
         raise ValueError(
@@ -104,7 +106,8 @@ def share_that_holds(holds: ArrayLike, draw: ArrayLike, replicate: ArrayLike) ->
     else:
         units = shares
         scatter = units.std(ddof=1)
-    half = float(_student_t(len(units)) * scatter / np.sqrt(len(units)))
+    quantile = stdtrit(len(units) - 1, 0.5 + CONFIDENCE / 2.0)  # of Student's t
+    half = float(quantile * scatter / np.sqrt(len(units)))
     method = "replicates" if stratified else "draws"
     return Share(share, max(0.0, share - half), min(1.0, share + half), draws, method)
 
@@ -187,13 +190,6 @@ def worst(table: NDArray[np.void], figure: str, count: int) -> NDArray[np.intp]:
 def _means(values: NDArray[np.generic], group: NDArray[np.intp]) -> Floats:
     """The mean of the values of each group, by the groups' numbers."""
     return np.bincount(group, weights=values) / np.bincount(group)
-
-
-def _student_t(count: int) -> float:
-    """Quantile of Student's t for the mean of so many."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2.0))
 
 
 def _field(table: NDArray[np.void], name: str) -> NDArray[np.generic]:

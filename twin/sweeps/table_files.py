@@ -11,7 +11,6 @@ a number `nan`.  Tables are written some thousand rows at a time: those of a mil
 """
 
 import csv
-import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from twin.atomic_file import drafted
-from twin.logs.columns import needed
+from twin.logs.columns import csv_lines, needed
 from twin.sweeps.trial import OUTCOME, TROUBLES
 
 SUFFIXES = (".csv", ".parquet")
@@ -64,29 +63,10 @@ def column_names(table: np.ndarray) -> list[str]:
 
 
 def _write_csv(path: Path, tables: Mapping[str, np.ndarray]) -> None:
-    header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(column_names(next(iter(tables.values()))))
     with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(header.getvalue())
+        csv.writer(file, lineterminator="\n").writerow(column_names(next(iter(tables.values()))))
         for columns in _blocks(tables, ROWS):
-            rows = zip(*(_texts(values) for values in columns.values()), strict=True)
-            file.write("\n".join(map(",".join, rows)) + "\n")
-
-
-def _texts(values: np.ndarray) -> list[str]:
-    """The cells of a column: numbers with all digits, truths as 1 and 0, texts quoted where needed."""
-    if values.dtype.kind == "f":
-        return list(map(repr, values.astype(float).tolist()))
-    if values.dtype.kind in "biu":
-        return list(map(str, values.astype(int).tolist()))
-    quoted = {text: _quoted(text) for text in set(values.tolist())}
-    return [quoted[text] for text in values.tolist()]
-
-
-def _quoted(text: str) -> str:
-    cell = io.StringIO()
-    csv.writer(cell, lineterminator="").writerow([text, ""])  # alone, an empty text would be quoted
-    return cell.getvalue()[:-1]
+            file.write(csv_lines(columns.values()))
 
 
 def _write_parquet(path: Path, tables: Mapping[str, np.ndarray]) -> None:

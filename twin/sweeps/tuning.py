@@ -185,61 +185,54 @@ def tuned(
     return Tuning(gains, default, best[0], len(points.values), judge.evaluations, bool(found.success))
 
 
+@dataclass
 class _Judge:
     """Runs sets of gains under all draws."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        points: Points,
-        gains: tuple[Gain, ...],
-        minimise: str,
-        of: Of,
-        limits: dict[str, float],
-        engine: bool,
-        pool: Pool | None,
-        progress: Callable[[int], None] | None,
-    ) -> None:
-        self._experiment, self._points, self._limits = experiment, points, limits
-        self._names = tuple(gain.name for gain in gains)
-        self._minimise = minimise
-        self._of: Of = of
-        self._engine, self._pool, self._progress = engine, pool, progress
-        self.evaluations = 0
+    experiment: Experiment
+    points: Points
+    gains: tuple[Gain, ...]
+    minimise: str
+    of: Of
+    limits: dict[str, float]
+    engine: bool
+    pool: Pool | None
+    progress: Callable[[int], None] | None
+    evaluations: int = 0
 
     def __call__(self, values: Floats) -> list[Tried]:
         """What becomes of sets of gains (S, d)."""
-        draws = len(self._points.values)
+        draws = len(self.points.values)
         before = self.evaluations * draws
         table = run_points(
-            self._experiment,
+            self.experiment,
             self._with(values),
-            limits=self._limits,
-            engine=self._engine,
-            pool=self._pool,
+            limits=self.limits,
+            engine=self.engine,
+            pool=self.pool,
             progress=lambda done, _: self._tell(before + done),
         )
         self.evaluations += len(values)
         parts = table.reshape(draws, len(values)).T
         return [
-            Tried(tuple(one.tolist()), *judged(part, self._minimise, self._of))
+            Tried(tuple(one.tolist()), *judged(part, self.minimise, self.of))
             for one, part in zip(values, parts, strict=True)
         ]
 
     def _with(self, values: Floats) -> Points:
         """The first draw with all sets of gains, then the second, and so on: they share their reference."""
-        points, sets = self._points, len(values)
+        points, sets = self.points, len(values)
         draws = np.repeat(np.arange(len(points.values)), sets)
         return Points(
-            names=(*points.names, *self._names),
+            names=(*points.names, *(gain.name for gain in self.gains)),
             values=np.column_stack([points.values[draws], np.tile(values, (len(points.values), 1))]),
             draw=points.draw[draws],
             replicate=points.replicate[draws],
         )
 
     def _tell(self, done: int) -> None:
-        if self._progress is not None:
-            self._progress(done)
+        if self.progress is not None:
+            self.progress(done)
 
 
 def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float]:

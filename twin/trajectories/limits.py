@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,9 +9,6 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats, real_array
 from twin.errors import LimitError
 from twin.robot.limits import ROUND_OFF
-
-if TYPE_CHECKING:
-    pass
 
 
 def check_peak(

@@ -128,7 +128,7 @@ class RecordedPath:
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
         """Return the tool's motion at the times t (...), in [s], by the chain rule through u(t)."""
         t = real_array(t, "t")
-        u, du, ddu = (part.reshape(-1) for part in self.eased_time(t))
+        u, du, ddu = (part.reshape(-1) for part in eased_time(t, self.duration, self.ease_in, self.ease_out))
         R = self.rotation(u).as_matrix()
         # scipy gives the rotation spline's rates in tool axes.
         rate = np.column_stack([self.position(u, 1), (R @ self.rotation(u, 1)[..., None])[..., 0]])
@@ -141,10 +141,6 @@ class RecordedPath:
         return ToolMotion(
             pose.reshape(*t.shape, 4, 4), twist.reshape(*t.shape, 6), twist_rate.reshape(*t.shape, 6)
         )
-
-    def eased_time(self, t: ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Return the eased time and its first two derivatives, see `eased_time`."""
-        return eased_time(t, self.duration, self.ease_in, self.ease_out)
 
 
 def easing(t: Floats) -> tuple[float, float, float]:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from twin.egm.wire.values import euler_of, quaternion_of, rows_of_euler, rows_of_quaternion
-from twin.rotations.euler_angles import matrix_from_euler
+from twin.egm.wire.values import quaternion_of, rows_of_quaternion
 from twin.rotations.rotations import quaternion_from_matrix
 
 HALF = np.pi
@@ -28,8 +27,3 @@ def test_conversions_are_those_of_the_arrays():
         assert quaternion == pytest.approx(expected, abs=5e-16)
         assert quaternion[0] >= 0.0
         assert np.array(rows_of_quaternion(*quaternion)) == pytest.approx(R, abs=1e-15)
-
-        x, y, z = euler_of(R.tolist())
-        assert -90.0 <= y <= 90.0
-        assert np.array(rows_of_euler(x, y, z)) == pytest.approx(R, abs=1e-15)
-        assert matrix_from_euler(np.radians((z, y, x)), "zyx") == pytest.approx(R, abs=1e-15)

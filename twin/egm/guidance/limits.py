@@ -22,7 +22,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.control.control_law import Model
 from twin.robot.drives.drive_step import add_drive_torque
-from twin.robot.drives.motors import MotorLimits
+from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.robot.robot import Robot
 
 BRAKING_TIME = 0.6
@@ -146,26 +146,6 @@ def top_speed(robot: Robot) -> Floats:
 
 MOST = 1000.0
 """In [%]: more is told as this, say where a motor is to push at its highest speed, and can give nothing."""
-
-
-def motor_side(coupling: Floats, which: int, values: Floats) -> Floats:
-    """Speeds (`which` 0) or torques (1) of the motors (..., n) in joint units, of those of the joints."""
-    return values @ coupling[which].T if coupling.shape[1] > 0 else values
-
-
-def available_torque(motors: MotorLimits, torque: Floats, speed: Floats) -> Floats:
-    """Return what motors give (..., n) in the direction of a torque (..., n) at a speed (..., n), in [N m].
-
-    See `twin.robot.drives.motors.torque_at_speed`: less at high speed, but for braking.
-    """
-    limit, rated, top = motors.limits
-    fast = np.abs(speed)
-    weaker = (fast > rated) & (top < np.inf) & (torque * speed > 0.0)
-    if not np.any(weaker):
-        return np.broadcast_to(limit, np.shape(torque))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.clip((top - fast) / (top - rated), 0.0, 1.0)
-    return limit * np.where(weaker, left, 1.0)
 
 
 def torque_utilization(motors: MotorLimits, demand: Floats, qd_motor: Floats) -> float:

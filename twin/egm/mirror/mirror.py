@@ -266,7 +266,7 @@ class Mirror(Listener):
             EgmError: no robot was heard in time, or it has other joints, or sends too slowly.
             ValueError: not within the `with` block.
         """
-        for message, arrival in self.messages(self._malformed, duration is not None):
+        for message, arrival in self.messages(self.counts, duration is not None):
             report = self.take(message, arrival)
             if report is not None:
                 yield report
@@ -283,6 +283,3 @@ class Mirror(Listener):
                 payload.take(row)
         payload.estimate()
         is_message(b"")
-
-    def _malformed(self) -> None:
-        self.counts.malformed += 1

@@ -75,10 +75,6 @@ class StreamLog:
         """Counts of all messages so far."""
         return self._order.counts
 
-    def malformed(self) -> None:
-        """Count what was no message."""
-        self.counts.malformed += 1
-
     def take(self, message: RobotMessage) -> None:
         """Keep a message, if it is new and the stream has not ended.
 
@@ -235,7 +231,7 @@ class Recording(Listener):
         Raises:
             EgmError: no robot was heard in time, or it has other joints.
         """
-        for message, _ in self.messages(self.stream.malformed, self._until_silent):
+        for message, _ in self.messages(self.stream.counts, self._until_silent):
             self.stream.take(message)
             if self.stream.ended and not (self._guided and self.stream.broke_off):
                 return

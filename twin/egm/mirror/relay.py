@@ -22,6 +22,7 @@ import numpy as np
 from twin.egm.wire.channel import HOST, MOST_BYTES, PORT, Address, UdpChannel, resolved
 from twin.egm.wire.encoding import decode_robot
 from twin.egm.wire.messages import RobotMessage
+from twin.egm.wire.stream import Counts
 from twin.errors import EgmError, told
 
 WAITING = 2500
@@ -273,13 +274,11 @@ class Listener:
         """Have it end, from any thread."""
         self._stopped = True
 
-    def messages(
-        self, malformed: Callable[[], object], until_silent: bool
-    ) -> Iterator[tuple[RobotMessage, float]]:
+    def messages(self, counts: Counts, until_silent: bool) -> Iterator[tuple[RobotMessage, float]]:
         """Messages, and when they arrived by `time.monotonic`, in [s]; until `stop`.
 
         Args:
-            malformed: called for what is no message.
+            counts: where what is no message is counted.
             until_silent: end, too, when nothing was heard for as long as the robot was waited for.
 
         Raises:
@@ -303,7 +302,7 @@ class Listener:
             try:
                 message = decode_robot(copy.data)
             except EgmError:
-                malformed()
+                counts.malformed += 1
             else:
                 yield message, copy.arrival
 

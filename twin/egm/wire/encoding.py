@@ -93,6 +93,7 @@ def decode_robot(data: bytes, n: int | None = None) -> RobotMessage:
         raise EgmError("expected a robot's message with a number and a time (seqno, tm), got one without")
     q = _told(robot.feedBack, n, "measured joint angles")
     q_planned = _told(robot.planned, len(q), "planned joint angles")
+    at = robot.feedBack.time
     return RobotMessage(
         seqno=header.seqno,
         tm=header.tm,
@@ -100,7 +101,7 @@ def decode_robot(data: bytes, n: int | None = None) -> RobotMessage:
         q_planned=q_planned,
         T=pose(robot.feedBack.cartesian),
         T_planned=pose(robot.planned.cartesian),
-        time=_time(robot.feedBack),
+        time=at.sec + 1e-6 * at.usec if robot.feedBack.HasField("time") else None,
         motors_on=robot.motorState.state == ON,
         state=MotionState(robot.mciState.state),
         program_runs=robot.rapidExecState.state == RUNS,
@@ -118,11 +119,6 @@ def _told(part: Any, n: int | None, what: str) -> Floats:
         wanted = f"{n} joints" if n is not None else f"1 to {JOINTS} joints and external ones"
         raise EgmError(f"expected {what} of {wanted}, got {own} joints and {len(values) - own} external ones")
     return np.radians(finite(values[:n], what))
-
-
-def _time(part: Any) -> float | None:
-    """The time of a part of the message, in [s]."""
-    return part.time.sec + 1e-6 * part.time.usec if part.HasField("time") else None
 
 
 def _finite_or_none(robot: Any, name: str) -> float | None:

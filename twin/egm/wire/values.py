@@ -9,7 +9,7 @@ does not say in which order the angles of `EgmEuler` turn; as in ABB's own C++ c
 """
 
 from collections.abc import Sequence
-from math import atan2, cos, degrees, hypot, isfinite, radians, sin, sqrt
+from math import degrees, hypot, isfinite, radians, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from twin.arrays import Floats, real_array
 from twin.egm.wire.channel import MOST_BYTES
 from twin.errors import EgmError
 from twin.robot.robot import Robot
+from twin.rotations.euler_angles import euler_from_matrix, matrix_from_euler
 
 JOINTS = 6
 """So many joints at most are among `joints`; further ones are among `externalJoints`."""
@@ -119,7 +120,8 @@ def pose(message: Any) -> Floats | None:
     x, y, z = finite((at.x, at.y, at.z), "a position")
     if "euler" in given:
         turn = message.euler
-        rows = rows_of_euler(*finite((turn.x, turn.y, turn.z), "Euler angles"))
+        angles = finite((turn.z, turn.y, turn.x), "Euler angles")
+        rows = matrix_from_euler(np.radians(angles), "zyx")
     else:
         turn = message.orient
         rows = _rotation((turn.u0, turn.u1, turn.u2, turn.u3))
@@ -144,7 +146,7 @@ def put_pose(message: Any, T: Floats, *, euler: bool) -> None:
     turn.u0, turn.u1, turn.u2, turn.u3 = quaternion_of(R)
     if euler:
         angles = message.euler
-        angles.x, angles.y, angles.z = euler_of(R)
+        angles.z, angles.y, angles.x = np.degrees(euler_from_matrix(T[:3, :3], "zyx")).tolist()
 
 
 def twist(values: Sequence[float]) -> Floats | None:
@@ -215,27 +217,4 @@ def rows_of_quaternion(u0: float, u1: float, u2: float, u3: float) -> Rows:
         (1.0 - 2.0 * (u2 * u2 + u3 * u3), 2.0 * (u1 * u2 - u0 * u3), 2.0 * (u1 * u3 + u0 * u2)),
         (2.0 * (u1 * u2 + u0 * u3), 1.0 - 2.0 * (u1 * u1 + u3 * u3), 2.0 * (u2 * u3 - u0 * u1)),
         (2.0 * (u1 * u3 - u0 * u2), 2.0 * (u2 * u3 + u0 * u1), 1.0 - 2.0 * (u1 * u1 + u2 * u2)),
-    )
-
-
-def euler_of(R: Rows) -> tuple[float, float, float]:
-    """Return x, y, z in [deg], y in [-90, 90], of the rows of a rotation matrix.
-
-    Near y of 90 or -90 degrees z is whatever round-off makes of it, and x makes up for it.
-    """
-    (r11, r12, r13), (r21, r22, r23), (r31, _, _) = R
-    z = atan2(r21, r11)
-    cz, sz = cos(z), sin(z)
-    x = atan2(sz * r13 - cz * r23, cz * r22 - sz * r12)  # what is left once z is turned back
-    return degrees(x), degrees(atan2(-r31, hypot(r11, r21))), degrees(z)
-
-
-def rows_of_euler(x: float, y: float, z: float) -> Rows:
-    """Return the rows of the rotation matrix of x, y, z, in [deg]."""
-    x, y, z = radians(x), radians(y), radians(z)
-    cx, sx, cy, sy, cz, sz = cos(x), sin(x), cos(y), sin(y), cos(z), sin(z)
-    return (
-        (cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx),
-        (sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx),
-        (-sy, cy * sx, cy * cx),
     )

@@ -18,7 +18,7 @@ from twin.arrays import real_array
 from twin.engine.window.camera import PLACES, Pictures, furnish_window, look, step_back
 from twin.engine.window.ghosts import Ghost
 from twin.engine.window.overlays import INK, PANELS, Drawing, LiveText, path_points
-from twin.engine.window.panel import Controls, Panel
+from twin.engine.window.panel import Panel
 from twin.engine.window.x11_window import WindowWatch
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.robot import Payload, Robot
@@ -124,7 +124,7 @@ class Bench:
         arm: Watched,
         speed: float,
         close: Callable[[], None],
-        controls: Callable[[Bench, Any], Offered] = Controls,
+        controls: Callable[[Bench, Any], Offered],
     ) -> None:
         self._client, self.arm, self._close = client, arm, close
         self.paused, self.speed = False, speed

@@ -1,23 +1,15 @@
-"""Drawings in the window: lines and texts, frames, centres of mass and the payload on the arm."""
+"""Drawings in the window: lines, frames and crosses in the world, lines of text at its edges."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.multibody.tree import body_of_parameters
-from twin.robot.limits import SHOWN, joint_unit
-from twin.robot.robot import Payload
-
-if TYPE_CHECKING:
-    from twin.engine.window.bench import Bench
-
 
 MOST_SEGMENTS = 128
 """Of a path: each is a call to PyBullet's drawing thread and a line that it draws."""
@@ -145,83 +137,6 @@ class Drawing:
         ]
 
 
-SEEN_THROUGH = 0.35
-COM_COLOR, TOTAL_COLOR = (0.85, 0.0, 0.75), (0.0, 0.0, 0.0)
-LOAD_COLOR = (0.25, 0.27, 0.3, 1.0)
-DENSITY = 7800.0  # kg/m^3: a payload is drawn as a ball of steel
-FRAME_LENGTH, CROSS = 0.14, 0.05  # of the arm's reach
-
-
-class Overlays:
-    """What is drawn on the arm of a bench.
-
-    Args:
-        bench: whose they are.
-        client: PyBullet's, of the window.
-    """
-
-    def __init__(self, bench: Bench, client: Any) -> None:
-        self._bench, self._client = bench, client
-        self._frames, self._coms = False, False
-        self._payload: Payload | None = None
-        self._ball = -1
-
-    def show(self, frames: bool, coms: bool) -> None:
-        """Draw what is asked for, where the arm is now; the arm itself is seen through meanwhile."""
-        arm = self._bench.drawn_arm
-        arm.fade(SEEN_THROUGH if frames or coms else 1.0)
-        arm.write()
-        poses = arm.link_poses() if frames or coms else np.empty((0, 4, 4))
-        if frames or self._frames:
-            self._show_frames(poses, frames)
-        if coms or self._coms:
-            self._show_coms(poses, coms)
-        self._frames, self._coms = frames, coms
-        self._show_payload(self._bench.arm.robot.payload)
-
-    def _show_frames(self, poses: np.ndarray, shown: bool) -> None:
-        bench = self._bench
-        length = FRAME_LENGTH * bench.reach
-        for index, name in enumerate(bench.arm.robot.tree.names):
-            if shown:
-                bench.frame(f"frame of {name}", poses[index], length)
-            else:
-                bench.remove(f"frame of {name}")
-        if shown:
-            bench.frame("frame of the tool", bench.tool_pose(), 1.5 * length)
-        else:
-            bench.remove("frame of the tool")
-
-    def _show_coms(self, poses: np.ndarray, shown: bool) -> None:
-        bench = self._bench
-        if not shown:
-            bench.remove("centres of mass")
-            bench.remove("centre of mass")
-            return
-        bodies = [body_of_parameters(row)[:2] for row in bench.arm.robot.inertias]
-        masses = np.array([mass for mass, _ in bodies])
-        coms = np.array([(T @ (*com, 1.0))[:3] for T, (_, com) in zip(poses, bodies, strict=True)])
-        bench.crosses("centres of mass", coms[masses > 0], COM_COLOR, CROSS * bench.reach)
-        whole = masses[None] @ coms / masses.sum()
-        bench.crosses("centre of mass", whole, TOTAL_COLOR, 2 * CROSS * bench.reach)
-
-    def _show_payload(self, payload: Payload | None) -> None:
-        """A ball at its centre of mass, as heavy as it if it were of steel."""
-        client = self._client
-        if payload is not self._payload:
-            self._payload = payload
-            if self._ball >= 0:
-                client.removeBody(self._ball)
-                self._ball = -1
-            if payload is not None and payload.mass > 0:
-                radius = (3.0 * payload.mass / (4.0 * np.pi * DENSITY)) ** (1.0 / 3.0)
-                shape = client.createVisualShape(client.GEOM_SPHERE, radius=radius, rgbaColor=LOAD_COLOR)
-                self._ball = client.createMultiBody(baseMass=0, baseVisualShapeIndex=shape)
-        if self._ball >= 0 and payload is not None:
-            place = (self._bench.flange_pose() @ (*payload.com, 1.0))[:3].tolist()
-            client.resetBasePositionAndOrientation(self._ball, place, [0.0, 0.0, 0.0, 1.0])
-
-
 PANELS = 250, 122  # pixels: what they take from each side, and from below
 LEFT, TOP, BOTTOM, LEADING = (
     PANELS[0] + 12,
@@ -286,61 +201,3 @@ class LiveText:
             add, what = self._client.addUserDebugText, (line.text, place, line.color, SIZE)
             number = add_item(self._client, add, *what, replaced=number)
             self._shown[key] = number, (line, place)
-
-
-RED, GREY = (0.8, 0.05, 0.05), (0.3, 0.32, 0.36)
-MOST_JOINTS = 8
-"""That have a line each."""
-
-AT_LIMIT = 1.0 - 1e-9
-SPAN = 1.0  # s of the clock over which the pace is measured
-
-
-class StatusText:
-    """Writes them.
-
-    Args:
-        bench: whose they are.
-    """
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._since, self._pace = (time.perf_counter(), 0.0), np.nan
-
-    def write(self) -> None:
-        """Write how things stand."""
-        bench = self._bench
-        robot, (q, qd), tau = bench.arm.robot, bench.arm.state(), bench.arm.tau
-        bench.say("time", f"{bench.time:.3f} s   {self._told_pace()}", RED if bench.paused else None)
-        payload = "none" if robot.payload is None else f"{robot.payload.mass:g} kg"
-        push = "" if bench.push is None else f"   push {np.abs(bench.push).max():g} N"
-        bench.say("payload", f"payload {payload}{push}")
-        shown = np.round(tau, 1) + 0.0  # no -0.0
-        part = np.abs(tau) / robot.drive_torque_max
-        for j in range(min(robot.n, MOST_JOINTS)):
-            kind = robot.joint_kinds[j]
-            (unit, scale), effort = SHOWN[kind], joint_unit(kind, "torque")
-            beyond = not robot.q_min[j] <= q[j] <= robot.q_max[j] or abs(qd[j]) > robot.qd_max[j]
-            said = "  OUT OF RANGE" if beyond else "  AT ITS LIMIT" if part[j] >= AT_LIMIT else ""
-            bench.say(
-                f"joint {j}",
-                f"{robot.joint_names[j]}  {scale * q[j]:.2f} {unit}  {scale * qd[j]:.1f} {unit}/s  "
-                f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){said}",
-                RED if said else GREY,
-            )
-
-    def _told_pace(self) -> str:
-        """How fast the run goes, and how fast it should where it does not."""
-        bench, now = self._bench, time.perf_counter()
-        if bench.paused:
-            self._since, self._pace = (now, bench.time), np.nan
-            return "PAUSED (space: go on, n: one step)"
-        since, then = self._since
-        if now - since > SPAN or bench.time < then or bench.time == 0:
-            self._pace = (bench.time - then) / (now - since) if bench.time > then else np.nan
-            self._since = now, bench.time
-        reached = "" if np.isnan(self._pace) else f"{self._pace:.2g} x real time"
-        if bench.speed == np.inf:
-            return f"as fast as it goes   {reached}"
-        late = reached and self._pace < 0.9 * bench.speed
-        return f"{bench.speed:g} x real time" + (f" ({self._pace:.2g} reached)" if late else "")

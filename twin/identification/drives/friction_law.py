@@ -284,7 +284,7 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
     Raises:
         IdentificationError: the joint has no part of constant speed, or one without the way back.
     """
-    both = _curve(log, joint, _next(log.qd)[:, joint], log.tau[:-1, joint])
+    both = _curve(log, joint, log.qd[1:, joint], log.tau[:-1, joint])
     points = []
     for speed, torque, deviation, count in zip(*both, strict=True):
         if speed > 0:
@@ -310,13 +310,9 @@ def _friction(log: Log, model: Robot) -> tuple[Drives, np.ndarray, np.ndarray]:
         raise IdentificationError("friction is found of rigid drives: in this log they are elastic")
     smooth = model.with_drives("rigid", model.drives.without_friction())
     period = log.time_step * log.steps_per_period
-    q, qd, after = log.q[:-1], log.qd[:-1], _next(log.qd)
+    q, qd, after = log.q[:-1], log.qd[:-1], log.qd[1:]
     needed = drive_inverse_dynamics(smooth, q, qd, (after - qd) / period)
     return model.drives, log.tau[:-1] - needed, after
-
-
-def _next(values: np.ndarray) -> np.ndarray:
-    return values[1:]
 
 
 def _curve(log: Log, joint: int, speed: np.ndarray, torque: np.ndarray) -> FrictionCurve:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from twin.errors import TwinError
-from twin.kinematics.forward import forward_kinematics
+from twin.logs.figures import tool_distance
 from twin.logs.log import Log
 from twin.robot.limits import folded
 
@@ -55,28 +55,20 @@ class Track:
         left = f"{count - len(self.samples)} of {count} samples are not shown, being not finite or folded"
         return f"{self.name}: {left}; the last one shown is at {self.t[-1]:.6g} s"
 
-    @cached_property
+    @property
     def tool(self) -> np.ndarray:
         """Where the tool was (N, 3), in [m]; NaN where that is not known."""
-        return _tool(self.log, self.log.q)
+        return self.log.pose[:, :3]
 
-    @cached_property
+    @property
     def tool_wanted(self) -> np.ndarray:
         """Where it should have been (N, 3), in [m]."""
-        return _tool(self.log, self.log.q_ref)
+        return self.log.pose_ref[:, :3]
 
     @cached_property
     def tool_distance(self) -> np.ndarray:
         """Distance (N,) of the one from the other at the same time, in [m]."""
-        return np.linalg.norm(self.tool_wanted - self.tool, axis=1)
-
-
-def _tool(log: Log, q: np.ndarray) -> np.ndarray:
-    """`Log.pose` refuses all of a log in which one position is not finite."""
-    finite = np.isfinite(q).all(axis=1)
-    points = np.full((len(q), 3), np.nan)
-    points[finite] = forward_kinematics(log.robot, q[finite], log.T_flange_tool)[:, :3, 3]
-    return points
+        return tool_distance(self.log)
 
 
 def paths_wanted(tracks: Sequence[Track]) -> list[np.ndarray]:

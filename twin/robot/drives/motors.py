@@ -36,6 +36,26 @@ class MotorLimits(NamedTuple):
         return cls(np.array(limits), np.array([drives.coupling, np.linalg.inv(drives.coupling).T]))
 
 
+def motor_side(coupling: np.ndarray, which: int, values: np.ndarray) -> np.ndarray:
+    """Speeds (`which` 0) or torques (1) of the motors (..., n) in joint units, of those of the joints."""
+    return values @ coupling[which].T if coupling.shape[1] > 0 else values
+
+
+def available_torque(motors: MotorLimits, torque: np.ndarray, speed: np.ndarray) -> np.ndarray:
+    """Return what motors give (..., n) in the direction of a torque (..., n) at a speed (..., n), in [N m].
+
+    See `torque_at_speed`: less at high speed, but for braking.
+    """
+    limit, rated, top = motors.limits
+    fast = np.abs(speed)
+    weaker = (fast > rated) & (top < np.inf) & (torque * speed > 0.0)
+    if not np.any(weaker):
+        return np.broadcast_to(limit, np.shape(torque))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.clip((top - fast) / (top - rated), 0.0, 1.0)
+    return limit * np.where(weaker, left, 1.0)
+
+
 @compiled
 def torque_at_speed(limits, i, torque, speed):
     """What motor i gives of a torque at a speed; while it brakes, what it gives at standstill."""

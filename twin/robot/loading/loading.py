@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -172,10 +171,12 @@ def _from_toml(path: Path) -> Robot:
         poses=MappingProxyType(
             NamedPoses((name, frozen(np.deg2rad(pose["q_deg"]))) for name, pose in facts["poses"].items())
         ),
-        published=_mapping(
-            (name, PublishedPose(frozen(pose["flange"]), float(pose["flange_tolerance"])))
-            for name, pose in facts["poses"].items()
-            if "flange" in pose
+        published=MappingProxyType(
+            {
+                name: PublishedPose(frozen(pose["flange"]), float(pose["flange_tolerance"]))
+                for name, pose in facts["poses"].items()
+                if "flange" in pose
+            }
         ),
         tour=tuple(facts["tour"]["poses"]) if "tour" in facts else (),
         rating=Rating(facts["rating"]["payload"], facts["rating"]["reach"]) if "rating" in facts else None,
@@ -194,10 +195,6 @@ def _drives(path: Path, facts: dict[str, Any]) -> Drives | None:
         return Drives(**{key: value for key, value in facts["drives"].items() if key != "source"})
     except ValueError as error:
         raise RobotError(f"{path}: {error}") from error
-
-
-def _mapping(items: Any) -> Mapping[str, Any]:
-    return MappingProxyType(dict(items))
 
 
 def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:

@@ -197,25 +197,25 @@ def _offsets(parts: Parts) -> Iterator[Finding]:
 def _joints(parts: Parts) -> Iterator[Finding]:
     moving = [joint for joint in parts.joints if joint.kind != "fixed" and not joint.passive]
     ranged = [joint for joint in moving if joint.kind != "continuous"]
-    for what, taken, found in (
-        ("no range", "taken as endless", [j.name for j in ranged if j.low is None or j.high is None]),
-        ("no speed limit, or 0", "taken as unlimited", [j.name for j in moving if j.speed is None]),
-        ("no effort limit, or 0", "taken as unlimited", [j.name for j in moving if j.effort is None]),
+    for severity, text, found in (
+        (WARNING, "no range, taken as endless", [j for j in ranged if j.low is None or j.high is None]),
+        (WARNING, "no speed limit, or 0, taken as unlimited", [j for j in moving if j.speed is None]),
+        (WARNING, "no effort limit, or 0, taken as unlimited", [j for j in moving if j.effort is None]),
+        (
+            WARNING,
+            "a range of a single point, which no motion keeps",
+            [j for j in ranged if j.low is not None and j.low == j.high],
+        ),
+        (
+            WARNING,
+            "a range of several turns; is it in degrees?",
+            [j for j in ranged if j.kind == "revolute" and _in_degrees(j.low, j.high)],
+        ),
+        (WARNING, "made to mimic another, free here, with a motor", [j for j in moving if j.mimics]),
+        (NOTE, "damping and friction are left out", [j for j in moving if j.damped]),
     ):
         if found:
-            yield Finding(WARNING, f"{_listed('joint', found)}: {what}, {taken}")
-    fast = [j.name for j in ranged if j.low is not None and j.low == j.high]
-    if fast:
-        yield Finding(WARNING, f"{_listed('joint', fast)}: a range of a single point, which no motion keeps")
-    wide = [j.name for j in ranged if j.kind == "revolute" and _in_degrees(j.low, j.high)]
-    if wide:
-        yield Finding(WARNING, f"{_listed('joint', wide)}: a range of several turns; is it in degrees?")
-    mimics = [joint.name for joint in moving if joint.mimics]
-    if mimics:
-        yield Finding(WARNING, f"{_listed('joint', mimics)}: made to mimic another, free here, with a motor")
-    damped = [joint.name for joint in moving if joint.damped]
-    if damped:
-        yield Finding(NOTE, f"{_listed('joint', damped)}: damping and friction are left out")
+            yield Finding(severity, f"{_listed('joint', [joint.name for joint in found])}: {text}")
 
 
 def _in_degrees(low: float | None, high: float | None) -> bool:

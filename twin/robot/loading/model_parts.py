@@ -183,7 +183,7 @@ def _link(link: Any, element: ET.Element, folder: Path) -> LinkPart:
             file = Path(resolve_mesh(mesh.get("filename", ""), folder)) if mesh is not None else None
             if file is not None and not file.is_file():
                 missing.append(file.name)
-            extent = shape_extent(kind, shape, file)
+            extent = shape_extent(kind, shape, folder)
             if extent is None:
                 unread = True
             else:
