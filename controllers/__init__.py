@@ -6,7 +6,7 @@ The same law runs against PyBullet, against the analytic plant, on a recorded lo
 >>> tau = controller(state, reference)
 
 Wherever a name is taken, a law of your own will do: `./my.py:Law`, `package.module:Law`, or what an installed
-package announces; see `controllers.own_laws`.
+package announces; see `controllers.plugin_controllers`.
 """
 
 from __future__ import annotations
@@ -73,9 +73,11 @@ def law(name: str) -> type:
 
 def announced_names() -> tuple[str, ...]:
     """The control laws that installed packages announce, but for those with a name of ours."""
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
-    return tuple(name for name in own_laws.announced(own_laws.GROUP) if name not in NAMES)
+    return tuple(
+        name for name in plugin_controllers.plugin_entries(plugin_controllers.GROUP) if name not in NAMES
+    )
 
 
 def require_known(name: str) -> None:
@@ -84,16 +86,16 @@ def require_known(name: str) -> None:
     Raises:
         UnknownNameError: there is no such name or file; the message says what would do.
     """
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
-    own_laws.require_known(name, NAMES)
+    plugin_controllers.require_known(name, NAMES)
 
 
 def title(name: str) -> str:
     """What the control law of that name is, in a line; of ours read from the source, which compiles nothing.
 
     Raises:
-        UnknownNameError, OwnCodeError: there is none, or it does not load.
+        UnknownNameError, PluginError: there is none, or it does not load.
     """
     if name not in _LAWS:
         return (_found(name).__doc__ or "").strip().partition("\n")[0]
@@ -106,9 +108,9 @@ def title(name: str) -> str:
 
 def label(name: str) -> str:
     """A short text for tables and names of files: `./my.py:Law` -> `Law`."""
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
-    return name if name in NAMES else own_laws.label(name)
+    return name if name in NAMES else plugin_controllers.label(name)
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
@@ -117,13 +119,13 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     Args:
         names: as `make` takes them.
     """
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
     names = list(dict.fromkeys(names))
     result = {name: label(name) for name in names}
     shared = [name for name in names if list(result.values()).count(result[name]) > 1 and name not in NAMES]
     for name in shared:
-        place = Path(own_laws.parts(name)[0]).name.removesuffix(".py")
+        place = Path(plugin_controllers.parts(name)[0]).name.removesuffix(".py")
         result[name] = f"{place}.{result[name]}"
     for number, name in enumerate(shared, start=1):  # one file name in two folders
         if list(result.values()).count(result[name]) > 1:
@@ -135,30 +137,30 @@ def settings(name: str) -> tuple[str, ...]:
     """The settings of a control law, which `make` takes as keywords; `bandwidth` and `period` if it has them.
 
     Raises:
-        UnknownNameError, OwnCodeError: there is no such law, or it does not load.
+        UnknownNameError, PluginError: there is no such law, or it does not load.
     """
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
-    return own_laws.settings(_found(name))
+    return plugin_controllers.settings(_found(name))
 
 
 def defaults(name: str) -> dict[str, Any]:
     """The defaults of the settings of a control law; `None` is one that the law derives.
 
     Raises:
-        UnknownNameError, OwnCodeError: there is no such law, or it does not load.
+        UnknownNameError, PluginError: there is no such law, or it does not load.
     """
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
-    return own_laws.defaults(_found(name))
+    return plugin_controllers.defaults(_found(name))
 
 
 def _found(name: str) -> Any:
     """The class of a law of ours, or what a name of another stands for."""
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
-    own_laws.require_known(name, NAMES)
-    return law(name) if name in NAMES else own_laws.found(name)
+    plugin_controllers.require_known(name, NAMES)
+    return law(name) if name in NAMES else plugin_controllers.found(name)
 
 
 def make(
@@ -167,7 +169,7 @@ def make(
     """Make the control law called `name` for a robot.
 
     Args:
-        name: one of `NAMES`, or that of another law, see `controllers.own_laws`.
+        name: one of `NAMES`, or that of another law, see `controllers.plugin_controllers`.
         robot: the controller's own model of the robot, its drives included; the plant may differ from it.
         bandwidth: omega, the place of the closed loop's poles, scalar or (n,), in [rad/s].
         period: time between two calls, in [s], for laws that integrate or foresee friction.
@@ -175,9 +177,11 @@ def make(
 
     Raises:
         UnknownNameError: if there is no such law.
-        OwnCodeError: a law that is not ours does not load or cannot be made; the law has no such setting.
+        PluginError: a law that is not ours does not load or cannot be made; the law has no such setting.
         ValueError: if the bandwidth, the period or a setting is not what it must be.
     """
-    from controllers import own_laws
+    from controllers import plugin_controllers
 
-    return own_laws.make(_found(name), name, robot, {"bandwidth": bandwidth, "period": period}, settings)
+    return plugin_controllers.make(
+        _found(name), name, robot, {"bandwidth": bandwidth, "period": period}, settings
+    )

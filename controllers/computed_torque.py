@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import AccelerationGains, acceleration_gains, with_chosen
-from twin.control.control_law import ControlLaw, Model, kept_law
+from twin.control.control_law import ControlLaw, Model, compiled_law
 from twin.robot.drives.drive_step import add_drive_torque
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 
 
-@kept_law
+@compiled_law
 def computed_torque(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
@@ -38,7 +38,7 @@ def computed_torque(
     return tau
 
 
-@kept_law
+@compiled_law
 def computed_torque_with_drives(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:

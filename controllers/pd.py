@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import PDGains, pd_gains, with_chosen
-from twin.control.control_law import ControlLaw, Law, Model, kept_law
+from twin.control.control_law import ControlLaw, Law, Model, compiled_law
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 
 
-@kept_law
+@compiled_law
 def pd(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
     """The law with Kp and Kd as parameters; see `twin.control.control_law`."""
     Kp, Kd = parameters[0], parameters[1]
     return Kp * (reference.q - state.q) + Kd * (reference.qd - state.qd)
 
 
-@kept_law
+@compiled_law
 def pd_gravity(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:

@@ -13,12 +13,12 @@ whose error already drives it back goes on integrating, and the other joints are
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import PIDGains, pid_gains, with_chosen
-from twin.control.control_law import ControlLaw, Model, kept_law
+from twin.control.control_law import ControlLaw, Model, compiled_law
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 
 
-@kept_law
+@compiled_law
 def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
     """The law with Kp, Ki and Kd as parameters, and the integral as memory."""
     Kp, Ki, Kd = parameters[0], parameters[1], parameters[2]

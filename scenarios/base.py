@@ -242,7 +242,7 @@ class Config:
             model: the robot that it believes in.
 
         Raises:
-            OwnCodeError: it is not one of ours, and does not load or cannot be made.
+            PluginError: it is not one of ours, and does not load or cannot be made.
             ValueError: it refuses one of its settings.
         """
         usual = {"bandwidth": self.bandwidth, "period": self.period}

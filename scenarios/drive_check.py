@@ -28,9 +28,9 @@ from scenarios.checks.closed_loop import Arms, closed_loop
 from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, with_rated_payload
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RobotError
+from twin.formatting import literal
 from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
-from twin.short_texts import literal
 
 if TYPE_CHECKING:
     from twin.logs.log import Log

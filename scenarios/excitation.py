@@ -84,9 +84,9 @@ def run(config: Config) -> Log:
 
 def kept(config: Config, robot: Robot) -> FourierMotion | None:
     """The motion that is kept beside the robot's file, if it is one of these settings and does for it."""
-    from twin.identification.excitation import kept_excitation
+    from twin.identification.excitation import stored_excitation
 
-    motion = kept_excitation(robot)
+    motion = stored_excitation(robot)
     if motion is None or (motion.period, motion.a.shape[1]) != (config.duration, config.harmonics):
         return None
     use = motion_use(config.loaded(robot), *motion(np.arange(0.0, motion.period, EVERY)))

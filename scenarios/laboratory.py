@@ -141,13 +141,13 @@ def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
 
 def controlled(tracked: TrackedPath, config: Config) -> Samples:
     """The joint motion for the controller, in the form that the settings ask for."""
-    from twin.trajectories.sampling import consistent_from_positions
+    from twin.trajectories.sampling import semi_implicit_from_positions
 
     samples, T = tracked.samples, config.period
     if config.reference == "continuous":
         return samples
     before, after = samples.q[0] - T * samples.qd[0], samples.q[-1] + T * samples.qd[-1]
-    return consistent_from_positions(samples.q, T, before=before, after=after)
+    return semi_implicit_from_positions(samples.q, T, before=before, after=after)
 
 
 def tracked_line(robot: Robot, law: FeedbackLaw, config: Config) -> tuple[StraightLine, TrackedPath]:

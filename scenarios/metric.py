@@ -62,7 +62,7 @@ class Metric:
         return "fails" if low > self.limit else "undetermined"
 
     @property
-    def holds(self) -> bool:
+    def passes(self) -> bool:
         """Whether the check passes, or is a figure that nothing judges."""
         return self.outcome in ("passes", "not judged")
 

@@ -35,11 +35,11 @@ from .kinematics.differential import analytic_jacobian_inverse as analytic_jacob
 from .kinematics.differential import inverse_acceleration as inverse_acceleration
 from .kinematics.differential import inverse_velocity as inverse_velocity
 from .kinematics.differential import tool_coordinates as tool_coordinates
-from .kinematics.forward import dh_angles as dh_angles
+from .kinematics.forward import dh_from_joint_angles as dh_from_joint_angles
 from .kinematics.forward import forward_kinematics as forward_kinematics
 from .kinematics.forward import jacobian as jacobian
 from .kinematics.forward import jacobian_dot as jacobian_dot
-from .kinematics.forward import joint_angles as joint_angles
+from .kinematics.forward import joint_from_dh_angles as joint_from_dh_angles
 from .kinematics.forward import pose_jacobian as pose_jacobian
 from .kinematics.inverse import inverse_kinematics as inverse_kinematics
 from .kinematics.inverse import main_axis_angles as main_axis_angles
@@ -65,7 +65,7 @@ from .logs.recordings.torque_recording import read_torque_recording as read_torq
 from .logs.recordings.torque_recording import torque_recording as torque_recording
 from .logs.views.comparison import compare as compare
 from .logs.views.film import film as film
-from .own_code import announced_robots as announced_robots
+from .plugins import plugin_robots as plugin_robots
 from .robot.drives.drives import Drives as Drives
 from .robot.drives.sensors import Sensors as Sensors
 from .robot.loading.dh_tables import LinkBody as LinkBody
@@ -105,6 +105,6 @@ from .trajectories.joint_trajectories import hold as hold
 from .trajectories.joint_trajectories import quintic as quintic
 from .trajectories.joint_trajectories import sequence as sequence
 from .trajectories.joint_trajectories import sines as sines
-from .trajectories.sampling import recursion_consistent as recursion_consistent
 from .trajectories.sampling import sample as sample
+from .trajectories.sampling import sample_semi_implicit as sample_semi_implicit
 from .version import __version__ as __version__

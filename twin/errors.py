@@ -54,7 +54,7 @@ class BranchError(TwinError):
     """A tool path that no single inverse-kinematics branch follows continuously."""
 
 
-class OwnCodeError(TwinError):
+class PluginError(TwinError):
     """The code of somebody's scenario, controller or package failed, or is not what it has to be."""
 
 
@@ -145,7 +145,7 @@ class IdentificationWarning(UserWarning):
     """Parameters that were identified, and are hardly those of this arm."""
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line: its message if it is one of ours, else with its kind before it."""
     try:
         text = " ".join(str(error).split())
@@ -158,17 +158,17 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def told_with_kind(error: BaseException) -> str:
+def describe_error_with_type(error: BaseException) -> str:
     """The same, always with its kind."""
-    kind, text = type(error).__name__, told(error)
+    kind, text = type(error).__name__, describe_error(error)
     return text if text.startswith(kind) else f"{kind}: {text}"
 
 
-def told_with_place(error: BaseException, *files: str) -> str:
+def describe_error_with_location(error: BaseException, *files: str) -> str:
     """The same after the last line of these files that the error passed through, or after the first file."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     place = f"{own[-1].filename}, line {own[-1].lineno}" if own else files[0]
-    return f"{place}: {told_with_kind(error)}"
+    return f"{place}: {describe_error_with_type(error)}"
 
 
 def is_interrupt(error: BaseException) -> bool:

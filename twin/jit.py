@@ -2,7 +2,7 @@
 
 numba keeps the machine code of a function in a folder.  Here that is one of the user's cache that is named
 after all that the machine code depends on: what is there never has to be told from what is out of date.  It
-may be damaged, and damaged machine code does anything; `twin/kept_files.py` sees to that.
+may be damaged, and damaged machine code does anything; `twin/verified_cache.py` sees to that.
 
 Where nothing can be written, or no more, functions are compiled without being kept.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from twin.kept_files import kept_files, write
+from twin.verified_cache import verified_cache, write
 
 PACKAGES = ("twin", "controllers")
 """Ours, whose functions are kept."""
@@ -56,7 +56,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     with _ONE_AT_A_TIME:  # where numba keeps machine code is a setting of the whole process
         usual, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
-            made = kept(nogil=True, **options)(function)
+            made = cached_njit(nogil=True, **options)(function)
         finally:
             config.CACHE_DIR = usual
     # Where that folder cannot be written numba takes another one, which is not named after everything.
@@ -75,7 +75,7 @@ def source_digest(package: str) -> bytes:
     return digest.digest()
 
 
-def kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """The decorator of functions whose machine code numba keeps beside their file; `options` are numba's."""
     from numba import njit
     from numba.extending import is_jitted
@@ -94,7 +94,7 @@ def kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def _keep(made: Any) -> None:
     """Check what is kept of a function, and list what it adds; that the disk is full is no reason to fail."""
-    files, numba_compile = kept_files(Path(made.stats.cache_path)), made.compile
+    files, numba_compile = verified_cache(Path(made.stats.cache_path)), made.compile
 
     def compile_and_add(signature: Any) -> Any:
         try:
@@ -119,7 +119,7 @@ def imported(name: str, text: Callable[[], str]) -> ModuleType:
 def _code(name: str, text: Callable[[], str]) -> CodeType:
     """The code of a generated module, which is read in a hundredth of the time that it takes to make it."""
     folder = _folder(name)
-    files = kept_files(folder)
+    files = verified_cache(folder)
     path, code_path = folder / f"{name}.py", folder / f"{name}.{sys.implementation.cache_tag}.code"
     as_kept = files.read(code_path.name)
     if as_kept is not None and files.read(path.name) is not None:

@@ -23,7 +23,7 @@ from threading import Lock, Thread
 from typing import IO, Any, NamedTuple
 
 from twin.atomic_file import abandon
-from twin.errors import told_with_kind
+from twin.errors import describe_error_with_type
 from twin.threads import VARIABLE, thread_count
 
 TRIES = 2
@@ -191,7 +191,7 @@ class _Worker:
             try:
                 event = pickle.loads(answer)
             except Exception as error:  # of a class of somebody's that is not there in this process
-                return Answer(None, f"its result cannot be read: {told_with_kind(error)}")
+                return Answer(None, f"its result cannot be read: {describe_error_with_type(error)}")
             if isinstance(event, Answer):
                 return event
             tell(event)
@@ -290,7 +290,9 @@ class _Here:
         try:
             content = pickle.dumps(event)
         except Exception as error:  # in what somebody's own code made
-            content = pickle.dumps(Answer(None, f"its result cannot be sent: {told_with_kind(error)}"))
+            content = pickle.dumps(
+                Answer(None, f"its result cannot be sent: {describe_error_with_type(error)}")
+            )
         try:
             with self._sending:
                 _send(self._outbox, content)
@@ -324,7 +326,7 @@ def _answered(content: bytes) -> Answer:
             function, arguments = pickle.loads(content)
             value = function(*arguments)
         except BaseException as error:  # settings that cannot be read, a module that can be loaded once
-            return Answer(None, told_with_kind(error))
+            return Answer(None, describe_error_with_type(error))
     return Answer(value, "", tuple((str(one.message), one.category) for one in given))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import controllers
 from controllers import Controller
-from twin.errors import TwinError, told
+from twin.errors import TwinError, describe_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class ChosenLaw:
         return controllers.label(self.config.controller)
 
     @property
-    def told(self) -> str:
+    def describe_error(self) -> str:
         """The law, its bandwidth and what was turned, as `law: pd, 20 rad/s, Kd x10`."""
         turned = "".join(f", {name} x{factor:.3g}" for name, factor in self.factors.items() if factor != 1.0)
         return f"law: {self.label}, {self.config.bandwidth:.3g} rad/s{turned}"
@@ -136,7 +136,7 @@ class LawPanel:
                 return self._next()
             return self._turned()
         except (TwinError, ValueError) as error:
-            self._bench.say("refused", told(error))
+            self._bench.say("refused", describe_error(error))
             return ""
 
     def _next(self) -> str:

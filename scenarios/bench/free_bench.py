@@ -21,10 +21,10 @@ from scenarios.bench.jogging import Follower
 from scenarios.bench.watched import LoopView
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
-from twin.errors import DivergenceError, TwinError, told
+from twin.errors import DivergenceError, TwinError, describe_error
 from twin.logs.log import Log, RunningLog
 from twin.robot.robot import Robot
-from twin.trajectories.sampling import Samples, recursion_consistent
+from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 if TYPE_CHECKING:
     from scenarios.base import Config
@@ -177,7 +177,7 @@ class FreeBench:
             try:
                 taught_poses.write(self._file, self.session.robot, poses, self._follower.qd_max)
             except OSError as error:
-                self._bench.say("refused", told(error))
+                self._bench.say("refused", describe_error(error))
 
     def _go_through(self) -> None:
         if not self._follower.at_rest:
@@ -188,7 +188,7 @@ class FreeBench:
             self._bench.say("refused", "keep a pose that the arm is not in already")
             return
         self._bench.say("refused", "")
-        self._moves = self._cut(recursion_consistent(trajectory, self._config.period))
+        self._moves = self._cut(sample_semi_implicit(trajectory, self._config.period))
 
     def _cut(self, motion: Samples) -> Iterator[Samples]:
         """The samples of a motion part by part; the follower stands at its end afterwards."""

@@ -49,7 +49,7 @@ class Agreement:
     pose_limit: float
 
     @property
-    def holds(self) -> bool:
+    def passes(self) -> bool:
         """Whether engine and model are one robot."""
         return bool(
             self.step <= self.step_limit
@@ -93,7 +93,7 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
     )
 
 
-def agreement_apart(path: Path) -> Agreement:
+def isolated_agreement(path: Path) -> Agreement:
     """Compare them on the robot of a file, in a process of its own: a crash there is told like an error.
 
     Raises:

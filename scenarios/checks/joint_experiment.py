@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from twin.dynamics.flexible_joint import FlexibleJoint
 from twin.errors import RobotError
+from twin.formatting import literal
 from twin.robot.robot import Robot
-from twin.short_texts import literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

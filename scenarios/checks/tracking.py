@@ -14,6 +14,7 @@ from scenarios.checks import bounds
 from scenarios.checks.motion_range import beyond_passive_range
 from scenarios.checks.replay import STATES, agreement_metrics, differing_samples, rounding_arrays
 from twin.errors import DivergenceError, TouchedError
+from twin.formatting import figure
 from twin.logs.figures import (
     joint_error,
     largest,
@@ -22,7 +23,6 @@ from twin.logs.figures import (
     unit_of_largest,
 )
 from twin.robot.robot import Robot
-from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from twin.engine.simulation import Simulation
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 def sampled(config: Config, trajectory: Trajectory) -> Samples:
     """The reference at every control period, in the form that the settings ask for."""
-    from twin.trajectories.sampling import recursion_consistent, sample
+    from twin.trajectories.sampling import sample, sample_semi_implicit
 
-    take = recursion_consistent if config.reference == "consistent" else sample
+    take = sample_semi_implicit if config.reference == "consistent" else sample
     return take(trajectory, config.period)
 
 

@@ -24,7 +24,7 @@ from dataclasses import fields as all_fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 
-from twin.errors import UnknownNameError, told
+from twin.errors import UnknownNameError, describe_error
 
 WIDEST = 100
 """Characters of a line of help, beyond which it is hard to read."""
@@ -71,7 +71,7 @@ class Command:
         """Return description and examples, which may depend on the scenarios that are named."""
         return inspect.cleandoc(cls.__doc__ or ""), cls.examples
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Do it, and return the exit status."""
         raise NotImplementedError
 
@@ -319,7 +319,7 @@ class Parser(argparse.ArgumentParser):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise Unprintable(told(error)) from error
+            raise Unprintable(describe_error(error)) from error
 
     def group(self, title: str) -> Any:
         """Return the group of options with that title, which is made where there is none."""

@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     output.printable()
     try:
-        with output.warnings_told():
+        with output.warnings_printed():
             status = _dispatch(words)
     except BrokenPipeError:  # whoever reads the help has seen enough
         output.hang_up()
@@ -124,7 +124,7 @@ def _dispatch(words: list[str]) -> int:
     given, call = read(words)
     for path, suffix, option in output_files(given):
         output.writable(path, suffix, option)
-    return given.carry_out(call)
+    return given.run(call)
 
 
 def read(words: Sequence[str]) -> tuple[Command, Call]:
@@ -193,17 +193,17 @@ def _scenarios(names: Sequence[str], for_help: bool) -> list[Scenario]:
     from scenarios.running import registry
 
     find = registry.find if for_help else registry.find_regardless
-    return registry.told_apart([find(name) for name in registry.different(names)])
+    return registry.disambiguate([find(name) for name in registry.different(names)])
 
 
 def _require_one_helper_a_name(given: Any, scenarios: list[Scenario]) -> None:
     """Check that the user's scenarios and control laws do not import different modules of one name."""
-    from controllers.own_laws import parts
-    from twin.own_code import is_users, require_one_helper_a_name
+    from controllers.plugin_controllers import parts
+    from twin.plugins import is_user_file, require_unique_helpers
 
     laws = [getattr(given, "law", None) or "", *getattr(given, "controller", ())]
     files = [Path(name) for name in (*(one.file for one in scenarios), *(parts(law)[0] for law in laws))]
-    require_one_helper_a_name([file for file in files if file.suffix == ".py" and is_users(file.resolve())])
+    require_unique_helpers([file for file in files if file.suffix == ".py" and is_user_file(file.resolve())])
 
 
 class _Version(argparse.Action):

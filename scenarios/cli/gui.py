@@ -40,7 +40,7 @@ class Bench(Command):
     log: Path | None = output_file(".npz", "write the last two minutes of the run")
     laws: LawSettings = section(LawSettings, LAWS)
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Show it until the window is closed."""
         if self.duration != float("inf"):
             positive(self.duration, "duration", "s")

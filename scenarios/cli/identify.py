@@ -91,7 +91,7 @@ class Identify(Command):
         ".toml", "write the robot with possible links, rotors and friction as found, and its URDF beside it"
     )
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Read, fit, tell, and write what was asked for."""
         from twin.logs.views.curves import FORMATS
 

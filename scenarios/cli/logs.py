@@ -53,7 +53,7 @@ class Plot(Command):
         "FILE.png",
     )
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Draw the logs, and print their figures."""
         from twin.logs.columns import between
         from twin.logs.views.comparison import compare
@@ -109,7 +109,7 @@ class Export(Command):
     start: float | None = start_option()
     end: float | None = end_option()
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Write a file of each kind that was asked for, of each log."""
         from twin.logs.columns import between, needed, write_csv, write_parquet
         from twin.logs.log import Log
@@ -186,7 +186,7 @@ class Replay(Command):
         None, "where from, in degrees; a negative pitch looks down (default 50 -20)", ("YAW", "PITCH")
     )
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Show a window, or write a film."""
         from twin.logs.views.playback import check_count, checked_speed
 

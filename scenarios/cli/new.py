@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
 from scenarios.cli.output import complain, console
-from twin.errors import told
+from twin.errors import describe_error
 
 
 class Kind(NamedTuple):
@@ -30,24 +30,24 @@ class Kind(NamedTuple):
 
 KINDS = {
     "controller": Kind(
-        "own_law",
-        {"own_law.py": "NAME.py", "test_own_law.py": "test_NAME.py"},
+        "my_controller",
+        {"my_controller.py": "NAME.py", "test_my_controller.py": "test_NAME.py"},
         (
             "irb-twin run joint_tracking --controller AT/NAME.py:CLASS pd computed_torque",
             "python -m pytest AT/test_NAME.py",
         ),
     ),
     "scenario": Kind(
-        "own_scenario",
-        {"own_scenario.py": "NAME.py", "test_own_scenario.py": "test_NAME.py"},
+        "my_scenario",
+        {"my_scenario.py": "NAME.py", "test_my_scenario.py": "test_NAME.py"},
         (
             "irb-twin run AT/NAME.py --controller pd computed_torque --picture NAME.png",
             "python -m pytest AT/test_NAME.py",
         ),
     ),
     "robot": Kind(
-        "own_arm",
-        {"own_arm.toml": "NAME/robot.toml", "test_own_arm.py": "NAME/test_NAME.py"},
+        "my_robot",
+        {"my_robot.toml": "NAME/robot.toml", "test_my_robot.py": "NAME/test_NAME.py"},
         (
             "irb-twin check-model AT/NAME/robot.toml",
             "irb-twin validate --robot AT/NAME/robot.toml",
@@ -69,7 +69,7 @@ class New(Command):
     name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME")
     folder: Path = option(Path(), "where to (default: the current folder)", "DIR")
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Write all files of a kind, or none."""
         kind, name, folder = KINDS[self.kind], self.name, self.folder
         require_free(name, folder, kind)
@@ -77,7 +77,7 @@ class New(Command):
         try:
             write(texts)
         except OSError as error:
-            complain(f"cannot write {error.filename}: {told(error)}")
+            complain(f"cannot write {error.filename}: {describe_error(error)}")
             return 1
         page = console()
         for path in texts:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.cli.arguments import Unprintable, WrongUse
-from twin.errors import told
+from twin.errors import describe_error
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -87,7 +87,7 @@ class Files:
             with drafted(path) as draft:
                 write(draft)
         except Exception as error:  # of the disk, or of one of the libraries that write
-            self._faults.append(f"cannot write {path}: {told(error)}")
+            self._faults.append(f"cannot write {path}: {describe_error(error)}")
         else:
             self._written.append(path)
 
@@ -96,7 +96,7 @@ class Files:
         try:
             self._written += write()
         except OSError as error:
-            self._faults.append(f"cannot write {error.filename}: {told(error)}")
+            self._faults.append(f"cannot write {error.filename}: {describe_error(error)}")
 
     @property
     def complete(self) -> bool:
@@ -120,7 +120,7 @@ def complain(sentence: str) -> None:
 
 
 @contextmanager
-def warnings_told() -> Iterator[None]:
+def warnings_printed() -> Iterator[None]:
     """Tell every warning in one line on standard error, once, whatever place it comes from."""
     told = set()
 
@@ -147,7 +147,7 @@ def console(stream: TextIO | None = None) -> Any:
             try:
                 super().print(*objects, **{"crop": False, **settings})  # a line is whole, however long
             except OSError as error:
-                raise Unprintable(told(error)) from error
+                raise Unprintable(describe_error(error)) from error
 
         def on_broken_pipe(self) -> None:
             self.quiet = True
@@ -184,7 +184,7 @@ def flushed(status: int) -> int:
     except OSError as error:
         hang_up()
         if status == 0:  # else it was told, whatever it was
-            complain(f"cannot print: {told(error)}")
+            complain(f"cannot print: {describe_error(error)}")
             return 1
     return status
 

@@ -30,7 +30,7 @@ def main() -> int:
     """Run the command with the words of the process; its exit status."""
     listen()
     from twin.atomic_file import abandon
-    from twin.packages_beside import hidden
+    from twin.sibling_packages import hidden
 
     if sentence := hidden("controllers"):
         sys.stderr.write(f"irb-twin: {sentence}\n")
@@ -117,7 +117,7 @@ _running: list[Interrupt] = []
 
 
 @contextmanager
-def told_to_stop(stop: Callable[[], object]) -> Iterator[Interrupt]:
+def graceful_stop(stop: Callable[[], object]) -> Iterator[Interrupt]:
     """While the block runs, the first signal calls `stop`, from a thread of its own, and nothing else."""
     interrupt = Interrupt(stop)
     _running.append(interrupt)

@@ -23,8 +23,8 @@ from scenarios.cli.settings import (
 )
 from scenarios.running import registry
 from scenarios.running.registry import Scenario
-from twin.errors import OwnCodeError, TwinError, is_interrupt, told_with_place
-from twin.own_code import announced
+from twin.errors import PluginError, TwinError, describe_error_with_location, is_interrupt
+from twin.plugins import plugin_entries
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
@@ -50,7 +50,7 @@ FILES = "files (of several runs: one each, named after them)"
 
 
 def _known_scenarios(_: Sequence[Scenario]) -> str:
-    names = ", ".join((*registry.titles(), *announced(registry.GROUP)))
+    names = ", ".join((*registry.titles(), *plugin_entries(registry.GROUP)))
     return f"{names}, or a .py file of your own; before any option"
 
 
@@ -94,7 +94,7 @@ class RunScenarios(Command):
         docs = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
         return docs or about, EXAMPLES.format(names or "pose_path") + OTHERS * (not scenarios)
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Run the named scenarios, controllers side by side."""
         scenarios = call.scenarios
         if not scenarios:
@@ -115,10 +115,10 @@ class RunScenarios(Command):
             film_writable(self.film, max(len(self._laws(scenario)) for scenario in scenarios))
 
         from scenarios.report.report import explanations, scenario_report, total
-        from scenarios.running.carrying_out import one_by_one
+        from scenarios.running.execute import run_sequence
 
         with shown(len(plan)) as begin:
-            runs = one_by_one(plan, begin)
+            runs = run_sequence(plan, begin)
         files = self._written(runs, scenarios)  # before anything is printed: a reader may hang up
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
@@ -135,7 +135,7 @@ class RunScenarios(Command):
         if not self.explain and any(run.metrics for run in runs):
             page.print("--explain tells where the limits come from", style="dim", highlight=False)
         complete = files.name(page)
-        return 0 if complete and all(run.holds for run in runs) else 1
+        return 0 if complete and all(run.passes for run in runs) else 1
 
     def _laws(self, scenario: Scenario) -> Sequence[str]:
         """The control laws that a scenario is to run with; empty for its default."""
@@ -154,7 +154,9 @@ class RunScenarios(Command):
             except BaseException as error:
                 if is_interrupt(error):
                     raise
-                scenario = registry.failing(scenario, OwnCodeError(told_with_place(error, scenario.file)))
+                scenario = registry.failing(
+                    scenario, PluginError(describe_error_with_location(error, scenario.file))
+                )
         return [(scenario, Config())]
 
     def _written(self, runs: list[Run], scenarios: list[Scenario]) -> Files:

@@ -18,7 +18,7 @@ from scenarios.running import registry
 from scenarios.running.registry import Scenario
 
 if TYPE_CHECKING:
-    from scenarios.sweeping.carrying_out import Means
+    from scenarios.sweeping.execute import Means
     from scenarios.sweeping.findings import Swept
     from scenarios.sweeping.plan import Plan
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
@@ -59,7 +59,7 @@ class MeansOptions:
         Raises:
             WrongUse: two were named.
         """
-        from scenarios.sweeping.carrying_out import Means
+        from scenarios.sweeping.execute import Means
 
         if self.workers and self.scheduler:
             raise WrongUse(
@@ -99,10 +99,10 @@ def experiments(
         laws: under which control laws; empty for the scenario's.
         tool_error: whether the tool's error is asked for.
     """
-    from scenarios.running.registry import scenario_word
+    from scenarios.running.registry import scenario_argument_text
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 
-    word = scenario_word(scenario.file, scenario.name)
+    word = scenario_argument_text(scenario.file, scenario.name)
     if word.endswith(".py"):  # which is found from the folder of another process, too
         word = str(Path(word).resolve())
     return [
@@ -191,7 +191,7 @@ class Sweep(Command):
     laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = changes_option()
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Plan, run, write, do the worst again, and tell."""
         scenario = one_of_them(call.scenarios, "before any option")
         if self.listed:
@@ -201,7 +201,7 @@ class Sweep(Command):
 
             needed("pyarrow", "Parquet")
 
-        from scenarios.sweeping.carrying_out import carried_out, forget, nominal_run, worst_of
+        from scenarios.sweeping.execute import forget, nominal_run, run_all, worst_of
         from scenarios.sweeping.findings import findings
         from scenarios.sweeping.summary import complaints, summary, total, worst_report, write_summary
 
@@ -212,7 +212,7 @@ class Sweep(Command):
         complain(f"{plan.told()}, {_about(seconds, means)}")
         began = time.monotonic()
         with counted(scenario.name, plan.runs) as tell:
-            swept = carried_out(plan, nominals, means, tell)
+            swept = run_all(plan, nominals, means, tell)
         spent = time.monotonic() - began
 
         files = Files()  # before anything is printed: a reader may hang up

@@ -90,7 +90,7 @@ class Tune(Command):
     laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = ()
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Search, compare, write, and tell."""
         task, means = self._task(call), self.means.chosen()
         from scenarios.sweeping import tuning_report as written

@@ -89,7 +89,7 @@ class Validate(Command):
     grown_fails: bool = option(False, "such a figure makes the exit status 1")
     laws: LawSettings = section(LawSettings, LAWS)
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Plan the runs, carry them out, write the files, and tell what holds."""
         from scenarios.report import baseline as baselines
         from scenarios.report import files as writers
@@ -122,7 +122,7 @@ class Validate(Command):
         page.print(validation_total(results, seconds, jobs), style="bold")
         complete = files.name(page)
         worse = comparison is not None and (comparison.worse or (self.grown_fails and comparison.grown))
-        return 0 if complete and not worse and results.holds else 1
+        return 0 if complete and not worse and results.passes else 1
 
     def _planned(self, call: Call) -> Plan:
         """Return the runs that the command line asks for.
@@ -165,7 +165,7 @@ class Validate(Command):
 
     def _carried_out(self, plan: Plan) -> tuple[list[Run], int]:
         """Carry out the runs; return them, and the number of processes that shared them."""
-        from scenarios.running.carrying_out import shared_out
+        from scenarios.running.execute import run_in_parallel
         from scenarios.running.runs import run_name
         from twin.threads import thread_count
 
@@ -173,7 +173,7 @@ class Validate(Command):
         titles = [run_name(scenario.name, config) for scenario, config in plan.runs]
         labels = controllers.labels(config.controller for _, config in plan.runs)
         with tallied(titles) as tally:
-            runs = shared_out(plan.runs, jobs, tally.begun, tally.done)
+            runs = run_in_parallel(plan.runs, jobs, tally.begun, tally.done)
         return [replace(run, label=labels[run.config.controller]) for run in runs], jobs
 
 

@@ -13,7 +13,7 @@ from scenarios.report.files import FORMAT
 from scenarios.report.results import GROWN, Comparison
 from scenarios.running.provenance import all_settings, provenance
 from twin.errors import TwinError
-from twin.short_texts import figure
+from twin.formatting import figure
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
@@ -65,13 +65,13 @@ def read_baseline(path: Path) -> Baseline:
 
 def _checked(run: Mapping[str, Any]) -> Mapping[str, Any]:
     """A run of the file, if it has the parts that are compared."""
-    for name in ("config", "holds", "metrics"):
+    for name in ("config", "passes", "metrics"):
         run[name]
     for metric in run["metrics"]:
         for name in ("value", "limit"):
             if not isinstance(metric[name], (int, float, type(None))):
                 raise TypeError(f"{name} of {metric['name']} is {metric[name]!r}")
-        bool(metric["holds"])
+        bool(metric["passes"])
     return run
 
 
@@ -141,7 +141,7 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison) -> None
     if others:
         found.notes.append(f"{run.name}: not compared, its settings were others: {', '.join(others)}")
         return
-    if before["holds"] and run.error is not None:
+    if before["passes"] and run.error is not None:
         found.worse.append(f"{run.name}: it finished, and does not any more: {run.error}")
     earlier = {metric["name"]: metric for metric in before["metrics"]}
     for metric in run.metrics:
@@ -151,7 +151,7 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison) -> None
         was = None if old["value"] is None else float(old["value"])
         told = "not a number" if was is None else figure(was)
         change = f"{told} -> {figure(metric.value)} {metric.unit}".strip()
-        if old["holds"] and not metric.holds:
+        if old["passes"] and not metric.passes:
             found.worse.append(f"{run.name}: {metric.name} held and does not any more: {change}")
         elif was is not None and _has_grown(was, metric.value, found.factor):
             found.grown.append(f"{run.name}: {metric.name} grew: {change}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from scenarios.running.tracking_verdict import TrackingVerdict
 
-FORMAT = 1
+FORMAT = 2
 """Of the JSON document; it changes when what was there means something else, not when something is added."""
 HEADINGS = ("robot", "scenario", "controller, settings", "largest error", "checks", "")
 """Of `Results.rows` and the verdict."""
@@ -36,7 +36,7 @@ def write_json(results: Results, path: Path) -> None:
     A number that is not finite is written as null: JSON has no word for it.  Times are left out, so that two
     results of the same code are the same file.
     """
-    document: dict[str, Any] = {"format": FORMAT, "holds": results.holds, "provenance": provenance()}
+    document: dict[str, Any] = {"format": FORMAT, "passes": results.passes, "provenance": provenance()}
     if results.selection is not None:
         document["selection"] = dict(results.selection)
     document["runs"] = [_as_json(run) for run in results.runs]
@@ -57,7 +57,7 @@ def _as_json(run: Run) -> dict[str, Any]:
         "scenario": run.scenario,
         "config": all_settings(run),
         "repeat": repeat_command(run),
-        "holds": run.holds,
+        "passes": run.passes,
         "outcome": run.outcome,
         "error": run.error,
         "metrics": [
@@ -66,7 +66,7 @@ def _as_json(run: Run) -> dict[str, Any]:
                 "value": _number(metric.value),
                 "unit": metric.unit,
                 "limit": None if metric.limit is None else _number(metric.limit),
-                "holds": metric.holds,
+                "passes": metric.passes,
                 "outcome": metric.outcome,
                 "span": metric.span and _numbers(metric.span),
                 "why": metric.why,
@@ -136,13 +136,13 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
     every = ", ".join(f"{key}={value}" for key, value in all_settings(run).items())
     suite.add_property(_text(f"settings of {run.name}"), _text(every))
     advice = ""
-    if not run.holds:
+    if not run.passes:
         broken = broken_run(run, results.runs)
         advice = f"whose fault: {broken.cause}\nagain: {broken.repeat}"
     checks = judged(run)
     for metric in checks:
         case = TestCase(_text(metric.name), where, run.seconds / len(checks))
-        if not metric.holds:
+        if not metric.passes:
             case.result = [_failure(failure(metric), advice)]
         suite.add_testcase(case)
     if run.tracking is not None:
@@ -224,7 +224,7 @@ def _table(results: Results) -> Iterator[str]:
     yield "| " + " | ".join(HEADINGS) + " |"
     yield "|---|---|---|---:|---:|---|"
     for run, cells in zip(results.runs, results.rows(), strict=True):
-        verdict = WORDS[run.outcome] if run.holds else f"**{WORDS[run.outcome]}**"
+        verdict = WORDS[run.outcome] if run.passes else f"**{WORDS[run.outcome]}**"
         yield "| " + " | ".join(plain(cell) for cell in cells) + f" | {verdict} |"
     yield ""
 

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from scenarios.report.report import verdict
 from twin.errors import TwinError
+from twin.formatting import figure
 from twin.robot.loading.model_check import ERROR, Finding, ModelCheck, check_model
 from twin.robot.loading.model_parts import JointPart
-from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from scenarios.checks.engine_agreement import Agreement
@@ -41,17 +41,17 @@ class Report:
         self.agreement: Agreement | None = None
         robot = self.check.robot
         if robot is not None and robot.has_inertia:
-            from scenarios.checks.engine_agreement import agreement_apart
+            from scenarios.checks.engine_agreement import isolated_agreement
 
             try:
-                self.agreement = agreement_apart(path)
+                self.agreement = isolated_agreement(path)
             except TwinError as error:
                 self.findings.insert(0, Finding(ERROR, str(error).removeprefix(f"{path}: ")))
 
     @property
-    def holds(self) -> bool:
+    def passes(self) -> bool:
         """Whether nothing is wrong: no finding that is an error, and engine and model are one robot."""
-        agree = self.agreement is None or self.agreement.holds
+        agree = self.agreement is None or self.agreement.passes
         return agree and all(finding.severity != ERROR for finding in self.findings)
 
     def tables(self) -> Iterator[RenderableType]:
@@ -83,9 +83,9 @@ class Report:
         """The last line: how many findings, and whether all is well."""
         counts = [(severity, sum(f.severity == severity for f in self.findings)) for severity in COLOURS]
         words = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts if count]
-        agree = "" if self.agreement is None or self.agreement.holds else ", and PyBullet disagrees"
+        agree = "" if self.agreement is None or self.agreement.passes else ", and PyBullet disagrees"
         told = (", ".join(words) or "nothing to remark") + agree
-        end = Text("nothing wrong", "green") if self.holds else Text("something is WRONG", "bold red")
+        end = Text("nothing wrong", "green") if self.passes else Text("something is WRONG", "bold red")
         return Text.assemble(f"\n{told}: ", end)
 
     def document(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Report:
         check = self.check
         return {
             "file": str(check.path),
-            "holds": self.holds,
+            "passes": self.passes,
             "mass_kg": _number(check.mass),
             "joints": [
                 {
@@ -123,7 +123,7 @@ class Report:
             if self.agreement is None
             else {
                 "states": self.agreement.states,
-                "holds": self.agreement.holds,
+                "passes": self.agreement.passes,
                 **{name: _number(getattr(self.agreement, name)) for name in FIGURES},
             },
         }

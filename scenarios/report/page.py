@@ -33,10 +33,10 @@ from scenarios.report.results import (
 from scenarios.report.worst_moment import reasons, worst_moment
 from scenarios.running.provenance import all_settings, in_a_line, provenance
 from scenarios.running.runs import repeat_command
+from twin.formatting import figure
 from twin.logs.figures import joint_error, largest, motor_load, pose_error, rms, speed_load, tool_distance
 from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
-from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -135,10 +135,10 @@ def template() -> Template:
 
 def _outcome(run: Run) -> dict[str, str]:
     """A run in a line: its name, its verdict with its colour, and the rest."""
-    failing = [metric.name for metric in run.metrics if not metric.holds]
+    failing = [metric.name for metric in run.metrics if not metric.passes]
     words = ["did not finish"] if run.error is not None else []
     words += [f"{len(failing)} of {len(run.metrics)} checks FAIL: {', '.join(failing)}"] if failing else []
-    shade, verdict = ("holds", "holds") if run.outcome == "passes" else ("open", "every check passes")
+    shade, verdict = ("passes", "passes") if run.outcome == "passes" else ("open", "every check passes")
     details = f"; {run.tracking.sentence}" if run.tracking else ""
     if run.log is not None and (moment := worst_moment(run.log)):
         place = f"; worst joint {moment.name}, off by {figure(moment.size)} {moment.unit} at {moment.t:.6g} s"
@@ -171,7 +171,7 @@ def _section(
         "number": number, "captions": captions, "start": start, "shown": shown, "logs": logs,
         "heading": f"{first.scenario} on {logs[0].log.robot.name if logs else first.config.robot}",
         "about": f"{title} {describe(first)}.",
-        "broken": [(one.label, broken_run(one.run, runs)) for one in shown if not one.run.holds],
+        "broken": [(one.label, broken_run(one.run, runs)) for one in shown if not one.run.passes],
         "cards": [
             (one, moment, list(reasons(moment)) if moment is not None and moment.size else [])
             for one, moment in zip(logs, moments, strict=True)

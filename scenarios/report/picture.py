@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from twin.formatting import literal, shortened
 from twin.logs.figures import joint_error
 from twin.logs.views.curves import COLOURS
 from twin.robot.limits import caption_unit
-from twin.short_texts import literal, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

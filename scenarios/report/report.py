@@ -31,9 +31,9 @@ from scenarios.report.results import (
     metric_named,
 )
 from scenarios.running.runs import Run
+from twin.formatting import figure, shortened
 from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, pose_error, rms
 from twin.robot.limits import caption_unit
-from twin.short_texts import figure, shortened
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
@@ -91,7 +91,7 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         yield "Checks"
         yield from (check_table(page) for page in _pages(columns, abreast))
     for head, run in columns:
-        if not run.holds:
+        if not run.passes:
             yield from broken_lines(broken_run(run, runs), head)
 
 
@@ -188,7 +188,7 @@ def check_cell(metric: Metric) -> Text:
     if metric.limit is not None:
         cell.append(f"\n<= {figure(metric.limit)} ")
         cell.append_text(verdict(metric.outcome))
-    elif not metric.holds:
+    elif not metric.passes:
         cell.append_text(Text.assemble("\n", verdict(metric.outcome)))
     return cell
 
@@ -226,7 +226,7 @@ def total(runs: Sequence[Run]) -> Text:
     lines = [f"{len(runs)} run{'s' * (len(runs) > 1)}, {Results(runs).check_count} checks in {seconds:.1f} s"]
     for run in runs:
         checks = judged(run)
-        passed = sum(metric.holds for metric in checks)
+        passed = sum(metric.passes for metric in checks)
         of = f"of {len(checks)} " if passed < len(checks) else ""
         counted = f"{passed} {of}checks pass" if run.error is None else "did not finish"
         tracking = f": {run.tracking.sentence}" if run.tracking else ""

@@ -13,17 +13,17 @@ import numpy as np
 
 from scenarios.base import Metric
 from scenarios.metric import Outcome
-from scenarios.running.causes import cause
+from scenarios.running.diagnosis import cause
 from scenarios.running.runs import repeat_command
+from twin.formatting import figure
 from twin.robot.limits import joint_unit
-from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.logs.log import Log
 
 WORDS: dict[Outcome, str] = {
-    "passes": "holds",
+    "passes": "passes",
     "fails": "FAILS",
     "not judged": "not judged",
     "undetermined": "UNDETERMINED",
@@ -92,14 +92,14 @@ class Results:
     unsuited: str = ""
 
     @property
-    def holds(self) -> bool:
+    def passes(self) -> bool:
         """Whether every run finished, and every check passes."""
         return not self.failing
 
     @property
     def failing(self) -> list[Run]:
         """The runs that do not hold."""
-        return [run for run in self.runs if not run.holds]
+        return [run for run in self.runs if not run.passes]
 
     @property
     def open(self) -> bool:
@@ -145,7 +145,7 @@ class Results:
         for run in self.runs:
             settings = (f"{name} {value}" for name, value in run.settings.items() if name != "robot")
             checks = [metric for metric in run.metrics if metric.limit is not None]
-            passed = f"{sum(metric.holds for metric in checks)}/{len(checks)}"
+            passed = f"{sum(metric.passes for metric in checks)}/{len(checks)}"
             law = ", ".join([run.label, *settings])
             found.append((robots[run.config.robot], run.scenario, law, largest_error(run), passed))
         return found
@@ -182,7 +182,7 @@ def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
     sentences = []
     if run.error is not None:
         sentences = [run.error if run.touched else f"did not finish: {run.error}"]
-    broken = [metric for metric in run.metrics if not metric.holds]
+    broken = [metric for metric in run.metrics if not metric.passes]
     sentences += [failure(metric) for metric in broken]
     figures = run.figures
     if broken and not any(metric.where for metric in broken) and figures and figures.worst_joint:
@@ -207,7 +207,7 @@ def failure(metric: Metric) -> str:
 
 def judged(run: Run) -> list[Metric]:
     """The checks of a run: a figure without a limit is a report, not a check, as long as it is a number."""
-    return [metric for metric in run.metrics if metric.limit is not None or not metric.holds]
+    return [metric for metric in run.metrics if metric.limit is not None or not metric.passes]
 
 
 def check_names(runs: Sequence[Run]) -> list[str]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from twin.formatting import figure
 from twin.logs.figures import joint_error, motor_load, speed_load
 from twin.robot.limits import joint_unit
-from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from twin.logs.log import Log

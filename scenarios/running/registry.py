@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from scenarios.base import Config, Metric
 from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
 from scenarios.cli.arguments import fields, kind_of
-from twin.errors import OwnCodeError, TwinError, UnknownNameError, VariationError, told
-from twin.own_code import announced, module_named, module_of_file
+from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, describe_error
+from twin.plugins import module_named, module_of_file, plugin_entries
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -102,18 +102,18 @@ def _title(text: str) -> str:
     try:
         return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
     except (SyntaxError, ValueError) as error:
-        return f"cannot be loaded: {told(error)}"
+        return f"cannot be loaded: {describe_error(error)}"
 
 
 def announced_titles() -> dict[str, str]:
     """Name and first docstring line of every scenario that an installed package announces."""
     found = {}
-    for name, entry in announced(GROUP).items():
+    for name, entry in plugin_entries(GROUP).items():
         if name not in titles():
             try:
                 found[name] = f"{(entry.load().__doc__ or '').strip().partition(chr(10))[0]}"
             except TwinError as error:
-                found[name] = told(error)
+                found[name] = describe_error(error)
     return found
 
 
@@ -126,7 +126,7 @@ def find(name: str) -> Scenario:
 
     Raises:
         UnknownNameError: if there is no such scenario or file; the message lists the names.
-        OwnCodeError: if it does not load.
+        PluginError: if it does not load.
         TwinError: if it lacks a part of a scenario.
     """
     if name.endswith(".py"):
@@ -136,9 +136,9 @@ def find(name: str) -> Scenario:
     known = titles()
     if name in known:
         return _checked(name, module_named(f"scenarios.{name}", f"scenario {name!r}"), name)
-    if name in announced(GROUP):
-        return _checked(name, announced(GROUP)[name].load(), name)
-    names = ", ".join(dict.fromkeys((*known, *announced(GROUP))))
+    if name in plugin_entries(GROUP):
+        return _checked(name, plugin_entries(GROUP)[name].load(), name)
+    names = ", ".join(dict.fromkeys((*known, *plugin_entries(GROUP))))
     raise UnknownNameError(
         f"unknown scenario {name!r}: known are {names}, or the path of a .py file of your own"
     )
@@ -176,7 +176,7 @@ def different(names: Sequence[str]) -> list[str]:
     )
 
 
-def told_apart(scenarios: Sequence[Scenario]) -> list[Scenario]:
+def disambiguate(scenarios: Sequence[Scenario]) -> list[Scenario]:
     """The scenarios with names that differ: those of one name get their folder's before it, then numbers."""
     count = Counter(scenario.name for scenario in scenarios)
     taken = {name for name in count if count[name] == 1}
@@ -238,16 +238,16 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
     required = {"run": module.run, "metrics": module.metrics, "suits": suits}
     for part, value in (required | optional).items():
         if not callable(value):
-            raise OwnCodeError(f"{where!r}: {part} must be a function, got {value!r}")
+            raise PluginError(f"{where!r}: {part} must be a function, got {value!r}")
     if not isinstance(variants, (tuple, list)) or not all(isinstance(one, Config) for one in variants):
-        raise OwnCodeError(f"{where!r}: VARIANTS must be a tuple of Configs, got {variants!r}")
+        raise PluginError(f"{where!r}: VARIANTS must be a tuple of Configs, got {variants!r}")
     try:
         require_types(module.Config)
     except TypeError as error:
-        raise OwnCodeError(f"{where!r}: {error}") from error
+        raise PluginError(f"{where!r}: {error}") from error
     leaves_limits = getattr(module, "LEAVES_LIMITS", "")
     if not isinstance(leaves_limits, str):
-        raise OwnCodeError(f"{where!r}: LEAVES_LIMITS must be a sentence, got {leaves_limits!r}")
+        raise PluginError(f"{where!r}: LEAVES_LIMITS must be a sentence, got {leaves_limits!r}")
     return Scenario(
         name,
         doc=str(module.__doc__ or "").strip(),
@@ -263,14 +263,14 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
     )
 
 
-def scenario_word(path: str, name: str) -> str:
+def scenario_argument_text(path: str, name: str) -> str:
     """Return the word for a scenario on the command line: its name, or the path of somebody's own file."""
     file = Path(path)
     if file.suffix != ".py":  # it was not loaded, or has none
         return path or name
     if file.resolve().parent == HERE:
         return file.stem  # the name in the report may have its folder's before it
-    for name, entry in announced(GROUP).items():
+    for name, entry in plugin_entries(GROUP).items():
         if getattr(sys.modules.get(entry.value), "__file__", None) == path:
             return name
     near = os.path.relpath(file)

@@ -19,18 +19,18 @@ from scenarios.checks.motion_range import arm_metrics
 from scenarios.checks.replay import with_spans
 from scenarios.cli.arguments import fields, flag
 from scenarios.metric import Outcome
-from scenarios.running.registry import OwnTable, Scenario, scenario_word
+from scenarios.running.registry import OwnTable, Scenario, scenario_argument_text
 from twin.errors import (
     DivergenceError,
-    OwnCodeError,
+    PluginError,
     TouchedError,
     TwinError,
+    describe_error,
+    describe_error_with_location,
     is_interrupt,
-    told,
-    told_with_place,
 )
 from twin.logs.figures import Figures, figures_of
-from twin.own_code import own_files
+from twin.plugins import plugin_files
 
 if TYPE_CHECKING:
     from scenarios.running.tracking_verdict import TrackingVerdict
@@ -74,9 +74,9 @@ class Run:
         return run_name(self.scenario, self.config)
 
     @property
-    def holds(self) -> bool:
+    def passes(self) -> bool:
         """Whether the run finished and every metric keeps its limit."""
-        return self.error is None and all(metric.holds for metric in self.metrics)
+        return self.error is None and all(metric.passes for metric in self.metrics)
 
     @property
     def outcome(self) -> Outcome:
@@ -124,7 +124,7 @@ def changed_settings(config: Config) -> dict[str, object]:
     } | dict((*config.law_settings, *config.changes))
 
 
-def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
+def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
     """Run a scenario once and evaluate it; whatever goes wrong is a result, not an exception.
 
     Args:
@@ -147,16 +147,20 @@ def carry_out(scenario: Scenario, config: Config, progress: Callable[[float], No
         tracking = tracking_verdict(config, log, metrics)
         table = scenario.table(log) if scenario.table else None
     except (DivergenceError, TouchedError) as error:
-        fault, log = told(error), log or _what_there_was(error)
+        fault, log = describe_error(error), log or _what_there_was(error)
         touched = isinstance(error, TouchedError)
-    except OwnCodeError as error:
-        fault = told(error)
+    except PluginError as error:
+        fault = describe_error(error)
     except BaseException as error:
         if is_interrupt(error):
             raise
         law = _law_that_failed(error)
         refused = log is None and isinstance(error, (TwinError, ValueError)) and not law
-        fault = told(error) if refused else told_with_place(error, law or scenario.file, *own_files())
+        fault = (
+            describe_error(error)
+            if refused
+            else describe_error_with_location(error, law or scenario.file, *plugin_files())
+        )
     seconds = time.perf_counter() - start
     config = dataclasses.replace(config, beside=())
     return Run(
@@ -169,7 +173,7 @@ def judged(scenario: Scenario, config: Config, log: Log) -> tuple[Metric, ...]:
     """Return every check of a run: the scenario's, those of every run, and what `--limit` asks for.
 
     Raises:
-        OwnCodeError: the scenario's checks are none, or cannot be told apart.
+        PluginError: the scenario's checks are none, or cannot be told apart.
     """
     from scenarios.running.tracking_verdict import limited
 
@@ -201,24 +205,24 @@ def _sound(log: Any, scenario: Scenario) -> Log:
     from twin.logs.log import Log
 
     if not isinstance(log, Log):
-        raise OwnCodeError(f"{scenario.file}: run must return a Log, got {log!r}")
+        raise PluginError(f"{scenario.file}: run must return a Log, got {log!r}")
     try:
         log.require_consistent()
     except (TwinError, ValueError) as error:
-        raise OwnCodeError(f"{scenario.file}: run returned a log that cannot be: {error}") from error
+        raise PluginError(f"{scenario.file}: run returned a log that cannot be: {error}") from error
     return log
 
 
 def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
     """What `metrics` returned, if it is a list of metrics that can be told apart."""
     if not isinstance(metrics, (tuple, list)):
-        raise OwnCodeError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
+        raise PluginError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
     seen = set()
     for metric in metrics:
         if not isinstance(metric, Metric):
-            raise OwnCodeError(f"{scenario.file}: each of metrics must return a Metric, got {metric!r}")
+            raise PluginError(f"{scenario.file}: each of metrics must return a Metric, got {metric!r}")
         if metric.name in seen:
-            raise OwnCodeError(f"{scenario.file}: metrics has more than one Metric named {metric.name!r}")
+            raise PluginError(f"{scenario.file}: metrics has more than one Metric named {metric.name!r}")
         seen.add(metric.name)
     return tuple(metrics)
 
@@ -238,7 +242,7 @@ def repeat_command(run: Run) -> str:
     words = [
         "irb-twin",
         "run",
-        scenario_word(run.file, run.scenario),
+        scenario_argument_text(run.file, run.scenario),
         *_option("--controller", run.config.controller),
     ]
     for name, item in fields(type(run.config)).items():

@@ -10,9 +10,9 @@ import numpy as np
 from scenarios.base import Config
 from scenarios.checks import bounds
 from scenarios.metric import Metric, Outcome
+from twin.formatting import figure
 from twin.logs.figures import joint_error, largest
 from twin.robot.limits import joint_unit
-from twin.short_texts import figure
 
 if TYPE_CHECKING:
     from twin.logs.log import Log

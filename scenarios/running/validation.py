@@ -11,7 +11,7 @@ from scenarios.base import Config
 from scenarios.cli.arguments import fields
 from scenarios.running import registry
 from scenarios.running.registry import Scenario
-from twin.errors import OwnCodeError, is_interrupt, told_with_place
+from twin.errors import PluginError, describe_error_with_location, is_interrupt
 from twin.robot.robot import Robot
 
 
@@ -100,7 +100,7 @@ def _runs(scenario: Scenario, name: str, robot: Robot | None, asked: Asked) -> l
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            fault = OwnCodeError(told_with_place(error, scenario.file))
+            fault = PluginError(describe_error_with_location(error, scenario.file))
             scenario = registry.failing(scenario, fault)
     return [(scenario, Config(robot=name))]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twin.formatting import figure
 from twin.robot.limits import ROUND_OFF
-from twin.short_texts import figure
 from twin.sweeps.table_files import UNITS
 from twin.sweeps.trial import FIGURES, TROUBLES
 
@@ -66,7 +66,7 @@ def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool
     judged += [(f"{title(name)} above {figure(limit)}", name, limit) for name, limit in limits.items()]
     found = [*ended, *(Failure(name, whole & ~(table[key] <= limit)) for name, key, limit in judged)]
     explained = np.any([failure.rows for failure in found], axis=0)
-    found.append(Failure("joint error above what rounding explains", ~table["holds"] & ~explained))
+    found.append(Failure("joint error above what rounding explains", ~table["passes"] & ~explained))
     return found
 
 
@@ -135,13 +135,13 @@ class Findings(NamedTuple):
 
 def findings(swept: Swept) -> Findings:
     """Count, sort and correlate the runs of a law."""
-    from twin.sweeps.statistics import importances, share_that_holds
+    from twin.sweeps.statistics import importances, pass_share
 
     table = swept.table
     failed = failures(table, swept.limits, swept.leaves_limits)
     return Findings(
         swept,
-        share_that_holds(table["holds"], table["draw"], table["replicate"]),
+        pass_share(table["passes"], table["draw"], table["replicate"]),
         tuple((failure.name, int(count)) for failure in failed if (count := np.count_nonzero(failure.rows))),
         tuple(spread for name in FIGURES if (spread := _spread(swept, name)) is not None),
         tuple(importances(table, swept.names, swept.figure)),
@@ -163,7 +163,7 @@ def _spread(swept: Swept, name: str) -> Spread | None:
 def _on_grid(swept: Swept) -> list[AtValue]:
     found = []
     for name in swept.grid:
-        column, holds = swept.table[name], swept.table["holds"]
+        column, holds = swept.table[name], swept.table["passes"]
         values = np.unique(column)
         if 1 < len(values) <= MOST_VALUES:
             found += [AtValue(name, float(value), float(holds[column == value].mean())) for value in values]

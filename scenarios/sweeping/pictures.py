@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.sweeping.findings import Swept, failures, percent, quantity
-from twin.short_texts import literal, shortened
+from twin.formatting import literal, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None
 
 def scale_of(laws: Sequence[Swept]) -> tuple[float, float]:
     """Figures at the two ends of the colours, for all these laws: nearly all runs that hold are between."""
-    values = [law.table[law.figure][law.table["holds"]].astype(float) for law in laws]
+    values = [law.table[law.figure][law.table["passes"]].astype(float) for law in laws]
     found = np.concatenate(values)
     found = found[np.isfinite(found) & (found > 0)]
     if not found.size:
@@ -119,7 +119,7 @@ class _Drawing:
     def share(self, axes: Axes, name: str) -> None:
         """The share of runs that hold over one input."""
         axes.set_axis_on()
-        values, holds = self._table[name], self._table["holds"]
+        values, holds = self._table[name], self._table["passes"]
         edges = self._edges(name, min(BINS, max(len(values) // RUNS_A_CELL, 1)))
         count = np.histogram(values, edges)[0]
         held = np.histogram(values[holds], edges)[0]
@@ -139,7 +139,7 @@ class _Drawing:
     def pair(self, axes: Axes, across: str, up: str) -> None:
         """Two inputs: runs, or of many the share that holds."""
         axes.set_axis_on()
-        x, y, holds = self._table[across], self._table[up], self._table["holds"]
+        x, y, holds = self._table[across], self._table[up], self._table["passes"]
         if self._many:
             cells = int(np.clip(np.sqrt(len(x) / RUNS_A_CELL), 2, CELLS))
             edges = self._edges(across, cells), self._edges(up, cells)
@@ -203,7 +203,7 @@ class _Drawing:
 
     def _runs(self, axes: Axes, x: NDArray, y: NDArray) -> None:
         """Runs one by one: those that hold below, failures over them."""
-        holds, size = self._table["holds"], float(np.clip(6000 / max(len(x), 1), 2, 22))
+        holds, size = self._table["passes"], float(np.clip(6000 / max(len(x), 1), 2, 22))
         colours = self._table[self._swept.figure][holds].clip(*self._norm_ends())
         self._map = axes.scatter(
             x[holds], y[holds], c=colours, s=size, norm=self._norm, cmap=COLOURS, lw=0, rasterized=True
@@ -228,7 +228,7 @@ class _Drawing:
                 else f"{quantity(self._swept.figure)}, where it holds",
                 fontsize=9,
             )
-        holding = self._table["holds"]
+        holding = self._table["passes"]
         entries = [Line2D([], [], color="#0072b2", marker="o", ms=3, label="share that holds, 95 % interval")]
         held = f"holds: {np.count_nonzero(holding)} of {len(holding)} ({percent(holding.mean())})"
         entries.append(Line2D([], [], marker="" if self._many else "o", color="#35b779", ls="", label=held))
@@ -242,7 +242,7 @@ class _Drawing:
 
 def _kinds(swept: Swept) -> list[Kind]:
     """The kinds of failure that there are; a run that failed in several ways is of the first."""
-    left, found = ~swept.table["holds"], []
+    left, found = ~swept.table["passes"], []
     for place, failure in enumerate(failures(swept.table, swept.limits, swept.leaves_limits)):
         rows = failure.rows & left
         if rows.any():

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from scenarios.report.report import table_of_laws, verdict
 from scenarios.running.provenance import provenance
-from scenarios.sweeping.carrying_out import WorstCase
+from scenarios.sweeping.execute import WorstCase
 from scenarios.sweeping.findings import Findings, Swept, percent, quantity, title
 from scenarios.sweeping.plan import Plan
-from twin.short_texts import figure, shortened
+from twin.formatting import figure, shortened
 from twin.sweeps.robot_quantities import Quantity
 from twin.sweeps.trial import OUTCOME, TROUBLES
 
@@ -86,7 +86,7 @@ def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
     def row(name: str, cell: Callable[[Findings], str | Text]) -> None:
         table.add_row(name, *(cell(law) for law in laws))
 
-    row("with nominal values", lambda law: verdict(bool(law.swept.nominal["holds"])))
+    row("with nominal values", lambda law: verdict(bool(law.swept.nominal["passes"])))
     row("of all runs", lambda law: percent(law.share.share))
     row("95 % interval of it", lambda law: f"{percent(law.share.low)} to {percent(law.share.high)}")
     for place, at in enumerate(laws[0].on_grid):
@@ -151,7 +151,7 @@ def _happened(case: WorstCase, of: str) -> str:
     row = case.row
     if row["trouble"]:
         return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
-    kept = "holds" if row["holds"] else "does not hold"
+    kept = "passes" if row["passes"] else "does not hold"
     worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
     where = f"of joint {row['joint_error_joint']} at {row['joint_error_time']:.4g} s"
     return f"{kept}, {worst}largest joint error {figure(row['joint_error'])} {case.unit}, {where}"
@@ -196,7 +196,7 @@ def rows_of(quantities: Iterable[Quantity]) -> list[tuple[str, str, str, str]]:
     return [(name, *row) for name, row in rows.items()]
 
 
-FORMAT = 1
+FORMAT = 2
 """Of the document; it changes when what was there means something else, not when something is added."""
 
 
@@ -235,7 +235,7 @@ def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
         "label": swept.label,
         "runs": len(swept.table),
         "nominal": _outcome(swept.nominal),
-        "share_that_holds": found.share._asdict(),
+        "pass_share": found.share._asdict(),
         "failed": dict(found.failed),
         "figures": [spread._asdict() for spread in found.spreads],
         "importance": {"of": swept.figure, "inputs": [row._asdict() for row in found.importance]},

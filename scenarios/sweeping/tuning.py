@@ -17,7 +17,7 @@ import numpy as np
 from scenarios.base import Config
 from scenarios.cli.arguments import WrongUse
 from scenarios.running.registry import Scenario
-from scenarios.sweeping.carrying_out import Means, WorstCase, carried_out, nominal_run, worst_of
+from scenarios.sweeping.execute import Means, WorstCase, nominal_run, run_all, worst_of
 from scenarios.sweeping.findings import Findings, findings
 from scenarios.sweeping.plan import SEED, Law, Plan, points_of
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
@@ -233,7 +233,7 @@ def compared(
     )
     plan = Plan(task.scenario, laws, design, task.limits, task.minimise)
     nominals = [nominal_run(plan, law, means.engine) for law in laws]
-    swept = carried_out(plan, nominals, means, tell)
+    swept = run_all(plan, nominals, means, tell)
     sides = [
         Side(
             findings(one),

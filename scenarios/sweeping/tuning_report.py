@@ -22,7 +22,7 @@ from scenarios.sweeping.findings import percent, quantity, title
 from scenarios.sweeping.summary import law_document, plain
 from scenarios.sweeping.tuning import DEFAULT, LAW, TUNED, Compared, Side, Task
 from twin.errors import printable
-from twin.short_texts import figure
+from twin.formatting import figure
 from twin.sweeps.tuning import Tuning
 
 FIGURES = ("joint_error", "rms_error", "tool_error", "rms_torque")
@@ -213,7 +213,7 @@ def _failing(tuning: Tuning, on_draws: Compared, on_fresh: Compared | None) -> I
         yield f"They hold in at least {percent(share.low)} of all draws, with 95 % confidence."
 
 
-FORMAT = 1
+FORMAT = 2
 """Of the JSON document; it changes when what was there means something else."""
 
 

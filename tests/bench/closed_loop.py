@@ -13,13 +13,13 @@ from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Robot
 from twin.trajectories.joint_trajectories import hold, sines
-from twin.trajectories.sampling import Reference, Samples, State, recursion_consistent, sample
+from twin.trajectories.sampling import Reference, Samples, State, sample, sample_semi_implicit
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """A closed loop with its log, against set torque, step, read state and nothing else."""
     path = sines(robot.poses["zero"], np.full(robot.n, 0.3), np.full(robot.n, 0.5), 2.0)
-    reference = recursion_consistent(path, 1e-3)
+    reference = sample_semi_implicit(path, 1e-3)
     for name, goal in (("computed_torque", 1.9), ("pid", 2.5)):
         controller = controllers.make(name, robot)
         with Simulation(robot) as simulation:
@@ -106,7 +106,7 @@ def drive_rows(robot: Robot, meter: Meter) -> Iterator[Row]:
 
     Where they move they have no more than Coulomb friction at rest: what is fed forward would not free them.
     """
-    path = recursion_consistent(sines(robot.poses["zero"], [0.3] * robot.n, [0.5] * robot.n, 2.0), 1e-3)
+    path = sample_semi_implicit(sines(robot.poses["zero"], [0.3] * robot.n, [0.5] * robot.n, 2.0), 1e-3)
     standing = sample(hold(robot.poses["test_1"], 2.0), 1e-3)
     drives = robot.with_drives("rigid").active_drives
     assert drives is not None
@@ -132,7 +132,7 @@ def _replay(simulation: Simulation, steps: int) -> Callable[[], None]:
     """A function that repeats a motion under computed torque with the torques that it took, and no more."""
     robot = simulation.robot
     path = sines(robot.poses["zero"], np.full(robot.n, 0.2), np.full(robot.n, 0.5), steps * 1e-3)
-    reference = recursion_consistent(path, 1e-3)
+    reference = sample_semi_implicit(path, 1e-3)
     log = run_closed_loop(simulation, controllers.make("computed_torque", robot), reference)
 
     def run():

@@ -11,7 +11,7 @@ from tests.bench.timing import Meter, Row
 from twin.robot.robot import Robot
 from twin.sweeps.sweep import sweep
 from twin.trajectories.joint_trajectories import quintic
-from twin.trajectories.sampling import recursion_consistent
+from twin.trajectories.sampling import sample_semi_implicit
 
 SAMPLES = 200
 VARIED = {"payload": "0:6", "model.mass": "+-10%"}
@@ -20,7 +20,7 @@ VARIED = {"payload": "0:6", "model.mass": "+-10%"}
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """Samples of a motion of 4 s under computed torque, arms and laws made anew for each."""
     move = quintic(np.zeros(robot.n), np.full(robot.n, 0.8), duration=4.0)
-    reference = recursion_consistent(move, 1e-3)
+    reference = sample_semi_implicit(move, 1e-3)
     law = partial(controllers.make, "computed_torque")
 
     def swept(threads, tool=None):

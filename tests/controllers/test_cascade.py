@@ -10,7 +10,7 @@ from controllers.gains import cascade_gains, diagonal_inertia
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.trajectories.joint_trajectories import hold, quintic
-from twin.trajectories.sampling import Reference, State, recursion_consistent, sample
+from twin.trajectories.sampling import Reference, State, sample, sample_semi_implicit
 
 PERIOD = 1e-3
 
@@ -78,7 +78,7 @@ def test_the_gains_that_are_not_given_are_derived(robot):
 
 def test_feed_forward_of_an_exact_model_leaves_nothing_to_correct(arm):
     start = arm.poses["zero"] + 0.1
-    reference = recursion_consistent(quintic(start, start + 0.4, 1.0), PERIOD)
+    reference = sample_semi_implicit(quintic(start, start + 0.4, 1.0), PERIOD)
     for share, most in ((True, 1e-13), (False, 1.0)):
         log = run_closed_loop(AnalyticPlant(arm), Cascade(arm, feed_forward=share), reference)
         error = np.abs(log.q - reference.q).max()

@@ -14,14 +14,14 @@ from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.robot.drives.drives import Drives
 from twin.trajectories.joint_trajectories import hold, quintic, sequence
-from twin.trajectories.sampling import Reference, State, recursion_consistent
+from twin.trajectories.sampling import Reference, State, sample_semi_implicit
 
 PERIOD = 1e-3
 
 
 def swings(robot, duration=2.0):
     """All joints swing, each at a frequency of its own: between 0 and 3 reversals a joint and second."""
-    return recursion_consistent(trajectory(robot, Config(duration=duration)), PERIOD)
+    return sample_semi_implicit(trajectory(robot, Config(duration=duration)), PERIOD)
 
 
 def error(plant, model, law="computed_torque", reference=None):
@@ -56,7 +56,7 @@ def test_it_is_exact_from_rest_to_rest_and_holds_without_a_rattle(arm):
     """At rest the torque is the weight alone, to the last sample: static friction is not fought."""
     rigid, start = arm.with_drives("rigid"), arm.poses["zero"] + 0.1
     path = sequence(hold(start, 0.1), quintic(start, start + 0.2, 0.6), hold(start + 0.2, 0.1))
-    law, reference = controllers.make("computed_torque", rigid), recursion_consistent(path, PERIOD)
+    law, reference = controllers.make("computed_torque", rigid), sample_semi_implicit(path, PERIOD)
     log = run_closed_loop(AnalyticPlant(rigid), law, reference, start=(start + 1e-15, np.zeros(6)))
     assert np.max(np.abs(log.q - log.q_ref)) <= 1e-14
     resting = [*range(50), *range(len(log.t) - 50, len(log.t))]

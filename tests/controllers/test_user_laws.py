@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import controllers
-from controllers.own_laws import OwnLaw
+from controllers.plugin_controllers import MyController
 from scenarios.cli.command_line import main
 from twin.control.control_law import ControlLaw
-from twin.errors import OwnCodeError, UnknownNameError
+from twin.errors import PluginError, UnknownNameError
 from twin.trajectories.sampling import Reference, State
 
 LAWS = '''
@@ -120,7 +120,7 @@ def test_a_class_gets_the_keywords_that_it_has(laws, irb140):
     np.testing.assert_array_equal(law(REST, ONES), np.full(6, 12.5))
     assert controllers.settings(laws("Usual")) == ("bandwidth", "period")
     greedy = controllers.make(laws("Greedy"), irb140, depth=3)
-    assert isinstance(greedy, OwnLaw)
+    assert isinstance(greedy, MyController)
     assert greedy._law.args == (irb140,)
     assert greedy._law.settings == {"bandwidth": 20.0, "period": 1e-3, "depth": 3}
 
@@ -164,7 +164,7 @@ def test_a_module_in_the_current_folder_and_a_name_within_a_name(laws, irb140):
     ],
 )
 def test_what_is_no_law_is_told_in_a_sentence(laws, irb140, name, told):
-    with pytest.raises(OwnCodeError, match=told):
+    with pytest.raises(PluginError, match=told):
         controllers.make(laws(name), irb140)
 
 
@@ -174,9 +174,9 @@ def test_a_value_that_a_law_refuses_stays_its_own_sentence(laws, irb140):
 
 
 def test_a_setting_that_a_law_does_not_have(laws, irb140):
-    with pytest.raises(OwnCodeError, match=r"controller './laws.py:plain' has no setting 'Kd': it has Kp"):
+    with pytest.raises(PluginError, match=r"controller './laws.py:plain' has no setting 'Kd': it has Kp"):
         controllers.make(laws("plain"), irb140, Kd=1.0)
-    with pytest.raises(OwnCodeError, match="'pd' has no setting 'Ki': it has bandwidth, period, Kp, Kd"):
+    with pytest.raises(PluginError, match="'pd' has no setting 'Ki': it has bandwidth, period, Kp, Kd"):
         controllers.make("pd", irb140, Ki=1.0)
 
 
@@ -207,7 +207,7 @@ def test_a_name_of_nothing(laws, name, told):
 )
 def test_a_file_that_does_not_load(tmp_path, irb140, text):
     (tmp_path / "law.py").write_text(text, encoding="utf-8")
-    with pytest.raises(OwnCodeError, match=r"cannot load controller '.*law.py:Law': "):
+    with pytest.raises(PluginError, match=r"cannot load controller '.*law.py:Law': "):
         controllers.make(f"{tmp_path}/law.py:Law", irb140)
 
 
@@ -267,4 +267,4 @@ def test_a_law_that_switches_is_no_fault_of_the_twin(tmp_path, capfd):
         for part in ("whole run", "one step")
     )
     assert "<=" not in rows[whole + 1]
-    assert "holds" in rows[step + 1]
+    assert "passes" in rows[step + 1]

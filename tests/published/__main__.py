@@ -19,7 +19,7 @@ from rich.text import Text
 
 from scenarios.report.files import plain
 from tests.published.items import Row, items, rows
-from twin.short_texts import figure
+from twin.formatting import figure
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "published_numbers.md"
 MARK = "<!-- From here on the page is made by `python -m tests.published --write`. -->\n"
@@ -75,7 +75,7 @@ def total(found: Sequence[Row]) -> str:
     counts = {name: sum(row.item.verdict == name for row in found) for name in TITLES}
     verdicts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     text = sum(bool(row.item.text_only) for row in found)
-    broken = sum(not row.holds for row in found)
+    broken = sum(not row.passes for row in found)
     computed = f"{len(found) - text} computed, {text} text only"
     end = f"{broken} not confirmed" if broken else "all confirmed"
     return f"{len(found)} published items ({verdicts}; {computed}): {end}"
@@ -134,12 +134,12 @@ def main(words: Sequence[str]) -> int:
                 table.add_row(*map(Text, (f"{name}\n{source}\n{where}", *others)))
             console.print(table)
     for row in found:
-        if not row.holds:
+        if not row.passes:
             print(f"{row.item.id}, {row.item.what}: {fault(row)}")
     print(total(found))
     if "--write" in words:
         PAGE.write_text(page(list(rows())), encoding="utf-8")
-    return 0 if all(row.holds for row in found) else 1
+    return 0 if all(row.passes for row in found) else 1
 
 
 if __name__ == "__main__":

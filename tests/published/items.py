@@ -156,7 +156,7 @@ class Row:
     error: str = ""
 
     @property
-    def holds(self) -> bool:
+    def passes(self) -> bool:
         """Whether the verdict is confirmed: the right form holds; of a misprint, the printed one fails."""
         item, finding = self.item, self.finding
         if finding is None:

@@ -56,7 +56,7 @@ def test_every_item_is_computed_or_says_why_not():
 
 def test_every_item_is_confirmed(computed):
     found, seconds = computed
-    assert not [f"{row.item.id}: {row.finding} {row.error}" for row in found if not row.holds]
+    assert not [f"{row.item.id}: {row.finding} {row.error}" for row in found if not row.passes]
     assert seconds < 60  # twenty on a quiet machine
 
 
@@ -79,7 +79,7 @@ def made_up(**changes):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "finding", "holds"),
+    ("verdict", "finding", "passes"),
     [
         ("reproduced", Finding(0, 0.1), True),
         ("reproduced", Finding(0, np.nextafter(0.1, 1)), False),
@@ -93,13 +93,13 @@ def made_up(**changes):
     ],
 )
 def test_a_verdict_is_confirmed_only_by_figures(verdict, finding, holds):
-    assert Row(made_up(verdict=verdict, least_error=2.0), finding).holds is holds
+    assert Row(made_up(verdict=verdict, least_error=2.0), finding).passes is holds
 
 
 def test_text_only_holds_unless_it_failed():
     item = made_up(verdict="lost", text_only="a figure that is not in the text")
-    assert Row(item, None).holds
-    assert not Row(item, None, error="ValueError").holds
+    assert Row(item, None).passes
+    assert not Row(item, None, error="ValueError").passes
 
 
 def test_lost_entries_are_passed_over_and_computed_ones_must_be_numbers():
@@ -117,7 +117,7 @@ def test_a_row_that_raises_fails_and_the_others_go_on(monkeypatch):
 
     monkeypatch.setitem(computations(), "N-2.9", broken)
     found = list(rows([item for item in items() if item.id in ("N-2.8", "N-2.9")]))
-    assert [row.holds for row in found] == [True, False]
+    assert [row.passes for row in found] == [True, False]
     assert found[1].error == "ValueError: no such pose"
 
 
@@ -161,9 +161,9 @@ def test_an_item_misses_an_elbow_that_is_lost(monkeypatch, name):
         return theta
 
     item = named(name)
-    assert next(rows([item])).holds
+    assert next(rows([item])).passes
     monkeypatch.setattr(norrlof_inverse, "main_axis_angles", without)
-    assert not next(rows([item])).holds
+    assert not next(rows([item])).passes
 
 
 def test_what_is_text_only_is_not_counted_as_computed():

@@ -9,7 +9,7 @@ import controllers
 import twin
 from scenarios.cli.command_line import main
 from scenarios.running import registry
-from scenarios.running.runs import carry_out
+from scenarios.running.runs import run_one
 from twin.sweeps.robot_quantities import changed
 
 SHORT = ["run", "joint_tracking", "--duration", "0.05", "--drives", "rigid", "--controller", "pd"]
@@ -41,7 +41,7 @@ def test_the_log_is_of_the_changed_arm_and_tells_the_changes(written):
 def test_torque_limits_of_ideal_drives_come_back_from_a_log(tmp_path):
     scenario = registry.find("joint_tracking")
     settings = {"duration": 0.01, "payload": "2,0,0,0.1", "changes": (("torque_limit", 0.7), ("mass", 1.1))}
-    log = carry_out(scenario, scenario.Config(**settings)).log
+    log = run_one(scenario, scenario.Config(**settings)).log
     log.save(tmp_path / "a.npz")
     again = twin.Log.load(tmp_path / "a.npz").robot
     np.testing.assert_allclose(again.tau_max, 0.7 * twin.load("irb140").tau_max, rtol=1e-15)
@@ -63,8 +63,8 @@ def test_each_knowledge_of_the_drives_is_of_the_changed_arm():
     """What the analytic model predicts for the knowledge of the run is what the engine does."""
     scenario = registry.find("drive_mismatch")
     changes = (("drives.coulomb", 1.4), ("mass", 1.1), ("model.drives.rotor_inertia", 0.9))
-    run = carry_out(scenario, scenario.Config(duration=0.1, knows="no_friction", changes=changes))
-    assert run.holds, run.error
+    run = run_one(scenario, scenario.Config(duration=0.1, knows="no_friction", changes=changes))
+    assert run.passes, run.error
     error = np.max(np.abs(run.log.q - run.log.q_ref))
     predicted = run.log.arrays["joint_errors"]
     assert predicted[1] == pytest.approx(error, abs=1e-12)

@@ -57,7 +57,7 @@ def test_a_weak_motor_and_a_slow_one_do_not_hold():
     """A motor beyond its maximum speed has no torque, either."""
     drives = known_drives(twin.load("irb140"))
     log, metrics = full_run("drive_check", "computed_torque")
-    assert all(metric.holds for metric in metrics)
+    assert all(metric.passes for metric in metrics)
     torque, speed = "torque at a speed limit / motor's", "motor speed at a speed limit / its maximum"
     weak = dataclasses.replace(drives, motor_torque_max=0.45 * drives.motor_torque_max)
     slow = 0.85 * drives.motor_speed_max
@@ -65,7 +65,7 @@ def test_a_weak_motor_and_a_slow_one_do_not_hold():
     for changed, expected in ((weak, [torque]), (slow, [torque, speed])):
         load = drive_load(with_rated_payload(log.robot.with_drives("rigid", changed)), 0, 2000)
         judged = drive_check.metrics(dataclasses.replace(log, arrays={**log.arrays, **load._asdict()}))
-        broken = [metric for metric in judged if not metric.holds]
+        broken = [metric for metric in judged if not metric.passes]
         assert [metric.name for metric in broken] == expected
         assert all(metric.where.startswith("of joint_") for metric in broken)
 

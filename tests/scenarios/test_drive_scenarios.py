@@ -41,7 +41,7 @@ def test_computed_torque_in_the_engine_is_exact_with_rigid_drives(robot):
     log = swung(robot, drives="rigid")
     assert bounds.is_exact(log)
     assert np.abs(joint_error(log)).max() <= 1e-13
-    assert all(metric.holds for metric in tracking_metrics(log))
+    assert all(metric.passes for metric in tracking_metrics(log))
     assert np.abs(log.tau - log.tau_joint).max() > 10.0
 
 
@@ -75,7 +75,7 @@ def test_what_is_claimed_of_a_run(settings, exact, bounded):
     assert (metrics["largest joint error"].limit is not None) == exact
     assert ("joint error / its bound" in metrics) == bounded
     assert ("largest motor error" in metrics) == (settings.get("drives") == "elastic")
-    assert all(metric.holds for metric in metrics.values())
+    assert all(metric.passes for metric in metrics.values())
 
 
 def test_the_controller_believes_in_what_it_is_told_to():
@@ -107,8 +107,8 @@ def test_an_engine_with_other_drives_than_the_models_shows():
     drives = known_drives(log.robot)
     other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-9))
     blind = dataclasses.replace(log, robot=log.robot.with_drives("rigid", other))
-    assert named(agreement_metrics(log))["engine - model, one step"].holds
-    assert not named(agreement_metrics(blind))["engine - model, one step"].holds
+    assert named(agreement_metrics(log))["engine - model, one step"].passes
+    assert not named(agreement_metrics(blind))["engine - model, one step"].passes
 
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
@@ -117,17 +117,17 @@ def test_friction_rotors_and_springs_that_are_off_by_a_millionth_break_their_law
     """The check needs the logged steps alone: the solver may be wrong in engine and model alike."""
     log = swung(robot, drives=drives, controller="cascade")
     (holding,) = friction_metrics(log)
-    assert holding.holds
+    assert holding.passes
     known = known_drives(log.robot)
     parts = ["coulomb", "static", "viscous", "stribeck_speed", "rotor_inertia"]
     for part in parts + ["stiffness", "damping"] * (drives == "elastic"):
         other = dataclasses.replace(known, **{part: getattr(known, part) * (1 + 1e-6)})
         (metric,) = friction_metrics(dataclasses.replace(log, robot=log.robot.with_drives(drives, other)))
-        assert not metric.holds, part
+        assert not metric.passes, part
     turned = dataclasses.replace(log, qd=np.abs(log.qd), qd_motor=np.abs(log.qd_motor))
-    assert not friction_metrics(turned)[0].holds
+    assert not friction_metrics(turned)[0].passes
     loaded = dataclasses.replace(log, robot=log.robot.with_payload(twin.Payload(1e-4)))
-    assert not friction_metrics(loaded)[0].holds, "springs and motors carry less than this arm weighs"
+    assert not friction_metrics(loaded)[0].passes, "springs and motors carry less than this arm weighs"
 
 
 def test_a_joint_that_stands_under_more_than_its_static_friction_breaks_the_law():
@@ -138,7 +138,7 @@ def test_a_joint_that_stands_under_more_than_its_static_friction_breaks_the_law(
     assert not np.any(log.qd)
     for share, holds in ((0.99, True), (1.01, False)):
         pushed = dataclasses.replace(log, tau=log.tau_joint + share * static * [1, 0, 0, 0, 0, 0])
-        assert friction_metrics(pushed)[0].holds == holds
+        assert friction_metrics(pushed)[0].passes == holds
 
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
@@ -161,11 +161,11 @@ def test_rounding_decides_where_a_feed_forward_runs_into_falling_friction():
     assert 0.1 < began < 0.6
     metrics = named(with_spans(tracking_metrics(log), log, tracking_metrics))
     whole = metrics["engine - model, whole run"]
-    assert whole.holds
+    assert whole.passes
     assert whole.limit < 1e-5
     assert f"from {began:.6g} s on rounding decides" in whole.why
     for name in ("engine - model, one step", "engine - model, every state / its limit"):
-        assert metrics[name].holds
+        assert metrics[name].passes
         assert metrics[name].span is None
     error = metrics["largest joint error"]
     low, high = error.span

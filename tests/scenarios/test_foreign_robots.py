@@ -58,7 +58,7 @@ def test_a_foreign_arm_runs(name, which, request):
     scenario = registry.find(name)
     log = scenario.run(scenario.Config(robot=path))
     metrics = scenario.metrics(log)
-    assert [metric.name for metric in metrics if not metric.holds] == []
+    assert [metric.name for metric in metrics if not metric.passes] == []
     assert np.abs(joint_error(log)).max() < 1e-14
     low, high = finite_range(log.robot)
     assert np.all((low <= log.q_ref) & (log.q_ref <= high))
@@ -72,7 +72,7 @@ def test_an_arm_without_poses_is_held_where_it_weighs_on_its_joints(which, reque
     scenario = registry.find("gravity_hold")
     log = scenario.run(scenario.Config(robot=request.getfixturevalue(which), controller="pd"))
     assert np.abs(joint_error(log)[-1]).max() > 0.05
-    assert all(metric.holds for metric in scenario.metrics(log))
+    assert all(metric.passes for metric in scenario.metrics(log))
 
 
 def test_limits_that_are_missing_have_stand_ins(limitless):
@@ -143,7 +143,7 @@ def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monke
     told = " ".join(capsys.readouterr().out.split())  # where lines break depends on the path
     assert "mine, pd (and 4 other runs): did not finish: expected finite center" in told
     runs = json.loads(results.read_text(encoding="utf-8"))["runs"]
-    assert [run["holds"] for run in runs] == [True] * 5 + [False] * 5
+    assert [run["passes"] for run in runs] == [True] * 5 + [False] * 5
     assert 'failures="5"' in junit.read_text(encoding="utf-8")
 
 

@@ -22,7 +22,7 @@ QUICK: dict[str, Any] = {"speed": 0.3, "acceleration": 1.0, "distance": 0.15}
 
 
 def broken(log):
-    return [metric.name for metric in laboratory.metrics(log) if not metric.holds]
+    return [metric.name for metric in laboratory.metrics(log) if not metric.passes]
 
 
 @pytest.fixture(scope="module", params=ROBOTS)

@@ -13,7 +13,7 @@ QUICK = {"speed": 0.2, "acceleration": 0.5, "distance": 0.1}
 
 
 def broken(log):
-    return [metric.name for metric in laboratory.metrics(log) if not metric.holds]
+    return [metric.name for metric in laboratory.metrics(log) if not metric.passes]
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pytest
 
 from scenarios.base import Config
 from scenarios.running import registry
-from scenarios.running.runs import Run, carry_out, repeat_command
+from scenarios.running.runs import Run, repeat_command, run_one
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back
-from twin.own_code import announced
+from twin.plugins import plugin_entries
 
 
 def run_of(scenario, **settings):
@@ -73,7 +73,7 @@ def test_one_of_the_package_is_named_by_its_name_whatever_the_report_calls_it():
 
 def test_a_run_that_was_carried_out_knows_its_file(tmp_path):
     scenario = registry.find(user_scenarios.write(tmp_path / "own.py"))
-    run = carry_out(scenario, scenario.Config())
+    run = run_one(scenario, scenario.Config())
     assert run.file == str(tmp_path / "own.py")
     assert run.error is None
 
@@ -81,7 +81,7 @@ def test_a_run_that_was_carried_out_knows_its_file(tmp_path):
 def test_a_scenario_that_does_not_load_is_named_as_it_was(tmp_path):
     own = user_scenarios.write(tmp_path / "own.py", head="import nothing_of_that_name\n")
     scenario = registry.find_regardless(own)
-    assert shlex.split(repeat_command(carry_out(scenario, Config())))[2] == own
+    assert shlex.split(repeat_command(run_one(scenario, Config())))[2] == own
 
 
 def test_settings_of_a_law_come_back_with_all_their_digits(tmp_path):
@@ -107,9 +107,9 @@ def test_a_scenario_that_a_package_announces_is_named_as_it_is_announced(tmp_pat
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[irb_twin.scenarios]\nnod = somebodys_nod\n")
     monkeypatch.syspath_prepend(tmp_path)
-    announced.cache_clear()
+    plugin_entries.cache_clear()
     try:
         scenario = registry.find("nod")
         assert repeat_command(run_of(scenario)).startswith("irb-twin run nod --controller ")
     finally:
-        announced.cache_clear()
+        plugin_entries.cache_clear()

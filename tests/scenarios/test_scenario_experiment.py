@@ -10,7 +10,7 @@ import pytest
 from scenarios import drive_check, payload_mismatch
 from scenarios.checks.bounds import ROUND_OFF
 from scenarios.running import registry
-from scenarios.running.runs import Run, carry_out, repeat_command
+from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back
@@ -94,9 +94,9 @@ def test_a_rollout_of_a_trial_is_the_run_of_its_settings(swing):
         "bandwidth": 31.0, "law.Kp": 1.2, "speed_fraction": 0.3, "noise": 1e-6, "delay": 1.0, "seed": 5.0,
     }  # fmt: skip
     trial, config = swing.trial(values), swing.config(values)
-    run = carry_out(registry.find("joint_tracking"), config)
+    run = run_one(registry.find("joint_tracking"), config)
     assert run.error is None
-    assert run.holds
+    assert run.passes
     rollout = run_rollouts(
         trial.plant, trial.controller, trial.reference, sensors=trial.sensors, time_step=trial.time_step,
         steps_per_period=trial.steps_per_period,

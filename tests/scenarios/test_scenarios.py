@@ -56,7 +56,7 @@ def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
 @pytest.mark.parametrize(("robot", "name", "controller"), CASES)
 def test_every_limit_holds(robot, name, controller):
     _, metrics = full_run(name, controller, robot)
-    broken = [metric for metric in metrics if not metric.holds]
+    broken = [metric for metric in metrics if not metric.passes]
     assert not broken
     assert sum(metric.limit is not None for metric in metrics) >= 5
     assert all(metric.why for metric in metrics)
@@ -66,7 +66,7 @@ def test_every_limit_holds(robot, name, controller):
 @pytest.mark.parametrize(("name", "config"), list(variants()))
 def test_every_limit_holds_in_the_variants(name, config):
     scenario = registry.find(name)
-    broken = [metric for metric in scenario.metrics(scenario.run(config)) if not metric.holds]
+    broken = [metric for metric in scenario.metrics(scenario.run(config)) if not metric.passes]
     assert not broken
 
 
@@ -102,7 +102,7 @@ def test_another_mounting_holds_as_well():
     scenario = registry.find("joint_tracking")
     for mounting in ("wall", "inverted"):
         log = scenario.run(scenario.Config(mounting=mounting, duration=0.5))
-        assert all(metric.holds for metric in scenario.metrics(log))
+        assert all(metric.passes for metric in scenario.metrics(log))
 
 
 def test_a_saved_log_has_the_same_metrics(tmp_path):
@@ -131,7 +131,7 @@ def test_an_inertia_that_is_off_by_a_millionth_shows():
     blind = dataclasses.replace(log, robot=robot)  # the engine's run, judged by the model without the load
     step = agreement_metrics(blind)[1]
     assert step.name == "engine - model, one step"
-    assert not step.holds
+    assert not step.passes
 
 
 def test_the_payload_costs_centimetres_and_knowing_it_costs_nothing():
@@ -169,7 +169,7 @@ def test_pose_path_follows_a_recording(tmp_path):
     scenario = registry.find("pose_path")
     log = scenario.run(scenario.Config(csv=str(tmp_path / "path.csv")))
     np.testing.assert_allclose(log.pose_ref[::50], poses, rtol=0, atol=1e-12)
-    assert all(metric.holds for metric in scenario.metrics(log))
+    assert all(metric.passes for metric in scenario.metrics(log))
     assert not any("printed" in metric.name for metric in scenario.metrics(log))
 
 
@@ -239,7 +239,7 @@ def test_a_path_too_fast_for_the_arm_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("value", "limit", "holds"),
+    ("value", "limit", "passes"),
     [
         (1.0, 1.0, True),
         (np.nextafter(1, 2), 1.0, False),
@@ -250,7 +250,7 @@ def test_a_path_too_fast_for_the_arm_is_refused():
     ],
 )
 def test_a_metric_holds_up_to_its_limit_and_never_for_nan(value, limit, holds):
-    assert Metric("x", value, "rad", limit, "why").holds is holds
+    assert Metric("x", value, "rad", limit, "why").passes is holds
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_metric_holds_up_to_its_limit_and_never_for_nan(value, limit, holds):
 def test_the_outcome_of_a_check_is_that_of_every_figure_of_its_span(value, limit, span, outcome):
     metric = Metric("x", value, "rad", limit, "why", span=span)
     assert metric.outcome == outcome
-    assert metric.holds is (outcome in ("passes", "not judged"))
+    assert metric.passes is (outcome in ("passes", "not judged"))
 
 
 def test_a_span_has_the_least_figure_first():

@@ -12,7 +12,7 @@ import pytest
 import scenarios
 from scenarios.base import Metric
 from scenarios.cli.command_line import main
-from scenarios.running import carrying_out, registry
+from scenarios.running import execute, registry
 from tests.support import user_scenarios
 
 WAYS_OUT = [
@@ -48,8 +48,8 @@ def run_all(folder, files):
     runs = {run["scenario"]: run for run in json.loads(results.read_text())["runs"]}
     assert runs.keys() == {*files, "good"}
     good = runs.pop("good")
-    assert (good["error"], good["holds"]) == (None, True)
-    assert not any(run["holds"] for run in runs.values())
+    assert (good["error"], good["passes"]) == (None, True)
+    assert not any(run["passes"] for run in runs.values())
     return printed.getvalue(), runs
 
 
@@ -210,7 +210,7 @@ def package(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("fault", ["syntax", "exit"])
 def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, package, capsys, monkeypatch):
-    monkeypatch.setattr(carrying_out, "_task", lambda *_, **__: None)  # other processes know another package
+    monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # other processes know another package
     parts = {"syntax": {"config": "class Config(:\n"}, "exit": {"head": "raise SystemExit\n"}}[fault]
     user_scenarios.write(package / f"broken_{fault}.py", **parts)
     user_scenarios.write(package / "sound.py")
@@ -228,4 +228,4 @@ def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, pac
 def test_a_metric_takes_numbers_of_any_kind():
     for value in (1, np.float32(1.0), np.int64(1), np.array(1.0), True):
         assert Metric("m", value, "", np.float32(2.0), "").value == 1.0
-    assert not Metric("m", np.nan, "", None, "").holds
+    assert not Metric("m", np.nan, "", None, "").passes

@@ -132,7 +132,7 @@ def test_a_failure_says_what_where_whose_fault_and_the_command_that_shows_it_aga
     assert f"pd: largest error is {figure} rad" in done.stdout
 
     (good, bad) = sorted(
-        json.loads((tmp_path / "a.json").read_text())["runs"], key=lambda run: not run["holds"]
+        json.loads((tmp_path / "a.json").read_text())["runs"], key=lambda run: not run["passes"]
     )
     assert (bad["repeat"], good["config"]["seed"], good["config"]["bandwidth"]) == (again, 0, 21.0)
     suite = ET.parse(tmp_path / "a.xml").getroot()[0]

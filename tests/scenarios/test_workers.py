@@ -12,7 +12,7 @@ import pytest
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
 from scenarios.running import registry
-from scenarios.running.carrying_out import shared_out
+from scenarios.running.execute import run_in_parallel
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait
 
@@ -48,7 +48,7 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
     runs = [*work(mine, "pd", "pid"), (short, short.Config(duration=0.1)), (mine, mine.Config(bandwidth=7.0))]
     files, told = [], []
     for jobs in (1, 2, 3):
-        done = shared_out(runs, jobs, nothing, lambda *one: told.append(one))
+        done = run_in_parallel(runs, jobs, nothing, lambda *one: told.append(one))
         assert [run.name for run in done] == [
             "irb140, mine, pd", "irb140, mine, pid", "irb140, joint_tracking, computed_torque, duration 0.1",
             "irb140, mine, computed_torque, bandwidth 7.0",
@@ -65,10 +65,10 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
 def test_a_process_that_is_killed_costs_its_own_run_at_most(deaths, tmp_path):
     mortal = user_scenarios.write(tmp_path / "mortal.py", run=MORTAL.replace("DEATHS", str(deaths)))
     other = registry.find(user_scenarios.write(tmp_path / "other.py"))
-    first, *rest = shared_out(
+    first, *rest = run_in_parallel(
         [*work(registry.find(mortal), "pd"), *work(other, "pd", "pid")], 2, nothing, nothing
     )
-    assert all(run.holds for run in rest)
+    assert all(run.passes for run in rest)
     assert len((tmp_path / "seen").read_text().split()) == 2
     if deaths == 1:
         assert first.error is None
@@ -87,9 +87,9 @@ def test_what_somebody_s_code_prints_or_returns_does_not_disturb(tmp_path, capfd
     )
     runs = [*work(registry.find(file), "pd", "pid"), *work(registry.find(odd), "pd")]
     with pytest.warns(UserWarning, match="beware"):
-        first, second, third = shared_out(runs, 2, nothing, nothing)
-    assert first.holds
-    assert second.holds
+        first, second, third = run_in_parallel(runs, 2, nothing, nothing)
+    assert first.passes
+    assert second.passes
     assert "its result cannot be sent" in third.error
     assert capfd.readouterr().out == ""
 

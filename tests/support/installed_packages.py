@@ -3,7 +3,7 @@
 import contextlib
 import sys
 
-from twin import own_code
+from twin import plugins
 
 
 @contextlib.contextmanager
@@ -22,11 +22,11 @@ def installed(folder, modules, entry_points, name="my-things"):
     ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     sys.path.insert(0, str(folder))
-    own_code.announced.cache_clear()
+    plugins.plugin_entries.cache_clear()
     try:
         yield
     finally:
         sys.path.remove(str(folder))
-        own_code.announced.cache_clear()
+        plugins.plugin_entries.cache_clear()
         for file in modules:
             sys.modules.pop(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."), None)

@@ -24,7 +24,7 @@ NAMES = ("payload", "bandwidth")
 def _parts():
     robot = twin.load("irb140")
     swing = twin.quintic(np.zeros(robot.n), np.full(robot.n, 0.02), 0.1)
-    return robot, twin.recursion_consistent(swing, 1e-3)
+    return robot, twin.sample_semi_implicit(swing, 1e-3)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from math import pi
 from twin.kinematics.joint_turns import principal
 from twin.jit import imported
 
-TEXT = '''from twin.jit import kept
+TEXT = '''from twin.jit import cached_njit
 
-@kept()
+@cached_njit()
 def cube(x):
     return x * x * x
 
-@kept(nogil=True)
+@cached_njit(nogil=True)
 def sum_of_cubes(count):
     total = 0.0
     for i in range(count):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from twin.kept_files import LEFT_AFTER, LIST, KeptFiles, write
+from twin.verified_cache import LEFT_AFTER, LIST, VerifiedCache, write
 
 WRITTEN = {"a.nbc": b"first", "b.nbi": b"second"}
 
@@ -14,7 +14,7 @@ WRITTEN = {"a.nbc": b"first", "b.nbi": b"second"}
 @pytest.fixture
 def folder(tmp_path):
     """A folder with two files, both on its list."""
-    files = KeptFiles(tmp_path)
+    files = VerifiedCache(tmp_path)
     for name, content in WRITTEN.items():
         write(tmp_path / name, content)
     files.add_new()
@@ -26,7 +26,7 @@ def present(folder):
 
 
 def test_what_is_as_it_was_written_stays(folder):
-    files = KeptFiles(folder)
+    files = VerifiedCache(folder)
     assert {name: files.read(name) for name in WRITTEN} == WRITTEN
     assert present(folder) == set(WRITTEN)
 
@@ -34,50 +34,50 @@ def test_what_is_as_it_was_written_stays(folder):
 @pytest.mark.parametrize("content", [b"", b"firs", b"f\0rst", b"first "])
 def test_what_differs_is_removed(folder, content):
     (folder / "a.nbc").write_bytes(content)
-    assert KeptFiles(folder).read("a.nbc") is None
+    assert VerifiedCache(folder).read("a.nbc") is None
     assert present(folder) == {"b.nbi"}
 
 
 def test_what_is_not_on_the_list_is_removed(folder):
     """A process was killed before it wrote the list."""
     write(folder / "c.code", b"third")
-    KeptFiles(folder)
+    VerifiedCache(folder)
     assert present(folder) == set(WRITTEN)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\0\n", None])
 def test_without_a_list_nothing_stays(folder, content):
     (folder / LIST).unlink() if content is None else (folder / LIST).write_bytes(content)
-    KeptFiles(folder)
+    VerifiedCache(folder)
     assert present(folder) == set()
 
 
 def test_what_is_damaged_in_use_does_not_come_onto_the_list(folder):
-    files = KeptFiles(folder)
+    files = VerifiedCache(folder)
     (folder / "a.nbc").write_bytes(b"fir#t")
     write(folder / "c.code", b"third")
     files.add_new()
-    KeptFiles(folder)
+    VerifiedCache(folder)
     assert present(folder) == {"b.nbi", "c.code"}
 
 
 def test_what_is_written_again_is_listed_again(folder):
     (folder / "a.nbc").write_bytes(b"damaged")
-    files = KeptFiles(folder)
+    files = VerifiedCache(folder)
     write(folder / "a.nbc", b"anew")
     write(folder / "b.nbi", b"grown")
     files.add_new()
-    files = KeptFiles(folder)
+    files = VerifiedCache(folder)
     assert (files.read("a.nbc"), files.read("b.nbi")) == (b"anew", b"grown")
 
 
 def test_what_another_process_listed_stays_on_the_list(folder):
-    own, other = KeptFiles(folder), KeptFiles(folder)
+    own, other = VerifiedCache(folder), VerifiedCache(folder)
     write(folder / "c.code", b"third")
     other.add_new()
     write(folder / "d.code", b"fourth")
     own.add_new()
-    KeptFiles(folder)
+    VerifiedCache(folder)
     assert present(folder) == {*WRITTEN, "c.code", "d.code"}
 
 
@@ -89,11 +89,11 @@ def test_the_list_is_as_sha256sum_writes_it(folder):
 @pytest.mark.parametrize("name", [".x.draft.nbc", "a.nbc.tmp.0123"])
 def test_what_a_killed_process_left_half_written_goes_when_it_is_old(folder, name):
     (folder / name).write_bytes(b"hal")
-    KeptFiles(folder)
+    VerifiedCache(folder)
     assert name in present(folder)  # another process may just be writing it
     old = time.time() - LEFT_AFTER - 60
     os.utime(folder / name, (old, old))
-    KeptFiles(folder)
+    VerifiedCache(folder)
     assert name not in present(folder)
 
 
@@ -113,7 +113,7 @@ def test_a_write_that_is_cut_short_leaves_nothing(tmp_path, monkeypatch, error):
 
 def test_where_nothing_can_be_written_nothing_is_kept(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    files = KeptFiles(tmp_path / "file")
+    files = VerifiedCache(tmp_path / "file")
     assert not write(tmp_path / "file" / "a.code", b"first")
     files.add_new()
     assert files.read("a.code") is None

@@ -9,7 +9,7 @@ import time
 import platformdirs
 import pytest
 
-from twin import atomic_file, jit, kept_files
+from twin import atomic_file, jit, verified_cache
 from twin.jit import compiled, imported
 from twin.rotations.rotations import rigidity_error
 
@@ -23,7 +23,7 @@ def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
     package = tmp_path / "twin"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    for module in (jit, kept_files, atomic_file):
+    for module in (jit, verified_cache, atomic_file):
         shutil.copy(module.__file__, package)
     (package / "middle.py").write_text(MIDDLE)
     (package / "outer.py").write_text(OUTER)
@@ -69,14 +69,14 @@ def test_the_function_of_a_user_is_not_kept(kernels_folder):
     assert not kernels_folder.exists()
 
 
-TEXT = "from twin.jit import kept\n@kept()\ndef twice(x):\n    return 2.0 * x\n"
+TEXT = "from twin.jit import cached_njit\n@cached_njit()\ndef twice(x):\n    return 2.0 * x\n"
 
 
 def test_a_module_is_written_once_for_all_processes(kernels_folder):
     texts = iter([TEXT])
     for _ in range(2):
         sys.modules.pop("irb_twin_once", None)
-        kept_files.kept_files.cache_clear()  # as another process
+        verified_cache.verified_cache.cache_clear()  # as another process
         module = imported("irb_twin_once", lambda: next(texts))
         assert module.twice(21.0) == 42.0
     assert sum(module.twice.stats.cache_hits.values()) == 1

@@ -5,9 +5,9 @@ import os
 import pytest
 
 import twin
-from controllers.own_laws import OwnLaw
+from controllers.plugin_controllers import MyController
 from twin.control.plant import AnalyticPlant
-from twin.errors import OwnCodeError, TwinError, UnknownNameError
+from twin.errors import PluginError, TwinError, UnknownNameError
 
 
 def test_a_pose_that_has_another_name(irb140):
@@ -61,5 +61,5 @@ def test_a_reset_that_fails():
         def reset(self):
             raise KeyError("r")
 
-    with pytest.raises(OwnCodeError, match=r"controller 'law' failed in its reset: .*KeyError"):
-        OwnLaw("law", Law).reset()
+    with pytest.raises(PluginError, match=r"controller 'law' failed in its reset: .*KeyError"):
+        MyController("law", Law).reset()

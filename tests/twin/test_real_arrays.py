@@ -13,7 +13,7 @@ from twin.rotations.euler_angles import axis_angle_from_matrix, euler_from_matri
 from twin.rotations.quaternions import quaternion_by_largest_axis, quaternion_norm
 from twin.rotations.rotations import pose_vector, quaternion_from_matrix
 from twin.trajectories.limits import quintic
-from twin.trajectories.sampling import consistent_from_positions
+from twin.trajectories.sampling import semi_implicit_from_positions
 
 Q = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6])
 NUMBERS = {
@@ -37,7 +37,7 @@ TAKERS = {
     "angles": lambda robot, x: matrix_from_euler(x[:3], "zyx"),
     "q0": lambda robot, x: quintic(x, Q, duration=1.0),
     "t": lambda robot, x: quintic(Q, -Q, duration=1.0)(x),
-    "before": lambda robot, x: consistent_from_positions([Q], 1e-3, before=x),
+    "before": lambda robot, x: semi_implicit_from_positions([Q], 1e-3, before=x),
     "the payload's com": lambda robot, x: twin.Payload(1.0, x[:3]),
 }
 

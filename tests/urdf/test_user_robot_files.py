@@ -19,7 +19,7 @@ from twin.errors import RobotError
 from urdf import build, facts
 from urdf.schema import FactsError
 
-TEMPLATE = Path(scenarios.templates.__file__).parent / "own_arm.toml"
+TEMPLATE = Path(scenarios.templates.__file__).parent / "my_robot.toml"
 TURNED = """coupling = [
     [-1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0],
     [0, 0, 0, -1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, -1],
@@ -54,19 +54,19 @@ def without(key):
 
 def test_a_file_anywhere_is_built_beside_itself(arm, tmp_path, capsys):
     path = arm()
-    assert capsys.readouterr().out == f"wrote {tmp_path / 'own_arm.urdf'}\n"
-    assert twin.load(path).name == "own_arm"
-    assert "python -m urdf.build robot.toml" in (tmp_path / "own_arm.urdf").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'my_robot.urdf'}\n"
+    assert twin.load(path).name == "my_robot"
+    assert "python -m urdf.build robot.toml" in (tmp_path / "my_robot.urdf").read_text(encoding="utf-8")
 
 
 def test_check_tells_what_is_out_of_date(arm, tmp_path, capsys):
     path = arm()
     assert build.main(["--check", str(path)]) == 0
     arm(("at = [0.500, 0, 0.850]", "at = [0.501, 0, 0.850]"), build_it=False)
-    before = (tmp_path / "own_arm.urdf").read_bytes()
+    before = (tmp_path / "my_robot.urdf").read_bytes()
     assert build.main(["--check", str(path)]) == 1
     assert "differs, or is missing" in capsys.readouterr().out
-    assert (tmp_path / "own_arm.urdf").read_bytes() == before
+    assert (tmp_path / "my_robot.urdf").read_bytes() == before
     assert build.main(["--check"]) == 0  # ours
 
 
@@ -101,7 +101,9 @@ def test_help_of_the_builder():
 @pytest.mark.parametrize("use", [twin.load, twin.check_model])
 def test_a_robot_toml_without_its_urdf_says_how_to_write_it(arm, use):
     path = arm(build_it=False)
-    with pytest.raises(RobotError, match=r"no own_arm\.urdf beside it; write it with python -m urdf\.build "):
+    with pytest.raises(
+        RobotError, match=r"no my_robot\.urdf beside it; write it with python -m urdf\.build "
+    ):
         use(path)
 
 
@@ -118,7 +120,7 @@ def test_a_urdf_of_other_bodies_is_noticed(arm, old, new, told):
     path = arm()
     arm((old, new), build_it=False)
     with pytest.raises(
-        RobotError, match=rf"the {told} is another than in own_arm\.urdf; write the URDF anew"
+        RobotError, match=rf"the {told} is another than in my_robot\.urdf; write the URDF anew"
     ):
         twin.load(path)
     assert build.main([str(path)]) == 0
@@ -143,7 +145,7 @@ def test_what_a_link_looks_like_follows_from_its_solid(arm, tmp_path):
         {"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32], "color": "orange"}
     ]
     assert known["link"]["1"]["collision"] == [{"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32]}]
-    urdf = (tmp_path / "own_arm.urdf").read_text(encoding="utf-8")
+    urdf = (tmp_path / "my_robot.urdf").read_text(encoding="utf-8")
     assert urdf.count("<visual>") == urdf.count("<collision>") == 7
 
 
@@ -156,7 +158,7 @@ def test_a_link_of_cad_values_that_shows_no_shapes_has_none(arm):
 def test_without_efforts_torques_have_no_limit(arm, tmp_path):
     robot = twin.load(arm(without("effort")))
     assert np.all(np.isinf(robot.tau_max))
-    assert (tmp_path / "own_arm.urdf").read_text(encoding="utf-8").count('effort="0"') == 6
+    assert (tmp_path / "my_robot.urdf").read_text(encoding="utf-8").count('effort="0"') == 6
 
 
 def test_masses_of_the_links_say_what_shares_by_volume_say(tmp_path):

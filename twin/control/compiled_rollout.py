@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.extending import is_jitted
 
 from twin.control import rollout_loop
-from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_kept
+from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_compiled
 from twin.control.rollout_batch import Batch, Passive, Record, Settings
 from twin.jit import compiled
 from twin.robot.drives.drive_step import DriveModel
@@ -117,7 +117,7 @@ def _ready(law: Law, *kernels: Any) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=64)
 def compiled_law(law: Law) -> Any:
-    """A control law compiled, in this process; kept on disk only if it is marked by `kept_law`.
+    """A control law compiled, in this process; kept on disk only if it is marked by `compiled_law`.
 
     A law is written by anybody: its indices are checked; divided by zero its numbers are what numpy's are.
 
@@ -125,7 +125,7 @@ def compiled_law(law: Law) -> Any:
         ValueError: numba cannot compile it.
     """
     try:
-        compile_it = compiled if is_kept(law) else partial(njit, nogil=True)
+        compile_it = compiled if is_compiled(law) else partial(njit, nogil=True)
         made: Any = compile_it(law, boundscheck=True, error_model="numpy")
         made.compile(LAW.signature)
         made.disable_compile()

@@ -90,20 +90,20 @@ It must not write to anything but its memory.
 """
 
 
-def kept_law(law: Law) -> Law:
+def compiled_law(law: Law) -> Law:
     """Mark a law whose machine code rollouts may keep on disk, beside the file that it is written in.
 
     That is right only for a named function that uses nothing but its arguments, numbers and numpy: numba
     makes its code anew when its own file changes, and for no other reason.  Laws without this mark are
     compiled anew in every process.
     """
-    law.kept_code = law.__code__  # type: ignore[attr-defined]
+    law.compiled_code = law.__code__  # type: ignore[attr-defined]
     return law
 
 
-def is_kept(law: Law) -> bool:
-    """Whether a law was marked by `kept_law` itself; `functools.wraps` copies the mark of what it wraps."""
-    return getattr(law, "kept_code", None) is getattr(law, "__code__", law)
+def is_compiled(law: Law) -> bool:
+    """Whether `compiled_law` marked this law itself; `functools.wraps` copies the mark of a wrapped one."""
+    return getattr(law, "compiled_code", None) is getattr(law, "__code__", law)
 
 
 class ControlLaw:

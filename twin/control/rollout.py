@@ -32,7 +32,7 @@ from twin.control.closed_loop import (
     whole_steps,
 )
 from twin.control.compiled_rollout import compiled_rollout
-from twin.control.control_law import ControlLaw, is_kept
+from twin.control.control_law import ControlLaw, is_compiled
 from twin.control.rollout_batch import (
     Batch,
     Passive,
@@ -202,7 +202,7 @@ def run_rollouts(
             first, last, batch, passive, settings, path, times, draws, added, tool_path, flange_tool, record
         )  # fmt: skip
 
-    _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_kept(law.law), threads, record)
+    _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_compiled(law.law), threads, record)
     arms = np.broadcast_to(plants, shape)
     failures = tuple(early_ends(record, shape, arms, law.name, settings.every, t))
     result = Rollouts(

@@ -397,7 +397,7 @@ def _share(way: Floats, low: Floats, high: Floats) -> Floats:
 NAME = "excitation.toml"
 
 
-def kept_excitation(robot: Robot) -> FourierMotion | None:
+def stored_excitation(robot: Robot) -> FourierMotion | None:
     """The motion in `excitation.toml` beside the file that the robot was loaded from; `None` without one.
 
     Raises:

@@ -103,7 +103,7 @@ def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = 
     return np.concatenate([J[..., :3, :], np.moveaxis(rates, -1, -2)], axis=-2)
 
 
-def dh_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
+def dh_from_joint_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
     """Denavit-Hartenberg angles of joint angles: `theta = S q + theta0`.
 
     Where the joints are not coupled, S is the identity; the parallelogram of an IRB 1400 is in its S.  The
@@ -125,8 +125,8 @@ def dh_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
     return q @ robot.dh_coupling.T + _dh(robot).theta0
 
 
-def joint_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
-    """Joint angles of Denavit-Hartenberg angles, the inverse of `dh_angles`; his `dh2abb`.
+def joint_from_dh_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
+    """Joint angles of Denavit-Hartenberg angles, the inverse of `dh_from_joint_angles`; his `dh2abb`.
 
     Args:
         robot: one with a DH table.

@@ -275,8 +275,8 @@ def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
         p_wrist: (..., 3) wrist centres in the base frame, in [m]; `d6 - d_6 z6` of a flange pose (2.28).
 
     Returns:
-        (..., 4, 3) DH angles theta_1, theta_2, theta_3 in (-pi, pi], in [rad]; `joint_angles` takes six of
-        them to the pendant's.
+        (..., 4, 3) DH angles theta_1, theta_2, theta_3 in (-pi, pi], in [rad]; `joint_from_dh_angles`
+        converts six of them to joint angles.
 
     Raises:
         ValueError: a wrong shape, or a number that is not finite.

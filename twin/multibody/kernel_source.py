@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from twin.errors import ShapeError
-from twin.jit import kept
+from twin.jit import cached_njit
 
 
 @njit(forceinline=True, error_model="numpy")
@@ -168,5 +168,5 @@ def of_checked_sample(title: str, signature: Signature, n: int) -> str:
 
 
 def _function(title: str, signature: Signature, body: list[str], options: str) -> str:
-    head = f"@kept({options})\ndef {title}({signature.parameters}):"
+    head = f"@cached_njit({options})\ndef {title}({signature.parameters}):"
     return "\n".join((f"\n\n{head}", *(f"    {line}" for line in body), ""))

@@ -167,7 +167,7 @@ IN_LANES = ("inverse_dynamics", "forward_dynamics")
 # The one that has no trace of its own: it is computed from a traced function, for any robot.
 FOOTER = '''
 
-@kept()
+@cached_njit()
 def coriolis_matrix(q, qd, inertias, out):
     """Christoffel C (n, n): h(qd) = C qd is quadratic, so C e_j = (h(qd + s e_j) - h(qd - s e_j)) / 4 s."""
     n = q.shape[0]

@@ -64,7 +64,7 @@ def verdict(table: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:
     """
     judged = table.copy()
     for name, limit in limits.items():
-        judged["holds"] &= judged[name] <= limit
+        judged["passes"] &= judged[name] <= limit
     return judged
 
 
@@ -188,7 +188,7 @@ def _judged(table: np.ndarray, trials: list[Trial]) -> np.ndarray:
     free = np.array([trial.leaves_limits for trial in trials])
     within = (table["beyond_range"] <= ROUND_OFF) & (table["speed_ratio"] <= 1.0 + ROUND_OFF)
     allowed = np.array([trial.error_limit for trial in trials])
-    table["holds"] = ~early & (within | free) & (table["saturated"] == 0) & (table["joint_error"] <= allowed)
+    table["passes"] = ~early & (within | free) & (table["saturated"] == 0) & (table["joint_error"] <= allowed)
     return table
 
 

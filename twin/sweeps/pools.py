@@ -25,11 +25,11 @@ import numpy as np
 
 from twin.errors import (
     ClusterError,
-    OwnCodeError,
+    PluginError,
     TwinError,
     UnknownNameError,
-    told,
-    told_with_kind,
+    describe_error,
+    describe_error_with_type,
 )
 from twin.sweeps.trial import OUTCOME, Experiment, Trial, dependencies, differences, surroundings
 from twin.threads import in_threads, thread_count
@@ -71,7 +71,7 @@ class Work(NamedTuple):
             try:
                 trials.append(self.trial(point))
                 made.append(number)
-            except (UnknownNameError, OwnCodeError):
+            except (UnknownNameError, PluginError):
                 raise
             except (TwinError, ValueError):
                 rows[number] = evaluation.unmade()
@@ -290,7 +290,7 @@ class Cluster(Pool):
         return threads
 
     def _gone(self, error: BaseException) -> ClusterError:
-        return ClusterError(f"the scheduler {self._scheduler} went away: {told(error)}")
+        return ClusterError(f"the scheduler {self._scheduler} went away: {describe_error(error)}")
 
     def _result(self, future: Any) -> Done:
         """What a worker sent."""
@@ -311,8 +311,8 @@ class Cluster(Pool):
                         "or by a fault in compiled code"
                     ) from None
                 raise ClusterError(
-                    f"a worker could not take a chunk ({told_with_kind(error)}): scheduler and workers need "
-                    f"irb-twin {__version__}, as here, and what the sweep runs"
+                    f"a worker could not take a chunk ({describe_error_with_type(error)}): scheduler and "
+                    f"workers need irb-twin {__version__}, as here, and what the sweep runs"
                 ) from None
 
     def _connected(self) -> Any:
@@ -426,4 +426,4 @@ def _portable(error: Exception) -> bytes:
         content = pickle.dumps(error)
         pickle.loads(content)
         return content
-    return pickle.dumps(TwinError(told_with_kind(error)))
+    return pickle.dumps(TwinError(describe_error_with_type(error)))

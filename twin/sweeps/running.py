@@ -54,7 +54,7 @@ def run_points(
         workers: so many processes on this machine, in place of threads.
         scheduler: `"tcp://host:port"` of a Dask cluster that exists, instead.
         pool: one that is open already, for several sweeps; instead of `workers` and `scheduler`.
-        keep: folder for finished chunks. It is left as it is: remove it with `remove_kept`.
+        keep: folder for finished chunks. It is left as it is: remove it with `remove_chunks`.
         resume: go on with the chunks in that folder.
         progress: see `Progress`; also called at the beginning, with the points that were kept.
 
@@ -64,7 +64,7 @@ def run_points(
     Raises:
         VariationError: a limit on no figure, or on one that is not computed here.
         TwinError, ValueError: of the experiment at its nominal values, or where no point can be made; of the
-            folder, see `KeptChunks`.
+            folder, see `ChunkStore`.
         ClusterError: see `Cluster`.
     """
     work = Work(experiment, tuple(points.names), engine)
@@ -75,7 +75,7 @@ def run_points(
     parts = chunks(len(points.values), size)
     kept = None
     if keep is not None:
-        kept = KeptChunks(keep, description(work, points.values, size), resume=resume)
+        kept = ChunkStore(keep, description(work, points.values, size), resume=resume)
     filling = _Filling(_empty_table(points), limits or {}, progress)
     missing = dict(enumerate(parts))
     for number, rows in kept.finished(parts) if kept is not None else ():
@@ -207,7 +207,7 @@ def description(work: Work, values: np.ndarray, size: int) -> dict[str, Any]:
     }
 
 
-class KeptChunks:
+class ChunkStore:
     """The finished chunks of one sweep, in a folder.
 
     Args:
@@ -276,7 +276,7 @@ def _checksum(number: int, content: bytes) -> bytes:
     return hashlib.sha256(b"%d:" % number + content).digest()
 
 
-def remove_kept(folder: str | Path) -> None:
+def remove_chunks(folder: str | Path) -> None:
     """Remove the folder of a sweep, once its result is written; nothing but what sweeps write is removed."""
     folder = Path(folder)
     if (folder / DESCRIPTION).is_file():

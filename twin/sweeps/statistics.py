@@ -28,7 +28,7 @@ class Share(NamedTuple):
         low: lower end of the interval.
         high: upper end.
         draws: number of draws that it comes from.
-        method: how the interval was found: "binomial", "draws" or "replicates", see `share_that_holds`.
+        method: how the interval was found: "binomial", "draws" or "replicates", see `pass_share`.
     """
 
     share: float
@@ -53,7 +53,7 @@ class Importance(NamedTuple):
     correlation: float
 
 
-def share_that_holds(holds: ArrayLike, draw: ArrayLike, replicate: ArrayLike) -> Share:
+def pass_share(holds: ArrayLike, draw: ArrayLike, replicate: ArrayLike) -> Share:
     """Return the share of trials that hold, with its 95 % confidence interval.
 
     The trials of one draw at all points of a grid share their circumstances, so draws and not trials count as
@@ -142,7 +142,7 @@ def importances(table: NDArray[np.void], inputs: Sequence[str], figure: str) -> 
     Args:
         table: (N,) trials with fields for inputs and figures.
         inputs: names of fields; those that are the same in all trials are left out.
-        figure: name of a field, of a figure or "holds". What is infinite or NaN ranks last.
+        figure: name of a field, of a figure or "passes". What is infinite or NaN ranks last.
 
     Returns:
         A row an input; none where the figure is the same in all trials, or of fewer than `FEWEST_TRIALS`.
@@ -174,7 +174,7 @@ def worst(table: NDArray[np.void], figure: str, count: int) -> NDArray[np.intp]:
     NaN before all; of equal ones the first in the table.
 
     Args:
-        table: (N,) trials with the fields "holds" and that of the figure.
+        table: (N,) trials with the fields "passes" and that of the figure.
         figure: its name.
         count: how many, as far as there are so many.
 
@@ -183,7 +183,7 @@ def worst(table: NDArray[np.void], figure: str, count: int) -> NDArray[np.intp]:
     """
     if count < 0:
         raise ValueError(f"expected a count of at least 0, got {count}")
-    order = np.lexsort((-_without_nan(table, figure), _field(table, "holds")))  # stable; the last key first
+    order = np.lexsort((-_without_nan(table, figure), _field(table, "passes")))  # stable; the last key first
     return order[:count]
 
 

@@ -28,7 +28,7 @@ from twin.robot.robot import Payload, Robot
 from twin.sweeps.design import Design, DesignKind, parse_variation
 from twin.sweeps.robot_quantities import changed, quantities, quantity, unknown
 from twin.sweeps.running import Progress, columns, run_points
-from twin.sweeps.statistics import Importance, Share, importances, share_that_holds, worst
+from twin.sweeps.statistics import Importance, Share, importances, pass_share, worst
 from twin.sweeps.trial import Trial
 from twin.trajectories.sampling import Samples
 
@@ -219,17 +219,17 @@ class Sweep:
         )
 
     @property
-    def holds(self) -> np.ndarray:
+    def passes(self) -> np.ndarray:
         """(N,) whether each run kept every limit."""
-        return self.table["holds"]
+        return self.table["passes"]
 
     @property
     def share(self) -> Share:
         """The share that holds, with its 95 % confidence interval."""
-        return share_that_holds(self.table["holds"], self.table["draw"], self.table["replicate"])
+        return pass_share(self.table["passes"], self.table["draw"], self.table["replicate"])
 
     def importance(self, figure: str = "joint_error") -> list[Importance]:
-        """Which input matters most to a figure, or to whether a run `"holds"`, the first first.
+        """Which input matters most to a figure, or to whether a run `"passes"`, the first first.
 
         Args:
             figure: see `twin.sweeps.trial.OUTCOME`.

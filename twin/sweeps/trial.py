@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from twin.own_code import PACKAGES, PROJECT, user_files
+from twin.plugins import PACKAGES, PROJECT, user_files
 from twin.version import __version__
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _digest(content: bytes) -> str:
 
 OUTCOME = np.dtype(
     [
-        ("holds", "?"),
+        ("passes", "?"),
         ("trouble", "i1"),
         ("duration", "f8"),
         ("joint_error", "f8"),

@@ -249,7 +249,7 @@ def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float
     ended = table[figure][table["trouble"] == 0]
     if np.any(np.isnan(ended)):
         raise VariationError(f"{figure} was not asked for in these runs: the experiment has to compute it")
-    failing = int(np.count_nonzero(~table["holds"]))
+    failing = int(np.count_nonzero(~table["passes"]))
     if not len(ended):
         return failing, float("inf")
     return failing, float(np.max(ended) if of == "worst" else np.mean(ended))

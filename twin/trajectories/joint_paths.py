@@ -182,7 +182,7 @@ def joint_path(
 
     It starts in the solution nearest to `near` within the joint ranges, and stays on that solution's branch
     (front or rear, elbow, wrist); full turns are counted on from there. To be sampled by
-    `twin.trajectories.sampling.sample` or `recursion_consistent` like every trajectory.
+    `twin.trajectories.sampling.sample` or `sample_semi_implicit` like every trajectory.
 
     Args:
         robot: an arm with a spherical wrist, see `inverse_kinematics`.

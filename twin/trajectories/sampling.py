@@ -2,7 +2,7 @@
 
 Two forms. `sample` takes position, speed and acceleration from the trajectory at each instant. A controller
 that holds its torque for a period cannot follow those exactly: the engine integrates in steps (semi-implicit
-Euler), and its steps are not the trajectory's. `recursion_consistent` keeps the positions and derives the
+Euler), and its steps are not the trajectory's. `sample_semi_implicit` keeps the positions and derives the
 speeds and accelerations that lead from one to the next *in the engine's own steps*,
 
     qd[k+1] = qd[k] + dt qdd[k],        q[k+1] = q[k] + dt qd[k+1],
@@ -108,7 +108,7 @@ def sample(trajectory: Trajectory, period: float) -> Samples:
     return Samples(t, *trajectory(t))
 
 
-def recursion_consistent(trajectory: Trajectory, period: float) -> Samples:
+def sample_semi_implicit(trajectory: Trajectory, period: float) -> Samples:
     """Return a trajectory's positions with the speeds and accelerations that obey the engine's recursion.
 
     The samples before the first and after the last are the trajectory's own: a move holds there, sines go
@@ -123,10 +123,10 @@ def recursion_consistent(trajectory: Trajectory, period: float) -> Samples:
     """
     t = sample_times(trajectory.duration, period)
     q = trajectory(np.arange(-1, len(t) + 1, dtype=np.float64) * period)[0]
-    return consistent_from_positions(q[1:-1], period, before=q[0], after=q[-1])
+    return semi_implicit_from_positions(q[1:-1], period, before=q[0], after=q[-1])
 
 
-def consistent_from_positions(
+def semi_implicit_from_positions(
     q: ArrayLike, period: float, *, before: ArrayLike | None = None, after: ArrayLike | None = None
 ) -> Samples:
     """Return sampled positions with the speeds and accelerations that obey the engine's recursion.

@@ -148,10 +148,10 @@ class Record(Command):
     wire: Wire = section(Wire, "the wire")
     duration: float | None = _duration("by Ctrl-C, an hour at most", group="how long")
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Record until it is over."""
         from scenarios.base import positive
-        from scenarios.cli.process import told_to_stop
+        from scenarios.cli.process import graceful_stop
         from twin.egm.mirror.recording import Recording
 
         if self.duration is not None:
@@ -159,7 +159,7 @@ class Record(Command):
         writable(self.file, ".npz", "FILE.npz")
         page, files = console(), Files()
         recording = Recording(self.model.loaded(), duration=self.duration, **self.wire.arguments())
-        with recording, told_to_stop(recording.stop) as interrupt:
+        with recording, graceful_stop(recording.stop) as interrupt:
             page.print(f"listening at {recording.relay.at}", highlight=False)
             recording.run()
         log, counts = recording.stream.log(), recording.stream.counts
@@ -223,10 +223,10 @@ class MirrorRobot(Command):
     duration: float | None = _duration("by Ctrl-C")
     log: Path | None = output_file(".npz", "write the last half hour of it")
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Follow the robot until it is over, and write the log."""
         from scenarios.base import positive
-        from scenarios.cli.process import told_to_stop
+        from scenarios.cli.process import graceful_stop
         from twin.egm.mirror.mirror import Mirror
         from twin.errors import EgmError
 
@@ -238,7 +238,7 @@ class MirrorRobot(Command):
             self.model.loaded(), alarm=self.alarm, horizon=self.horizon,
             tell=lambda alarm: _say(alarm_line(alarm)), **self.wire.arguments(),
         )  # fmt: skip
-        with mirror, told_to_stop(mirror.stop) as interrupt:
+        with mirror, graceful_stop(mirror.stop) as interrupt:
             _say(f"listening at {mirror.relay.at}; {self.model}")
             any_report, refused = self._follow(mirror)
         if refused and not any_report:
@@ -286,7 +286,7 @@ def line(report: Report) -> str:
     parts.append(f"expected {_numbers(report.expected)}")
     if report.reported is not None:
         parts.append(f"off {_numbers(report.residual_rms)}")
-        parts.append(payload_words(report.payload))
+        parts.append(payload_text(report.payload))
     if report.lateness is not None:
         parts.append(f"late {1e3 * report.lateness.largest:.1f} ms")
     parts.append(f"lost {report.counts.lost}")
@@ -301,7 +301,7 @@ def alarm_line(alarm: Alarm) -> str:
     )
 
 
-def payload_words(payload: ExplainingPayload | None) -> str:
+def payload_text(payload: ExplainingPayload | None) -> str:
     """The payload that would explain it."""
     if payload is None or not payload.mass_told:
         return "payload open"

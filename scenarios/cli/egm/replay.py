@@ -66,7 +66,7 @@ class Replay(Command):
         if not 0 < self.port <= LAST_PORT:
             raise WrongUse(f"--port {self.port}: expected 1 to {LAST_PORT}")
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Send the log, from its beginning to its end."""
         self._check()
 

@@ -126,7 +126,7 @@ class Serve(Command):
     json: Path | None = output_file(".json", "write the last 1000 events, and the table's figures")
     laws: LawSettings = section(LawSettings, LAWS)
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Serve until it is over, then write the files and tell what came of it."""
         self._check(call.settings)
         jobs = self.jobs(call.settings)
@@ -221,21 +221,21 @@ class Serve(Command):
 
 def held(job: Job, served: Served) -> bool:
     """Whether nothing went wrong with a robot, it did all runs that were asked for, and its log is there."""
-    done = job.plan.runs is None or served.result.well == job.plan.runs
+    done = job.plan.runs is None or served.result.completed == job.plan.runs
     return done and not (served.error or served.result.faults or served.unwritten)
 
 
 def _served(jobs: Sequence[Job]) -> tuple[list[Served], int]:
     """Serve one robot here, or several in processes; and the number of the signal that ended it, or 0."""
-    from scenarios.cli.egm.serving import Serving, served_apart
-    from scenarios.cli.process import told_to_stop
+    from scenarios.cli.egm.serving import Serving, serve_in_processes
+    from scenarios.cli.process import graceful_stop
 
     if len(jobs) > 1:
         for job in jobs:
             job.config.load_robot()  # what cannot be is said before any begins
-        return served_apart(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
+        return serve_in_processes(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
     serving = Serving(jobs[0], _say)
-    with told_to_stop(serving.stop) as interrupt:
+    with graceful_stop(serving.stop) as interrupt:
         return [serving.serve()], interrupt.number
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.cli.process import told_to_stop
+from scenarios.cli.process import graceful_stop
 from twin.atomic_file import drafted
 from twin.egm.guidance.guidance import Fault
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.session import EgmResult, Plan
 from twin.egm.wire.channel import Address
-from twin.errors import DivergenceError, TwinError, told
+from twin.errors import DivergenceError, TwinError, describe_error
 from twin.logs.log import Log
 from twin.robot.robot import Robot
 from twin.worker_processes import Answer, Word, Workers, say, when_stopped
@@ -159,11 +159,11 @@ class Serving:
             with drafted(path) as draft:
                 described(log, self._job).save(draft)
         except Exception as error:  # of the disk, or of the library that writes
-            return f"cannot write {path}: {told(error)}"
+            return f"cannot write {path}: {describe_error(error)}"
         return ""
 
 
-def served_apart(jobs: Sequence[Job], tell: Callable[[int, str], object]) -> tuple[list[Served], int]:
+def serve_in_processes(jobs: Sequence[Job], tell: Callable[[int, str], object]) -> tuple[list[Served], int]:
     """Serve several robots, a process each, so that none waits for another's computations.
 
     Args:
@@ -174,7 +174,7 @@ def served_apart(jobs: Sequence[Job], tell: Callable[[int, str], object]) -> tup
         what came of each, and the number of the signal that ended them, 0 if none did.
     """
     results: dict[int, Served] = {}
-    with Workers(len(jobs), tries=1) as workers, told_to_stop(workers.stop) as interrupt:
+    with Workers(len(jobs), tries=1) as workers, graceful_stop(workers.stop) as interrupt:
         for place, event in workers.run((place, (_serve_here, (job,))) for place, job in enumerate(jobs)):
             if isinstance(event, Word):
                 tell(place, event.value)
@@ -191,7 +191,7 @@ def _serve_here(job: Job) -> Served:
     try:
         return serving.serve()
     except (TwinError, ValueError, OSError) as error:
-        return Served(told(error), refused=True)
+        return Served(describe_error(error), refused=True)
 
 
 def opening(job: Job, arm: EgmRobot) -> str:
@@ -231,7 +231,7 @@ def described(log: Log, job: Job) -> Log:
     return replace(log, arrays={**log.arrays, **{name: np.array(text) for name, text in made.items()}})
 
 
-FORMAT = 1
+FORMAT = 2
 """The format of the file for programs."""
 
 
@@ -271,7 +271,7 @@ def rows(job: Job, served: Served) -> dict[str, str]:
         found["lateness: median, 99 %, worst"] += " ms"
         if late.restarts:
             found["clock set anew"] = str(late.restarts)
-    found["runs that ended well"] = f"{result.well} of {result.runs}"
+    found["completed runs"] = f"{result.completed} of {result.runs}"
     for fault, number in _counted(result.faults):
         found[f"fault {fault}"] = str(number)
     if served.tau_peak is not None and served.tau_max is not None:
@@ -305,7 +305,7 @@ def _as_json(job: Job, served: Served) -> dict[str, Any]:
         "events": [event._asdict() for event in result.events],
         "faults": [fault._asdict() for fault in result.faults],
         "runs": result.runs,
-        "well": result.well,
+        "completed": result.completed,
         "sent": result.sent,
         "unsent": result.unsent,
         "counts": vars(result.counts) if result.sent else None,

@@ -128,8 +128,8 @@ def first_offset(item: Item) -> Finding:
     lab, r = printed_arm(), np.array(item.inputs["r_in_own_frame"])
     A = dh_transforms(lab.dh, configurations(3) + lab.dh.theta0)
     by_table = np.einsum("nkji,nkj->nki", A[..., :3, :3], A[..., :3, 3])
-    own_arm = robot_of(lab)
-    found = [by_library(own_arm, test) for test in tests()]
+    my_robot = robot_of(lab)
+    found = [by_library(my_robot, test) for test in tests()]
     right, printed = (
         [by_manual(way, test) - x for test, x in zip(tests(), found, strict=True)]
         for way in (lab._replace(r=r), lab)

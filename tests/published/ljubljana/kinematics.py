@@ -12,7 +12,7 @@ from tests.published.ljubljana.arms import Floats, arm, configurations, table
 from tests.published.norrlof.jacobians import STEP, times
 from tests.published.norrlof.samples import modulo_turn
 from twin.kinematics.differential import analytic_jacobian_inverse, tool_coordinates
-from twin.kinematics.forward import dh_angles, forward_kinematics, jacobian
+from twin.kinematics.forward import dh_from_joint_angles, forward_kinematics, jacobian
 from twin.robot.robot import DH, dh_poses, dh_transforms
 from twin.rotations.euler_angles import euler_from_matrix, euler_rate_matrix, matrix_from_euler
 
@@ -56,7 +56,7 @@ def joint_axes(item: Item) -> Finding:
     for robot in map(arm, ("rx90", "youbot")):
         q = configurations(robot.n)
         axes = np.swapaxes(jacobian(robot, q)[:, 3:, 1:], -1, -2)
-        theta = dh_angles(robot, q)
+        theta = dh_from_joint_angles(robot, q)
         right.append(dh_poses(table(robot), theta)[:, :-1, :3, 2] - axes)
         printed.append(dh_transforms(table(robot), theta)[:, :-1, :3, 2] - axes)
     return Finding(f"{2 * SAMPLES} configurations", largest(*right), largest(*printed))

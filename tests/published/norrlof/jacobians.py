@@ -14,7 +14,7 @@ from tests.published.items import Finding, Item, against_printed, computes, larg
 from tests.published.norrlof.samples import configurations, irb1400
 from twin.errors import SingularityError
 from twin.kinematics.differential import inverse_acceleration, inverse_velocity
-from twin.kinematics.forward import jacobian, jacobian_dot, joint_angles
+from twin.kinematics.forward import jacobian, jacobian_dot, joint_from_dh_angles
 from twin.multibody import recursions
 from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.robot import DH, Robot, dh_poses
@@ -85,7 +85,7 @@ def columns(item: Item) -> Finding:
     """The printed columns and the derivative of the pose, against the library's Jacobian."""
     robot, dh = irb1400()
     theta = configurations()[::5]
-    q = joint_angles(robot, theta)
+    q = joint_from_dh_angles(robot, theta)
     J = jacobian(robot, q)
     derivative = np.array([differentiated(robot, one) for one in q])
     return Finding(
@@ -118,7 +118,7 @@ def prismatic_columns(item: Item) -> Finding:
 def inverse_motion(item: Item) -> Finding:
     """The second derivative of the pose, and back; the rank test in singular configurations."""
     robot, _ = irb1400()
-    q = joint_angles(robot, configurations()[::5])
+    q = joint_from_dh_angles(robot, configurations()[::5])
     qd, qdd = rng().uniform(-1, 1, (2, *q.shape))
     J, J_dot = jacobian(robot, q), jacobian_dot(robot, q, qd)
     V, A = times(J, qd), times(J, qdd) + times(J_dot, qd)
@@ -147,9 +147,9 @@ def accelerated(robot: Robot, q: Floats, qd: Floats, qdd: Floats) -> Floats:
 def rank_test(robot: Robot) -> tuple[int, int]:
     """How often the library disagrees with `rank J = rank [J x]` on J qd = x, of how many singular J."""
     theta = configurations()
-    theta = theta[singular_values(jacobian(robot, joint_angles(robot, theta))).rank < 6]
+    theta = theta[singular_values(jacobian(robot, joint_from_dh_angles(robot, theta))).rank < 6]
     wrong = 0
-    for q in joint_angles(robot, theta):
+    for q in joint_from_dh_angles(robot, theta):
         outputs, _, _, rank = singular_values(J := jacobian(robot, q))
         for x in (J @ rng().uniform(-1, 1, 6), outputs[:, -1]):
             same = singular_values(np.column_stack([J, x])).rank == rank

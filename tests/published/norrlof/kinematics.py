@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.samples import configurations, irb1400, rotations, wrist_centres
-from twin.kinematics.forward import dh_angles, forward_kinematics, joint_angles
+from twin.kinematics.forward import dh_from_joint_angles, forward_kinematics, joint_from_dh_angles
 from twin.kinematics.inverse import main_axis_angles
 from twin.robot.robot import DH, dh_poses, dh_transforms
 from twin.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
@@ -65,14 +65,14 @@ def coupling(item: Item) -> Finding:
     """The coupling as printed against the library's, and the upper arm's slope while motor 2 turns."""
     robot, dh = irb1400()
     q = rng().uniform(-np.pi, np.pi, (SAMPLES, 6))
-    theta = dh_angles(robot, q)
+    theta = dh_from_joint_angles(robot, q)
     printed = q @ np.array(item.inputs["M"]).T + item.inputs["theta0"]
     moved = q.copy()
     moved[:, 1] = rng().uniform(-np.pi, np.pi, SAMPLES)
-    height = dh_poses(dh, [theta, dh_angles(robot, moved)])[:, :, 2, 2, 0]  # of x3, along z0
+    height = dh_poses(dh, [theta, dh_from_joint_angles(robot, moved)])[:, :, 2, 2, 0]  # of x3, along z0
     return Finding(
         f"{SAMPLES} joint angles",
-        largest(theta - printed, joint_angles(robot, theta) - q, height[1] - height[0]),
+        largest(theta - printed, joint_from_dh_angles(robot, theta) - q, height[1] - height[0]),
     )
 
 
@@ -81,7 +81,7 @@ def wrist_centre(item: Item) -> Finding:
     """The point d6 behind the flange against the origin of frames 4 and 5, whatever the wrist does."""
     robot, dh = irb1400()
     theta = configurations()
-    T = forward_kinematics(robot, joint_angles(robot, theta))
+    T = forward_kinematics(robot, joint_from_dh_angles(robot, theta))
     printed = T[:, :3, 3] - dh.d[5] * T[:, :3, 2]
     other_wrist = np.column_stack([theta[:, :3], theta[::-1, 3:]])
     return Finding(

@@ -13,7 +13,7 @@ from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
 from scenarios.cli.command_line import main
 from scenarios.running import registry
-from scenarios.running.carrying_out import one_by_one
+from scenarios.running.execute import run_sequence
 from scenarios.running.runs import Run
 from twin.trajectories.sampling import Reference, State
 
@@ -188,14 +188,14 @@ def test_in_a_window_the_first_run_comes_last(monkeypatch):
     """The others are made before, without a window, and move beside it."""
     seen = []
 
-    def carry_out(scenario, config, progress):
+    def run_one(scenario, config, progress):
         seen.append((scenario.name, config.controller, config.gui, [name for name, _ in config.beside]))
         return Run(scenario.name, config, f"{config.controller}'s log", (), 0.0, figures=object())
 
-    monkeypatch.setattr("scenarios.running.carrying_out.carry_out", carry_out)
+    monkeypatch.setattr("scenarios.running.execute.run_one", run_one)
     scenario = registry.find("joint_tracking")
     plan = [(scenario, joint_tracking.Config(controller=name, gui=True)) for name in ("pd", "pid", "cascade")]
-    runs = one_by_one(plan, lambda name: None)
+    runs = run_sequence(plan, lambda name: None)
     assert seen == [
         ("joint_tracking", "pid", False, []),
         ("joint_tracking", "cascade", False, []),

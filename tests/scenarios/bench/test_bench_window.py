@@ -21,7 +21,7 @@ from scenarios.bench.watched import LoopView
 from scenarios.base import Config
 from scenarios.report.results import broken_run
 from scenarios.running import registry
-from scenarios.running.runs import carry_out
+from scenarios.running.runs import run_one
 from tests.support.xwindow import KEY_PRESS, KEY_RELEASE, Display
 from twin.engine.window.bench import Bench
 
@@ -104,8 +104,8 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
         assert joint_tracking.run(shown).identical(plain), "begun anew, it is that of the settings"
 
         keys({2: "g", 3: "e", 4: "l", 5: "p"})
-        run = carry_out(registry.find("joint_tracking"), shown)
-        assert not run.holds and not run.metrics
+        run = run_one(registry.find("joint_tracking"), shown)
+        assert not run.passes and not run.metrics
         assert run.error.startswith("touched at the window: law pd at "), run.error
         assert "payload of 3 kg attached at " in run.error
         assert len(run.log.t) == len(plain.t)

@@ -102,7 +102,7 @@ def broken_checks(fault, robot, drives, controller, moves=True, noise=0.0):
     reference = sampled(config, quintic(zero, zero + 0.1, 0.15) if moves else hold(zero + 0.1, 0.1))
     with faulty_engine(fault):
         log = follow(config, reference, arm)
-    return {metric.name for metric in agreement_metrics(log) if not metric.holds}
+    return {metric.name for metric in agreement_metrics(log) if not metric.passes}
 
 
 IDEAL = [("irb140", "ideal", "pd"), ("irb1600", "ideal", "computed_torque"), ("irb1400", "ideal", "pid")]
@@ -138,7 +138,7 @@ def test_an_engine_that_begins_elsewhere_is_seen():
         start = log.arrays["start_model"].copy()
         start[row, 2] += 1e-9
         moved = dataclasses.replace(log, arrays={**log.arrays, "start_model": start})
-        broken = [metric.name for metric in agreement_metrics(moved) if not metric.holds]
+        broken = [metric.name for metric in agreement_metrics(moved) if not metric.passes]
         assert broken == ["engine - model, every state / its limit"]
 
 

@@ -22,7 +22,7 @@ def named(metrics, name):
 
 
 def test_a_motion_within_every_limit_is_valid(log):
-    assert all(metric.holds for metric in validity_metrics(log))
+    assert all(metric.passes for metric in validity_metrics(log))
     assert [metric.value for metric in validity_metrics(log)][:2] == [0.0, 0.0]
 
 
@@ -33,9 +33,9 @@ def test_a_reference_beyond_the_range_shows_by_how_much(log, joint, end):
     q_ref[7, joint] = getattr(log.robot, end)[joint] + (-0.25 if end == "q_min" else 0.25)
     metric = named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range")
     assert metric.value == pytest.approx(0.25, abs=1e-15)
-    assert not metric.holds
+    assert not metric.passes
     q_ref[7, joint] = getattr(log.robot, end)[joint]
-    assert named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range").holds
+    assert named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range").passes
 
 
 def test_a_reference_above_the_speed_limit_shows(log):
@@ -43,7 +43,7 @@ def test_a_reference_above_the_speed_limit_shows(log):
     qd_ref[3, 4] = -1.5 * log.robot.qd_max[4]
     metric = named(validity_metrics(replace(log, qd_ref=qd_ref)), "reference speed / its limit")
     assert metric.value == pytest.approx(1.5, rel=1e-15)
-    assert not metric.holds
+    assert not metric.passes
 
 
 def test_every_sample_that_a_drive_cut_counts(log):
@@ -51,7 +51,7 @@ def test_every_sample_that_a_drive_cut_counts(log):
     cut[2:5, 1] = cut[4, 3] = True
     metric = named(validity_metrics(replace(log, saturated=cut)), "samples at the torque limit")
     assert metric.value == 4.0
-    assert not metric.holds
+    assert not metric.passes
 
 
 def test_every_check_says_which_joint_and_when(log):

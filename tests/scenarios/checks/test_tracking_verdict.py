@@ -22,8 +22,8 @@ from scenarios.report.files import write_json, write_junit, write_markdown
 from scenarios.report.report import total, validation_total
 from scenarios.report.results import Results
 from scenarios.running import registry
-from scenarios.running.causes import cause
-from scenarios.running.runs import Run, carry_out, repeat_command
+from scenarios.running.diagnosis import cause
+from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
 from tests.support.example_runs import rendered
 from twin.logs.figures import joint_error
@@ -116,7 +116,7 @@ def test_the_missing_torque_is_the_worst_of_every_sign_of_the_friction(logs, law
 
 def test_an_arm_that_is_given_all_it_needs_is_bounded_by_rounding():
     hold = registry.find("gravity_hold")
-    run = carry_out(hold, hold.Config(controller="pd_gravity", duration=0.02))
+    run = run_one(hold, hold.Config(controller="pd_gravity", duration=0.02))
     assert (run.tracking.verdict, run.tracking.limit) == ("bounded", bounds.ROUND_OFF)
     assert run.outcome == "passes"
 
@@ -246,7 +246,7 @@ def run_with(logs, law="pd", metrics=(), **changes):
 def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, tmp_path):
     runs = [run_with(logs), run_with(logs, "cascade", **UNDETERMINED)]
     assert [run.outcome for run in runs] == ["not judged", "undetermined"]
-    assert all(run.holds for run in runs)  # no limit is broken
+    assert all(run.passes for run in runs)  # no limit is broken
     lines = str(total(runs)).splitlines()
     assert [line.split(": ")[0] for line in lines[1:]] == ["1 checks pass; pd", "1 checks pass; cascade"]
     assert "NOT JUDGED" in lines[1]
@@ -285,7 +285,7 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
 
 
 def test_a_run_that_is_judged_is_a_passed_case_and_everything_holds(logs, tmp_path):
-    run = carry_out(SCENARIO, config(controller="pd", drives="rigid", limits=(("joint_error", 1.0),)))
+    run = run_one(SCENARIO, config(controller="pd", drives="rigid", limits=(("joint_error", 1.0),)))
     assert (run.outcome, run.tracking.verdict) == ("passes", "limited")
     write_junit(Results([run]), tmp_path / "a.xml")
     (case,) = [one for one in ET.parse(tmp_path / "a.xml").iter("testcase") if one.get("name") == "tracking"]
@@ -301,7 +301,7 @@ def test_a_run_that_is_judged_is_a_passed_case_and_everything_holds(logs, tmp_pa
 def test_a_limit_that_rounding_decides_is_no_failure_of_anybody_and_yet_none_that_is_kept(logs, tmp_path):
     check = Metric("the check", 0.5, "rad", 1.0, "why", span=(0.5, 1.5))
     run = run_with(logs, metrics=(check,))
-    assert (run.outcome, run.holds) == ("undetermined", False)
+    assert (run.outcome, run.passes) == ("undetermined", False)
     assert cause(run).startswith("nobody's: runs that differ by rounding alone")
     said = rendered(page_of(run))
     assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in said

@@ -27,7 +27,7 @@ def test_the_whole_run_is_as_far_from_the_model_as_the_loop_makes_of_each_step()
         nudged = dataclasses.replace(log, q=log.q + 2 * whole_run_limit(log))
         whole = agreement_metrics(nudged)[0]
         assert whole.name == "engine - model, whole run"
-        assert not whole.holds
+        assert not whole.passes
 
 
 LAWS = """
@@ -60,7 +60,7 @@ def test_a_control_law_of_a_user_has_a_limit_where_it_compiles(tmp_path):
         config = scenario.Config(robot="irb1400", controller=f"{tmp_path}/laws.py:{law}", duration=0.5)
         log = scenario.run(config)
         metrics = {metric.name: metric for metric in agreement_metrics(log)}
-        assert all(metric.holds for metric in metrics.values())
+        assert all(metric.passes for metric in metrics.values())
         assert metrics["samples not replayed"].limit == 0
         limits[law] = metrics["engine - model, whole run"].limit
     assert 1e-15 < limits["Spring"] < 1e-10
@@ -96,8 +96,8 @@ def test_a_printed_pose_that_the_tour_leaves_out_is_asked_of_the_engine_as_well(
     log, metrics = full_run("pose_path", "computed_torque", "irb1400")
     assert log.arrays["put_names"].tolist() == ["zero"]
     (row,) = (metric for metric in metrics if metric.name == "tool put at zero - printed")
-    assert row.holds
+    assert row.passes
     moved = log.arrays["tool_when_put"] + 1e-4
     log = dataclasses.replace(log, arrays={**log.arrays, "tool_when_put": moved})
     (row,) = (m for m in registry.find("pose_path").metrics(log) if m.name.startswith("tool put"))
-    assert not row.holds
+    assert not row.passes

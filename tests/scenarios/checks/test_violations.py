@@ -91,12 +91,12 @@ def test_a_run_is_judged_by_speeds_and_ranges_on_both_sides(irb140, joint, sign)
     q, qd = np.zeros((2, 4, 6))
     qd[2, joint] = sign * 1.01 * irb140.qd_max[joint]
     position, speed = arm_metrics(made_log(irb140, q, qd=qd))
-    assert position.holds
-    assert not speed.holds
+    assert position.passes
+    assert not speed.passes
     assert speed.value == pytest.approx(1.01, rel=1e-14)
     qd[2, joint] = sign * 0.99 * irb140.qd_max[joint]
     q[1, joint] = (irb140.q_max if sign > 0 else irb140.q_min)[joint] + sign * 1e-3
     position, speed = arm_metrics(made_log(irb140, q, qd=qd))
-    assert speed.holds
-    assert not position.holds
+    assert speed.passes
+    assert not position.passes
     assert position.value == pytest.approx(1e-3, rel=1e-9)

@@ -155,14 +155,14 @@ def test_a_run_ends_with_tables_and_writes_what_was_asked_for(own, tmp_path, cap
         "tool d",
         "Peak torque",
         "swing error",
-        "holds",
+        "passes",
     ):
         assert text in printed.out
     assert printed.err == ""
     assert len(Log.load(log).t) == 201
     assert picture.read_bytes().startswith(b"\x89PNG")
     document = json.loads(results.read_text(encoding="utf-8"))
-    assert document["holds"] is True
+    assert document["passes"] is True
     assert document["runs"][0]["config"]["swing"] == 0.1
     assert document["runs"][0]["metrics"][0]["name"] == "swing error"
 
@@ -247,9 +247,9 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
     assert root.attrib["skipped"] == "5"  # its own check is of the error, but nobody knows that
     assert root.attrib["failures"] == "3"
     document = json.loads(results.read_text(encoding="utf-8"))
-    held = [run["holds"] for run in document["runs"]]
+    held = [run["passes"] for run in document["runs"]]
     assert np.count_nonzero(held) == 2
-    assert document["holds"] is False
+    assert document["passes"] is False
 
 
 @pytest.mark.parametrize("unread", ["| true", ">&-"])

@@ -83,7 +83,7 @@ def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(words):
 def test_files_are_whole_even_if_what_is_printed_has_no_room(tmp_path):
     done = shell(f"irb-twin run gravity_hold --duration 0.01 --json {tmp_path}/a.json >/dev/full")
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
-    assert json.loads((tmp_path / "a.json").read_text())["holds"] is True
+    assert json.loads((tmp_path / "a.json").read_text())["passes"] is True
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
 
 

@@ -84,13 +84,13 @@ def test_an_own_address_may_lack_its_port(text, host, port):
 
 
 @pytest.mark.parametrize(
-    ("runs", "well", "faults", "holds"),
+    ("runs", "completed", "faults", "passes"),
     [(None, 0, (), True), (2, 2, (), True), (2, 1, (), False), (None, 1, ("fault",), False)],
 )
-def test_it_holds_if_all_runs_that_were_asked_for_ended_well(runs, well, faults, holds):
-    """One that was cut off is none that ended well."""
+def test_it_holds_if_all_runs_that_were_asked_for_ended_well(runs, completed, faults, holds):
+    """One that was cut off is none that ended completed."""
     job = SimpleNamespace(plan=Plan(runs=runs))
-    assert held(job, Served(result=EgmResult(runs=2, well=well, faults=faults))) is holds
+    assert held(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is holds
 
 
 def test_help_of_it_starts_nothing_heavy():
@@ -144,11 +144,11 @@ STOPS = """
 import sys, threading
 from scenarios.cli import process
 import scenarios.cli.command_line as command_line
-from scenarios.cli.process import told_to_stop
+from scenarios.cli.process import graceful_stop
 
 def serve():
     stopped = threading.Event()
-    with told_to_stop(stopped.set) as interrupt:
+    with graceful_stop(stopped.set) as interrupt:
         print("ready", flush=True)
         stopped.wait()
         print("stopped by", interrupt.number, flush=True)

@@ -143,7 +143,7 @@ def test_the_tool_of_a_run_is_where_it_is_told(irb140):
     np.testing.assert_allclose(log.pose[:, :3], poses, rtol=0, atol=1e-15)
     moved = log.pose[-1, :3] - log.pose[0, :3]
     np.testing.assert_allclose(moved[1:], [-0.2, -0.2], rtol=0, atol=1e-3)
-    assert all(metric.holds for metric in laboratory.metrics(log))
+    assert all(metric.passes for metric in laboratory.metrics(log))
 
 
 def test_what_the_law_believes_to_be_carried():

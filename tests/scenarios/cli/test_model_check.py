@@ -43,7 +43,7 @@ def test_nothing_wrong(write, tmp_path, capsys):
     ):
         assert text in printed
     document = json.loads(results.read_text(encoding="utf-8"))
-    assert document["holds"]
+    assert document["passes"]
     assert document["joints"][1]["range"] == [0.0, 0.2]
     assert document["links"][0]["mass_kg"] == 3.0
     assert document["agreement"]["step"] < 1e-12
@@ -58,7 +58,7 @@ def test_an_error_is_exit_status_1(write, tmp_path, capsys):
     assert "something is WRONG" in printed.out
     assert printed.err == ""
     document = json.loads(results.read_text(encoding="utf-8"))
-    assert not document["holds"]
+    assert not document["passes"]
     assert document["agreement"] is None
     assert document["links"][0]["mass_kg"] is None
     assert document["findings"][0]["severity"] == "error"
@@ -100,7 +100,7 @@ def test_json_elsewhere_is_refused_first(write, capsys):
 def here(monkeypatch):
     """Engine and model are compared in this process, which is sooner done, and can be tampered with."""
     monkeypatch.setattr(
-        engine_agreement, "agreement_apart", lambda path: engine_agreement.agreement(twin.load(path))
+        engine_agreement, "isolated_agreement", lambda path: engine_agreement.agreement(twin.load(path))
     )
 
 
@@ -127,7 +127,7 @@ def test_an_engine_that_is_not_itself_is_wrong(write, here, monkeypatch):
         return accelerations * (1 + 1e-9 * (len(seen) - 1)), poses
 
     monkeypatch.setattr(engine_agreement, "_in_engine", restless)
-    assert not Report(write(SOUND)).holds
+    assert not Report(write(SOUND)).passes
     assert len(seen) == 2
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_simulated_is_an_error(write):
     path = write(text)
     path.with_name("one.stl").write_text("solid cut\nfacet normal", encoding="utf-8")
     report = Report(path)
-    assert not report.holds
+    assert not report.passes
     assert "cannot be drawn: the mesh file" in report.findings[0].text
 
 
@@ -180,7 +180,7 @@ def test_a_mesh_that_is_missing_is_a_warning(write):
     """What is not there is not drawn; the motion is compared all the same."""
     text = SOUND.replace('<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>')
     report = Report(write(text))
-    assert report.holds
+    assert report.passes
     assert report.agreement is not None
     assert "'one.stl': there is no such file" in report.findings[0].text
 
@@ -191,13 +191,13 @@ def test_ranges_without_meaning_are_not_gone_through(write):
     )
     report = Report(write(endless))
     assert report.agreement is not None
-    assert report.agreement.holds
+    assert report.agreement.passes
 
 
 @pytest.mark.parametrize("name", [*twin.robot_names(), *twin.laboratory_names()])
 def test_the_robots_of_this_project(name, here):
     report = Report(twin.load(name).file)
-    assert report.holds
+    assert report.passes
     assert (report.agreement is None) == (not report.check.robot.has_inertia)
     told = [finding.text for finding in report.findings if "taken as" not in finding.text]
     if name in twin.robot_names():
@@ -248,7 +248,7 @@ def test_files_of_others_leave_no_traceback(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "holds"),
+    ("name", "passes"),
     {
         "kuka_iiwa/model.urdf": True,
         "franka_panda/panda.urdf": True,
@@ -269,9 +269,9 @@ def test_files_of_others_leave_no_traceback(path):
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning:trimesh")  # of a sphere of radius 0
 def test_robots_of_others_are_one_robot_in_engine_and_model(name, holds, here):
     report = Report(DATA / name)
-    assert report.holds == holds
+    assert report.passes == holds
     if report.agreement is not None:
-        assert report.agreement.holds
+        assert report.agreement.passes
         assert report.agreement.step < 1e-12
 
 

@@ -54,7 +54,7 @@ def test_the_files_bear_their_name_and_what_to_type_is_told(kind, tmp_path, monk
         assert f"wrote {file}\n" in out
         text = (tmp_path / file).read_text(encoding="utf-8")
         assert KINDS[kind].stem not in text
-        assert "OwnLaw" not in text
+        assert "MyController" not in text
     assert not re.search("NAME|CLASS|AT/", out)
     told = {
         "controller": "run joint_tracking --controller ./mine/big_swing.py:BigSwing pd",

@@ -11,7 +11,7 @@ import pytest
 
 from scenarios.cli import output as progress
 from scenarios.cli.command_line import main
-from scenarios.sweeping.carrying_out import WorstCase
+from scenarios.sweeping.execute import WorstCase
 from twin.sweeps import evaluation, table_files
 
 SHORT = ["sweep", "joint_tracking", "--duration", "0.3"]
@@ -62,7 +62,7 @@ def test_the_table_has_a_row_a_run(folder):
     assert {row["bandwidth"] for row in rows} == {"15.0", "25.0"}
     for row in rows:
         assert float(row["seed"]) == 3 + int(row["draw"])  # every draw has noise of its own
-        assert (row["holds"] == "1") == (float(row["joint_error_rad"]) <= 0.1)
+        assert (row["passes"] == "1") == (float(row["joint_error_rad"]) <= 0.1)
     assert not (folder / "a.csv.parts").exists()
 
 
@@ -70,9 +70,9 @@ def test_the_summary_says_what_the_table_says(folder):
     rows, told = rows_of(folder / "a.csv"), json.loads((folder / "a.json").read_text())
     for place, law in enumerate(told["laws"]):
         own = rows[40 * place : 40 * place + 40]
-        held = np.array([row["holds"] == "1" for row in own])
-        assert law["share_that_holds"]["share"] == pytest.approx(held.mean(), abs=1e-15)
-        assert law["share_that_holds"]["low"] <= held.mean() <= law["share_that_holds"]["high"]
+        held = np.array([row["passes"] == "1" for row in own])
+        assert law["pass_share"]["share"] == pytest.approx(held.mean(), abs=1e-15)
+        assert law["pass_share"]["low"] <= held.mean() <= law["pass_share"]["high"]
         assert sum(law["failed"].values()) == np.count_nonzero(~held)
         assert {row["name"] for row in law["importance"]["inputs"]} == {"payload", "model.mass", "bandwidth"}
         worst = max(float(row["joint_error_rad"]) for row in own)

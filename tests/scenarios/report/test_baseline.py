@@ -89,10 +89,10 @@ def test_other_versions_are_told_and_other_defaults_are_not_compared(tmp_path):
         (None, "cannot read the baseline .*: No such file"),
         ("{", "is no JSON"),
         ("[]", "is no file of irb-twin validate --json"),
-        ('{"runs": []}', "is of another version of irb-twin: its format is not named, expected 1"),
-        ('{"runs": [], "format": 99}', "another version of irb-twin: its format is 99, expected 1"),
-        ('{"runs": [{}], "format": 1, "provenance": {}}', "is damaged: KeyError 'name'"),
-        ('{"runs": [3], "format": 1, "provenance": {}}', "is damaged: TypeError"),
+        ('{"runs": []}', "is of another version of irb-twin: its format is not named, expected 2"),
+        ('{"runs": [], "format": 99}', "another version of irb-twin: its format is 99, expected 2"),
+        ('{"runs": [{}], "format": 2, "provenance": {}}', "is damaged: KeyError 'name'"),
+        ('{"runs": [3], "format": 2, "provenance": {}}', "is damaged: TypeError"),
     ],
 )
 def test_a_file_that_is_no_baseline_is_refused_in_one_sentence(content, told, tmp_path, capsys):

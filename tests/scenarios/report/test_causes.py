@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from scenarios.base import Config, Metric
-from scenarios.running.causes import cause
+from scenarios.running.diagnosis import cause
 from scenarios.running.runs import Run
 from tests.support.example_runs import made_up_run
 

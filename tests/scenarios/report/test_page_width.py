@@ -17,8 +17,8 @@ from scenarios.report.report import listing, scenario_report
 from scenarios.running.runs import Run
 from tests.support.example_runs import rendered
 from tests.support.random_trees import random_urdf
+from twin.formatting import shortened
 from twin.logs.log import Log
-from twin.short_texts import shortened
 
 LONG = [f"shoulder_pan_joint_of_the_left_arm_that_is_mounted_over_the_second_table_{k}" for k in range(1, 13)]
 SAME_ENDS = [f"{'front' * 6}_{k}_{'rear' * 6}" for k in range(1, 13)]

@@ -19,8 +19,8 @@ from scenarios.report.report import (
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support.example_runs import made_up_log, made_up_run, rendered
+from twin.formatting import figure
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
-from twin.short_texts import figure
 
 
 def test_no_sample_has_no_error_not_even_zero():
@@ -137,8 +137,8 @@ def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
     write_json(Results([made_up_run("pd", broken)]), path)
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     run = document["runs"][0]
-    assert document["holds"] is False
-    told = {"value": None, "unit": "rad", "limit": 1.0, "holds": False, "why": "why", "where": ""}
+    assert document["passes"] is False
+    told = {"value": None, "unit": "rad", "limit": 1.0, "passes": False, "why": "why", "where": ""}
     assert run["metrics"] == [{"name": "check", "outcome": "not computed", "span": None, **told}]
     np.testing.assert_allclose(run["joints"]["max_error_rad"], 0.01 * np.arange(1, 7), rtol=1e-12)
     assert run["joints"]["peak_torque_N_m"] == [12.5] * 6

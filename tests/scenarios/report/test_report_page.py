@@ -23,7 +23,7 @@ from scenarios.report.page import grouped, logged
 from scenarios.report.page_replay import Mesh, coarser
 from scenarios.report.results import Results
 from scenarios.running import registry
-from scenarios.running.runs import carry_out, repeat_command
+from scenarios.running.runs import repeat_command, run_one
 from tests.support.browser import browser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"
@@ -36,7 +36,7 @@ def runs():
     """Two laws on the arm with a closed loop; the second has a name that is none."""
     laws = ("computed_torque", "pd")
     configs = [TRACKING.Config(robot="irb1400", controller=law, duration=1.0, seed=7) for law in laws]
-    first, second = (carry_out(TRACKING, config) for config in configs)
+    first, second = (run_one(TRACKING, config) for config in configs)
     return [first, replace(second, label=EVIL)]
 
 

@@ -26,7 +26,7 @@ def made(count, seed=0):
     table["draw"], table["replicate"] = np.arange(count), np.arange(count) * 10 // count
     for name in NAMES:
         table[name] = rng.random(count)
-    table["joint_error"], table["holds"] = table["payload"], True
+    table["joint_error"], table["passes"] = table["payload"], True
     table["tool_error"] = table["tool_error_time"] = np.nan
     return table
 
@@ -43,14 +43,14 @@ def test_a_csv_gives_every_bit_back(tmp_path):
     tables = {"pd": made(ROWS + 3), "./my law.py:A,B": made(2, seed=1)}
     tables["pd"]["joint_error"][:4] = [np.inf, 5e-324, 0.1 + 0.2, -0.0]
     tables["pd"]["trouble"][0] = TROUBLES.index("ran away")
-    tables["pd"]["holds"][0] = False
+    tables["pd"]["passes"][0] = False
     write_tables(tmp_path / "table.csv", tables)
     with open(tmp_path / "table.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == column_names(tables["pd"])
     assert [row["sample"] for row in rows] == [*map(str, range(ROWS + 3)), "0", "1"]
     assert {row["controller"] for row in rows} == set(tables)
-    assert (rows[0]["trouble"], rows[0]["holds"], rows[1]["trouble"], rows[1]["holds"]) == (
+    assert (rows[0]["trouble"], rows[0]["passes"], rows[1]["trouble"], rows[1]["passes"]) == (
         "ran away",
         "0",
         "",
@@ -70,7 +70,7 @@ def test_parquet_has_the_same_columns_and_bits(tmp_path, monkeypatch):
     assert list(read) == column_names(tables["pd"])
     assert read["controller"] == ["pd"] * 5 + ["pid"] * 5
     assert read["payload"] == [*tables["pd"]["payload"], *tables["pid"]["payload"]]
-    assert (read["trouble"][0], read["holds"][0]) == ("", True)
+    assert (read["trouble"][0], read["passes"][0]) == ("", True)
 
     monkeypatch.setattr(log_files, "import_module", lambda name: exec("raise ImportError"))
     with pytest.raises(TwinError, match=r"Parquet needs pyarrow, .* pip install 'irb-twin\[tables\]'"):
@@ -90,7 +90,7 @@ def test_how_runs_fail():
     table["speed_ratio"] = 1 + 1e-10  # round-off
     table["speed_ratio"][3] = 1.1
     table["joint_error"][4] = 0.02
-    table["holds"][[0, 1, 2, 3, 4, 5]] = False
+    table["passes"][[0, 1, 2, 3, 4, 5]] = False
     found = {
         one.name: np.flatnonzero(one.rows).tolist() for one in failures(table, {"joint_error": 0.01}, False)
     }
@@ -109,12 +109,12 @@ def test_how_runs_fail():
 def test_findings_of_a_known_table():
     """The error is the payload, a limit on it holds for the share that is below; the mass matters nothing."""
     table = made(1000)
-    table["holds"] = table["joint_error"] <= 0.25
+    table["passes"] = table["joint_error"] <= 0.25
     table["joint_error"][table["payload"] > 0.97] = np.inf
     found = findings(swept(table, joint_error=0.25))
     assert found.share.share == np.count_nonzero(table["payload"] <= 0.25) / 1000
     assert found.share.low < 0.25 < found.share.high
-    assert found.failed == (("joint error above 0.25", np.count_nonzero(~table["holds"])),)
+    assert found.failed == (("joint error above 0.25", np.count_nonzero(~table["passes"])),)
     spread = next(one for one in found.spreads if one.figure == "joint_error")
     assert (spread.median, spread.most) == tuple(np.sort(table["payload"])[[499, 949]])
     assert (spread.worst, spread.unit, spread.nominal) == (np.inf, "rad", table["joint_error"][0])
@@ -128,7 +128,7 @@ def test_the_share_at_each_point_of_a_grid():
     table = made(60)
     table["model.mass"] = np.tile([0.9, 1.0, 1.1], 20)
     table["draw"] = np.repeat(np.arange(20), 3)
-    table["holds"] = table["model.mass"] < 1.05
+    table["passes"] = table["model.mass"] < 1.05
     found = findings(swept(table, grid=("model.mass",)))
     assert [(at.value, at.share) for at in found.on_grid] == [(0.9, 1.0), (1.0, 1.0), (1.1, 0.0)]
 
@@ -144,7 +144,7 @@ def test_pictures_show_what_failed(tmp_path):
     few, many = made(50), made(FEW + 1)
     sound = drawn(few)
     for table in (few, many):
-        table["holds"] = table["payload"] < 0.25
+        table["passes"] = table["payload"] < 0.25
     assert not np.array_equal(drawn(few), sound)
     red = np.all(np.abs(drawn(many) - [165 / 255, 0, 38 / 255]) < 0.01, axis=-1)
     # The lower left panel, of three quarters of whose width no run holds, takes some sixth of the picture.

@@ -13,7 +13,7 @@ from twin.engine.simulation import Simulation
 from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload
 from twin.trajectories.joint_trajectories import sines
-from twin.trajectories.sampling import Samples, recursion_consistent, sample
+from twin.trajectories.sampling import Samples, sample, sample_semi_implicit
 
 
 class ComputedTorque:
@@ -49,7 +49,7 @@ def simulation(irb140):
 @pytest.mark.parametrize("payload", [None, Payload(6.0, [0.0, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))])
 def test_an_exact_model_tracks_a_consistent_reference_to_round_off(irb140, swing, where, payload):
     robot = irb140.mounted(where).with_payload(payload)
-    reference = recursion_consistent(swing, PERIOD)
+    reference = sample_semi_implicit(swing, PERIOD)
     with Simulation(robot) as simulation:
         log = run_closed_loop(simulation, ComputedTorque(robot), reference)
     assert not log.saturated.any()
@@ -63,7 +63,7 @@ def test_an_exact_model_tracks_a_consistent_reference_to_round_off(irb140, swing
 
 def test_round_off_tracking_notices_a_model_that_is_off_by_a_millionth(simulation, irb140, swing):
     almost = irb140.with_payload(Payload(98e-6))
-    log = run_closed_loop(simulation, ComputedTorque(almost), recursion_consistent(swing, PERIOD))
+    log = run_closed_loop(simulation, ComputedTorque(almost), sample_semi_implicit(swing, PERIOD))
     assert np.max(np.abs(log.q - log.q_ref)) > 1e-9
 
 
@@ -73,7 +73,7 @@ def test_a_continuous_reference_costs_what_a_step_costs(simulation, irb140, swin
 
 
 def test_the_analytic_plant_is_the_engine(simulation, irb140, swing):
-    reference = recursion_consistent(swing, PERIOD)
+    reference = sample_semi_implicit(swing, PERIOD)
     engine, analytic = (
         run_closed_loop(plant, ComputedTorque(irb140), reference)
         for plant in (simulation, AnalyticPlant(irb140))
@@ -94,7 +94,7 @@ def test_free_motion_of_the_analytic_plant_is_the_engine_s(simulation, irb140):
 
 
 def test_two_runs_are_bit_identical(simulation, irb140, swing):
-    reference = recursion_consistent(swing, PERIOD)
+    reference = sample_semi_implicit(swing, PERIOD)
     first = run_closed_loop(simulation, ComputedTorque(irb140), reference)
     second = run_closed_loop(simulation, ComputedTorque(irb140), reference)
     with Simulation(irb140) as another:

@@ -14,7 +14,7 @@ import controllers
 import twin
 from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import run_closed_loop
-from twin.control.control_law import ControlLaw, is_kept
+from twin.control.control_law import ControlLaw, is_compiled
 from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.trajectories.joint_trajectories import hold
@@ -192,13 +192,13 @@ def test_a_controller_that_remembers_and_a_plant_serve_one_loop_at_a_time(irb140
 def test_only_our_own_laws_are_kept_and_they_use_nothing_that_could_change(irb140):
     for name in controllers.NAMES:
         law = controllers.make(name, irb140).law
-        assert is_kept(law)
+        assert is_compiled(law)
         assert set(law.__code__.co_names) & law.__globals__.keys() <= {"np", "add_drive_torque"}
         assert law.__code__.co_freevars == ()
         assert law.__name__ != "<lambda>"
-    assert not is_kept(vandal)
+    assert not is_compiled(vandal)
     wrapped = functools.wraps(law)(lambda *at: law(*at))
-    assert not is_kept(wrapped), "a wrapper does more than what it wraps"
+    assert not is_compiled(wrapped), "a wrapper does more than what it wraps"
 
 
 TWO = """

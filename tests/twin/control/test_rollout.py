@@ -16,7 +16,7 @@ from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload
-from twin.trajectories.sampling import recursion_consistent, sample
+from twin.trajectories.sampling import sample, sample_semi_implicit
 
 LOAD = Payload(3.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))
 LIGHT = Payload(0.2, [0.01, 0.01, 0.05])
@@ -82,7 +82,7 @@ def test_a_rollout_is_the_closed_loop_around_the_engine_to_round_off(arm, name):
 
 
 def test_a_perfect_model_tracks_to_round_off(arm):
-    reference = recursion_consistent(path(arm, 2.0), PERIOD)
+    reference = sample_semi_implicit(path(arm, 2.0), PERIOD)
     rollout = run_rollouts(arm, controllers.make("computed_torque", arm), reference)
     assert np.max(np.abs(rollout.q - reference.q)) <= 1e-14
 

@@ -9,13 +9,13 @@ from twin.control.signals import RunningSensors
 from twin.engine.simulation import Simulation
 from twin.robot.drives.sensors import Sensors
 from twin.trajectories.joint_trajectories import sines
-from twin.trajectories.sampling import Samples, recursion_consistent
+from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 
 def swing():
     """300 samples of all joints."""
     motion = sines(np.full(6, 0.1), np.full(6, 0.5), np.array([0.31, 0.43, 0.57, 0.61, 0.73, 0.89]), 0.3)
-    return Samples(*(series[:300] for series in recursion_consistent(motion, 1e-3)))
+    return Samples(*(series[:300] for series in sample_semi_implicit(motion, 1e-3)))
 
 
 @pytest.mark.parametrize("drives", ["ideal", "elastic"])

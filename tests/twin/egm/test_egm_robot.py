@@ -18,7 +18,7 @@ from twin.egm.wire.messages import SensorMessage
 from twin.engine.simulation import Simulation
 from twin.errors import EgmError, LimitError
 from twin.trajectories.joint_trajectories import quintic
-from twin.trajectories.sampling import recursion_consistent
+from twin.trajectories.sampling import sample_semi_implicit
 
 MESSAGES = 60
 
@@ -217,7 +217,7 @@ def test_answers_that_never_end_do_not_keep_a_robot_that_is_to_stop():
 def test_a_log_that_is_sent_is_what_the_arm_does(robot):
     """Behind it by no more than the gain leaves, as speeds are sent with the positions."""
     law = controllers.make("computed_torque", robot)
-    move = recursion_consistent(
+    move = sample_semi_implicit(
         quintic(np.full(6, 0.1), np.array([0.4, 0.2, 0.3, -0.4, 0.5, 0.6]), 0.5), 1e-3
     )
     with Simulation(robot) as plant:

@@ -8,7 +8,7 @@ from scipy.special import betainc
 
 from tests.support.guided_runs import DT, EXACT, FAST, HOME, LOST, run_of, to_the_end
 from twin.egm.guidance.guidance import Fault, GuidanceStop
-from twin.egm.guidance.run import Phase, Run, WayBack
+from twin.egm.guidance.run import Phase, ReturnMotion, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 
@@ -217,9 +217,9 @@ def test_ramp_down_goes_back_to_where_it_began(irb140):
 def test_the_way_back_takes_as_long_as_its_longest_demand():
     """Peaks of 10 x^3 - 15 x^4 + 6 x^5: the speed is 15/8, the acceleration 10 / sqrt(3)."""
     ones, start = np.ones(2), np.array([0.3, -0.6])
-    assert WayBack(np.zeros(2), start, 2.0, ones, 9.0 * ones, DT).count == 2000
-    assert WayBack(np.zeros(2), start, 0.1, ones, 9.0 * ones, DT).count == 1125  # 15/8 0.6
-    slow = WayBack(np.zeros(2), start, 0.1, ones, 0.5 * ones, DT)
+    assert ReturnMotion(np.zeros(2), start, 2.0, ones, 9.0 * ones, DT).count == 2000
+    assert ReturnMotion(np.zeros(2), start, 0.1, ones, 9.0 * ones, DT).count == 1125  # 15/8 0.6
+    slow = ReturnMotion(np.zeros(2), start, 0.1, ones, 0.5 * ones, DT)
     assert slow.count == 2633  # sqrt(10 / sqrt(3) 0.6 / 0.5) s, in whole periods of 1 ms
     motion = np.array([slow(k)[1] for k in range(slow.count + 1)])
     assert np.abs(np.diff(motion, 2)).max() / DT**2 == pytest.approx(0.5, rel=1e-3)

@@ -16,7 +16,7 @@ from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, Plan, encode
 from twin.egm.mirror import relay
 from twin.egm.mirror.relay import Relay, is_message
 from twin.errors import EgmError
-from twin.identification.excitation import kept_excitation
+from twin.identification.excitation import stored_excitation
 from twin.robot.flange_load import payload_of
 
 HERE = ("127.0.0.1", 0)
@@ -152,7 +152,7 @@ def guided(loaded, motion, cycles, to, client):
 
 def test_an_arm_moves_to_the_bit_as_without_the_mirror_which_finds_what_it_carries():
     robot = twin.load("irb140").with_drives("rigid")
-    loaded, motion, reports = robot.with_payload(payload_of(CARRIED)), kept_excitation(robot), []
+    loaded, motion, reports = robot.with_payload(payload_of(CARRIED)), stored_excitation(robot), []
     with EgmClient(0) as client:
         alone = guided(loaded, motion, 100, ("127.0.0.1", client.port), client)
     with EgmClient(0) as client, Mirror(robot, listen=HERE, forward=("127.0.0.1", client.port)) as mirror:

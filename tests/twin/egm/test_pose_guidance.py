@@ -9,7 +9,7 @@ from tests.support.random_trees import random_urdf
 from twin.egm.guidance.guidance import GuidanceStop
 from twin.egm.guidance.run import Run, guidance_of
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.guidance.tool_steps import moved_by, way_between
+from twin.egm.guidance.tool_steps import moved_by, pose_displacement
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.rotations.euler_angles import matrix_from_axis_angle
@@ -79,7 +79,7 @@ def test_ways_between_poses_are_exact_at_every_angle(rng):
             moved_by(T, way, T_moved)
             expected = Rotation.from_rotvec(way[3:]).as_matrix() @ T[:3, :3]
             np.testing.assert_allclose(T_moved, pose_of(T[:3, 3] + way[:3], expected), rtol=0, atol=4e-15)
-            way_between(T, T_moved, found)
+            pose_displacement(T, T_moved, found)
             np.testing.assert_allclose(found, way, rtol=1e-14, atol=2e-15 if angle < 3.0 else 2e-14)
 
 

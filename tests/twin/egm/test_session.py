@@ -6,7 +6,7 @@ import pytest
 import controllers
 from tests.support.egm_wires import BRISK, CycleByCycle, Wire, served, session
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.guided_arm import OwnMotion
+from twin.egm.robot.guided_arm import RobotMotion
 from twin.egm.robot.session import EgmState
 from twin.egm.wire import schema
 from twin.egm.wire.messages import MotionState, SensorMessage
@@ -247,7 +247,7 @@ def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
         made.pace = Clock()
         made.serve(lambda: False)
     assert not made.done.faults, made.done.faults
-    assert made.done.well > 3
+    assert made.done.completed > 3
     assert made.done.counts.unused > 3
 
 
@@ -327,7 +327,7 @@ def test_nobody_answers(robot):
 
 
 def test_a_way_of_its_own_keeps_a_quarter_of_the_speeds(robot):
-    own, end = OwnMotion(robot, np.zeros(6), 1e-3), np.array([1.0, 0.5, -0.5, 2.0, 1.0, -2.0])
+    own, end = RobotMotion(robot, np.zeros(6), 1e-3), np.array([1.0, 0.5, -0.5, 2.0, 1.0, -2.0])
     assert own.is_at(np.zeros(6))
     own.go_to(end)
     assert own.is_at(end)
@@ -359,7 +359,7 @@ def test_a_robot_on_a_path_goes_back_to_its_beginning(robot, tmp_path):
     made = served(robot, Wire(client), settings, start=start, path=path, runs=2, pause=0.1)
     assert not made.done.faults, made.done.faults
     assert kinds(made) == ["waiting", "guided", "ended", "returning", "waiting", "guided", "ended"]
-    assert (made.done.runs, made.done.well) == (2, 2)
+    assert (made.done.runs, made.done.completed) == (2, 2)
     log = made.log()
     second = round(made.done.events[4].t / 1e-3)
     assert np.abs(log.q[second] - start).max() < 1e-9

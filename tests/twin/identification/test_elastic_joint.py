@@ -225,7 +225,7 @@ def test_friction_that_is_not_linear_is_reported_without_limits():
     log = identify_joint.run(settings)
     metrics = {metric.name: metric for metric in identify_joint.metrics(log)}
     assert metrics["f_m: error / its deviation"].limit is None
-    assert all(metric.holds for metric in metrics.values())
+    assert all(metric.passes for metric in metrics.values())
     found = identify_joint.estimates_of(log)
     assert found.truth[2] == pytest.approx(34 * R**2)
     assert found.values[2] > 3 * found.truth[2]
@@ -233,16 +233,16 @@ def test_friction_that_is_not_linear_is_reported_without_limits():
 
 def test_an_estimate_that_is_off_does_not_hold(log):
     metrics = identify_joint.metrics(log)
-    assert all(metric.holds for metric in metrics)
+    assert all(metric.passes for metric in metrics)
     found = identify_joint.estimates_of(log)
     spoilt = {"values": found.truth + 5 * found.deviations, "clean": found.clean * (1 + 1e-7)}
     judged = identify_joint.metrics(dataclasses.replace(log, arrays={**log.arrays, **spoilt}))
-    assert [metric.holds for metric in judged[:4]] == [False] * 4
-    wrong = [metric.name for metric in judged[4:] if not metric.holds]
+    assert [metric.passes for metric in judged[:4]] == [False] * 4
+    wrong = [metric.name for metric in judged[4:] if not metric.passes]
     assert wrong == ["without noise: largest relative error"]
     shifted = {"model_speed": found.model_speed * 1.2}
     judged = identify_joint.metrics(dataclasses.replace(log, arrays={**log.arrays, **shifted}))
-    assert [metric.name for metric in judged if not metric.holds] == ["validation: error / noise"]
+    assert [metric.name for metric in judged if not metric.passes] == ["validation: error / noise"]
 
 
 @pytest.mark.parametrize(

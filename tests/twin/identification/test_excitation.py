@@ -15,9 +15,9 @@ from twin.identification.excitation import (
     FourierMotion,
     at_rest_basis,
     excitation_use,
-    kept_excitation,
     optimal_excitation,
     read_excitation,
+    stored_excitation,
     write_excitation,
 )
 from twin.identification.torque_model import base_parameters
@@ -155,7 +155,7 @@ def test_a_start_from_which_there_is_no_motion_is_told(irb140, irb1400):
 
 def test_what_is_kept_for_an_arm_does_for_it(arm):
     robot = arm.with_drives("rigid")
-    motion = kept_excitation(robot)
+    motion = stored_excitation(robot)
     assert motion is not None
     assert within(robot, motion)
     assert excitation_use(robot, *samples(motion, 300)).condition < 100
@@ -171,7 +171,7 @@ def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
     back = read_excitation(path)
     for name in ("start", "a", "b", "period"):
         np.testing.assert_array_equal(getattr(back, name), getattr(motion, name))
-    assert kept_excitation(twin.load("two_link")) is None
+    assert stored_excitation(twin.load("two_link")) is None
     path.write_text("period = 2.0\nstart = [0]\na = [[0.0, 1.0]]")
     with pytest.raises(IdentificationError, match=r"excitation.toml: there is no 'b' in it"):
         read_excitation(path)
@@ -181,13 +181,13 @@ def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
     write_excitation(motion, path)
     moved = replace(twin.load("irb140"), file=tmp_path / "robot.toml")
     with pytest.raises(IdentificationError, match="a motion of 2 joints, robot 'irb140' has 6"):
-        kept_excitation(moved)
+        stored_excitation(moved)
 
 
 def test_a_log_of_the_engine_gives_the_base_parameters_back(irb1400):
     """Friction at the new speed; rows in which a shaft is slow, or changes its direction, left out."""
     log = scenario.run(scenario.Config(robot="irb1400"))
-    assert all(metric.holds for metric in scenario.metrics(log))
+    assert all(metric.passes for metric in scenario.metrics(log))
     robot = log.robot
     qdd = np.diff(log.qd, axis=0) / log.time_step
     Y = twin.dynamics_regressor(robot, log.q[:-1], log.qd[:-1], qdd, log.qd[1:])

@@ -16,7 +16,7 @@ from twin.identification.drives.friction_law import (
 )
 from twin.robot.drives.drives import Drives
 from twin.robot.drives.friction import friction_rows, sliding_friction
-from twin.trajectories.sampling import recursion_consistent
+from twin.trajectories.sampling import sample_semi_implicit
 
 AXIS = Drives([1.0], 0.0, coulomb=24.2, static=36.3, stribeck_speed=0.0085, viscous=11.85)
 """Axis 1 of an IRB 2400: P. Obal and P. Gierlak, Acta Mechanica et Automatica 19 (2025)."""
@@ -52,7 +52,7 @@ def slides():
     motion = constant_speed_motion(robot, POSE, speeds, seconds=0.06, ramp=0.03)
     law = controllers.make("computed_torque", robot, bandwidth=30.0, period=1e-3)
     with twin.Simulation(robot) as simulation:
-        return twin.run_closed_loop(simulation, law, recursion_consistent(motion, 1e-3))
+        return twin.run_closed_loop(simulation, law, sample_semi_implicit(motion, 1e-3))
 
 
 def loaded_drives():

@@ -56,7 +56,7 @@ def test_the_engine_and_the_model_are_one_robot(identified):
         joint_tracking.Config(robot=str(identified), drives="rigid", duration=0.5, time_step=0.002)
     )
     assert np.max(np.abs(run.q - run.q_ref)) < 1e-12
-    assert all(metric.holds for metric in joint_tracking.metrics(run))
+    assert all(metric.passes for metric in joint_tracking.metrics(run))
 
 
 def test_its_urdf_is_the_one_that_its_facts_make(identified):

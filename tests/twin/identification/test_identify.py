@@ -10,7 +10,7 @@ import twin
 from scenarios import excitation
 from scenarios.cli.command_line import main
 from twin.errors import IdentificationError, IdentificationWarning
-from twin.identification.excitation import kept_excitation
+from twin.identification.excitation import stored_excitation
 from twin.identification.least_squares import fitted, joint_residuals, solved, triangles
 from twin.identification.torque_model import TorqueModel
 
@@ -38,7 +38,7 @@ def linear(irb140):
 def motion(linear):
     """Times, positions and torques of continuous time."""
     t = np.arange(0.0, 5.0, DT)
-    q, qd, qdd = kept_excitation(linear)(t)
+    q, qd, qdd = stored_excitation(linear)(t)
     return t, q, twin.drive_inverse_dynamics(linear, q, qd, qdd)
 
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_told_apart_is_named_with_a_motion_that_would(linear):
         return twin.Measurements("run", t, q, qd, qdd, qd, tau, used, None, 250.0, "as it is")
 
     t = np.arange(0.0, 5.0, DT)
-    q, qd, qdd = kept_excitation(linear)(t)
+    q, qd, qdd = stored_excitation(linear)(t)
     q[:, 2], qd[:, 2], qdd[:, 2] = 0.5 * t, 0.5, 0.0
     with pytest.raises(
         IdentificationError,

@@ -22,7 +22,7 @@ def files(tmp_path_factory):
     urdf = folder / "mine.urdf"
     urdf.write_text(twin.load("irb140").urdf.read_text())
     robot = twin.load(urdf)
-    reference = twin.recursion_consistent(twin.quintic(np.zeros(6), np.full(6, 0.2), 0.1), 1e-3)
+    reference = twin.sample_semi_implicit(twin.quintic(np.zeros(6), np.full(6, 0.2), 0.1), 1e-3)
     law = controllers.make("pd", robot)
     twin.run_closed_loop(AnalyticPlant(robot, 1e-3), law, reference).save(folder / "run.npz")
     return urdf, folder / "run.npz"
@@ -108,7 +108,7 @@ def test_robots_that_cannot_be_are_refused(files):
 
 
 def test_references_that_are_no_real_numbers_are_refused(irb140):
-    reference = twin.recursion_consistent(twin.quintic(np.zeros(6), np.full(6, 0.2), 0.01), 1e-3)
+    reference = twin.sample_semi_implicit(twin.quintic(np.zeros(6), np.full(6, 0.2), 0.01), 1e-3)
     law = controllers.make("pd", irb140)
     masked = np.ma.array(reference.q, mask=np.eye(11, 6, dtype=bool))
     for name, array, said in (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.dh_arms import dh_frames
-from twin.kinematics.forward import dh_angles, forward_kinematics
+from twin.kinematics.forward import dh_from_joint_angles, forward_kinematics
 from twin.robot.robot import DH, dh_poses, dh_transforms
 
 
@@ -28,7 +28,7 @@ def test_every_frame_is_the_product_of_elementary_transforms():
 
 def test_the_last_frame_is_the_flange_of_the_tree(arm):
     q = np.random.default_rng(1).uniform(-1, 1, (100, 6))
-    last = dh_poses(arm.dh, dh_angles(arm, q))[:, -1]
+    last = dh_poses(arm.dh, dh_from_joint_angles(arm, q))[:, -1]
     np.testing.assert_allclose(last, forward_kinematics(arm, q), rtol=0, atol=1e-14)
 
 

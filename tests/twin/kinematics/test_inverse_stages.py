@@ -20,7 +20,9 @@ def wrist_centre(robot, T):
 
 def test_both_stages_are_the_whole(arm):
     _, T = random_poses_of(arm, np.random.default_rng(50), 2000)
-    whole = twin.dh_angles(arm, np.nan_to_num(twin.inverse_kinematics(arm, T, limits=False), nan=9.0))
+    whole = twin.dh_from_joint_angles(
+        arm, np.nan_to_num(twin.inverse_kinematics(arm, T, limits=False), nan=9.0)
+    )
     main_axes = twin.main_axis_angles(arm, wrist_centre(arm, T))
     assert main_axes.shape == (2000, 4, 3)
     reached = ~np.isnan(main_axes[..., 0])

@@ -30,7 +30,7 @@ def apart(a, b):
 def wrist_centres(irb1400):
     """Wrist centres (500, 3) within the limits, and the DH angles (500, 6) that lead there."""
     q, T = random_poses_of(irb1400, np.random.default_rng(40), 500)
-    return T[:, :3, 3] - irb1400.dh.d[5] * T[:, :3, 2], twin.dh_angles(irb1400, q)
+    return T[:, :3, 3] - irb1400.dh.d[5] * T[:, :3, 2], twin.dh_from_joint_angles(irb1400, q)
 
 
 def test_the_second_solution_of_axis_1(irb1400):
@@ -53,7 +53,7 @@ def test_the_wrist_centre_from_axis_2(irb1400):
     a1, d1 = irb1400.dh.a[0], irb1400.dh.d[0]
     theta = np.array([0.3, 0, 0, 0, 0, 0])
     frame_1 = dh_frames(irb1400.dh, theta)[0]
-    q_tree = irb1400.tree_positions(twin.joint_angles(irb1400, theta))
+    q_tree = irb1400.tree_positions(twin.joint_from_dh_angles(irb1400, theta))
     axis_2 = recursions.world_frames(
         irb1400.tree, recursions.placements(irb1400.tree, q_tree.tolist(), math)
     ).o[irb1400.tree.links.index("link_2")]

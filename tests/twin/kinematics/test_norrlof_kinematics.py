@@ -40,7 +40,7 @@ R_06_EXACT = [
 def states(irb1400):
     """Joint angles q (500, 6) and their DH angles."""
     q, _ = random_poses_of(irb1400, np.random.default_rng(30), 500)
-    return q, twin.dh_angles(irb1400, q)
+    return q, twin.dh_from_joint_angles(irb1400, q)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_both_examples_at_once(irb1400):
     T = np.eye(4)
     T[:3, :3] = R_06_EXACT
     T[:3, 3] = P_WRIST_EXACT + irb1400.dh.d[5] * T[:3, 2]
-    theta = twin.dh_angles(irb1400, twin.inverse_kinematics(irb1400, T, limits=False))
+    theta = twin.dh_from_joint_angles(irb1400, twin.inverse_kinematics(irb1400, T, limits=False))
     rows = np.array(MAIN_AXES)[[0, 1, 3, 2]]  # of the rear solutions the one in front of the lower arm first
     assert apart(theta[0::2, :3], rows) <= DIGITS
     assert apart(theta[1::2, :3], rows) <= DIGITS
@@ -148,11 +148,11 @@ def test_the_coupling(irb1400, states):
     expected = q + np.array([0, -np.pi / 2, 0, 0, 0, np.pi])
     expected[:, 2] -= q[:, 1]
     np.testing.assert_allclose(theta, expected, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(twin.joint_angles(irb1400, theta), q, rtol=0, atol=2e-15)
+    np.testing.assert_allclose(twin.joint_from_dh_angles(irb1400, theta), q, rtol=0, atol=2e-15)
 
     moved = q.copy()
     moved[:, 1] += 0.3
-    moved_theta = twin.dh_angles(irb1400, moved)
+    moved_theta = twin.dh_from_joint_angles(irb1400, moved)
     before, after = (dh_frames(irb1400.dh, angles)[2][:, :3, :3] for angles in (theta, moved_theta))
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-15)
     orientation, origin = link_frames(irb1400, q, "link_3")
@@ -174,7 +174,7 @@ def test_the_wrist_centre(irb1400, states):
     for link in ("link_5", "link_6"):
         np.testing.assert_allclose(link_frames(irb1400, q, link)[1], p_wrist, rtol=0, atol=1e-15)
     solutions = twin.main_axis_angles(irb1400, p_wrist)
-    nearest = np.angle(np.exp(1j * (solutions - twin.dh_angles(irb1400, q)[:, None, :3])))
+    nearest = np.angle(np.exp(1j * (solutions - twin.dh_from_joint_angles(irb1400, q)[:, None, :3])))
     assert np.max(np.nanmin(np.max(np.abs(nearest), axis=2), axis=1)) <= 1e-12
 
 

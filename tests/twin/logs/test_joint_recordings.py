@@ -172,7 +172,7 @@ def test_pose_path_follows_joints_with_a_tool_and_a_payload(tmp_path, scenario):
     )
     log = scenario.run(config)
     metrics = scenario.metrics(log)
-    assert all(metric.holds for metric in metrics)
+    assert all(metric.passes for metric in metrics)
     assert not any("printed" in metric.name for metric in metrics)
     np.testing.assert_allclose(log.q_ref[0], ANGLES[0], rtol=0, atol=1e-15)
     np.testing.assert_allclose(log.q_ref[-1], ANGLES[3], rtol=0, atol=1e-14)
@@ -199,13 +199,13 @@ def test_pose_path_takes_a_recorded_tool_along_the_recording(tmp_path, scenario)
     poses[:, :3] /= 1000.0
     np.testing.assert_allclose(log.pose_ref[::50], poses, rtol=0, atol=1e-12)
     np.testing.assert_allclose(log.q_ref[-1], q[-1], rtol=0, atol=1e-11)
-    assert all(metric.holds for metric in scenario.metrics(log))
+    assert all(metric.passes for metric in scenario.metrics(log))
 
 
 def test_the_tour_stops_where_the_flange_was_printed_with_any_tool(scenario):
     log = scenario.run(scenario.Config(tool="0.02,-0.03,0.12,0.9,0.1,0.3,0.3"))
     metrics = scenario.metrics(log)
-    assert all(metric.holds for metric in metrics)
+    assert all(metric.passes for metric in metrics)
     assert [m.name for m in metrics][:2] == ["flange at test_3 - printed", "flange at test_1 - printed"]
     assert metrics[0].limit is not None
     stops = np.flatnonzero(np.abs(log.qd_ref).max(axis=1) < 1e-4)

@@ -9,14 +9,14 @@ from twin.engine.simulation import Simulation
 from twin.logs.columns import between
 from twin.logs.log import RunningLog
 from twin.trajectories.joint_trajectories import sines
-from twin.trajectories.sampling import Samples, recursion_consistent
+from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 
 @pytest.mark.parametrize("drives", ["ideal", "elastic"])
 def test_it_is_the_end_of_the_whole(robot, drives):
     """Parts of any length, one of them longer than what is kept; arrays that stand for others still do."""
     motion = sines(np.full(6, 0.1), np.full(6, 0.3), np.full(6, 0.5), 0.1)
-    whole = Samples(*(series[:90] for series in recursion_consistent(motion, 1e-3)))
+    whole = Samples(*(series[:90] for series in sample_semi_implicit(motion, 1e-3)))
     law = controllers.make("pd", robot)
     plant = robot.with_drives(drives)
     with Simulation(plant) as simulation:

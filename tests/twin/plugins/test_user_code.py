@@ -13,8 +13,8 @@ import controllers
 import twin
 from scenarios.cli.command_line import main
 from tests.support.sweep_experiments import Swing, points
-from twin import own_code
-from twin.errors import OwnCodeError, TwinError
+from twin import plugins
+from twin.errors import PluginError, TwinError
 from twin.sweeps import trial as dependencies
 from twin.sweeps.running import run_points
 from twin.sweeps.trial import MOST_NAMED, differences
@@ -60,7 +60,7 @@ def test_a_sweep_goes_on_with_nothing_but_its_own_code_robot_and_versions(tmp_pa
     late, helper = law.with_name("late_of_mine.py"), law.with_name("numbers_of_mine.py")
     late.write_text("LATE = 1\n")
     controllers.settings(f"{law}:law")
-    kept = own_code.user_files()
+    kept = plugins.user_files()
     assert {law, late, helper} <= set(kept)
     monkeypatch.setattr(dependencies, "user_files", lambda: [late, law, helper])
     keep, few = tmp_path / "kept", points(4)
@@ -112,7 +112,7 @@ def test_helpers_of_one_name_in_two_folders_are_refused(tmp_path, capsys, light_
         assert all(str(tmp_path / folder / "consts.py") in said for folder in "AB")
     robot = twin.load("irb140")
     controllers.make(f"{laws[0]}:law", robot)
-    with pytest.raises(OwnCodeError, match=r"B/law.py imports .*B/consts.py, but .*A/consts.py has the same"):
+    with pytest.raises(PluginError, match=r"B/law.py imports .*B/consts.py, but .*A/consts.py has the same"):
         controllers.make(f"{laws[1]}:law", robot)
     laws[1].with_name("consts.py").unlink()
     laws[1].write_text("import json\n\n\ndef law(state, reference):\n    return reference.q\n")

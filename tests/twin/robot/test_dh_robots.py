@@ -90,9 +90,11 @@ def test_six_rows_with_a_slide_are_outside_the_family():
 def test_dh_angles_know_of_slides():
     robot = twin.load("rtr")
     half = np.pi / 2
-    np.testing.assert_array_equal(twin.dh_angles(robot, [0.5, 0.1, 0.2]), [0.5 - half, 0.0, 0.2 + half])
+    np.testing.assert_array_equal(
+        twin.dh_from_joint_angles(robot, [0.5, 0.1, 0.2]), [0.5 - half, 0.0, 0.2 + half]
+    )
     with pytest.raises(RobotError, match="joint 'joint_2' of robot 'rtr' is prismatic"):
-        twin.joint_angles(robot, np.zeros(3))
+        twin.joint_from_dh_angles(robot, np.zeros(3))
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,9 @@ def test_the_dh_angles_of_the_open_chain_are_its_own(arm, rng):
     np.testing.assert_array_equal(robot.dh_coupling, np.eye(6))
     q = rng.uniform(-1, 1, (50, 6))
     T = twin.forward_kinematics(robot, q)
-    np.testing.assert_allclose(dh_poses(robot.dh, twin.dh_angles(robot, q))[:, -1], T, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        dh_poses(robot.dh, twin.dh_from_joint_angles(robot, q))[:, -1], T, rtol=0, atol=1e-14
+    )
     found = twin.inverse_kinematics(robot, T, near=q, limits=False)
     np.testing.assert_allclose(found, q, rtol=0, atol=1e-9)  # some poses are near singular ones
     np.testing.assert_allclose(twin.forward_kinematics(robot, found), T, rtol=0, atol=1e-14)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.sweep_experiments import NAMES, Swing, points
 from twin.errors import TwinError
-from twin.sweeps.running import chunk_size, chunks, remove_kept, run_points
+from twin.sweeps.running import chunk_size, chunks, remove_chunks, run_points
 
 
 def test_the_chunks_of_another_sweep_are_refused(tmp_path):
@@ -28,7 +28,7 @@ def test_the_chunks_of_another_sweep_are_refused(tmp_path):
     (own / "precious").touch()
     with pytest.raises(TwinError, match="something else than a sweep"):
         run_points(Swing(), few, keep=own, resume=True)
-    remove_kept(own)
+    remove_chunks(own)
     assert (own / "precious").exists()
 
     class Local(Swing):

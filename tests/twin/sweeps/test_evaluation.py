@@ -12,7 +12,7 @@ from twin.kinematics.forward import forward_kinematics
 from twin.sweeps.evaluation import engine_outcomes, outcomes, unmade, verdict
 from twin.sweeps.trial import OUTCOME, TROUBLES, Trial
 from twin.trajectories.joint_trajectories import hold, sines
-from twin.trajectories.sampling import Samples, recursion_consistent
+from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 PERIOD = 1e-3
 TOOL = np.eye(4)
@@ -40,7 +40,7 @@ def arm():
 @pytest.fixture(scope="module")
 def reference(arm):
     amplitude = np.linspace(0.3, 0.1, arm.n)
-    return recursion_consistent(sines(np.zeros(arm.n), amplitude, np.linspace(0.7, 2.0, arm.n), 0.3), PERIOD)
+    return sample_semi_implicit(sines(np.zeros(arm.n), amplitude, np.linspace(0.7, 2.0, arm.n), 0.3), PERIOD)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_figures_are_those_of_the_samples(trials, table):
 
 def test_the_engine_says_the_same(trials, table):
     engine = engine_outcomes(trials)
-    assert np.array_equal(engine["holds"], table["holds"])
+    assert np.array_equal(engine["passes"], table["passes"])
     assert np.array_equal(engine["trouble"], table["trouble"])
     for name in OUTCOME.names:
         assert np.allclose(engine[name], table[name], rtol=1e-9, atol=1e-12, equal_nan=True), name
@@ -102,7 +102,7 @@ def test_the_engine_says_the_same(trials, table):
 def test_what_ended_early_has_errors_without_end_and_does_not_hold(table, reference):
     last = table[-1]
     assert TROUBLES[last["trouble"]] == "torque not finite"
-    assert not last["holds"]
+    assert not last["passes"]
     assert np.isinf(last["joint_error"])
     assert np.isnan(last["tool_error"])  # nobody asked
     assert last["duration"] == reference.t[21]
@@ -135,7 +135,7 @@ def test_verdicts(arm, reference):
             fine._replace(controller=soft, error_limit=1e-6),
         ]
     )
-    assert rows["holds"].tolist() == [True, False, True, False, False, True, False]
+    assert rows["passes"].tolist() == [True, False, True, False, False, True, False]
     assert np.isclose(rows["beyond_range"][1], 1e-3, atol=1e-10)
     assert np.isclose(rows["speed_ratio"][3], 1 / 0.99, rtol=1e-9)
     (beyond,) = run_rollouts(slow, law, reference).violations  # of the other limits none
@@ -144,16 +144,16 @@ def test_verdicts(arm, reference):
     given = run_rollouts(weak, law, reference).tau  # which is less than what was demanded
     share = np.sqrt(np.mean((given / weak.drive_torque_max) ** 2))
     assert np.isclose(rows["rms_torque"][4], share, rtol=1e-13, atol=0.0)
-    assert verdict(rows, {"speed_ratio": rows["speed_ratio"][0] - 1e-6})["holds"].tolist() == [False] * 7
+    assert verdict(rows, {"speed_ratio": rows["speed_ratio"][0] - 1e-6})["passes"].tolist() == [False] * 7
     kept = verdict(rows, {"joint_error": 1e-6})
-    assert kept["holds"][0]
-    assert not verdict(rows, {"tool_error": 1.0})["holds"].any()  # which nobody asked for
+    assert kept["passes"][0]
+    assert not verdict(rows, {"tool_error": 1.0})["passes"].any()  # which nobody asked for
 
 
 def test_a_loop_that_folds_ends_the_trial(irb1400):
     """An arm that is let go of; the engine notices in the same step."""
     falls = ControlLaw(irb1400, nothing, period=PERIOD, name="nothing")
-    reference = recursion_consistent(hold(irb1400.poses["zero"], 2.0), PERIOD)
+    reference = sample_semi_implicit(hold(irb1400.poses["zero"], 2.0), PERIOD)
     (row,), (engine,) = (run([Trial(irb1400, falls, reference)]) for run in (outcomes, engine_outcomes))
     assert TROUBLES[row["trouble"]] == TROUBLES[engine["trouble"]] == "loop folded"
     assert 0.1 < row["duration"] == engine["duration"]
@@ -161,7 +161,7 @@ def test_a_loop_that_folds_ends_the_trial(irb1400):
 
 def test_what_cannot_be_made_does_not_hold():
     row = unmade()
-    assert not row["holds"]
+    assert not row["passes"]
     assert TROUBLES[row["trouble"]] == "cannot be made"
 
 

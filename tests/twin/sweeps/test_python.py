@@ -23,7 +23,7 @@ def robot():
 
 @pytest.fixture(scope="module")
 def reference(robot):
-    return twin.recursion_consistent(twin.quintic(np.zeros(robot.n), np.full(robot.n, 0.05), 0.2), 1e-3)
+    return twin.sample_semi_implicit(twin.quintic(np.zeros(robot.n), np.full(robot.n, 0.05), 0.2), 1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_a_row_is_the_run_of_its_inputs(sweep, robot, reference):
     assert len(sweep.table) == 40
     assert sweep.inputs == ("payload", "law.bandwidth", "model.mass", "sensors.noise", "sensors.seed")
     assert sweep.table.dtype.names == ("draw", "replicate", *sweep.inputs, *OUTCOME.names)
-    assert 0 < np.count_nonzero(sweep.holds) < 40
+    assert 0 < np.count_nonzero(sweep.passes) < 40
     for place in (0, 1, 39):
         row, trial = sweep.table[place], sweep.trial(place)
         assert evaluation.outcomes([trial])[0]["joint_error"] == row["joint_error"]
@@ -58,7 +58,7 @@ def test_a_row_is_the_run_of_its_inputs(sweep, robot, reference):
         assert np.max(np.abs(done.q - reference.q)) == pytest.approx(row["joint_error"], rel=1e-12)
     holds = (sweep.table["joint_error"] <= 0.05) & (sweep.table["tool_error"] <= 0.03)
     holds &= (sweep.table["saturated"] == 0) & (sweep.table["speed_ratio"] <= 1)
-    assert np.array_equal(sweep.holds, holds)
+    assert np.array_equal(sweep.passes, holds)
 
 
 def test_a_draw_is_run_at_every_point_of_the_grid_with_its_own_noise(sweep):
@@ -71,13 +71,13 @@ def test_a_draw_is_run_at_every_point_of_the_grid_with_its_own_noise(sweep):
 
 def test_what_a_sweep_says(sweep):
     share = sweep.share
-    assert share.share == np.mean(sweep.holds)
+    assert share.share == np.mean(sweep.passes)
     assert share.low < share.share < share.high
     assert repr(sweep).startswith("<Sweep of 40 runs over payload, law.bandwidth, model.mass, sensors.noise")
     worst = sweep.worst(3)
-    assert not np.any(sweep.holds[worst])
+    assert not np.any(sweep.passes[worst])
     assert np.array_equal(
-        sweep.table["joint_error"][worst], np.sort(sweep.table["joint_error"][~sweep.holds])[::-1][:3]
+        sweep.table["joint_error"][worst], np.sort(sweep.table["joint_error"][~sweep.passes])[::-1][:3]
     )
     assert sweep.importance()[0].name in ("payload", "law.bandwidth")
     frame = sweep.to_frame()

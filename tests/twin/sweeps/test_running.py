@@ -29,7 +29,7 @@ from twin.errors import ClusterError, VariationError
 from twin.sweeps import evaluation, pools
 from twin.sweeps import trial as dependencies
 from twin.sweeps.pools import LocalThreads, Processes, pool_for
-from twin.sweeps.running import columns, remove_kept, run_points
+from twin.sweeps.running import columns, remove_chunks, run_points
 from twin.sweeps.trial import OUTCOME
 from twin.worker_processes import Workers
 
@@ -84,10 +84,10 @@ def test_a_row_is_the_outcome_of_its_point(whole):
     for place in (*np.flatnonzero(~unmade)[[0, 10, -1]], np.flatnonzero(unmade)[0]):
         trial = Swing().trial(dict(zip(NAMES, POINTS.values[place], strict=True))) if not unmade[place] else 0
         row = evaluation.outcomes([trial])[0] if trial else evaluation.unmade()
-        row["holds"] &= row["joint_error"] <= LIMITS["joint_error"]
+        row["passes"] &= row["joint_error"] <= LIMITS["joint_error"]
         assert outcomes[place].tobytes() == row.tobytes()
     free = run_points(Swing(), POINTS)
-    assert 0 < np.count_nonzero(whole["holds"]) < np.count_nonzero(free["holds"])
+    assert 0 < np.count_nonzero(whole["passes"]) < np.count_nonzero(free["passes"])
 
 
 def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, dask):
@@ -207,8 +207,8 @@ def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp
     made.unlink()
     again = run_points(Slow(str(tmp_path)), POINTS, keep=keep, resume=True)  # with other limits
     assert len(made.read_text().split()) == 1
-    assert np.count_nonzero(again["holds"]) > np.count_nonzero(table["holds"])
-    remove_kept(keep)
+    assert np.count_nonzero(again["passes"]) > np.count_nonzero(table["passes"])
+    remove_chunks(keep)
     assert not keep.exists()
 
 

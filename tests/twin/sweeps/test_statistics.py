@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from twin.sweeps.design import Design, parse_variation
-from twin.sweeps.statistics import binomial_interval, importances, share_that_holds, worst
+from twin.sweeps.statistics import binomial_interval, importances, pass_share, worst
 from twin.sweeps.trial import OUTCOME
 
 SEEDS = 200
@@ -38,7 +38,7 @@ class Coverage(NamedTuple):
 
 def coverage(of_seeds, holds, truth):
     """How often the interval of the share contains the true one."""
-    shares = [share_that_holds(holds(*points.values.T), points.draw, points.replicate) for points in of_seeds]
+    shares = [pass_share(holds(*points.values.T), points.draw, points.replicate) for points in of_seeds]
     middle, low, high = (np.array([share[k] for share in shares]) for k in range(3))
     assert np.all((low >= 0.0) & (low <= middle) & (middle <= high) & (high <= 1.0))
     return Coverage(
@@ -94,7 +94,7 @@ def test_trials_of_a_draw_are_not_independent(kind):
 def test_an_interval_of_independent_draws_is_the_exact_one():
     for hold, draws in ((0, 1), (1, 1), (0, 50), (7, 50), (50, 50), (1999, 2000)):
         holds = np.arange(draws) < hold
-        share = share_that_holds(holds, np.arange(draws), np.zeros(draws, int))
+        share = pass_share(holds, np.arange(draws), np.zeros(draws, int))
         exact = stats.binomtest(hold, draws).proportion_ci()
         assert (share.low, share.high) == pytest.approx((exact.low, exact.high), abs=4e-12)  # its root
         assert (share.share, share.draws, share.method) == (hold / draws, draws, "binomial")
@@ -105,34 +105,34 @@ def test_an_interval_of_independent_draws_is_the_exact_one():
 def test_an_interval_of_replicates_is_students():
     rng = np.random.default_rng(1)
     holds, replicate = rng.random(600) < 0.7, np.repeat(np.arange(6), 100)
-    share = share_that_holds(holds, np.arange(600), replicate)
+    share = pass_share(holds, np.arange(600), replicate)
     of_replicates = holds.reshape(6, 100).mean(axis=1)
     low, high = stats.t.interval(0.95, 5, loc=of_replicates.mean(), scale=stats.sem(of_replicates))
     assert (share.low, share.high) == pytest.approx((low, high), rel=1e-12)
     assert share.method == "replicates"
     # The order of rows is no matter.
     mixed = rng.permutation(600)
-    again = share_that_holds(holds[mixed], mixed, replicate[mixed])
+    again = pass_share(holds[mixed], mixed, replicate[mixed])
     assert again[:3] == pytest.approx(share[:3], rel=1e-12)
 
 
 def test_an_interval_is_never_of_no_width():
     """Each replicate has exactly 70 of 100: what a whole number hides is left."""
     holds, replicate = np.arange(600) % 100 < 70, np.repeat(np.arange(6), 100)
-    share = share_that_holds(holds, np.arange(600), replicate)
+    share = pass_share(holds, np.arange(600), replicate)
     assert share.share == 0.7
     half = stats.t.ppf(0.975, 5) * 0.005 / np.sqrt(6)
     assert (share.low, share.high) == pytest.approx((0.7 - half, 0.7 + half), rel=1e-12)
     # With a grid, of which each draw holds the same half.
-    share = share_that_holds(np.arange(200) % 2 == 0, np.arange(200) // 2, np.zeros(200, int))
+    share = pass_share(np.arange(200) % 2 == 0, np.arange(200) // 2, np.zeros(200, int))
     assert share == (0.5, *binomial_interval(50, 100), 100, "binomial")
 
 
 def test_a_share_of_nothing_or_of_arrays_that_differ():
     with pytest.raises(ValueError, match=r"of one shape \(N,\) with N > 0, got \(0,\), \(0,\) and \(0,\)"):
-        share_that_holds([], [], [])
+        pass_share([], [], [])
     with pytest.raises(ValueError, match=r"got \(2,\), \(2,\) and \(3,\)"):
-        share_that_holds([True, False], [0, 1], [0, 0, 0])
+        pass_share([True, False], [0, 1], [0, 0, 0])
 
 
 def made_table(names, values):
@@ -154,7 +154,7 @@ def table():
     table = made_table(NAMES, values)
     z = values - 0.5
     table["joint_error"] = np.exp(-4.0 * z[:, 0] + 0.8 * z[:, 1] + 8.0 * z[:, 2] ** 2)
-    table["holds"] = table["joint_error"] < 4.0
+    table["passes"] = table["joint_error"] < 4.0
     return table
 
 
@@ -172,10 +172,10 @@ def test_what_matters_comes_first(table):
     assert chance.explained < 0.01
     tenths = np.array_split(table["joint_error"][np.argsort(table["middle"])], 10)
     assert middle.explained == pytest.approx((stats.kruskal(*tenths).statistic - 9) / 1990, rel=1e-12)
-    by_holds = importances(table, NAMES, "holds")
+    by_holds = importances(table, NAMES, "passes")
     assert by_holds[0].name == "strong"
     assert by_holds[0].correlation == pytest.approx(
-        stats.spearmanr(table["strong"], table["holds"]).statistic, abs=1e-12
+        stats.spearmanr(table["strong"], table["passes"]).statistic, abs=1e-12
     )
     assert by_holds[0].correlation > 0.4
 
@@ -241,7 +241,7 @@ def test_where_nothing_can_matter():
 
 def test_the_worst_are_those_that_fail_then_the_largest():
     table = np.zeros(8, dtype=OUTCOME)
-    table["holds"] = [1, 0, 1, 1, 0, 0, 0, 1]
+    table["passes"] = [1, 0, 1, 1, 0, 0, 0, 1]
     table["rms_error"] = [5, 1, 9, 5, np.inf, 1, np.nan, 0]
     assert worst(table, "rms_error", 8).tolist() == [4, 6, 1, 5, 2, 0, 3, 7]
     assert worst(table, "rms_error", 3).tolist() == [4, 6, 1]

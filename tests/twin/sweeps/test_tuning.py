@@ -19,7 +19,7 @@ KP = Gain("law.Kp", 0.1, 10.0)
 
 def table(holds, figure):
     rows = np.zeros(len(holds), dtype=OUTCOME)
-    rows["holds"], rows["joint_error"] = holds, figure
+    rows["passes"], rows["joint_error"] = holds, figure
     return rows
 
 

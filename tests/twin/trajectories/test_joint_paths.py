@@ -11,7 +11,7 @@ from twin.kinematics.inverse import inverse_kinematics
 from twin.logs.recordings.recording import tool_recording
 from twin.rotations.rotations import pose_vector
 from twin.trajectories.joint_paths import joint_path
-from twin.trajectories.sampling import consistent_from_positions, recursion_consistent, sample
+from twin.trajectories.sampling import sample, sample_semi_implicit, semi_implicit_from_positions
 from twin.trajectories.tool_paths import ToolMotion, through_poses, through_recording
 
 ROBOT = twin.load("irb140")
@@ -138,13 +138,13 @@ def test_the_checking_period_does_not_change_the_path():
 
 def test_recursion_consistent_samples_keep_to_the_path():
     path = path_and_tool("thesis")[0]
-    samples = recursion_consistent(path, 1e-3)
+    samples = sample_semi_implicit(path, 1e-3)
     continuous = sample(path, 1e-3)
     np.testing.assert_allclose(samples.q, continuous.q, rtol=0, atol=2e-15)
     np.testing.assert_array_equal(samples.qd[1:], samples.qd[:-1] + 1e-3 * samples.qdd[:-1])
     np.testing.assert_array_equal(samples.q[1:], samples.q[:-1] + 1e-3 * samples.qd[1:])
     assert np.abs(samples.qdd - continuous.qdd).max() < 5e-3
-    again = consistent_from_positions(continuous.q, 1e-3)  # it rests before and after
+    again = semi_implicit_from_positions(continuous.q, 1e-3)  # it rests before and after
     np.testing.assert_allclose(again.qdd[:-1], samples.qdd[:-1], rtol=0, atol=1e-8)
 
 

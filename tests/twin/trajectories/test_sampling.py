@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from twin.trajectories.joint_trajectories import hold, quintic, sines
-from twin.trajectories.sampling import consistent_from_positions, recursion_consistent, sample
+from twin.trajectories.sampling import sample, sample_semi_implicit, semi_implicit_from_positions
 
 Q0 = np.array([0.3, -1.0, 0.5, 2.0, -0.7, 0.0])
 Q1 = np.array([-1.2, 0.4, 0.5, -1.0, 0.9, 4.0])
@@ -35,13 +35,13 @@ def test_a_whole_number_of_periods_is_not_rounded_up(duration, period, N):
 @pytest.mark.parametrize("period", [1e-3, 2e-3, 1 / 240])
 @pytest.mark.parametrize("trajectory", [WAVES, quintic(Q0, Q1, 20.0)], ids=["sines", "quintic"])
 def test_consistent_samples_obey_the_recursion_and_keep_the_positions(trajectory, period):
-    samples = recursion_consistent(trajectory, period)
+    samples = sample_semi_implicit(trajectory, period)
     assert obeys_the_recursion(samples, period)
     np.testing.assert_allclose(samples.q, trajectory(samples.t)[0], rtol=0, atol=2e-15)
 
 
 def test_consistent_speeds_are_the_trajectory_s_half_a_period_earlier():
-    samples = recursion_consistent(WAVES, 1e-3)
+    samples = sample_semi_implicit(WAVES, 1e-3)
     third_derivative = 0.4 * (2 * np.pi * 1.5) ** 3
     speed, acceleration = WAVES(samples.t - 0.5e-3)[1], WAVES(samples.t)[2]
     np.testing.assert_allclose(samples.qd, speed, rtol=0, atol=1.01e-6 / 24 * third_derivative)
@@ -52,7 +52,7 @@ def test_consistent_speeds_are_the_trajectory_s_half_a_period_earlier():
 
 
 def test_a_move_starts_and_ends_at_rest():
-    samples = recursion_consistent(quintic(Q0, Q1, 1.0), 1e-3)
+    samples = sample_semi_implicit(quintic(Q0, Q1, 1.0), 1e-3)
     assert not samples.qd[0].any()
     np.testing.assert_allclose(samples.q[-1], Q1, rtol=0, atol=1e-15)
     assert np.abs(samples.qd[-1]).max() < 1e-4  # the mean over the last period
@@ -64,23 +64,23 @@ def test_a_move_starts_and_ends_at_rest():
 def test_rough_positions_do_not_build_up_an_error():
     rng = np.random.default_rng(3)
     for q in (rng.normal(size=(20001, 3)), np.cumsum(1e-3 * rng.normal(size=(20001, 3)), axis=0)):
-        samples = consistent_from_positions(q, 1e-3)
+        samples = semi_implicit_from_positions(q, 1e-3)
         assert obeys_the_recursion(samples, 1e-3)
         np.testing.assert_allclose(samples.q, q, rtol=0, atol=4e-15)
 
 
 def test_positions_before_and_after_give_the_speeds_at_the_ends():
     q = np.array([[1.0], [1.5], [2.0]])
-    samples = consistent_from_positions(q, 0.5, before=[0.5], after=[2.5])
+    samples = semi_implicit_from_positions(q, 0.5, before=[0.5], after=[2.5])
     np.testing.assert_array_equal(samples.qd, [[1.0], [1.0], [1.0]])
     np.testing.assert_array_equal(samples.qdd, 0.0 * q)
-    at_rest = consistent_from_positions(q, 0.5)
+    at_rest = semi_implicit_from_positions(q, 0.5)
     np.testing.assert_array_equal(at_rest.qd, [[0.0], [1.0], [1.0]])
     np.testing.assert_array_equal(at_rest.qdd, [[2.0], [0.0], [-2.0]])
 
 
 def test_one_sample_rests():
-    samples = consistent_from_positions([Q0], 1e-3)
+    samples = semi_implicit_from_positions([Q0], 1e-3)
     np.testing.assert_array_equal(samples.q, [Q0])
     assert not samples.qd.any()
     assert not samples.qdd.any()
@@ -90,8 +90,8 @@ def test_one_sample_rests():
 def test_a_period_that_is_not_positive_is_refused(period):
     for make in (
         lambda: sample(WAVES, period),
-        lambda: recursion_consistent(WAVES, period),
-        lambda: consistent_from_positions([Q0], period),
+        lambda: sample_semi_implicit(WAVES, period),
+        lambda: semi_implicit_from_positions([Q0], period),
     ):
         with pytest.raises(ValueError, match="expected a positive period in s, got"):
             make()
@@ -99,12 +99,12 @@ def test_a_period_that_is_not_positive_is_refused(period):
 
 def test_misuse_says_what_was_expected():
     with pytest.raises(ValueError, match=r"expected q of shape \(N, n\), got \(6,\)"):
-        consistent_from_positions(Q0, 1e-3)
+        semi_implicit_from_positions(Q0, 1e-3)
     with pytest.raises(ValueError, match="finite"):
-        consistent_from_positions([Q0 * np.nan], 1e-3)
+        semi_implicit_from_positions([Q0 * np.nan], 1e-3)
     with pytest.raises(ValueError, match=r"expected before of shape \(6,\) and finite, got \[1\.0\]"):
-        consistent_from_positions([Q0], 1e-3, before=[1.0])
+        semi_implicit_from_positions([Q0], 1e-3, before=[1.0])
     with pytest.raises(ValueError, match=r"expected after of shape \(6,\) and finite, got \[nan"):
-        consistent_from_positions([Q0], 1e-3, after=Q0 * np.nan)
+        semi_implicit_from_positions([Q0], 1e-3, after=Q0 * np.nan)
     with pytest.raises(ValueError, match="makes 1e\\+303 samples, at most 10000000 are taken"):
         sample(hold(Q0, 1e300), 1e-3)

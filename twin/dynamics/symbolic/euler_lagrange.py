@@ -109,7 +109,7 @@ class SymbolicDynamics:
             batch = imported(name, lambda: source).dynamics_batch
         else:
             namespace: dict[str, Any] = {}
-            exec(source.replace("@kept()\n", ""), namespace)
+            exec(source.replace("@cached_njit()\n", ""), namespace)
             batch = namespace["dynamics_batch"]
 
         def dynamics(q: ArrayLike, qd: ArrayLike, parameters: ArrayLike = ()) -> Matrices:
@@ -133,16 +133,16 @@ MODULE = '''"""Equations of motion, written by twin/dynamics/symbolic/euler_lagr
 
 from math import cos, sin
 
-from twin.jit import kept
+from twin.jit import cached_njit
 
 
-@kept()
+@cached_njit()
 def dynamics(q, qd, parameters, D, C, g):
     """Inertia matrix, Coriolis matrix and gravity of one sample."""
     pass
 
 
-@kept()
+@cached_njit()
 def dynamics_batch(q, qd, parameters, D, C, g):
     """`dynamics` of every row."""
     for k in range(q.shape[0]):

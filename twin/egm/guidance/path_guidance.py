@@ -25,7 +25,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_share
 from twin.egm.guidance.settings import AXES, GuidanceSettings
-from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
+from twin.egm.guidance.tool_steps import ToolSteps, moved_by, pose_displacement, share_of
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.kinematics.forward import forward_kinematics, jacobian
@@ -130,12 +130,12 @@ class PathGuidance(Guidance):
         if np.max(np.abs(axes_next - axes)) > CORNER:
             axes_next = axes
         off, way, T_beside, T_next = np.empty(6), np.empty(6), np.empty((4, 4)), np.empty((4, 4))
-        way_between(self._T[here], T, off)
+        pose_displacement(self._T[here], T, off)
         d, turned = axes.T @ off[:3], axes.T @ off[3:]
         wanted = self.settings.gain * np.concatenate([self._correction - d, -turned])
         self._V = self._V + self.share * (wanted - self._V)
         # The robot's own motion, beside the path.
-        way_between(self._T[here], self._T[there], way)
+        pose_displacement(self._T[here], self._T[there], way)
         way[:3] += axes_next @ d - off[:3]
         moved_by(T, way, T_beside)
         q_beside = self._reached(q, T_beside, inverse)
@@ -170,7 +170,7 @@ class PathGuidance(Guidance):
         q_next = self.tool.reach(q, T, inverse)
         if q_next is None:  # a step too large for the iteration: as far as the Jacobian tells
             way = np.empty(6)
-            way_between(self.tool.pose(q), T, way)
+            pose_displacement(self.tool.pose(q), T, way)
             return q + inverse @ way
         return q_next
 

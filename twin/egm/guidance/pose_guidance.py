@@ -38,7 +38,7 @@ from scipy.spatial.transform import Rotation
 from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_share
 from twin.egm.guidance.settings import AXES, GuidanceSettings
-from twin.egm.guidance.tool_steps import ToolSteps, moved_by, share_of, way_between
+from twin.egm.guidance.tool_steps import ToolSteps, moved_by, pose_displacement, share_of
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError, RobotError
 from twin.kinematics.inverse import inverse_kinematics
@@ -212,7 +212,7 @@ class PoseGuidance(Guidance):
         """Joint speeds (n,) of the next period, in [rad/s]."""
         T, e, T_next = self.tool.pose(q), np.empty(6), np.empty((4, 4))
         inverse = self.tool.inverse(q)
-        way_between(T, self.T_ref, e)
+        pose_displacement(T, self.T_ref, e)
         wanted = self.settings.gain * e + self.V_ref
         self.V = self.V + self.share * (wanted - self.V)
         # Ramps and limits leave a share of it, foreseen from the last two: that step is solved for.
@@ -229,7 +229,7 @@ class PoseGuidance(Guidance):
     def converged(self, q: Floats) -> bool:
         """Whether at q (n,), in [rad], the tool is within the windows of the guided axes of the reference."""
         e = np.empty(6)
-        way_between(self.tool.pose(q), self.T_ref, e)
+        pose_displacement(self.tool.pose(q), self.T_ref, e)
         return bool(np.all(np.abs(self.guided * (self._to_corr @ e)) <= self.window))
 
     def follow(self, qd: Floats) -> None:
@@ -245,7 +245,7 @@ class PoseGuidance(Guidance):
             GuidanceStop: 50050, no joint angles reach it.
         """
         way, T = np.empty(6), np.empty((4, 4))
-        way_between(self.T_start, T_wanted, way)
+        pose_displacement(self.T_start, T_wanted, way)
         moved_by(self.T_start, self._taken @ way, T)
         try:
             T_base_flange = T @ np.linalg.inv(self.tool.T_flange_tool)

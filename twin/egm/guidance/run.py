@@ -26,7 +26,7 @@ def periods(duration: float, period: float) -> int:
     return max(1, round(duration / period))
 
 
-class WayBack:
+class ReturnMotion:
     """The straight line of the joints from where they stand to where they began.
 
     Its law of time is the polynomial `s = 10 x^3 - 15 x^4 + 6 x^5`, which begins and ends without speed and
@@ -124,7 +124,7 @@ class Run:
         self._k = 0  # periods since the present ramp, or the way back, began
         self._ramp_in, self._ramp_out = (periods(t, period) for t in (settings.ramp_in, settings.ramp_out))
         self._qd_stop = self.qd
-        self._way_back: WayBack | None = None
+        self._way_back: ReturnMotion | None = None
         far = np.inf if settings.mode == "path" else settings.position_limit
         self._ranges = Ranges(robot, period, self._start - far, self._start + far)
         self._drives = DriveLimits(robot, period, self._ranges.deceleration)
@@ -260,7 +260,7 @@ class Run:
             return
         speed = np.minimum(self.settings.speed_limit, top_speed(self.robot))
         self.phase, self._k = Phase.RETURNING, 0
-        self._way_back = WayBack(
+        self._way_back = ReturnMotion(
             self.q, self._start, self.settings.ramp_out, speed, self._ranges.deceleration, self.period
         )
 

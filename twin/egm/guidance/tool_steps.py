@@ -88,7 +88,7 @@ class ToolSteps:
         """
         q, last, way = q.copy(), math.inf, np.empty(6)
         for _ in range(ITERATIONS):
-            way_between(self.pose(q), T, way)
+            pose_displacement(self.pose(q), T, way)
             error = largest(way, self.length)
             if error >= 0.5 * last:  # it gets no nearer: by round-off, or lost
                 break
@@ -116,7 +116,7 @@ def share_of(done: Floats, asked: Floats) -> float:
 
 
 @compiled
-def way_between(T_from, T_to, out):
+def pose_displacement(T_from, T_to, out):
     """Fill out (6,) with the way `p_to - p_from` and the rotation vector of `R_to R_from^T`, base axes.
 
     It is exact to round-off at any angle; at half a turn one of the two directions is taken.

@@ -94,7 +94,7 @@ class Mirror(Listener):
         self._expectation: Expectation | None = None
         self._last: tuple[int, RobotMessage] | None = None
         # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
-        self._last_time = self._before = self._newest = self._told_at = 0.0
+        self._last_time = self._before = self._newest = self._reported_at = 0.0
         self._rows: list[tuple[float, Row]] = []
         self._raised: list[Alarm] = []
         self._alarmed = np.zeros(robot.n, dtype=np.bool_)
@@ -146,10 +146,10 @@ class Mirror(Listener):
         else:
             self._follow(self._order.place, message, time)
         self._newest = self._before + time
-        soon = self._newest < self._told_at + 1.0 and len(self._rows) < MOST_ROWS
+        soon = self._newest < self._reported_at + 1.0 and len(self._rows) < MOST_ROWS
         if self._expectation is None or soon or not self._rows:
             return None
-        self._told_at += np.floor(self._newest - self._told_at)
+        self._reported_at += np.floor(self._newest - self._reported_at)
         self._expectation.period = self._clock.measure()
         return self._report()
 

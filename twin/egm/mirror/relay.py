@@ -23,7 +23,7 @@ from twin.egm.wire.channel import HOST, MOST_BYTES, PORT, Address, UdpChannel, r
 from twin.egm.wire.encoding import decode_robot
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.stream import Counts
-from twin.errors import EgmError, told
+from twin.errors import EgmError, describe_error
 
 WAITING = 2500
 """Messages that wait to be looked at, at most: 10 s of a robot's; later ones are passed on all the same."""
@@ -114,7 +114,8 @@ class Relay:
         except OSError as error:
             self._socket.close()
             raise EgmError(
-                f"cannot listen at {at}: {told(error)}; close what listens there, or choose another port"
+                f"cannot listen at {at}: {describe_error(error)}; close what listens there, "
+                "or choose another port"
             ) from None
         if forward is not None:
             try:

@@ -1,6 +1,6 @@
 """The arm behind a robot on the wire: PyBullet, drives, sensors and a control law, moved cycle by cycle.
 
-Between two instructions the arm stands, or goes to where the next one has to begin: `OwnMotion`.
+Between two instructions the arm stands, or goes to where the next one has to begin: `RobotMotion`.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Robot
 from twin.trajectories.joint_trajectories import quintic
-from twin.trajectories.sampling import Samples, recursion_consistent
+from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 Controller = Callable[[Any, Any], np.ndarray]
 """`(state, reference) -> tau`, see `twin.control.closed_loop.run_closed_loop`."""
@@ -164,7 +164,7 @@ THERE = 1e-9
 """[rad]."""
 
 
-class OwnMotion:
+class RobotMotion:
     """A reference that rests, and is told where to go meanwhile.
 
     Attributes:
@@ -201,7 +201,7 @@ class OwnMotion:
         """Go to q (n,), in [rad], and rest there."""
         highest = 1.875 * np.max(np.abs(q - self.q) / self._speed)  # of a quintic, times its mean speed
         move = quintic(self.q, q, duration=max(SHORTEST, float(highest)))
-        self._way, self._k = recursion_consistent(move, self._period), 0
+        self._way, self._k = sample_semi_implicit(move, self._period), 0
 
     def samples(self, count: int) -> Samples:
         """The next so many samples; their times are none."""

@@ -27,7 +27,7 @@ from twin.egm.guidance.guidance import Fault, Guidance
 from twin.egm.guidance.pose_guidance import work_object
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.guided_arm import GuidedArm, OwnMotion
+from twin.egm.robot.guided_arm import GuidedArm, RobotMotion
 from twin.egm.robot.inbox import Counts, Inbox
 from twin.egm.robot.pace import Lateness, Pace
 from twin.egm.wire.channel import UdpChannel
@@ -72,7 +72,7 @@ class EgmResult:
         events: what happened, the last 1000.
         faults: why instructions stopped, the last 1000; empty where nothing was wrong.
         runs: instructions that began.
-        well: of them, those that ended without a fault.
+        completed: of them, those that ended without a fault.
         sent: messages that left; one is sent every cycle.
         unsent: messages that could not be sent.
         counts: what came: answers taken, repeated, overtaken, unused, dropped, and what is no message.
@@ -84,7 +84,7 @@ class EgmResult:
     events: Sequence[Event] = ()
     faults: Sequence[Fault] = ()
     runs: int = 0
-    well: int = 0
+    completed: int = 0
     sent: int = 0
     unsent: int = 0
     counts: Counts = field(default_factory=Counts)
@@ -229,7 +229,7 @@ class Session:
         self._cycle = settings.cycle
         self._samples = whole_periods(self._cycle, arm.period)
         self._T_wobj_base = np.linalg.inv(work_object(settings))
-        self.state, self._tell_user = EgmState.CONNECTED, tell
+        self.state, self._notify = EgmState.CONNECTED, tell
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
         self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
         self._events, self._faults = deque[Event](maxlen=MOST_EVENTS), deque[Fault](maxlen=MOST_EVENTS)
@@ -237,7 +237,7 @@ class Session:
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
         self._phase, self._failed = Phase.FINISHED, False
-        self._own = OwnMotion(arm.robot, arm.q, arm.period)
+        self._own = RobotMotion(arm.robot, arm.q, arm.period)
         self._until = 0  # the cycle in which the pause is over
         self._waited = 0  # since when the instruction has been waiting
         self._numbered_from = 0  # the cycle of message 0
@@ -257,7 +257,7 @@ class Session:
         try:
             self._make_ready()
             self.pace.begin()
-            while self._to_the_end_of_the_cycle():
+            while self._run_cycle():
                 if not self.pace.wait(self.inbox, self._send_again, stopping):
                     break
             if self._run is not None and self._run.qd.any():
@@ -278,7 +278,7 @@ class Session:
             "path": SensorMessage(path_correction=np.zeros(3)),
         }[self.settings.mode]
         decode_sensor(encode_sensor(answer), len(q), self.settings.mode)
-        encode_robot(self._told())
+        encode_robot(self._robot_message())
         run = self._new_run(q if self._start is None else self._start)
         run.take(answer)
         run.samples(self._samples)
@@ -296,7 +296,7 @@ class Session:
             lateness=self.pace.lateness(), log=self.log(),
         )  # fmt: skip
 
-    def _to_the_end_of_the_cycle(self) -> bool:
+    def _run_cycle(self) -> bool:
         """Send, take and move, and make the next cycle ready; whether the plan has one."""
         with self._looking:
             self.pace.sending()
@@ -318,13 +318,13 @@ class Session:
         """Do for the next cycle what can be done before its message is due."""
         self._t = self.arm.t
         if self._run is None:
-            self._over = not self._begin_or_go_on()
+            self._over = not self._start_next_instruction()
         if self._run is not None:
             self._run.measured(self.arm.q, self._cycle)
-        self._message = self._told()
+        self._message = self._robot_message()
         self._datagram = encode_robot(self._message)
 
-    def _begin_or_go_on(self) -> bool:
+    def _start_next_instruction(self) -> bool:
         """Begin the next instruction where it is due; False where there is none any more."""
         if self.plan.runs is not None and self.done.runs >= self.plan.runs:
             return False
@@ -353,7 +353,7 @@ class Session:
         """The present instruction, in sentences."""
         return f"{self.settings.mode} guidance {self.done.runs}"
 
-    def _told(self) -> RobotMessage:
+    def _robot_message(self) -> RobotMessage:
         """Make the message that the robot sends now."""
         arm, run = self.arm, self._run
         planned = self._own.q if run is None else run.q
@@ -473,7 +473,7 @@ class Session:
         elif run.phase is Phase.RETURNING:
             self._tell("returning", f"{self._name} goes back to where it began")
         elif run.phase is Phase.FINISHED:
-            self.done.well += not self._failed
+            self.done.completed += not self._failed
             self._tell("ended", f"{self._name} is over")
             self._run, self.state = None, EgmState.CONNECTED
             self._own.rest(run.q)
@@ -482,6 +482,6 @@ class Session:
     def _tell(self, kind: str, sentence: str) -> None:
         event = Event(self._t, kind, sentence)
         self._events.append(event)
-        if self._tell_user is not None:
-            self._tell_user(event)
+        if self._notify is not None:
+            self._notify(event)
         self.arm.say(sentence)

@@ -9,7 +9,7 @@ import socket
 import sys
 from typing import NamedTuple
 
-from twin.errors import EgmError, told
+from twin.errors import EgmError, describe_error
 
 MOST_BYTES = 1024
 """Size of a message at most: what ABB's own C++ client has room for.  A longer datagram is cut, and is then
@@ -78,7 +78,7 @@ class UdpChannel:
             self.port: int = self._socket.getsockname()[1]
         except OSError as error:
             self._socket.close()
-            raise EgmError(f"cannot be answered at {own}: {told(error)}") from None
+            raise EgmError(f"cannot be answered at {own}: {describe_error(error)}") from None
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
 
@@ -154,5 +154,5 @@ def resolved(host: str, port: int) -> tuple[Address, socket.AddressFamily, tuple
     try:
         family, _, _, _, address = socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)[0]
     except (OSError, UnicodeError, OverflowError, ValueError) as error:
-        raise EgmError(f"there is no address {host}:{port}: {told(error)}") from None
+        raise EgmError(f"there is no address {host}:{port}: {describe_error(error)}") from None
     return Address(str(address[0]), int(address[1])), family, address

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twin.formatting import figure, shortened
 from twin.logs.columns import finite_part, first_fault, unit_of
 from twin.logs.figures import Figures, figures_of
 from twin.logs.log import Log
 from twin.logs.views import curves
-from twin.short_texts import figure, shortened
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from twin.atomic_file import drafted
 from twin.errors import UnknownNameError
+from twin.formatting import figure, literal, shortened
 from twin.logs.columns import first_fault, unit_of
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
-from twin.short_texts import figure, literal, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 
 from twin.errors import RobotError, ShapeWarning, printable
 from twin.multibody.tree import Tree
-from twin.robot.loading.urdf_reader import parsed, placed_links, read_document, words_as_numbers
+from twin.robot.loading.urdf_reader import parse_numbers, parsed, placed_links, read_document
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _numbers(
     text = None if element is None else element.get(name)
     if text is None and default is not None:
         return default
-    numbers = words_as_numbers(text or "")
+    numbers = parse_numbers(text or "")
     if len(numbers) != count or not np.all(np.isfinite(numbers)):
         tag = "" if element is None else element.tag
         expected = "a finite number" if count == 1 else f"{count} finite numbers"

@@ -13,12 +13,12 @@ from twin.errors import DriveWarning, RobotError, UnknownNameError, near
 from twin.multibody import recursions
 from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import Loop, frozen
-from twin.own_code import announced_file, announced_robots
-from twin.packages_beside import HOUSE
+from twin.plugins import plugin_robot_file, plugin_robots
 from twin.robot.drives.drives import Drives
 from twin.robot.loading import consistency
 from twin.robot.loading.consistency import weak_motors
 from twin.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
+from twin.sibling_packages import HOUSE
 
 
 def robot_names() -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def robot_title(name: str) -> str:
     Of its file only the head is read, down to the first table.
 
     Raises:
-        OwnCodeError, RobotError: a package announces it, and it does not load.
+        PluginError, RobotError: a package announces it, and it does not load.
     """
     from urdf.schema import tomllib
 
@@ -58,14 +58,14 @@ def load(name_or_path: str | Path) -> Robot:
     """Load a robot.
 
     Args:
-        name_or_path: a name from `robot_names()`, `laboratory_names()` or `announced_robots()`; a `.urdf`
+        name_or_path: a name from `robot_names()`, `laboratory_names()` or `plugin_robots()`; a `.urdf`
             file; a `robot.toml`, which has its URDF beside it under the name that it gives; or a file whose
             name ends in `dh.toml`.
 
     Raises:
         UnknownNameError: there is no robot of that name.
         RobotError: the file is missing, malformed, or describes a body that cannot exist.
-        OwnCodeError: the package that announces the robot does not load.
+        PluginError: the package that announces the robot does not load.
 
     Warns:
         DriveWarning: a motor cannot carry the arm's own weight, see `twin.robot.loading.model_parts`.
@@ -83,7 +83,7 @@ def _loaded(name_or_path: str | Path) -> Robot:
         return _from_urdf(path)
     if path.suffix == ".toml":
         return _from_toml(path)
-    known = (*robot_names(), *laboratory_names(), *announced_robots())
+    known = (*robot_names(), *laboratory_names(), *plugin_robots())
     if text not in known:
         raise UnknownNameError(
             f"unknown robot {text!r}{near(text, known)}: known are {', '.join(known)}, "
@@ -96,7 +96,7 @@ def _loaded(name_or_path: str | Path) -> Robot:
 def _home(name: str) -> Path:
     """The file of a robot that is known by name; names of ours come first."""
     if name not in (*robot_names(), *laboratory_names()):
-        return announced_file(name)
+        return plugin_robot_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
     return HOUSE / "urdf" / name / file
 
@@ -117,7 +117,7 @@ def robot_facts(path: Path) -> dict[str, Any]:
         raise RobotError(str(error)) from error
 
 
-def urdf_beside(path: Path, facts: dict[str, Any]) -> Path:
+def sibling_urdf(path: Path, facts: dict[str, Any]) -> Path:
     """The URDF that belongs to a `robot.toml` with these facts; `RobotError` if there is none."""
     urdf = path.parent / f"{facts['name']}.urdf"
     if not urdf.exists():
@@ -155,7 +155,7 @@ def _from_toml(path: Path) -> Robot:
         from twin.robot.loading.dh_tables import robot_of_table
 
         return replace(robot_of_table(path, facts), drives=_drives(path, facts))
-    robot = _embedded(path, _from_urdf(urdf_beside(path, facts)), facts)
+    robot = _embedded(path, _from_urdf(sibling_urdf(path, facts)), facts)
     table = facts["dh"]
     robot = replace(
         robot,

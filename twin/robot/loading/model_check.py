@@ -10,7 +10,7 @@ import numpy as np
 
 from twin.errors import DriveWarning, RobotError
 from twin.robot.loading.consistency import weak_motors
-from twin.robot.loading.loading import load, robot_facts, urdf_beside
+from twin.robot.loading.loading import load, robot_facts, sibling_urdf
 from twin.robot.loading.model_parts import Group, JointPart, LinkPart, Parts, tree_parts, urdf_parts
 from twin.robot.loading.urdf_reader import faults
 from twin.robot.robot import Robot
@@ -305,7 +305,7 @@ def check_model(path: Path) -> ModelCheck:
         return ModelCheck(path, tree_parts(robot), robot, _sorted(told))
     urdf = path
     if path.suffix == ".toml":
-        urdf = urdf_beside(path, robot_facts(path))
+        urdf = sibling_urdf(path, robot_facts(path))
     told = [Finding(ERROR, text) for text in faults(urdf)]
     parts = urdf_parts(urdf)
     robot = None

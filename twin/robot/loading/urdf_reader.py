@@ -97,7 +97,7 @@ def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
         text = element.get(name)
         if text is None:
             continue
-        numbers = words_as_numbers(text)
+        numbers = parse_numbers(text)
         missing = element.tag == "inertia" and any(map(math.isnan, numbers))  # urchin: "not symmetric"
         if len(numbers) != count or missing:
             expected = "a number" if count == 1 else f"{count} numbers"
@@ -107,7 +107,7 @@ def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
             )
 
 
-def words_as_numbers(text: str) -> list[float]:
+def parse_numbers(text: str) -> list[float]:
     """The numbers of an attribute, as every reader of URDFs understands them; none if a word is no number.
 
     Python's `float` takes more than C's: digits of other scripts, underscores, spaces that are not ASCII.

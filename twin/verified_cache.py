@@ -27,12 +27,12 @@ LEFT_AFTER = 86400.0
 
 
 @cache  # as many as a process uses
-def kept_files(folder: Path) -> KeptFiles:
+def verified_cache(folder: Path) -> VerifiedCache:
     """The files of a folder, checked when this process first asks."""
-    return KeptFiles(folder)
+    return VerifiedCache(folder)
 
 
-class KeptFiles:
+class VerifiedCache:
     """The files of a folder that are as they were written; the others are removed."""
 
     def __init__(self, folder: Path) -> None:

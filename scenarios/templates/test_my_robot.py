@@ -1,4 +1,4 @@
-"""Tests of the arm in robot.toml; `python -m pytest own_arm` runs them."""
+"""Tests of the arm in robot.toml; `python -m pytest my_robot` runs them."""
 
 from pathlib import Path
 

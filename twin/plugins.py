@@ -1,6 +1,6 @@
 """Loading code that is not ours: a Python file, a module, what an installed package announces.
 
-Whatever such code does while it is loaded ends as one sentence that names it, an `OwnCodeError`.
+Whatever such code does while it is loaded ends as one sentence that names it, an `PluginError`.
 """
 
 import ast
@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from twin.errors import OwnCodeError, is_interrupt, told_with_kind
+from twin.errors import PluginError, describe_error_with_type, is_interrupt
 
 GROUPS = {
     "irb_twin.controllers": "controller",
@@ -35,7 +35,7 @@ INSTALLED = (
 """Folders whose modules are Python's or this project's."""
 
 
-class Announced(NamedTuple):
+class PluginEntry(NamedTuple):
     """Something that an installed package announces by an entry point.
 
     Attributes:
@@ -60,41 +60,41 @@ class Announced(NamedTuple):
         """What the entry point names.
 
         Raises:
-            OwnCodeError: it fails to load, or several packages announce the same name.
+            PluginError: it fails to load, or several packages announce the same name.
         """
         if len(self.packages) > 1:
-            raise OwnCodeError(f"cannot load {self.title}: uninstall all of them but one")
+            raise PluginError(f"cannot load {self.title}: uninstall all of them but one")
         module, _, name = self.value.partition(":")
         return named_in(module_named(module.strip(), self.title), name.strip(), self.title)
 
 
 @cache
-def announced(group: str) -> dict[str, Announced]:
+def plugin_entries(group: str) -> dict[str, PluginEntry]:
     """What installed packages announce in a group of entry points, by name, in alphabetical order."""
-    found: dict[str, Announced] = {}
+    found: dict[str, PluginEntry] = {}
     for entry in sorted(metadata.entry_points(group=group), key=lambda entry: entry.name):
         package = entry.dist.name if entry.dist is not None else "unknown"
         others = found[entry.name].packages if entry.name in found else ()
         if package not in others:
-            found[entry.name] = Announced(group, entry.name, entry.value, (*others, package))
+            found[entry.name] = PluginEntry(group, entry.name, entry.value, (*others, package))
     return found
 
 
-def announced_robots() -> tuple[str, ...]:
+def plugin_robots() -> tuple[str, ...]:
     """Return the names of the robots that installed packages announce, which `twin.load` takes."""
-    return tuple(announced("irb_twin.robots"))
+    return tuple(plugin_entries("irb_twin.robots"))
 
 
-def announced_file(name: str) -> Path:
+def plugin_robot_file(name: str) -> Path:
     """Return the file of a robot that a package announces.
 
     Its entry point names a package, whose folder holds a `robot.toml` with its URDF, a `dh.toml`, or one
     `.urdf`.
 
     Raises:
-        OwnCodeError: the package does not load, or there is no robot in its folder.
+        PluginError: the package does not load, or there is no robot in its folder.
     """
-    entry = announced("irb_twin.robots")[name]
+    entry = plugin_entries("irb_twin.robots")[name]
     found = entry.load()
     for folder in getattr(found, "__path__", ()):
         for file in ("robot.toml", "dh.toml"):
@@ -103,7 +103,7 @@ def announced_file(name: str) -> Path:
         urdfs = sorted(Path(folder).glob("*.urdf"))
         if len(urdfs) == 1:
             return urdfs[0]
-    raise OwnCodeError(
+    raise PluginError(
         f"cannot load {entry.title}: expected {entry.value!r} to be a package with a robot.toml, a dh.toml "
         "or one .urdf in its folder"
     )
@@ -119,7 +119,7 @@ def module_of_file(path: str | Path, what: str) -> ModuleType:
         what: the file is, for messages: `controller file 'my.py'`.
 
     Raises:
-        OwnCodeError: it cannot be read, or its code fails.
+        PluginError: it cannot be read, or its code fails.
     """
     path = Path(path).resolve()
     name = f"own_file_{path.with_suffix('')}"  # dataclasses look their module up, by that name and later
@@ -129,9 +129,9 @@ def module_of_file(path: str | Path, what: str) -> ModuleType:
             return sys.modules[name]
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None:
-            raise OwnCodeError("its name does not end in .py")
+            raise PluginError("its name does not end in .py")
         module = importlib.util.module_from_spec(spec)
-        require_one_helper_a_name([path])
+        require_unique_helpers([path])
         sys.modules[name] = module
         _find_beside(path.parent)
         # Python's own loader would take kept byte code for a version of the same second and length.
@@ -141,7 +141,7 @@ def module_of_file(path: str | Path, what: str) -> ModuleType:
         sys.modules.pop(name, None)
         if is_interrupt(error):
             raise
-        raise OwnCodeError(f"cannot load {what}: {told_with_kind(error)}") from error
+        raise PluginError(f"cannot load {what}: {describe_error_with_type(error)}") from error
     return module
 
 
@@ -149,7 +149,7 @@ def module_named(name: str, what: str) -> ModuleType:
     """The module of that name, as `package.module`; also one that lies in the current folder.
 
     Raises:
-        OwnCodeError: there is none, or its code fails.
+        PluginError: there is none, or its code fails.
     """
     try:
         if importlib.util.find_spec(name.partition(".")[0]) is None:
@@ -158,14 +158,14 @@ def module_named(name: str, what: str) -> ModuleType:
     except BaseException as error:
         if is_interrupt(error):
             raise
-        raise OwnCodeError(f"cannot load {what}: {told_with_kind(error)}") from error
+        raise PluginError(f"cannot load {what}: {describe_error_with_type(error)}") from error
 
 
 def named_in(module: ModuleType, name: str, what: str) -> Any:
     """What a module calls `name`, dots included; the module itself for no name.
 
     Raises:
-        OwnCodeError: there is nothing of that name; the message lists what the module defines.
+        PluginError: there is nothing of that name; the message lists what the module defines.
     """
     found: Any = module
     for part in name.split(".") if name else ():
@@ -176,17 +176,17 @@ def named_in(module: ModuleType, name: str, what: str) -> Any:
                 if callable(value) and getattr(value, "__module__", None) == module.__name__
             ]
             told = f"it defines {', '.join(own)}" if own else "it defines no class and no function"
-            raise OwnCodeError(f"cannot load {what}: there is no {name!r} in it; {told}")
+            raise PluginError(f"cannot load {what}: there is no {name!r} in it; {told}")
         found = getattr(found, part)
     return found
 
 
-def own_files() -> tuple[str, ...]:
+def plugin_files() -> tuple[str, ...]:
     """The files that `module_of_file` has loaded."""
     return tuple(str(module.__file__) for name, module in sys.modules.items() if name.startswith("own_file_"))
 
 
-def is_users(path: Path) -> bool:
+def is_user_file(path: Path) -> bool:
     """Whether a file is the user's code: not Python's, not this project's, and not an installed package's."""
     parts = {"site-packages", "dist-packages"}.intersection(path.parts)
     return bool(path.suffix) and not parts and not any(path.is_relative_to(folder) for folder in INSTALLED)
@@ -198,33 +198,33 @@ def user_files() -> list[Path]:
     A module that a function imports is loaded late, so imports are read from the source, too. Packages that
     announce something are the user's even where they are installed.
     """
-    entries = [entry for group in GROUPS for entry in announced(group).values()]
+    entries = [entry for group in GROUPS for entry in plugin_entries(group).values()]
     packages = {entry.value.partition(":")[0].strip().partition(".")[0] for entry in entries}
     files = set[Path]()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__dict__", {}).get("__file__")
-        if isinstance(file, str) and (name.partition(".")[0] in packages or is_users(Path(file))):
+        if isinstance(file, str) and (name.partition(".")[0] in packages or is_user_file(Path(file))):
             files.add(Path(file).resolve())
-    files = {file for file in files if is_users(file) or packages.intersection(file.parts)}
+    files = {file for file in files if is_user_file(file) or packages.intersection(file.parts)}
     return sorted(file for file in files.union(*map(_closure, files)) if file.is_file())
 
 
-def require_one_helper_a_name(files: Sequence[Path]) -> None:
+def require_unique_helpers(files: Sequence[Path]) -> None:
     """Check that the modules beside some files can be imported by their names in one process.
 
     Args:
         files: of laws and scenarios.
 
     Raises:
-        OwnCodeError: two of them import modules of one name from two folders; Python loads one of these.
+        PluginError: two of them import modules of one name from two folders; Python loads one of these.
     """
     files = [file.resolve() for file in files]
     folders = [*map(Path, sys.path), *(file.parent for file in files)]
     for file in files:
         for name in sorted({name for one in (file, *_closure(file)) for name in _imports(one)}):
             wanted, first = _found_in(name, [file.parent]), _found_in(name, folders)
-            if not name.startswith(".") and wanted and wanted[0] != first[0] and is_users(first[0]):
-                raise OwnCodeError(
+            if not name.startswith(".") and wanted and wanted[0] != first[0] and is_user_file(first[0]):
+                raise PluginError(
                     f"{file} imports {wanted[0]}, but {first[0]} has the same module name, of which a "
                     "process loads one: rename one, or run the files apart"
                 )
@@ -238,7 +238,7 @@ def _closure(file: Path) -> set[Path]:
         for name in _imports(one):
             level = len(name) - len(name.lstrip("."))
             folders = [one.parents[level - 1]] if level else [*map(Path, sys.path), file.parent]
-            new = {place for place in _found_in(name, folders) if is_users(place)} - found
+            new = {place for place in _found_in(name, folders) if is_user_file(place)} - found
             found |= new
             waiting += new
     return found

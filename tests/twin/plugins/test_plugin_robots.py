@@ -9,8 +9,8 @@ import pytest
 import twin
 from scenarios.cli.command_line import main
 from tests.support.urdf_files import FILES
-from twin.errors import OwnCodeError, UnknownNameError
-from twin.own_code import announced
+from twin.errors import PluginError, UnknownNameError
+from twin.plugins import plugin_entries
 
 ENTRIES = """[irb_twin.robots]
 palletizer = my_arms.palletizer
@@ -42,15 +42,15 @@ def installed(tmp_path, monkeypatch):
     shutil.copy(table, package / "table")
     (package / "broken" / "__init__.py").write_text("1 / 0", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    announced.cache_clear()
+    plugin_entries.cache_clear()
     yield package
-    announced.cache_clear()
+    plugin_entries.cache_clear()
     for module in [name for name in sys.modules if name.startswith("my_arms")]:
         del sys.modules[module]
 
 
 def test_they_are_loaded_by_name(installed):
-    assert {"palletizer", "table", "foreign"} <= set(twin.announced_robots())
+    assert {"palletizer", "table", "foreign"} <= set(twin.plugin_robots())
     assert twin.load("palletizer").file == installed / "palletizer" / "robot.toml"
     assert twin.load("table").name == "two_link"
     assert twin.load("foreign").urdf == installed / "foreign" / "arm.urdf"
@@ -72,7 +72,7 @@ def test_a_name_of_ours_stays_ours(installed):
     ],
 )
 def test_one_that_fails_is_told_and_costs_only_itself(installed, name, told, capsys):
-    with pytest.raises(OwnCodeError, match=told.replace(".", r"\.")):
+    with pytest.raises(PluginError, match=told.replace(".", r"\.")):
         twin.load(name)
     assert main(["run", "gravity_hold", "--robot", name]) == 1
     assert f"cannot load robot '{name}'" in " ".join(capsys.readouterr().out.split())

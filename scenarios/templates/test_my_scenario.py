@@ -1,8 +1,8 @@
-"""Tests of the scenario in own_scenario.py; `python -m pytest test_own_scenario.py` runs them."""
+"""Tests of the scenario in my_scenario.py; `python -m pytest test_my_scenario.py` runs them."""
 
 import numpy as np
 import pytest
-from own_scenario import Config, metrics, run
+from my_scenario import Config, metrics, run
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +13,7 @@ def log():
 
 def test_every_limit_holds(log):
     """Of all figures that the command line shows."""
-    assert [metric.name for metric in metrics(log) if not metric.holds] == []
+    assert [metric.name for metric in metrics(log) if not metric.passes] == []
 
 
 def test_axis_5_alone_goes_down_and_up_again(log):

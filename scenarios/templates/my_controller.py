@@ -2,7 +2,7 @@
 
 Change `__call__` to the law that you want to try, and run it beside others:
 
-    irb-twin run joint_tracking --controller ./own_law.py:OwnLaw pd computed_torque
+    irb-twin run joint_tracking --controller ./my_controller.py:MyController pd computed_torque
 
 To run a law thousands of times (`twin.run_rollouts`), write it as a function that can be compiled, in a
 `twin.ControlLaw`; `controllers/pd.py` of irb-twin is an example.
@@ -13,7 +13,7 @@ import numpy as np
 import twin
 
 
-class OwnLaw:
+class MyController:
     """tau = Kp (q_ref - q) + Kd (qd_ref - qd) + g(q)."""
 
     def __init__(self, robot, *, bandwidth=20.0, period=1e-3, damping=1.0):

@@ -13,8 +13,8 @@ from typing import Any
 import controllers
 from scenarios.base import Config
 from scenarios.running import registry
-from scenarios.running.registry import Scenario, scenario_word
-from scenarios.running.runs import Run, carry_out
+from scenarios.running.registry import Scenario, scenario_argument_text
+from scenarios.running.runs import Run, run_one
 from twin.worker_processes import Answer, Begun, Task, Workers
 
 Work = tuple["Scenario", "Config"]
@@ -22,7 +22,7 @@ LONG = ("laboratory", "pose_path")
 """Scenarios of this project that take longest, some 2 s a run, and so begin first."""
 
 
-def one_by_one(plan: Sequence[Work], begin: Callable[[str], Callable[[float], None]]) -> list[Run]:
+def run_sequence(plan: Sequence[Work], begin: Callable[[str], Callable[[float], None]]) -> list[Run]:
     """Carry out runs one after the other, with their logs.
 
     Where they have a window, a scenario's first run is shown in it and can be touched, and its other runs
@@ -48,7 +48,7 @@ def one_by_one(plan: Sequence[Work], begin: Callable[[str], Callable[[float], No
             scenario, config = plan[place]
             if config.gui:
                 config = _beside(plan, place, runs, labels)
-            runs[place] = carry_out(scenario, config, begun(place))
+            runs[place] = run_one(scenario, config, begun(place))
     for place, run in _run_apart(plan, tasks, 1):
         if run is None:
             begun(place)
@@ -57,7 +57,7 @@ def one_by_one(plan: Sequence[Work], begin: Callable[[str], Callable[[float], No
     return [replace(runs[place], label=labels[config.controller]) for place, (_, config) in enumerate(plan)]
 
 
-def shared_out(
+def run_in_parallel(
     plan: Sequence[Work], jobs: int, begun: Callable[[int], None], done: Callable[[int, bool], None]
 ) -> list[Run]:
     """Carry out runs in so many other processes, without their logs.
@@ -77,14 +77,14 @@ def shared_out(
     for place in order:
         if place not in tasks:
             begun(place)
-            runs[place] = carry_out(*plan[place]).without_log()
-            done(place, runs[place].holds)
+            runs[place] = run_one(*plan[place]).without_log()
+            done(place, runs[place].passes)
     for place, run in _run_apart(plan, tasks, jobs):
         if run is None:
             begun(place)
         else:
             runs[place] = run
-            done(place, run.holds)
+            done(place, run.passes)
     return [runs[place] for place in range(len(plan))]
 
 
@@ -103,7 +103,7 @@ def _task(scenario: Scenario, config: Config, *, with_log: bool) -> Task | None:
     if scenario.fault is not None:
         return None
     try:
-        found_by = scenario_word(scenario.file, scenario.name)
+        found_by = scenario_argument_text(scenario.file, scenario.name)
         return _run_here, (found_by, scenario.name, pickle.dumps(config), with_log)
     except Exception:  # a setting of somebody's that pickle does not know
         return None
@@ -124,7 +124,7 @@ def _tasks_of_users_code(plan: Sequence[Work]) -> dict[int, Task]:
 def _run_here(found_by: str, name: str, config: bytes, with_log: bool) -> dict[str, Any]:
     """Carry out a run in a worker: its fields, but for its settings, which the asking process has."""
     scenario = replace(_found(found_by), name=name)
-    run = carry_out(scenario, pickle.loads(config))  # whose class is found once its scenario is
+    run = run_one(scenario, pickle.loads(config))  # whose class is found once its scenario is
     run = run if with_log else run.without_log()
     return {field: value for field, value in vars(run).items() if field != "config"}
 

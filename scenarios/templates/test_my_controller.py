@@ -1,7 +1,7 @@
-"""Tests of the law in own_law.py; `python -m pytest test_own_law.py` runs them."""
+"""Tests of the law in my_controller.py; `python -m pytest test_my_controller.py` runs them."""
 
 import numpy as np
-from own_law import OwnLaw
+from my_controller import MyController
 
 import twin
 from twin.trajectories.sampling import Reference, State
@@ -13,13 +13,13 @@ AT_REST = np.zeros(ROBOT.n)
 
 def test_on_the_reference_at_rest_it_carries_the_arm():
     """The torque that holds the arm still, by inverse dynamics."""
-    tau = OwnLaw(ROBOT)(State(0.0, START, AT_REST), Reference(START, AT_REST, AT_REST))
+    tau = MyController(ROBOT)(State(0.0, START, AT_REST), Reference(START, AT_REST, AT_REST))
     np.testing.assert_allclose(tau, twin.inverse_dynamics(ROBOT, START, AT_REST, AT_REST), atol=1e-9)
 
 
 def test_an_error_of_one_joint_is_driven_back_by_that_joint():
     """0.01 rad behind the reference: the motor of that joint, and no other, pushes forward."""
-    law = OwnLaw(ROBOT)
+    law = MyController(ROBOT)
     ahead = START + np.array([0, 0, 0.01, 0, 0, 0])
     weight = law(State(0.0, START, AT_REST), Reference(START, AT_REST, AT_REST))
     tau = law(State(0.0, START, AT_REST), Reference(ahead, AT_REST, AT_REST)) - weight
@@ -31,7 +31,7 @@ def test_it_follows_a_motion_in_the_engine():
     """Two seconds from pose to pose in PyBullet: how far it is off on the way, and when it has arrived."""
     path = twin.quintic(START, END, duration=2.0)
     with twin.Simulation(ROBOT) as arm:
-        log = twin.run_closed_loop(arm, OwnLaw(ROBOT), twin.recursion_consistent(path, 1e-3))
+        log = twin.run_closed_loop(arm, MyController(ROBOT), twin.sample_semi_implicit(path, 1e-3))
     error = np.abs(log.q_ref - log.q)  # (samples, joints), in [rad]
     assert error.max() < 0.03  # what you expect of your law
     assert error[-1].max() < 0.01

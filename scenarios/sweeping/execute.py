@@ -16,7 +16,7 @@ import numpy as np
 from scenarios.base import Config
 from scenarios.checks.replay import whole_run_limit
 from scenarios.running.registry import Scenario
-from scenarios.running.runs import Run, carry_out, repeat_command
+from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.sweeping.findings import Swept
 from scenarios.sweeping.plan import Law, Plan, nominal_values, values_of
 from twin.errors import DriveWarning
@@ -80,7 +80,7 @@ def drives_told() -> Iterator[None]:
         yield
 
 
-def carried_out(
+def run_all(
     plan: Plan, nominals: Sequence[Nominal], means: Means, tell: Callable[[int], None]
 ) -> list[Swept]:
     """Run all points of all laws.
@@ -132,11 +132,11 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
 
 def forget(plan: Plan, means: Means) -> None:
     """Remove the chunks that were kept, once the tables are written."""
-    from twin.sweeps.running import remove_kept
+    from twin.sweeps.running import remove_chunks
 
     if means.keep is not None:
         for law in plan.laws:
-            remove_kept(_kept(means, law) or means.keep)
+            remove_chunks(_kept(means, law) or means.keep)
         with suppress(OSError):  # there is something else in it
             means.keep.rmdir()
 
@@ -216,7 +216,7 @@ def worst_case(scenario: Scenario, config: Config, sample: int, row: Any) -> Wor
         sample: its row in the table.
         row: of the table.
     """
-    run = carry_out(scenario, config)
+    run = run_one(scenario, config)
     error, limit = math.inf, math.inf
     if run.error is None and run.log is not None:
         error = float(np.max(np.abs(joint_error(run.log))))

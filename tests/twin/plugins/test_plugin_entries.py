@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import controllers
-from controllers.own_laws import GROUP
+from controllers.plugin_controllers import GROUP
 from scenarios.cli.command_line import main
 from scenarios.running import registry
 from tests.support.installed_packages import installed
-from twin.errors import OwnCodeError, UnknownNameError
+from twin.errors import PluginError, UnknownNameError
 from twin.trajectories.sampling import Reference, State
 
 ONES = Reference(np.ones(6), np.zeros(6), np.zeros(6))
@@ -60,9 +60,9 @@ def test_packages_announce_laws(tmp_path, irb140, capfd):
         told = (
             "cannot load controller 'broken' of package my-things: there is no 'Nix' in it; it defines Gentle"
         )
-        with pytest.raises(OwnCodeError, match=told):
+        with pytest.raises(PluginError, match=told):
             controllers.make("broken", irb140)
-        with pytest.raises(OwnCodeError, match="'gone' of package my-things: ModuleNotFoundError"):
+        with pytest.raises(PluginError, match="'gone' of package my-things: ModuleNotFoundError"):
             controllers.make("gone", irb140)
         words = ["run", "gravity_hold", "--duration", "0.01", "--controller", "gentle", "gone", "pd"]
         assert main(words) == 1
@@ -73,7 +73,7 @@ def test_packages_announce_laws(tmp_path, irb140, capfd):
         second.mkdir()
         with installed(second, {}, {GROUP: {"gentle": "a:B"}}, name="others"):
             both = "'gentle' of packages (others and my-things|my-things and others): uninstall all of them"
-            with pytest.raises(OwnCodeError, match=both):
+            with pytest.raises(PluginError, match=both):
                 controllers.make("gentle", irb140)
     with pytest.raises(UnknownNameError):
         controllers.require_known("gentle")

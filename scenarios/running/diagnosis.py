@@ -35,10 +35,10 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
         run: the run.
         runs: the others of the same command, which it is compared with.
     """
-    if run.holds:
+    if run.passes:
         return ""
     robot, law = run.config.robot, run.config.controller
-    broken = [metric.name for metric in run.metrics if not metric.holds]
+    broken = [metric.name for metric in run.metrics if not metric.passes]
     if run.outcome == "undetermined":
         return (
             "nobody's: runs that differ by rounding alone lie on both sides of the limit; it ends where the "
@@ -106,7 +106,7 @@ def _beside_exact(run: Run, runs: Sequence[Run]) -> str:
             f"the control law, or what is asked of the arm; whether the arm can do it at all is shown by "
             f"{repeat_command(exact)}"
         )
-    if beside.holds:
+    if beside.passes:
         return (
             f"the control law or its gains: {EXACT}, which knows the arm's dynamics, keeps every limit in "
             f"the same motion, so that the robot's file and the scenario are sound. Try {law} with another "

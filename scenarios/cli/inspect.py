@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scenarios.cli.arguments import Call, Command, argument, output_file
 from scenarios.cli.output import Files, console
-from twin.errors import is_interrupt, told
+from twin.errors import describe_error, is_interrupt
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class List(Command):
     Those of installed packages are among them. Their names are what the other commands take.
     """
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Print a line for each."""
         import controllers
         import twin
@@ -28,7 +28,7 @@ class List(Command):
         laws = (*controllers.NAMES, *controllers.announced_names())
         rows = []
         for heading, names, title in (
-            ("robots", tuple(dict.fromkeys((*twin.robot_names(), *twin.announced_robots()))), robot_title),
+            ("robots", tuple(dict.fromkeys((*twin.robot_names(), *twin.plugin_robots()))), robot_title),
             ("laboratory", twin.laboratory_names(), robot_title),
             ("controllers", laws, controllers.title),
             ("scenarios", titles, titles.__getitem__),
@@ -47,7 +47,7 @@ def _or_fault(title: Callable[[str], str], name: str) -> str:
     except BaseException as error:
         if is_interrupt(error):
             raise
-        text = told(error)
+        text = describe_error(error)
         return text if text.startswith("cannot load") else f"cannot be loaded: {text}"
 
 
@@ -64,7 +64,7 @@ class Formulas(Command):
 
     model: str = argument("main_axes, two_link, or the path of a small URDF", "MODEL")
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Print them as text."""
         from twin.dynamics.symbolic.trees import formulas
 
@@ -87,7 +87,7 @@ class CheckModel(Command):
     file: Path = argument("a .urdf, a robot.toml or a dh.toml", "FILE")
     json: Path | None = output_file(".json", "write all of it")
 
-    def carry_out(self, call: Call) -> int:
+    def run(self, call: Call) -> int:
         """Print what was found."""
         from scenarios.report.model_report import Report
 
@@ -97,4 +97,4 @@ class CheckModel(Command):
         page = console()
         page.print(*report.tables(), sep="\n", highlight=False)
         complete = files.name(page)
-        return 0 if complete and report.holds else 1
+        return 0 if complete and report.passes else 1

@@ -20,8 +20,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twin.errors import OwnCodeError, UnknownNameError, is_interrupt, told_with_place
-from twin.own_code import announced, module_named, module_of_file, named_in, own_files
+from twin.errors import PluginError, UnknownNameError, describe_error_with_location, is_interrupt
+from twin.plugins import module_named, module_of_file, named_in, plugin_entries, plugin_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,10 +57,10 @@ def require_known(name: str, ours: tuple[str, ...]) -> None:
     Raises:
         UnknownNameError: there is no such name or file; the message says what would do.
     """
-    if name in ours or name in announced(GROUP):
+    if name in ours or name in plugin_entries(GROUP):
         return
     if not is_own(name):
-        known = ", ".join((*ours, *announced(GROUP)))
+        known = ", ".join((*ours, *plugin_entries(GROUP)))
         raise UnknownNameError(
             f"unknown controller {name!r}: known are {known}, or one of your own as ./my.py:Law or "
             "package.module:Law"
@@ -76,9 +76,9 @@ def found(name: str) -> Callable[..., Any]:
     """The class, factory or function of a name that `require_known` lets pass.
 
     Raises:
-        OwnCodeError: it does not load, or is nothing that can be called.
+        PluginError: it does not load, or is nothing that can be called.
     """
-    entry = announced(GROUP).get(name)
+    entry = plugin_entries(GROUP).get(name)
     if entry is not None and not is_own(name):
         thing = entry.load()
     else:
@@ -87,7 +87,7 @@ def found(name: str) -> Callable[..., Any]:
         module = module_of_file(where, what) if where.endswith(".py") else module_named(where, what)
         thing = named_in(module, inner, what)
     if not callable(thing):
-        raise OwnCodeError(f"controller {name!r} is {thing!r}, expected a class, a factory or a function")
+        raise PluginError(f"controller {name!r} is {thing!r}, expected a class, a factory or a function")
     return thing
 
 
@@ -129,7 +129,7 @@ def make(
         chosen: settings that the user chose.
 
     Raises:
-        OwnCodeError: it has no such setting, fails, or makes something else than a law.
+        PluginError: it has no such setting, fails, or makes something else than a law.
         ValueError: it refuses a value.
     """
     from twin.control.control_law import ControlLaw
@@ -139,19 +139,19 @@ def make(
     unknown = [key for key in chosen if key not in offered]
     if unknown and not anything:
         told = f"it has {', '.join(offered)}" if offered else "it has none"
-        raise OwnCodeError(f"controller {name!r} has no setting {unknown[0]!r}: {told}")
+        raise PluginError(f"controller {name!r} has no setting {unknown[0]!r}: {told}")
     if _is_plain(thing):
-        return OwnLaw(label(name), lambda: partial(thing, **chosen) if chosen else thing)
+        return MyController(label(name), lambda: partial(thing, **chosen) if chosen else thing)
     keywords = {key: value for key, value in usual.items() if anything or key in offered} | dict(chosen)
     made = partial(_made, name, thing, (robot,) if _takes_robot(thing) else (), keywords)
     law = made()
     if isinstance(law, ControlLaw):
         law.name = label(name)  # not one of ours that it may have inherited
         return law
-    return OwnLaw(label(name), made, law)
+    return MyController(label(name), made, law)
 
 
-class OwnLaw:
+class MyController:
     """A law of somebody's, called as ours are; forgetting the past is its own `reset`, or making it anew."""
 
     def __init__(self, name: str, make: Callable[[], Any], law: Any = None) -> None:
@@ -163,14 +163,14 @@ class OwnLaw:
         """Demanded torques (n,) in [N m]; see `controllers.Controller`.
 
         Raises:
-            OwnCodeError: the law fails.
+            PluginError: the law fails.
         """
         try:
             return self._law(state, reference)
         except Exception as error:
             file = str(getattr(sys.modules.get(type(self._law).__module__), "__file__", ""))
-            place = told_with_place(error, file, *own_files())
-            raise OwnCodeError(f"controller {self.name!r} failed at t = {state.t:.6g} s: {place}") from error
+            place = describe_error_with_location(error, file, *plugin_files())
+            raise PluginError(f"controller {self.name!r} failed at t = {state.t:.6g} s: {place}") from error
 
     def reset(self) -> None:
         """Forget the past."""
@@ -179,8 +179,8 @@ class OwnLaw:
                 reset()
             except Exception as error:
                 file = str(getattr(sys.modules.get(type(self._law).__module__), "__file__", ""))
-                place = told_with_place(error, file, *own_files())
-                raise OwnCodeError(f"controller {self.name!r} failed in its reset: {place}") from error
+                place = describe_error_with_location(error, file, *plugin_files())
+                raise PluginError(f"controller {self.name!r} failed in its reset: {place}") from error
         else:
             self._law = self._make()
 
@@ -193,7 +193,7 @@ def _made(name: str, thing: Callable[..., Any], arguments: tuple[Any, ...], keyw
         if item.default is item.empty and item.kind in NAMED and item.name not in keywords
     ]
     if missing:
-        raise OwnCodeError(
+        raise PluginError(
             f"controller {name!r} needs a value of {missing[0]!r}: give it with --set {missing[0]}=..., or "
             "have it default to something"
         )
@@ -205,10 +205,10 @@ def _made(name: str, thing: Callable[..., Any], arguments: tuple[Any, ...], keyw
         if is_interrupt(error):
             raise
         file = str(getattr(sys.modules.get(thing.__module__), "__file__", ""))
-        place = told_with_place(error, file, *own_files())
-        raise OwnCodeError(f"controller {name!r} cannot be made: {place}") from error
+        place = describe_error_with_location(error, file, *plugin_files())
+        raise PluginError(f"controller {name!r} cannot be made: {place}") from error
     if not callable(law):
-        raise OwnCodeError(
+        raise PluginError(
             f"controller {name!r} made {law!r}, expected something to call with (state, reference)"
         )
     return law
@@ -218,7 +218,7 @@ def _is_plain(thing: Callable[..., Any]) -> bool:
     """Whether it is a law itself, no class and no factory of laws.
 
     Raises:
-        OwnCodeError: it can be none of them.
+        PluginError: it can be none of them.
     """
     needed = [
         item.name for item in _parameters(thing) if item.kind in POSITIONAL and item.default is item.empty
@@ -226,7 +226,7 @@ def _is_plain(thing: Callable[..., Any]) -> bool:
     if isinstance(thing, type) or len(needed) < 2 or needed[0] == "robot":
         return False
     if len(needed) > 2:
-        raise OwnCodeError(
+        raise PluginError(
             "expected a law (state, reference) or a factory (robot, ...), got a function of "
             f"{', '.join(needed)}; for a law that rollouts compile, write a factory that returns "
             "twin.ControlLaw(robot, law, parameters)"
@@ -249,7 +249,7 @@ def _parameters(thing: Callable[..., Any]) -> list[inspect.Parameter]:
             (_signature if isinstance(thing, Hashable) else inspect.signature)(thing).parameters.values()
         )
     except (TypeError, ValueError):
-        raise OwnCodeError(f"cannot tell which arguments {thing!r} has") from None
+        raise PluginError(f"cannot tell which arguments {thing!r} has") from None
 
 
 _signature = lru_cache(inspect.signature)  # as much time as the rest of making a law

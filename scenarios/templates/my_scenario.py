@@ -2,7 +2,7 @@
 
 Change `reference` to the motion that you want to try, and run it with any controllers:
 
-    irb-twin run ./own_scenario.py --controller pd computed_torque --picture own_scenario.png
+    irb-twin run ./my_scenario.py --controller pd computed_torque --picture my_scenario.png
 """
 
 from dataclasses import dataclass
