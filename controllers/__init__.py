@@ -71,7 +71,7 @@ def law(name: str) -> type:
     return getattr(import_module(module), attribute)
 
 
-def announced_names() -> tuple[str, ...]:
+def plugin_names() -> tuple[str, ...]:
     """The control laws that installed packages announce, but for those with a name of ours."""
     from controllers import plugin_controllers
 

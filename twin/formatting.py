@@ -24,13 +24,13 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def shortened(names: Sequence[str], width: int) -> list[str]:
+def shorten(names: Sequence[str], width: int) -> list[str]:
     """Each name in at most `width` characters; different ones stay different, and what fits stays as it is.
 
     The cut is in the middle, or nearer to one end where that is what tells the names apart; names that differ
     nowhere near their ends are numbered.
 
-    >>> shortened(["shoulder_pan_joint_of_the_left_arm_1", "shoulder_pan_joint_of_the_left_arm_2"], 16)
+    >>> shorten(["shoulder_pan_joint_of_the_left_arm_1", "shoulder_pan_joint_of_the_left_arm_2"], 16)
     ['should...t_arm_1', 'should...t_arm_2']
 
     Args:

@@ -104,16 +104,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         output.hang_up()
         status = 0
     except Unprintable as error:
-        output.complain(f"cannot print: {error}")
+        output.print_to_stderr(f"cannot print: {error}")
         output.hang_up()
         status = 1
     except (WrongUse, TwinError, ValueError, OSError) as error:
-        output.complain(str(error))
+        output.print_to_stderr(str(error))
         status = 2
     except SystemExit as done:  # argparse, after --help
         status = int(done.code or 0)
     except KeyboardInterrupt:
-        output.complain("interrupted")
+        output.print_to_stderr("interrupted")
         status = 130
     return output.flushed(status)
 

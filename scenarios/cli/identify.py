@@ -219,7 +219,7 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
             raise WrongUse(f"--q-offset {given.q_offset}: expected numbers, as 0,-90,90") from None
         if given.angle_unit == "deg":
             offset = np.deg2rad(offset)
-    form = twin.TableForm(
+    form = twin.logs.TableForm(
         reading(
             given.columns,
             angle_unit=given.angle_unit,
@@ -231,4 +231,4 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
         given.sample_time,
         offset,
     )
-    return twin.read_torque_recording(path, robot, form)
+    return twin.logs.read_torque_recording(path, robot, form)

@@ -24,12 +24,16 @@ class List(Command):
         from scenarios.running import registry
         from twin.robot.loading.loading import robot_title
 
-        titles = registry.titles() | registry.announced_titles()
-        laws = (*controllers.NAMES, *controllers.announced_names())
+        titles = registry.titles() | registry.plugin_titles()
+        laws = (*controllers.NAMES, *controllers.plugin_names())
         rows = []
         for heading, names, title in (
-            ("robots", tuple(dict.fromkeys((*twin.robot_names(), *twin.plugin_robots()))), robot_title),
-            ("laboratory", twin.laboratory_names(), robot_title),
+            (
+                "robots",
+                tuple(dict.fromkeys((*twin.robot_names(), *twin.plugins.plugin_robots()))),
+                robot_title,
+            ),
+            ("laboratory", twin.robot.laboratory_names(), robot_title),
             ("controllers", laws, controllers.title),
             ("scenarios", titles, titles.__getitem__),
         ):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
-from scenarios.cli.output import Files, apart, complain, console, shown, writable
+from scenarios.cli.output import Files, apart, console, print_to_stderr, shown, writable
 from twin.errors import NoDisplayError
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Replay(Command):
 
             for track in moving:
                 if track.note:
-                    complain(track.note)
+                    print_to_stderr(track.note)
             try:
                 replay(moving, speed=speed, loop=self.loop)
             except NoDisplayError as error:
@@ -256,4 +256,4 @@ def write_film(files: Files, path: Path, logs: list[Log], names: list[str], **se
         )
     for made in done:
         for note in made.notes:
-            complain(note)
+            print_to_stderr(note)

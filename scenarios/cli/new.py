@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
-from scenarios.cli.output import complain, console
+from scenarios.cli.output import console, print_to_stderr
 from twin.errors import describe_error
 
 
@@ -77,7 +77,7 @@ class New(Command):
         try:
             write(texts)
         except OSError as error:
-            complain(f"cannot write {error.filename}: {describe_error(error)}")
+            print_to_stderr(f"cannot write {error.filename}: {describe_error(error)}")
             return 1
         page = console()
         for path in texts:

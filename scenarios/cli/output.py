@@ -108,11 +108,11 @@ class Files:
         for path in self._written:
             console.print(f"wrote {path}", highlight=False, soft_wrap=True)
         for fault in self._faults:
-            complain(fault)
+            print_to_stderr(fault)
         return self.complete
 
 
-def complain(sentence: str) -> None:
+def print_to_stderr(sentence: str) -> None:
     """One line on standard error, if there is one."""
     if sys.stderr is not None:
         with suppress(OSError):
@@ -127,7 +127,7 @@ def warnings_printed() -> Iterator[None]:
     def tell(message: Warning | str, *_: Any) -> None:
         if str(message) not in told:
             told.add(str(message))
-            complain(f"warning: {message}")
+            print_to_stderr(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.showwarning = tell
@@ -184,7 +184,7 @@ def flushed(status: int) -> int:
     except OSError as error:
         hang_up()
         if status == 0:  # else it was told, whatever it was
-            complain(f"cannot print: {describe_error(error)}")
+            print_to_stderr(f"cannot print: {describe_error(error)}")
             return 1
     return status
 
@@ -253,7 +253,7 @@ class Tally:
         self._bar.update(self._task, completed=self._done, left=self.left())
         if self._bar.disable and self._clock() - self._said >= EVERY:
             self._said = self._clock()
-            complain(self.line())
+            print_to_stderr(self.line())
 
     def left(self) -> str:
         """The time left, if the rest takes as long as what is done: the longest runs begin first."""
@@ -298,7 +298,9 @@ def counted(title: str, total: int) -> Iterator[Callable[[int], None]]:
             bar.update(task, completed=done, left=rest)
             if bar.disable and now - said >= EVERY and done < total:
                 said = now
-                complain(", ".join(text for text in (f"{title}: {done} of {total} done", rest) if text))
+                print_to_stderr(
+                    ", ".join(text for text in (f"{title}: {done} of {total} done", rest) if text)
+                )
 
         yield tell
 

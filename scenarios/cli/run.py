@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import controllers
 from scenarios.base import Config
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file, section
-from scenarios.cli.output import Files, apart, complain, console, shown
+from scenarios.cli.output import Files, apart, console, print_to_stderr, shown
 from scenarios.cli.settings import (
     LAWS,
     LawSettings,
@@ -55,7 +55,7 @@ def _known_scenarios(_: Sequence[Scenario]) -> str:
 
 
 def _known_laws(scenarios: Sequence[Scenario]) -> str:
-    names = ", ".join((*controllers.NAMES, *controllers.announced_names()))
+    names = ", ".join((*controllers.NAMES, *controllers.plugin_names()))
     usual = default("controller", {scenario.name: scenario.Config for scenario in scenarios})
     return (
         f"control laws to run side by side: {names}, or one of your own as ./my.py:Law or package.module:Law "
@@ -122,7 +122,7 @@ class RunScenarios(Command):
         files = self._written(runs, scenarios)  # before anything is printed: a reader may hang up
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
-                complain(sentence)
+                print_to_stderr(sentence)
             files.name(console())
             return 2
         page = console()

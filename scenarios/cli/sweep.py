@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import controllers
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
-from scenarios.cli.output import Files, apart, complain, console, counted, duration
+from scenarios.cli.output import Files, apart, console, counted, duration, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, changes_option, configs_of, limit_option
 from scenarios.running import registry
 from scenarios.running.registry import Scenario
@@ -209,7 +209,7 @@ class Sweep(Command):
         nominals = [nominal_run(plan, law, means.engine) for law in plan.laws]
         pairs = zip(nominals, plan.laws, strict=True)
         seconds = sum(nominal.seconds * len(law.points.values) for nominal, law in pairs)
-        complain(f"{plan.told()}, {_about(seconds, means)}")
+        print_to_stderr(f"{plan.told()}, {_about(seconds, means)}")
         began = time.monotonic()
         with counted(scenario.name, plan.runs) as tell:
             swept = run_all(plan, nominals, means, tell)
@@ -236,7 +236,7 @@ class Sweep(Command):
         complete = files.name(page)
         broken = complaints(found, worst, self.require_share)
         for sentence in broken:
-            complain(sentence)
+            print_to_stderr(sentence)
         return 0 if complete and not broken else 1
 
     def _experiments(self, call: Call, scenario: Scenario) -> list[ScenarioExperiment]:

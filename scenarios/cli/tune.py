@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import controllers
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
-from scenarios.cli.output import Files, complain, console, counted
+from scenarios.cli.output import Files, console, counted, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, limit_option
 from scenarios.cli.sweep import (
     BESIDES,
@@ -106,7 +106,7 @@ class Tune(Command):
         sets = self.evaluations or EVALUATIONS * len(gains)
         runs = (sets + 1) * len(points.values)
         compared_runs = 2 * (len(points.values) + (0 if fresh is None else len(fresh.values)))
-        complain(
+        print_to_stderr(
             f"{sets} sets of {len(gains)} gain{'s' * (len(gains) != 1)} x {len(points.values)} runs, "
             f"then {compared_runs} to compare"
         )
@@ -149,7 +149,7 @@ class Tune(Command):
         )
         broken = complaints([side.found for side in sides], [side.worst for side in sides], None)
         for sentence in broken:
-            complain(sentence)
+            print_to_stderr(sentence)
         return 0 if complete and not broken else 1
 
     def _task(self, call: Call) -> Task:

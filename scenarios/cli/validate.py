@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
-from scenarios.cli.output import Files, complain, console, tallied
+from scenarios.cli.output import Files, console, print_to_stderr, tallied
 from scenarios.cli.settings import LAWS, LawSettings, limit_option, limits_of
 from scenarios.running import registry
 
@@ -114,7 +114,7 @@ class Validate(Command):
             files.write(path, partial(write, results))
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
-                complain(sentence)
+                print_to_stderr(sentence)
             files.name(console())
             return 2
         page = console()

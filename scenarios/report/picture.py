@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.formatting import literal, shortened
+from twin.formatting import literal, shorten
 from twin.logs.figures import joint_error
 from twin.logs.views.curves import COLOURS
 from twin.robot.limits import caption_unit
@@ -47,7 +47,7 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     row = above.subplots(1, len(logs), sharey=True, squeeze=False)[0]
     for column, ((label, log), axes) in enumerate(zip(drawn, row, strict=True)):
         _draw_error(axes, log)
-        axes.set_title(literal(shortened([label], TITLE)[0]))
+        axes.set_title(literal(shorten([label], TITLE)[0]))
         _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
     low, high = _decades(logs)
     row[0].set_ylim(low, high)
@@ -74,7 +74,7 @@ def _decades(logs: Sequence[Log]) -> tuple[float, float]:
 
 def _draw_error(axes: Axes, log: Log) -> None:
     error = np.maximum(np.abs(joint_error(log)), FLOOR)
-    for joint, name in enumerate(map(literal, shortened(log.robot.joint_names, TITLE))):
+    for joint, name in enumerate(map(literal, shorten(log.robot.joint_names, TITLE))):
         axes.semilogy(
             log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.0, label=literal(name)
         )

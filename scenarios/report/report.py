@@ -31,7 +31,7 @@ from scenarios.report.results import (
     metric_named,
 )
 from scenarios.running.runs import Run
-from twin.formatting import figure, shortened
+from twin.formatting import figure, shorten
 from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, pose_error, rms
 from twin.robot.limits import caption_unit
 
@@ -68,7 +68,7 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         runs: at least one.
         width: of the page, in characters; controllers that do not fit beside the others go below them.
     """
-    heads = shortened([run.label for run in runs], max(width - NAMES - 2, NAMES))
+    heads = shorten([run.label for run in runs], max(width - NAMES - 2, NAMES))
     columns = [Column(head, run) for head, run in zip(heads, runs, strict=True)]
     room = max(FIGURES, max(map(len, heads)) + 2)
     abreast = max(1, (width - NAMES) // room)
@@ -138,7 +138,7 @@ def error_table(columns: Sequence[Column], left: int) -> Table:
         for k, name in enumerate(names):
             table.add_row(Text(name), *(f"{figure(rms(e)[k])} / {figure(largest(e)[k]):>8}" for e in errors))
 
-    rows(shortened(logs[0].robot.joint_names, left), [joint_error(log) for log in logs])
+    rows(shorten(logs[0].robot.joint_names, left), [joint_error(log) for log in logs])
     table.add_section()
     rows([f"tool {name}" for name in POSE_COMPONENTS], [pose_error(log) for log in logs])
     return table
@@ -152,7 +152,7 @@ def torque_table(columns: Sequence[Column], left: int) -> Table:
         left: how many characters the name of a joint may have.
     """
     table, logs = table_of_laws("joint (limit)", (column.head for column in columns)), _logs(columns)
-    for joint, name in enumerate(shortened(logs[0].robot.joint_names, left)):
+    for joint, name in enumerate(shorten(logs[0].robot.joint_names, left)):
         cells = []
         for log in logs:
             cut = np.count_nonzero(log.saturated[:, joint])

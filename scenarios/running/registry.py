@@ -105,7 +105,7 @@ def _title(text: str) -> str:
         return f"cannot be loaded: {describe_error(error)}"
 
 
-def announced_titles() -> dict[str, str]:
+def plugin_titles() -> dict[str, str]:
     """Name and first docstring line of every scenario that an installed package announces."""
     found = {}
     for name, entry in plugin_entries(GROUP).items():

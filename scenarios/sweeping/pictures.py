@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.sweeping.findings import Swept, failures, percent, quantity
-from twin.formatting import literal, shortened
+from twin.formatting import literal, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None
     made.suptitle(literal(title), fontweight="bold")
     grid = made.subplots(max(inputs, 1), panels, squeeze=False)
     drawing = _Drawing(swept, scale or scale_of([swept]))
-    labels = shortened(list(names), NAME)
+    labels = shorten(list(names), NAME)
     for axes in grid.flat:
         axes.set_axis_off()
     for i, name in enumerate(names):

@@ -16,7 +16,7 @@ from scenarios.running.provenance import provenance
 from scenarios.sweeping.execute import WorstCase
 from scenarios.sweeping.findings import Findings, Swept, percent, quantity, title
 from scenarios.sweeping.plan import Plan
-from twin.formatting import figure, shortened
+from twin.formatting import figure, shorten
 from twin.sweeps.robot_quantities import Quantity
 from twin.sweeps.trial import OUTCOME, TROUBLES
 
@@ -38,7 +38,7 @@ def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[Render
     varied = (f"{one.name}={one.text}" for one in plan.variations)
     yield Text(f"varied: {' '.join(varied)}", "dim")
     yield Text(f"{_what_holds(plan)}\n", "dim")
-    heads = shortened([law.swept.label for law in laws], FIGURES - 2)
+    heads = shorten([law.swept.label for law in laws], FIGURES - 2)
     abreast = max(1, (width - NAMES) // FIGURES)
     for start in range(0, len(laws), abreast):
         part = slice(start, start + abreast)

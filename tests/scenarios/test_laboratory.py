@@ -127,7 +127,7 @@ def test_a_named_pose():
 
 
 def test_which_robots_it_suits():
-    names = (*twin.robot_names(), *twin.laboratory_names())
+    names = (*twin.robot_names(), *twin.robot.laboratory_names())
     suited = [name for name in names if laboratory.suits(twin.load(name))]
     assert suited == [*ROBOTS, "manutec_r3", "youbot"]
 

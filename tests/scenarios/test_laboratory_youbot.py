@@ -43,7 +43,7 @@ def test_elsewhere_five_joints_leave_something_over_and_the_bound_says_how_much(
     q = np.array([0.2, 0.4, 0.9, 0.8, 0.1])
     motion = laboratory.tool_path(robot, q, Config(**QUICK))(np.array(0.3))
     qd = law.speeds(q, motion)
-    J_A = twin.analytic_jacobian(robot, q)
+    J_A = twin.kinematics.analytic_jacobian(robot, q)
     left = law.left_over(q, qd, motion)
     assert np.linalg.norm(left) > 0.01
     np.testing.assert_allclose(J_A.T @ left, 0, rtol=0, atol=1e-13)  # least squares

@@ -140,7 +140,7 @@ def test_a_body_that_cannot_exist_needs_a_reason(path):
     assert robot.tree.inertias[0, 4] > 0
 
 
-@pytest.mark.parametrize("name", twin.laboratory_names())
+@pytest.mark.parametrize("name", twin.robot.laboratory_names())
 def test_committed_tables_are_named_as_their_folders(name):
     file = twin.load(name).file
     assert file is not None

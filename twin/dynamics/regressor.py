@@ -34,8 +34,9 @@ def dynamics_regressor(
 ) -> Floats:
     """The matrix `Y` by which a motion's torques are linear in the dynamic parameters, `tau = Y pi`.
 
-    `tau` is what `twin.drive_inverse_dynamics` gives, and `pi` what `twin.dynamic_parameters` gives.  Static
-    friction above Coulomb friction is not in it, for the drop between them is not linear in its parameters.
+    `tau` is the result of `twin.drive_inverse_dynamics`, `pi` that of `twin.dynamics.dynamic_parameters`.
+    Static friction above Coulomb friction is not in it, for the drop between them is not linear in its
+    parameters.
 
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).

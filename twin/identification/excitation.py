@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.atomic_file import drafted
-from twin.dynamics.dynamic_parameters import dynamic_parameters
 from twin.dynamics.equation_of_motion import drive_inverse_dynamics
+from twin.dynamics.parameters import dynamic_parameters
 from twin.dynamics.regressor import dynamics_regressor
 from twin.errors import IdentificationError
 from twin.identification.torque_model import BaseParameters, base_parameters

@@ -139,7 +139,7 @@ def identify(
     Args:
         robot: what moved: its kinematics, gears and mounting count; its masses and friction only to tell
             what was found from what was thought, and whether units are right.
-        sources: logs, or recordings of positions and torques (`twin.read_torque_recording`).
+        sources: logs, or recordings of positions and torques (`twin.logs.read_torque_recording`).
         validate: others, on which what was found is tested.
         both_sides: whether coupled drives have inertia and friction on both sides, see
             `twin.identification.torque_model`.

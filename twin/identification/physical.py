@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
-from twin.dynamics.dynamic_parameters import DRIVE, with_dynamic_parameters
+from twin.dynamics.parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
 from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals, joint_residuals, triangles

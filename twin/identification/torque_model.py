@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import Floats, real_array
-from twin.dynamics.dynamic_parameters import DynamicParameters, dynamic_parameters
+from twin.dynamics.parameters import DynamicParameters, dynamic_parameters
 from twin.dynamics.regressor import dynamics_regressor
 from twin.errors import IdentificationError
 from twin.robot.drives.drives import MOTOR, Drives

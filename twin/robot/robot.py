@@ -286,7 +286,8 @@ def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:
 
     Args:
         dh: a table of n rows; where a joint slides, its column d may be of shape (..., n).
-        theta: (..., n) DH angles, in [rad]; `twin.dh_from_joint_angles` makes them of a robot's joint angles.
+        theta: (..., n) DH angles, in [rad]; `twin.kinematics.dh_from_joint_angles` converts joint
+            angles to them.
 
     Returns:
         (..., n, 4, 4) pose of frame i in frame i - 1, lengths in [m].

@@ -1,1 +1,5 @@
 """Motions of joints and tools: time laws, paths, along recordings, samples, and their limits."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.cli.arguments import Call, Command, argument, option, output_file, section
 from scenarios.cli.egm.addresses import SIGNALLED, address, any_port, own_address
-from scenarios.cli.output import Files, complain, console, writable
+from scenarios.cli.output import Files, console, print_to_stderr, writable
 from twin.egm.wire.channel import HOST, PORT, Address
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Wire:
 
         positive(self.wait, "--wait", "s")
         if not _is_loopback(self.listen.host):
-            complain(f"listening at {self.listen}, which other machines can send to")
+            print_to_stderr(f"listening at {self.listen}, which other machines can send to")
         return {
             "listen": self.listen,
             "forward": self.forward,
@@ -245,12 +245,12 @@ class MirrorRobot(Command):
             raise EgmError(refused)
         _say(_summary(mirror))  # what there is, also of a stream that was refused later
         if refused:
-            complain(refused)
+            print_to_stderr(refused)
         if self.log is not None:
             try:
                 files.write(self.log, mirror.log().save)
             except EgmError as error:
-                complain(str(error))
+                print_to_stderr(str(error))
                 return 1
         if not files.name(console()) or mirror.alarms:
             return 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
 from scenarios.cli.egm.addresses import LAST_PORT
-from scenarios.cli.output import complain, console
+from scenarios.cli.output import console, print_to_stderr
 from twin.egm.wire.channel import HOST, PORT
 
 
@@ -95,5 +95,5 @@ class Replay(Command):
             told += f"; what the robot commanded was at most {beside:.3g} deg beside it (joint {joint + 1})"
         page.print(told, highlight=False, soft_wrap=True)
         if done.trouble:
-            complain(done.trouble)
+            print_to_stderr(done.trouble)
         return 1 if done.trouble else 0

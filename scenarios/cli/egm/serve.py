@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.cli.arguments import Call, Command, WrongUse, count, option, output_file, section
 from scenarios.cli.egm.addresses import SIGNALLED, address, addresses, own_address
-from scenarios.cli.output import Files, apart, complain, console
+from scenarios.cli.output import Files, apart, console, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, configs_of
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.channel import HOST, PORT, Address
@@ -139,9 +139,9 @@ class Serve(Command):
             page.print(table(jobs, results))
         for job, served in zip(jobs, results, strict=True):
             if served.error:
-                complain(f"{job.label}: {served.error}" if len(jobs) > 1 else served.error)
+                print_to_stderr(f"{job.label}: {served.error}" if len(jobs) > 1 else served.error)
             if served.unwritten:
-                complain(served.unwritten)
+                print_to_stderr(served.unwritten)
             elif job.log is not None and served.result.sent:
                 page.print(f"wrote {job.log}", highlight=False, soft_wrap=True)
         complete = files.name(page)

@@ -89,7 +89,7 @@ def dh_product(item: Item) -> Finding:
         robot = twin.load(name)
         q = configurations(robot)
         assert robot.dh is not None
-        last = dh_poses(robot.dh, twin.dh_from_joint_angles(robot, q))[..., -1, :, :]
+        last = dh_poses(robot.dh, twin.kinematics.dh_from_joint_angles(robot, q))[..., -1, :, :]
         differences.append(last - twin.forward_kinematics(robot, q))
         count += len(q)
     return Finding(f"{count} poses of two robots", largest(*differences))

@@ -60,7 +60,7 @@ def pose_jacobian(item: Item) -> Finding:
     """The columns are the partial derivatives of (2.15): the rates of motions of one joint alone."""
     robot, q, _, _ = motions()
     rates, _ = derivatives(robot, q[:, None, :], np.eye(6), np.zeros((6, 6)))
-    J = twin.pose_jacobian(robot, q)
+    J = twin.kinematics.pose_jacobian(robot, q)
     return Finding(f"7x6 in {len(q)} configurations", largest(J - np.swapaxes(rates, -1, -2)))
 
 
@@ -69,7 +69,7 @@ def acceleration(item: Item) -> Finding:
     """The second derivative of the pose vector along a motion."""
     robot, q, qd, qdd = motions()
     _, second = derivatives(robot, q, qd, qdd)
-    of_qdd = np.einsum("nij,nj->ni", twin.pose_jacobian(robot, q), qdd)
+    of_qdd = np.einsum("nij,nj->ni", twin.kinematics.pose_jacobian(robot, q), qdd)
     of_qd = np.einsum("nij,nj->ni", analytic_jacobian_dot(robot, q, qd, coordinates="quaternion"), qd)
     right, printed = of_qdd + of_qd - second, of_qdd - of_qd - second
     return Finding(f"{len(q)} motions", largest(right), largest(printed))
@@ -80,7 +80,7 @@ def joint_velocity(item: Item) -> Finding:
     """The joint velocities found must make the rates of the pose, and be those given, condition aside."""
     robot, q, qd, qdd = motions()
     rates, _ = derivatives(robot, q, qd, qdd)
-    J = twin.pose_jacobian(robot, q)
+    J = twin.kinematics.pose_jacobian(robot, q)
     found = inverse_velocity(robot, q, rates, coordinates="quaternion")
     made = np.einsum("nij,nj->ni", J, found) - rates
     return Finding(f"{len(q)} motions", largest(made, (found - qd) / np.linalg.cond(J)[:, None]))
@@ -91,7 +91,7 @@ def joint_acceleration(item: Item) -> Finding:
     """The same of accelerations, and of what the printed sign leads to."""
     robot, q, qd, qdd = motions()
     _, second = derivatives(robot, q, qd, qdd)
-    J = twin.pose_jacobian(robot, q)
+    J = twin.kinematics.pose_jacobian(robot, q)
     of_qd = np.einsum("nij,nj->ni", analytic_jacobian_dot(robot, q, qd, coordinates="quaternion"), qd)
     found = inverse_acceleration(robot, q, qd, second, coordinates="quaternion")
     printed = solution_in_range(J, second + of_qd, "the printed right-hand side", least_squares=True)

@@ -194,7 +194,7 @@ def test_ranges_without_meaning_are_not_gone_through(write):
     assert report.agreement.passes
 
 
-@pytest.mark.parametrize("name", [*twin.robot_names(), *twin.laboratory_names()])
+@pytest.mark.parametrize("name", [*twin.robot_names(), *twin.robot.laboratory_names()])
 def test_the_robots_of_this_project(name, here):
     report = Report(twin.load(name).file)
     assert report.passes

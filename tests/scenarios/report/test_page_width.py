@@ -17,7 +17,7 @@ from scenarios.report.report import listing, scenario_report
 from scenarios.running.runs import Run
 from tests.support.example_runs import rendered
 from tests.support.random_trees import random_urdf
-from twin.formatting import shortened
+from twin.formatting import shorten
 from twin.logs.log import Log
 
 LONG = [f"shoulder_pan_joint_of_the_left_arm_that_is_mounted_over_the_second_table_{k}" for k in range(1, 13)]
@@ -27,21 +27,21 @@ SAME_ENDS = [f"{'front' * 6}_{k}_{'rear' * 6}" for k in range(1, 13)]
 @pytest.mark.parametrize("width", [8, 12, 16, 30, 79])
 @pytest.mark.parametrize("names", [LONG, SAME_ENDS, ["a", "b"], [*LONG, "joint_1"], LONG[:1]])
 def test_names_are_cut_to_the_width_and_stay_apart(names, width):
-    short = shortened(names, width)
+    short = shorten(names, width)
     assert len(set(short)) == len(names)
     assert max(map(len, short)) <= width
     assert all(new == old for new, old in zip(short, names, strict=True) if len(old) <= width)
 
 
 def test_names_are_cut_where_that_keeps_what_tells_them_apart():
-    assert shortened(["left_shoulder_joint_of_the_arm", "right_shoulder_joint_of_the_arm"], 16) == [
+    assert shorten(["left_shoulder_joint_of_the_arm", "right_shoulder_joint_of_the_arm"], 16) == [
         "left_s...the_arm",
         "right_...the_arm",
     ]
     names = [f"arm_of_{k}_{40 * 'x'}" for k in (1, 2)]
-    assert shortened(names, 16) == ["arm_of_1...xxxxx", "arm_of_2...xxxxx"]
+    assert shorten(names, 16) == ["arm_of_1...xxxxx", "arm_of_2...xxxxx"]
     names = ["a" * 20 + str(k) + "b" * 20 for k in range(2)]
-    assert shortened(names, 10) == ["1...bbbbbb", "2...bbbbbb"]
+    assert shorten(names, 10) == ["1...bbbbbb", "2...bbbbbb"]
 
 
 @functools.cache

@@ -8,7 +8,7 @@ import pytest
 import twin
 from tests.support.random_trees import random_urdf
 from tests.support.sample_drives import RUBBING
-from twin.dynamics.dynamic_parameters import LINK
+from twin.dynamics.parameters import LINK
 from twin.robot.drives.drives import Drives
 from twin.robot.evaluation import uncompiled
 
@@ -20,7 +20,7 @@ def agrees(robot, rng, shape=(40,), span=3.0):
     """Whether `Y pi` is inverse dynamics, drives included, to 1e-12."""
     q, qd, qdd = rng.uniform(-span, span, (3, *shape, robot.n))
     tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
-    pi = twin.dynamic_parameters(robot)
+    pi = twin.dynamics.dynamic_parameters(robot)
     Y = twin.dynamics_regressor(robot, q, qd, qdd)
     assert Y.shape == (*shape, robot.n, len(pi.values))
     assert len(set(pi.names)) == len(set(pi.symbols)) == len(pi.names) == len(pi.units) == len(pi.values)
@@ -58,7 +58,7 @@ def test_friction_acts_at_a_speed_of_its_own(irb140, rng):
     robot = irb140.with_drives("rigid", LINEAR)
     q, qd, qdd = rng.uniform(-1, 1, (3, 20, 6))
     after = qd + 0.5 * qdd
-    pi = twin.dynamic_parameters(robot).values
+    pi = twin.dynamics.dynamic_parameters(robot).values
     difference = twin.dynamics_regressor(robot, q, qd, qdd, after) - twin.dynamics_regressor(
         robot, q, qd, qdd
     )
@@ -71,7 +71,7 @@ def test_far_above_its_stribeck_speed_a_shaft_has_coulomb_friction(irb140):
     robot = irb140.with_drives("rigid")
     assert np.any(robot.drives.static > robot.drives.coulomb)
     q, qdd = np.full(6, 0.3), np.zeros(6)
-    pi = twin.dynamic_parameters(robot).values
+    pi = twin.dynamics.dynamic_parameters(robot).values
     for speed, equal in ((1e-3, False), (40 * np.max(robot.drives.stribeck_speed), True)):
         qd = np.full(6, speed)
         tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
@@ -80,7 +80,7 @@ def test_far_above_its_stribeck_speed_a_shaft_has_coulomb_friction(irb140):
 
 def test_an_offset_is_a_torque_of_its_shaft(irb140):
     robot = irb140.with_drives("rigid", LINEAR)
-    names = twin.dynamic_parameters(robot).names
+    names = twin.dynamics.dynamic_parameters(robot).names
     Y = twin.dynamics_regressor(robot, np.zeros(6), np.zeros(6), np.zeros(6))
     columns = [k for k, name in enumerate(names) if name.endswith("offset")]
     np.testing.assert_array_equal(Y[:, columns], LINEAR.friction_matrix.T)
@@ -100,7 +100,7 @@ def test_many_samples_in_threads_are_those_of_one_thread(irb140, rng, monkeypatc
 
 def test_the_parameters_are_those_of_the_robot_and_have_readable_names(irb1400):
     robot = irb1400.with_drives("rigid")
-    pi = twin.dynamic_parameters(robot)
+    pi = twin.dynamics.dynamic_parameters(robot)
     assert len(pi.values) == 8 * 10 + 6 * 4
     told = dict(zip(pi.names, zip(pi.values, pi.symbols, pi.units, strict=True), strict=True))
     assert told["link_3 mx"] == (robot.tree.inertias[2, 1], "mx3", "kg m")
@@ -108,35 +108,35 @@ def test_the_parameters_are_those_of_the_robot_and_have_readable_names(irb1400):
     assert told["drive 2 rotor inertia"] == (robot.drives.rotor_inertia[1], "J2", "kg m^2")
     assert told["drive 6 viscous"] == (robot.drives.viscous[5], "Fv6", "N m s/rad")
     assert told["drive 6 Coulomb"] == (robot.drives.coulomb[5], "Fc6", "N m")
-    assert len(twin.dynamic_parameters(irb1400).values) == 8 * 10
+    assert len(twin.dynamics.dynamic_parameters(irb1400).values) == 8 * 10
 
 
 def test_parameters_go_back_into_a_robot_whose_payload_stays_one(irb140, rng):
     payload = twin.Payload(3.0, (0.1, 0.0, 0.05), np.diag([0.02, 0.02, 0.01]))
     robot = irb140.with_payload(payload).with_drives("rigid", LINEAR)
-    pi = twin.dynamic_parameters(robot).values
+    pi = twin.dynamics.dynamic_parameters(robot).values
     scaled = (
         pi
         * rng.uniform(0.5, 1.5, pi.shape)
-        * (1 - np.char.endswith(twin.dynamic_parameters(robot).names, "offset"))
+        * (1 - np.char.endswith(twin.dynamics.dynamic_parameters(robot).names, "offset"))
     )
-    other = twin.with_dynamic_parameters(robot, scaled)
-    np.testing.assert_array_equal(twin.dynamic_parameters(other).values, scaled)
+    other = twin.dynamics.with_dynamic_parameters(robot, scaled)
+    np.testing.assert_array_equal(twin.dynamics.dynamic_parameters(other).values, scaled)
     assert agrees(other, rng)
     assert other.payload is payload
     body = robot.tree.inertias[5] - irb140.tree.inertias[5]
-    unloaded = twin.dynamic_parameters(other.with_payload(None)).values[50:60]
+    unloaded = twin.dynamics.dynamic_parameters(other.with_payload(None)).values[50:60]
     np.testing.assert_allclose(unloaded, scaled[50:60] - body, rtol=0, atol=1e-13)
-    same = twin.with_dynamic_parameters(irb140, twin.dynamic_parameters(irb140).values)
+    same = twin.dynamics.with_dynamic_parameters(irb140, twin.dynamics.dynamic_parameters(irb140).values)
     np.testing.assert_array_equal(same.tree.inertias, irb140.tree.inertias)
 
 
 def test_what_static_friction_is_above_coulomb_friction_stays(irb140):
     robot = irb140.with_drives("rigid")
-    pi = twin.dynamic_parameters(robot).values
+    pi = twin.dynamics.dynamic_parameters(robot).values
     pi[62::4] += 1.0
     np.testing.assert_allclose(
-        twin.with_dynamic_parameters(robot, pi).drives.static, robot.drives.static + 1.0, rtol=1e-14
+        twin.dynamics.with_dynamic_parameters(robot, pi).drives.static, robot.drives.static + 1.0, rtol=1e-14
     )
 
 
@@ -147,20 +147,20 @@ def test_wrong_use_is_one_sentence(irb140):
     with pytest.raises(ValueError, match="expected qd_friction to be finite"):
         twin.dynamics_regressor(irb140, q, q, q, np.full(6, np.nan))
     robot = irb140.with_drives("rigid")
-    pi = twin.dynamic_parameters(robot).values
+    pi = twin.dynamics.dynamic_parameters(robot).values
     with pytest.raises(ValueError, match=r"expected pi of shape \(84,\), got \(60,\)"):
-        twin.with_dynamic_parameters(robot, pi[:60])
+        twin.dynamics.with_dynamic_parameters(robot, pi[:60])
     with pytest.raises(ValueError, match="got nan of link_1 mx"):
-        twin.with_dynamic_parameters(robot, np.where(np.arange(84) == 1, np.nan, pi))
+        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 1, np.nan, pi))
     with pytest.raises(ValueError, match="drives of a robot have none, got 2 N m of drive 1"):
-        twin.with_dynamic_parameters(robot, np.where(np.arange(84) == 63, 2.0, pi))
+        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 63, 2.0, pi))
     with pytest.raises(ValueError, match="rotor_inertia of axis 1 is -1"):
-        twin.with_dynamic_parameters(robot, np.where(np.arange(84) == 60, -1.0, pi))
+        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 60, -1.0, pi))
 
 
 def test_one_drive_and_its_units(tmp_path, rng):
     path = tmp_path / "slide.urdf"
     path.write_text(random_urdf(rng, 1, ("prismatic",)))
     robot = uncompiled(twin.load(path).with_drives("rigid", Drives([50.0], 1e-3)))
-    assert twin.dynamic_parameters(robot).units[len(LINK) :] == ("kg m^2", "N s/m", "N", "N")
+    assert twin.dynamics.dynamic_parameters(robot).units[len(LINK) :] == ("kg m^2", "N s/m", "N", "N")
     assert agrees(robot, rng)

@@ -59,7 +59,7 @@ def test_the_span_of_the_regressor_is_kept(driven):
 
 def test_what_they_do_not_tell_changes_no_torque_and_what_they_tell_does(driven, rng):
     """The kernels' inverse dynamics, of arms whose parameters differ by what base parameters leave open."""
-    K, pi = told(driven).K, twin.dynamic_parameters(driven).values
+    K, pi = told(driven).K, twin.dynamics.dynamic_parameters(driven).values
     directions = np.linalg.svd(K)[2]
     open_ones, tells = directions[len(K) :], directions[0]
     q, qd, qdd = rng.uniform(-2, 2, (3, 20, 6))
@@ -78,7 +78,7 @@ def test_what_they_do_not_tell_changes_no_torque_and_what_they_tell_does(driven,
 
 
 def test_rotors_of_the_first_axes_are_never_alone(driven):
-    base, names = told(driven), twin.dynamic_parameters(driven).names
+    base, names = told(driven), twin.dynamics.dynamic_parameters(driven).names
     for axis in range(1, 7):
         column = names.index(f"drive {axis} rotor inertia")
         rows = np.flatnonzero(base.K[:, column])
@@ -98,7 +98,7 @@ def test_they_read_as_sums(irb140, irb1400):
     assert of_irb140["Iyz2"] == "Iyz2 - 0.36 my3"
     of_irb1400 = dict(zip(told(irb1400).symbols, told(irb1400).sums, strict=True))
     assert of_irb1400["Ixx2"] == ("Ixx2 - Izz2 + 0.36 m3 + 0.36 m4 + 0.36 m5 + 0.36 m6 + Ixx_rod - Izz_rod")
-    symbols = twin.dynamic_parameters(irb140).symbols
+    symbols = twin.dynamics.dynamic_parameters(irb140).symbols
     assert [symbols[k] for k in told(irb140).untold] == (
         ["m1", "mx1", "my1", "mz1", "Ixx1", "Iyy1", "Ixy1", "Ixz1", "Iyz1", "my2"]
     )

@@ -199,7 +199,7 @@ def test_a_log_of_the_engine_gives_the_base_parameters_back(irb1400):
     W = Y[rows][..., base.columns].reshape(-1, len(base.columns))
     norms = np.linalg.norm(W, axis=0)
     found = np.linalg.lstsq(W / norms, log.tau[:-1][rows].ravel(), rcond=None)[0] / norms
-    true = base.K @ twin.dynamic_parameters(robot).values
+    true = base.K @ twin.dynamics.dynamic_parameters(robot).values
     assert np.linalg.norm(found - true) <= 1e-8 * np.linalg.norm(true)
     scaled = norms * np.abs(found - true) / np.linalg.norm(log.tau[:-1][rows])
     assert np.max(scaled) <= 1e-8

@@ -10,6 +10,7 @@ import twin
 from scenarios import excitation
 from scenarios.cli.command_line import main
 from twin.errors import IdentificationError, IdentificationWarning
+from twin.identification import Filtering, filtered_measurements
 from twin.identification.excitation import stored_excitation
 from twin.identification.least_squares import fitted, joint_residuals, solved, triangles
 from twin.identification.torque_model import TorqueModel
@@ -79,11 +80,11 @@ def test_a_log_with_sensors_is_measured(log):
     """Without the engine's recursion, speeds of friction are half a step old: of this arm ten times worse."""
     counts = 2 * np.pi / log.robot.drives.encoder_counts / log.robot.drives.ratio
     seen = replace(log, q_seen=np.round(log.q / counts) * counts)
-    filtering = twin.Filtering(10.0)
+    filtering = Filtering(10.0)
     found = twin.identify(log.robot, seen, filtering=filtering)
     assert "low-pass filtered at 50 Hz, torques and model at 10 Hz" in found.how[0]
     assert error(found) < 3e-3
-    as_table = twin.torque_recording(log.t, seen.q_seen, log.tau)
+    as_table = twin.logs.torque_recording(log.t, seen.q_seen, log.tau)
     assert error(twin.identify(log.robot, as_table, filtering=filtering)) > 3 * error(found)
 
 
@@ -98,8 +99,13 @@ def test_deviations_are_honest_over_a_hundred_seeds(linear, motion):
     for seed in range(100):
         rng = np.random.default_rng(seed)
         seen = np.round((q + 1e-5 * rng.normal(size=q.shape)) / counts) * counts
-        recording = twin.torque_recording(t, seen, tau + sizes * rng.normal(size=q.shape))
-        fit = fitted(triangles(model, [twin.filtered_measurements(recording, twin.Filtering(10.0))]))
+        recording = twin.logs.torque_recording(t, seen, tau + sizes * rng.normal(size=q.shape))
+        fit = fitted(
+            triangles(
+                model,
+                [filtered_measurements(recording, Filtering(10.0))],
+            )
+        )
         off.append(np.abs(fit.beta - true) / np.sqrt(np.diag(fit.covariance)))
     off = np.array(off)
     assert 0.60 <= np.mean(off <= 1) <= 0.76
@@ -109,9 +115,9 @@ def test_deviations_are_honest_over_a_hundred_seeds(linear, motion):
 
 def test_more_rows_of_the_same_tell_no_more(linear, motion, rng):
     t, q, tau = motion
-    recording = twin.torque_recording(t, q, tau + rng.normal(size=q.shape))
+    recording = twin.logs.torque_recording(t, q, tau + rng.normal(size=q.shape))
     few, many = (
-        twin.identify(linear, recording, filtering=twin.Filtering(10.0, row_rate=rate)) for rate in (20, 125)
+        twin.identify(linear, recording, filtering=Filtering(10.0, row_rate=rate)) for rate in (20, 125)
     )
     assert many.residuals.count > 5 * few.residuals.count
     assert np.median(many.deviations / few.deviations) == pytest.approx(1.0, abs=0.1)
@@ -120,9 +126,9 @@ def test_more_rows_of_the_same_tell_no_more(linear, motion, rng):
 def test_weights_are_each_joint_s_own_noise(linear, motion, rng):
     t, q, tau = motion
     noise = np.array([10, 5, 2, 0.5, 0.2, 0.1])
-    recording = twin.torque_recording(t, q, tau + noise * rng.normal(size=q.shape))
+    recording = twin.logs.torque_recording(t, q, tau + noise * rng.normal(size=q.shape))
     model = TorqueModel(linear)
-    reduced = triangles(model, [twin.filtered_measurements(recording, twin.Filtering(10.0))])
+    reduced = triangles(model, [filtered_measurements(recording, Filtering(10.0))])
     fit, ordinary = fitted(reduced), solved(reduced, np.ones(6))
     np.testing.assert_allclose(fit.weights * noise / (fit.weights[0] * noise[0]), 1.0, rtol=0.4)
     true = model.base.K @ model.parameters.values
@@ -134,7 +140,7 @@ def test_weights_are_each_joint_s_own_noise(linear, motion, rng):
 def test_triangles_are_the_equations(linear, motion):
     t, q, tau = motion
     model = TorqueModel(linear)
-    measured = twin.filtered_measurements(twin.torque_recording(t, q, tau), twin.Filtering(10.0))
+    measured = filtered_measurements(twin.logs.torque_recording(t, q, tau), Filtering(10.0))
     halves = [measured.between(None, 2.0), measured.between(2.0, None)]
     reduced, parts = triangles(model, [measured]), triangles(model, halves)
     np.testing.assert_array_equal(parts.counts, reduced.counts)
@@ -149,24 +155,24 @@ def test_triangles_are_the_equations(linear, motion):
 
 def test_what_comes_later_is_kept_out(linear, motion, rng):
     t, q, tau = motion
-    recording = twin.torque_recording(t, q, tau + 0.1 * rng.normal(size=q.shape))
-    found = twin.identify(linear, recording, split=3.5, filtering=twin.Filtering(10.0))
-    early = twin.identify(linear, recording, end=3.5, filtering=twin.Filtering(10.0))
+    recording = twin.logs.torque_recording(t, q, tau + 0.1 * rng.normal(size=q.shape))
+    found = twin.identify(linear, recording, split=3.5, filtering=Filtering(10.0))
+    early = twin.identify(linear, recording, end=3.5, filtering=Filtering(10.0))
     np.testing.assert_array_equal(found.beta, early.beta)
     assert found.validation.count == pytest.approx(6 * 20 * 1.4, abs=12)
     late = recording.t >= 3.6
     spoilt = replace(recording, tau=np.where(late[:, None], 2.0, 1.0) * recording.tau)
-    worse = twin.identify(linear, spoilt, split=3.5, filtering=twin.Filtering(10.0))
+    worse = twin.identify(linear, spoilt, split=3.5, filtering=Filtering(10.0))
     assert np.all(worse.validation.percent > 30)
     assert np.all(found.validation.percent < 5)
-    other = twin.identify(linear, recording, validate=[recording], filtering=twin.Filtering(10.0))
+    other = twin.identify(linear, recording, validate=[recording], filtering=Filtering(10.0))
     np.testing.assert_allclose(other.validation.rms, other.residuals.rms, rtol=1e-12)
 
 
 def refused(robot, t, q, tau, said, **settings):
-    recording = twin.torque_recording(t, q, tau, "run.csv")
+    recording = twin.logs.torque_recording(t, q, tau, "run.csv")
     with pytest.raises(IdentificationError, match=said):
-        twin.identify(robot, recording, **{"filtering": twin.Filtering(10.0)} | settings)
+        twin.identify(robot, recording, **{"filtering": Filtering(10.0)} | settings)
     return True
 
 
@@ -183,7 +189,7 @@ def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion
     assert refused(linear, t, q, 1e3 * tau, r"and 1e\+03 is 1000: torques in mN m \(torque_unit\)")
     assert refused(linear, t, q @ N.T, tau, "said to reach .* are these positions of the motors")
     assert refused(linear, t, np.rad2deg(q), tau, r"in another unit \(angle_unit\)")
-    twice = twin.identify(linear, twin.torque_recording(t, q, 2 * tau), filtering=twin.Filtering(10.0))
+    twice = twin.identify(linear, twin.logs.torque_recording(t, q, 2 * tau), filtering=Filtering(10.0))
     assert twice.rank == 58  # an arm may be heavier than was thought
 
 
@@ -193,7 +199,7 @@ def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
     t, q, tau = (part[::5] for part in motion)
     said = rf"links that are {factor:.3g}[\d.]* times as heavy .* of .irb140..*of the motors \(motor_side\)"
     with pytest.warns(IdentificationWarning, match=said):
-        twin.identify(linear, twin.torque_recording(t, q, factor * tau))
+        twin.identify(linear, twin.logs.torque_recording(t, q, factor * tau))
 
 
 def test_masses_far_from_the_data_sheet_s_are_a_warning(linear, motion):
@@ -201,7 +207,7 @@ def test_masses_far_from_the_data_sheet_s_are_a_warning(linear, motion):
     heavy = replace(linear, tree=replace(linear.tree, inertias=8.0 * linear.tree.inertias))
     said = r"573 kg; the data sheet's arm weighs 98 kg with its base"
     with pytest.warns(IdentificationWarning, match=said):
-        twin.identify(heavy, twin.torque_recording(t, q, 8.0 * tau))
+        twin.identify(heavy, twin.logs.torque_recording(t, q, 8.0 * tau))
 
 
 def test_too_little_motion(linear, motion):
@@ -248,8 +254,8 @@ def test_an_arm_of_which_only_the_geometry_is_known(linear, motion):
         linear, tree=replace(linear.tree, inertias=np.zeros_like(linear.tree.inertias)), has_inertia=False,
         drives=None, drive_mode="ideal",
     )  # fmt: skip
-    found = twin.identify(unknown, twin.torque_recording(t, q, tau), filtering=twin.Filtering(10.0))
-    known = twin.identify(linear, twin.torque_recording(t, q, tau), filtering=twin.Filtering(10.0))
+    found = twin.identify(unknown, twin.logs.torque_recording(t, q, tau), filtering=Filtering(10.0))
+    known = twin.identify(linear, twin.logs.torque_recording(t, q, tau), filtering=Filtering(10.0))
     assert all(one.before == 0 for one in found.values)
     np.testing.assert_allclose(found.residuals.rms, known.residuals.rms, rtol=1e-6)
     value = {one.symbol: one.value for one in found.values}
@@ -262,9 +268,9 @@ def test_sources_that_are_none(linear, irb140):
     with pytest.raises(ValueError, match="expected a recording to identify from, got none"):
         twin.identify(linear)
     t = np.arange(20) * 0.01
-    three = twin.torque_recording(t, np.zeros((20, 3)), np.zeros((20, 3)))
+    three = twin.logs.torque_recording(t, np.zeros((20, 3)), np.zeros((20, 3)))
     with pytest.raises(ValueError, match="expected 6 joints, as 'irb140' has, got 3"):
-        twin.identify(irb140, three, filtering=twin.Filtering(20.0))
+        twin.identify(irb140, three, filtering=Filtering(20.0))
 
 
 def test_the_command_line(log, found, tmp_path, monkeypatch, capsys):

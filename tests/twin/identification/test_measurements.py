@@ -9,6 +9,7 @@ from scipy.signal import sosfiltfilt
 
 import twin
 from twin.errors import IdentificationError, RecordingError, RobotError
+from twin.identification import Filtering, filtered_measurements
 from twin.identification.measurements import LowPass, chosen_cutoff, differences, equations
 from twin.identification.torque_model import TorqueModel
 from twin.logs.recordings.columns import reading
@@ -32,7 +33,7 @@ def recording():
     t = DT * np.arange(500)
     phases, speeds = rng.uniform(0, 6, (2, 6, 3))
     q = 0.3 * np.sum(np.sin(speeds * t[:, None, None] + phases), axis=2)
-    return twin.torque_recording(t, q, rng.normal(size=q.shape))
+    return twin.logs.torque_recording(t, q, rng.normal(size=q.shape))
 
 
 def table(path, names, values, separator=","):
@@ -53,16 +54,16 @@ def same(found, recording, tolerance=1e-12):
 def test_a_table_with_units_in_its_header_or_by_option(tmp_path, coupled, recording):
     t, q, tau = recording.t, recording.q, recording.tau
     path = table(tmp_path / "a.csv", ["t", *NAMES], np.column_stack([t, q, tau]))
-    assert same(twin.read_torque_recording(path, coupled), recording)
+    assert same(twin.logs.read_torque_recording(path, coupled), recording)
     packed = tmp_path / "a.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert same(twin.read_torque_recording(packed, coupled), recording)
+    assert same(twin.logs.read_torque_recording(packed, coupled), recording)
     names = ["t[ms]", *(f"q{k} [deg]" for k in range(1, 7)), *(f"tau{k}_mNm" for k in range(1, 7))]
     path = table(tmp_path / "b.csv", names, np.column_stack([1e3 * t, np.rad2deg(q), 1e3 * tau]))
-    assert same(twin.read_torque_recording(path, coupled), recording)
+    assert same(twin.logs.read_torque_recording(path, coupled), recording)
     path = table(tmp_path / "c.csv", ["t", *NAMES], np.column_stack([1e3 * t, np.rad2deg(q), 1e3 * tau]))
-    form = twin.TableForm(reading(time_unit="ms", angle_unit="deg", torque_unit="mNm"))
-    assert same(twin.read_torque_recording(path, coupled, form), recording)
+    form = twin.logs.TableForm(reading(time_unit="ms", angle_unit="deg", torque_unit="mNm"))
+    assert same(twin.logs.read_torque_recording(path, coupled, form), recording)
 
 
 def test_two_tables_of_motors_without_a_time_and_with_an_offset(tmp_path, coupled, recording):
@@ -70,13 +71,13 @@ def test_two_tables_of_motors_without_a_time_and_with_an_offset(tmp_path, couple
     motors = [f"Joint_{k}" for k in range(1, 7)]
     positions = table(tmp_path / "q.csv", motors, (recording.q - offset) @ N.T)
     torques = table(tmp_path / "tau.csv", motors, np.linalg.solve(N.T, recording.tau.T).T)
-    form = twin.TableForm(reading({"q*": "Joint_*", "tau*": "Joint_*"}), torques, "both", DT, offset)
-    assert same(twin.read_torque_recording(positions, coupled, form), recording)
+    form = twin.logs.TableForm(reading({"q*": "Joint_*", "tau*": "Joint_*"}), torques, "both", DT, offset)
+    assert same(twin.logs.read_torque_recording(positions, coupled, form), recording)
     one_side = replace(form, motor_side="positions")
-    found = twin.read_torque_recording(positions, coupled, one_side)
+    found = twin.logs.read_torque_recording(positions, coupled, one_side)
     np.testing.assert_allclose(found.tau @ N, recording.tau, rtol=0, atol=1e-10)
     np.testing.assert_allclose(found.q, recording.q, rtol=0, atol=1e-12)
-    other = twin.read_torque_recording(positions, coupled, replace(form, motor_side="torques"))
+    other = twin.logs.read_torque_recording(positions, coupled, replace(form, motor_side="torques"))
     np.testing.assert_allclose(other.tau, recording.tau, rtol=0, atol=1e-12)
 
 
@@ -84,7 +85,7 @@ def test_the_work_of_motors_is_that_of_joints(tmp_path, coupled, recording):
     """A check of both maps, without either."""
     q, tau = recording.q, recording.tau
     path = table(tmp_path / "m.csv", ["t", *NAMES], np.column_stack([recording.t, q, tau]))
-    found = twin.read_torque_recording(path, coupled, twin.TableForm(motor_side="both"))
+    found = twin.logs.read_torque_recording(path, coupled, twin.logs.TableForm(motor_side="both"))
     np.testing.assert_allclose(
         np.sum(np.diff(found.q, axis=0) * found.tau[1:]), np.sum(np.diff(q, axis=0) * tau[1:]), rtol=1e-10
     )
@@ -96,7 +97,7 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
     def refused(names, rows, said, form=None, robot=coupled, error=RecordingError):
         path = table(tmp_path / "bad.csv", names, rows)
         with pytest.raises(error, match=said):
-            twin.read_torque_recording(path, robot, form)
+            twin.logs.read_torque_recording(path, robot, form)
 
     refused(["t", *NAMES[:-1], "x"], values, r"line 1: no column 'tau6'; expected the header t,q1")
     refused(["x", *NAMES], values, r"no column 't', the time; name it .* or give the time .*sample_time")
@@ -111,30 +112,30 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
     refused(["t", *NAMES], values[:5], "expected at least 10 samples, got 5")
     names = ["t", "q1[A]", *NAMES[1:]]
     refused(names, values, "expected a unit of angle")
-    form = twin.TableForm(motor_side="gear")
+    form = twin.logs.TableForm(motor_side="gear")
     refused(["t", *NAMES], values, "expected motor_side to be positions, torques", form, error=ValueError)
     no_gears = replace(irb140, drives=None)
-    form = twin.TableForm(motor_side="both")
+    form = twin.logs.TableForm(motor_side="both")
     refused(["t", *NAMES], values, "has no gears by which", form, no_gears, RobotError)
     other = table(tmp_path / "tau.csv", NAMES[6:], values[:-1, 7:])
-    form = twin.TableForm(torques=other)
+    form = twin.logs.TableForm(torques=other)
     refused(["t", *NAMES], values, "expected 500 rows, as many as .* has, got 499", form)
-    form = twin.TableForm(reading({"q7": "x"}))
+    form = twin.logs.TableForm(reading({"q7": "x"}))
     refused(["t", *NAMES], values, "expected columns to name some of t, q1 to q6", form, error=ValueError)
-    form = twin.TableForm(reading({"q*": "x"}))
+    form = twin.logs.TableForm(reading({"q*": "x"}))
     refused(["t", *NAMES], values, r"expected a \* for the joint's number", form, error=ValueError)
-    form = twin.TableForm(sample_time=-1.0)
+    form = twin.logs.TableForm(sample_time=-1.0)
     refused(["t", *NAMES], values, "expected a sample time above 0 s", form, error=ValueError)
-    form = twin.TableForm(q_offset=[1.0, 2.0])
+    form = twin.logs.TableForm(q_offset=[1.0, 2.0])
     refused(["t", *NAMES], values, r"expected q_offset of shape \(6,\), got \(2,\)", form, error=ValueError)
 
 
 def test_times_that_a_computer_told_a_little_unevenly_are_even(recording):
     rng = np.random.default_rng(2)
-    told = twin.torque_recording(
+    told = twin.logs.torque_recording(
         recording.t + 1e-3 * rng.uniform(-1, 1, recording.t.shape), recording.q, recording.tau
     )
-    measured = twin.filtered_measurements(told, twin.Filtering(10.0))
+    measured = filtered_measurements(told, Filtering(10.0))
     np.testing.assert_allclose(np.diff(measured.t), measured.t[1] - measured.t[0], rtol=1e-9)
     assert measured.t[1] - measured.t[0] == pytest.approx(DT, rel=0.01)
 
@@ -155,7 +156,7 @@ def test_equations_are_filtered_on_both_sides_alike_whatever_the_blocks(coupled,
     from twin.identification import measurements
 
     model = TorqueModel(coupled)
-    measured = twin.filtered_measurements(recording, twin.Filtering(30.0, row_rate=60.0))
+    measured = filtered_measurements(recording, Filtering(30.0, row_rate=60.0))
 
     def rows():
         blocks = list(equations(model, measured))
@@ -182,7 +183,7 @@ def test_equations_are_filtered_on_both_sides_alike_whatever_the_blocks(coupled,
 def test_the_equation_holds_at_the_ends_of_a_recording_too(coupled, recording):
     """What the filter reaches beyond them is an equation of the recording."""
     model = TorqueModel(coupled)
-    measured = twin.filtered_measurements(recording, twin.Filtering(10.0))
+    measured = filtered_measurements(recording, Filtering(10.0))
     Y = model.regressor(measured.q, measured.qd, measured.qdd, measured.qd_friction)
     measured = replace(measured, tau=Y @ model.parameters.values, used=np.ones(Y.shape[:2], dtype=bool))
     beta = model.base.K @ model.parameters.values
@@ -204,14 +205,14 @@ def test_speeds_of_the_engine_are_told_by_its_recursion(irb140, rng):
     qd = dt * np.cumsum(np.concatenate([np.zeros((1, 6)), qdd]), axis=0)
     q = dt * np.cumsum(qd, axis=0)  # q_k = q_(k-1) + dt qd_k
     t = dt * np.arange(len(q))
-    recording = twin.torque_recording(t, q, 0 * q)
-    whole = twin.Filtering(10.0, position_cutoff=499.999)  # a filter that lets nearly all pass
-    measured = twin.filtered_measurements(recording, whole, engine_steps=True)
+    recording = twin.logs.torque_recording(t, q, 0 * q)
+    whole = Filtering(10.0, position_cutoff=499.999)  # a filter that lets nearly all pass
+    measured = filtered_measurements(recording, whole, engine_steps=True)
     inner = slice(50, 250)
     np.testing.assert_allclose(measured.qd[inner], qd[inner], rtol=0, atol=1e-5)
     np.testing.assert_allclose(measured.qd_friction[inner], qd[51:251], rtol=0, atol=1e-5)
     np.testing.assert_allclose(measured.qdd[inner], qdd[inner], rtol=0, atol=1e-2)
-    central = twin.filtered_measurements(recording, whole)
+    central = filtered_measurements(recording, whole)
     np.testing.assert_allclose(central.qd, (measured.qd + measured.qd_friction) / 2, rtol=0, atol=1e-12)
 
 
@@ -226,15 +227,21 @@ def test_a_cutoff_is_three_times_what_the_speeds_have_whatever_the_noise(rng):
 
 def test_cutoffs_and_lengths_that_cannot_be(recording):
     for filtering, said in (
-        (twin.Filtering(125.0), "a cut-off of 125 Hz cannot be, with a sample every 0.004 s"),
-        (twin.Filtering(-1.0), "a cut-off of -1 Hz cannot be"),
-        (twin.Filtering(10.0, row_rate=1000.0), "expected a rate of rows above 0 and up to 250 Hz, got 1000"),
-        (twin.Filtering(0.5), r"1.996 s are too short for a filter of 0.5 Hz, which needs 2 s"),
+        (Filtering(125.0), "a cut-off of 125 Hz cannot be, with a sample every 0.004 s"),
+        (Filtering(-1.0), "a cut-off of -1 Hz cannot be"),
+        (
+            Filtering(10.0, row_rate=1000.0),
+            "expected a rate of rows above 0 and up to 250 Hz, got 1000",
+        ),
+        (
+            Filtering(0.5),
+            r"1.996 s are too short for a filter of 0.5 Hz, which needs 2 s",
+        ),
     ):
         with pytest.raises(IdentificationError, match=said):
-            twin.filtered_measurements(recording, filtering)
+            filtered_measurements(recording, filtering)
     with pytest.raises(IdentificationError, match="nothing was recorded from 5 s to inf s"):
-        twin.filtered_measurements(recording, twin.Filtering(10.0)).between(5.0, None)
+        filtered_measurements(recording, Filtering(10.0)).between(5.0, None)
 
 
 def test_both_sides_of_coupled_drives(coupled, rng):

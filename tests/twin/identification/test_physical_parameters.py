@@ -140,7 +140,7 @@ def recorded(large, rate, offset=0.0, noise=0.01):
     q, qd, qdd = (part / SLOWER**order for order, part in enumerate(motion))
     tau = twin.drive_inverse_dynamics(large, q, qd, qdd) + offset
     size = noise * np.sqrt(np.mean(tau**2, axis=0))
-    return twin.torque_recording(t, q, tau + size * np.random.default_rng(0).normal(size=q.shape))
+    return twin.logs.torque_recording(t, q, tau + size * np.random.default_rng(0).normal(size=q.shape))
 
 
 def parameter(solution, symbol):

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 import twin
 from tests.support.dh_arms import TURN, dh_frames, random_poses_of
 from twin.errors import RobotError
+from twin.kinematics import dh_from_joint_angles, main_axis_angles, wrist_axis_angles
 
 HALF = np.pi / 2
 
@@ -20,10 +21,8 @@ def wrist_centre(robot, T):
 
 def test_both_stages_are_the_whole(arm):
     _, T = random_poses_of(arm, np.random.default_rng(50), 2000)
-    whole = twin.dh_from_joint_angles(
-        arm, np.nan_to_num(twin.inverse_kinematics(arm, T, limits=False), nan=9.0)
-    )
-    main_axes = twin.main_axis_angles(arm, wrist_centre(arm, T))
+    whole = dh_from_joint_angles(arm, np.nan_to_num(twin.inverse_kinematics(arm, T, limits=False), nan=9.0))
+    main_axes = main_axis_angles(arm, wrist_centre(arm, T))
     assert main_axes.shape == (2000, 4, 3)
     reached = ~np.isnan(main_axes[..., 0])
     np.testing.assert_array_equal(reached, ~np.isnan(main_axes[..., 2]))
@@ -32,7 +31,7 @@ def test_both_stages_are_the_whole(arm):
         rows = reached[:, row]
         theta = np.concatenate([main_axes[rows, row], np.zeros((rows.sum(), 3))], axis=1)
         R_03 = dh_frames(arm.dh, theta)[2][:, :3, :3]
-        wrist, s = twin.wrist_axis_angles(arm, R_03.transpose(0, 2, 1) @ T[rows, :3, :3])
+        wrist, s = wrist_axis_angles(arm, R_03.transpose(0, 2, 1) @ T[rows, :3, :3])
         assert not s.any()
         for k in range(2):
             theta[:, 3:] = wrist[:, k]
@@ -49,7 +48,7 @@ def test_the_elbow_is_up_in_rows_0_and_2(arm):
     _, T = random_poses_of(arm, np.random.default_rng(51), 500)
     T = T[np.hypot(*wrist_centre(arm, T)[:, :2].T) > arm.dh.a[0]]  # in front of axis 2
     p_wrist = wrist_centre(arm, T)
-    theta = np.concatenate([twin.main_axis_angles(arm, p_wrist), np.zeros((len(T), 4, 3))], axis=-1)
+    theta = np.concatenate([main_axis_angles(arm, p_wrist), np.zeros((len(T), 4, 3))], axis=-1)
     frames = dh_frames(arm.dh, theta)
     axis_2, axis_3, end = (frames[k][..., :3, 3] for k in (0, 1, 3))
     reached = ~np.isnan(theta[..., 0])
@@ -64,17 +63,15 @@ def test_the_elbow_is_up_in_rows_0_and_2(arm):
 
 def test_undefined_angles_are_those_of_the_zero_pose(robot):
     shifted = replace(robot, dh=robot.dh._replace(theta0=np.array([0.3, 0, 0, 3.5, 0, 0])))
-    theta = twin.main_axis_angles(shifted, [0.0, 0.0, 0.9])
+    theta = main_axis_angles(shifted, [0.0, 0.0, 0.9])
     assert np.all(theta[:, 0] == 0.3)
-    wrist, s = twin.wrist_axis_angles(shifted, np.eye(3))
+    wrist, s = wrist_axis_angles(shifted, np.eye(3))
     np.testing.assert_allclose(wrist, [[3.5 - TURN, 0, TURN - 3.5]] * 2, rtol=0, atol=2e-15)
     assert s.tolist() == [1, 1]
     folded = replace(
         robot, dh=robot.dh._replace(a=np.array([0.07, -0.38, 0, 0, 0, 0]), theta0=np.full(6, 0.2))
     )
-    assert np.all(
-        twin.main_axis_angles(folded, [0.07 * np.cos(0.5), 0.07 * np.sin(0.5), 0.352])[:2, 1] == 0.2
-    )
+    assert np.all(main_axis_angles(folded, [0.07 * np.cos(0.5), 0.07 * np.sin(0.5), 0.352])[:2, 1] == 0.2)
 
 
 @pytest.mark.parametrize("alpha_4", [-HALF, HALF])
@@ -87,7 +84,7 @@ def test_the_flag_tells_what_is_determined(irb1400, alpha_4, theta_5):
         theta = np.array([0.1, 0.2, 0.3, 0.7, theta_5 + off, -1.1])
         frames = dh_frames(arm.dh, theta)
         R_36 = frames[2][:3, :3].T @ frames[5][:3, :3]
-        wrist, s = twin.wrist_axis_angles(arm, R_36)
+        wrist, s = wrist_axis_angles(arm, R_36)
         assert s.tolist() == ([sign, sign] if abs(off) < 1e-13 else [0, 0])
         combined = wrist[:, 0] + sign * wrist[:, 2] - (0.7 - sign * 1.1)
         assert np.max(np.abs(np.sin(combined / 2))) <= 1e-14
@@ -97,47 +94,53 @@ def test_the_flag_tells_what_is_determined(irb1400, alpha_4, theta_5):
 
 def test_out_of_reach_is_nan(irb1400):
     far = [2.0, 0.0, 0.5]
-    assert np.all(np.isnan(twin.main_axis_angles(irb1400, far)))
-    in_front_only = twin.main_axis_angles(irb1400, [1.3, 0.0, 0.8])
+    assert np.all(np.isnan(main_axis_angles(irb1400, far)))
+    in_front_only = main_axis_angles(irb1400, [1.3, 0.0, 0.8])
     np.testing.assert_array_equal(np.isnan(in_front_only), np.repeat([[0, 0, 1, 1]], 3, axis=0).T == 1)
 
 
 def test_one_or_many(irb1400):
     rng = np.random.default_rng(52)
     p_wrist, R_36 = rng.uniform(0.3, 0.8, (2, 3, 3)), Rotation.random(6, rng).as_matrix().reshape(2, 3, 3, 3)
-    theta, (wrist, s) = twin.main_axis_angles(irb1400, p_wrist), twin.wrist_axis_angles(irb1400, R_36)
+    theta, (wrist, s) = (
+        main_axis_angles(irb1400, p_wrist),
+        wrist_axis_angles(irb1400, R_36),
+    )
     assert (theta.shape, wrist.shape, s.shape) == ((2, 3, 4, 3), (2, 3, 2, 3), (2, 3, 2))
-    np.testing.assert_array_equal(twin.main_axis_angles(irb1400, p_wrist[1, 2].tolist()), theta[1, 2])
-    np.testing.assert_array_equal(twin.wrist_axis_angles(irb1400, R_36[1, 2].tolist())[0], wrist[1, 2])
-    assert twin.main_axis_angles(irb1400, np.empty((0, 3))).shape == (0, 4, 3)
-    assert twin.wrist_axis_angles(irb1400, np.empty((0, 3, 3)))[0].shape == (0, 2, 3)
+    np.testing.assert_array_equal(main_axis_angles(irb1400, p_wrist[1, 2].tolist()), theta[1, 2])
+    np.testing.assert_array_equal(wrist_axis_angles(irb1400, R_36[1, 2].tolist())[0], wrist[1, 2])
+    assert main_axis_angles(irb1400, np.empty((0, 3))).shape == (0, 4, 3)
+    assert wrist_axis_angles(irb1400, np.empty((0, 3, 3)))[0].shape == (0, 2, 3)
     frozen = p_wrist.copy()
     frozen.flags.writeable = False
-    np.testing.assert_array_equal(twin.main_axis_angles(irb1400, frozen), theta)
+    np.testing.assert_array_equal(main_axis_angles(irb1400, frozen), theta)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda r: twin.main_axis_angles(r, [1.0, 2.0]), "expected p_wrist of shape (..., 3), got (2,)"),
         (
-            lambda r: twin.main_axis_angles(r, [[0, 0, 1], [0, np.nan, 1]]),
+            lambda r: main_axis_angles(r, [1.0, 2.0]),
+            "expected p_wrist of shape (..., 3), got (2,)",
+        ),
+        (
+            lambda r: main_axis_angles(r, [[0, 0, 1], [0, np.nan, 1]]),
             "expected p_wrist to be finite, got nan at [1, 1]",
         ),
         (
-            lambda r: twin.wrist_axis_angles(r, np.eye(4)[:3]),
+            lambda r: wrist_axis_angles(r, np.eye(4)[:3]),
             "expected R_36 of shape (..., 3, 3), got (3, 4)",
         ),
         (
-            lambda r: twin.wrist_axis_angles(r, np.diag([1, 1, np.inf])),
+            lambda r: wrist_axis_angles(r, np.diag([1, 1, np.inf])),
             "expected R_36 to be finite, got inf at [2, 2]",
         ),
         (
-            lambda r: twin.wrist_axis_angles(r, [np.eye(3), np.eye(3) + 1e-8]),
+            lambda r: wrist_axis_angles(r, [np.eye(3), np.eye(3) + 1e-8]),
             "expected R_36[1] to be rigid within 1e-09 (a right-handed rotation), got a deviation of 1e-08",
         ),
         (
-            lambda r: twin.wrist_axis_angles(r, np.diag([1, 1, -1])),
+            lambda r: wrist_axis_angles(r, np.diag([1, 1, -1])),
             "got a deviation of 2: its rotation is not right-handed",
         ),
     ],
@@ -150,8 +153,8 @@ def test_misuse_is_one_clear_sentence(irb1400, call, message):
 def test_an_arm_outside_the_family_is_refused(irb1400):
     bent = replace(irb1400, dh=irb1400.dh._replace(alpha=np.zeros(6)))
     for call in (
-        lambda: twin.main_axis_angles(bent, np.ones(3)),
-        lambda: twin.wrist_axis_angles(bent, np.eye(3)),
+        lambda: main_axis_angles(bent, np.ones(3)),
+        lambda: wrist_axis_angles(bent, np.eye(3)),
     ):
         with pytest.raises(RobotError, match=r"outside the family .* DH alpha_1 is 0 degrees, expected -90"):
             call()

@@ -64,7 +64,7 @@ def test_jacobian_is_the_derivative_of_the_pose(arm, states):
     spin = np.einsum("kij,klj->kil", Rdot, R)  # Rdot R^T = [omega]x
     omega = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
     assert np.max(np.abs(omega - V[:, 3:])) < 1e-8
-    rates = np.einsum("kij,kj->ki", twin.pose_jacobian(arm, q, T_TOOL), qd)
+    rates = np.einsum("kij,kj->ki", twin.kinematics.pose_jacobian(arm, q, T_TOOL), qd)
     difference = (pose_vector(ahead) - pose_vector(behind)) / (2 * step)
     same_sign = np.abs(difference).max(axis=1) < 1e4  # a >= 0 flips the sign where a passes through 0
     assert same_sign.mean() > 0.9
@@ -81,7 +81,7 @@ def test_jacobian_rate_is_the_derivative_of_the_jacobian(arm, states):
 def test_pose_jacobian_agrees_with_the_geometric_one(arm, states):
     """Quaternion rates and angular velocity carry the same motion: |quat_dot| = |omega| / 2."""
     q, qd = states
-    rates = np.einsum("kij,kj->ki", twin.pose_jacobian(arm, q), qd)
+    rates = np.einsum("kij,kj->ki", twin.kinematics.pose_jacobian(arm, q), qd)
     V = np.einsum("kij,kj->ki", twin.jacobian(arm, q), qd)
     np.testing.assert_allclose(rates[:, :3], V[:, :3], atol=1e-14)
     np.testing.assert_allclose(

@@ -30,13 +30,13 @@ def apart(a, b):
 def wrist_centres(irb1400):
     """Wrist centres (500, 3) within the limits, and the DH angles (500, 6) that lead there."""
     q, T = random_poses_of(irb1400, np.random.default_rng(40), 500)
-    return T[:, :3, 3] - irb1400.dh.d[5] * T[:, :3, 2], twin.dh_from_joint_angles(irb1400, q)
+    return T[:, :3, 3] - irb1400.dh.d[5] * T[:, :3, 2], twin.kinematics.dh_from_joint_angles(irb1400, q)
 
 
 def test_the_second_solution_of_axis_1(irb1400):
     """After (2.29): arctan2(p_x, p_y) + pi has its arguments exchanged; (2.38) has them right."""
     px, py, _ = P_WRIST
-    theta_1 = twin.main_axis_angles(irb1400, P_WRIST)[2:, 0]
+    theta_1 = twin.kinematics.main_axis_angles(irb1400, P_WRIST)[2:, 0]
     assert np.max(apart(theta_1, np.arctan2(-py, -px))) <= 1e-15
     assert np.max(apart(theta_1, np.arctan2(py, px) + np.pi)) <= 1e-15
     assert np.min(apart(theta_1, np.arctan2(px, py) + np.pi)) > 1.3
@@ -53,7 +53,7 @@ def test_the_wrist_centre_from_axis_2(irb1400):
     a1, d1 = irb1400.dh.a[0], irb1400.dh.d[0]
     theta = np.array([0.3, 0, 0, 0, 0, 0])
     frame_1 = dh_frames(irb1400.dh, theta)[0]
-    q_tree = irb1400.tree_positions(twin.joint_from_dh_angles(irb1400, theta))
+    q_tree = irb1400.tree_positions(twin.kinematics.joint_from_dh_angles(irb1400, theta))
     axis_2 = recursions.world_frames(
         irb1400.tree, recursions.placements(irb1400.tree, q_tree.tolist(), math)
     ).o[irb1400.tree.links.index("link_2")]
@@ -64,7 +64,7 @@ def test_the_wrist_centre_from_axis_2(irb1400):
 
     # The two-link arm of (2.31) has its c from there: the printed vector gives another elbow angle.
     a2, b3 = irb1400.dh.a[1], np.hypot(irb1400.dh.a[2], irb1400.dh.d[3])
-    theta_1, _, theta_3 = twin.main_axis_angles(irb1400, P_WRIST)[0]
+    theta_1, _, theta_3 = twin.kinematics.main_axis_angles(irb1400, P_WRIST)[0]
     bend = theta_3 + np.arctan2(irb1400.dh.d[3], irb1400.dh.a[2])
     R_01 = dh_frames(irb1400.dh, np.array([theta_1, 0, 0, 0, 0, 0]))[0][:3, :3]
     for offset, holds in (([a1, -d1, 0], True), ([a1, 0, d1], False)):
@@ -111,7 +111,7 @@ def test_the_direction_to_the_wrist_centre(irb1400, wrist_centres, reading):
     """(2.34): p_x and p_y are not those of (2.29), and arctan has to know both signs of either quotient."""
     first, second, holds = READINGS[reading]
     p_wrist, theta = wrist_centres
-    solutions = np.moveaxis(twin.main_axis_angles(irb1400, p_wrist), 1, 0)
+    solutions = np.moveaxis(twin.kinematics.main_axis_angles(irb1400, p_wrist), 1, 0)
     by_recipe = ikin1(irb1400.dh, p_wrist, first, second)
     reached = ~np.isnan(solutions[..., 0])
     np.testing.assert_array_equal(np.isnan(by_recipe[..., 1]), ~reached)
@@ -133,7 +133,7 @@ def test_axis_4(irb1400, wrist_centres):
     frames = dh_frames(irb1400.dh, theta)
     R06 = frames[5][:, :3, :3]
     U = frames[2][:, :3, :3].transpose(0, 2, 1) @ R06
-    solutions, _ = twin.wrist_axis_angles(irb1400, U)
+    solutions, _ = twin.kinematics.wrist_axis_angles(irb1400, U)
     c1, s1 = np.cos(theta[:, 0]), np.sin(theta[:, 0])
     c23, s23 = np.cos(theta[:, 1] + theta[:, 2]), np.sin(theta[:, 1] + theta[:, 2])
     for row, sign in enumerate((1, -1)):
@@ -157,7 +157,7 @@ def test_axes_4_and_6_in_line(irb1400, sign):
     theta[:, 3], theta[:, 4], theta[:, 5] = theta_4, 0.0 if sign == 1 else np.pi, theta_6
     frames = dh_frames(irb1400.dh, theta)
     U = frames[2][:, :3, :3].transpose(0, 2, 1) @ frames[5][:, :3, :3]
-    solutions, s = twin.wrist_axis_angles(irb1400, U)
+    solutions, s = twin.kinematics.wrist_axis_angles(irb1400, U)
     assert np.all(s == sign)
     expected = theta_4 + sign * theta_6
     assert np.max(apart(solutions[..., 0] + sign * solutions[..., 2], expected[:, None])) <= 1e-14

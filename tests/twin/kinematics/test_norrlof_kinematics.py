@@ -11,6 +11,7 @@ import pytest
 
 import twin
 from tests.support.dh_arms import dh_frames, random_poses_of
+from twin.kinematics import dh_from_joint_angles, joint_from_dh_angles, main_axis_angles, wrist_axis_angles
 from twin.multibody import recursions
 from twin.rotations.rotations import quaternion_from_matrix
 
@@ -40,7 +41,7 @@ R_06_EXACT = [
 def states(irb1400):
     """Joint angles q (500, 6) and their DH angles."""
     q, _ = random_poses_of(irb1400, np.random.default_rng(30), 500)
-    return q, twin.dh_from_joint_angles(irb1400, q)
+    return q, dh_from_joint_angles(irb1400, q)
 
 
 @pytest.fixture(scope="module")
@@ -107,22 +108,22 @@ def test_jacobian_columns(irb1400, states):
 
 
 def test_ikin1(irb1400):
-    exact = twin.main_axis_angles(irb1400, P_WRIST_EXACT)
+    exact = main_axis_angles(irb1400, P_WRIST_EXACT)
     np.testing.assert_allclose(P_WRIST_EXACT, P_WRIST, rtol=0, atol=DIGITS)
     np.testing.assert_allclose(exact, MAIN_AXES, rtol=0, atol=DIGITS)
     # From the printed wrist centre its rounding, magnified, comes on top.
-    np.testing.assert_allclose(twin.main_axis_angles(irb1400, P_WRIST), MAIN_AXES, rtol=0, atol=4.7e-4)
+    np.testing.assert_allclose(main_axis_angles(irb1400, P_WRIST), MAIN_AXES, rtol=0, atol=4.7e-4)
 
 
 def test_ikin2_and_the_orientation_between(irb1400, R03):
-    main_axes = twin.main_axis_angles(irb1400, P_WRIST_EXACT)
+    main_axes = main_axis_angles(irb1400, P_WRIST_EXACT)
     np.testing.assert_allclose(R03(main_axes[0]), R_03, rtol=0, atol=DIGITS)
     np.testing.assert_allclose(R_06_EXACT, R_06, rtol=0, atol=DIGITS)
-    theta, s = twin.wrist_axis_angles(irb1400, R03(main_axes[0]).T @ R_06_EXACT)
+    theta, s = wrist_axis_angles(irb1400, R03(main_axes[0]).T @ R_06_EXACT)
     np.testing.assert_allclose(theta, WRIST_AXES, rtol=0, atol=DIGITS)
     assert s.tolist() == [0, 0]
     # The printed matrices are orthogonal to their four digits only: the rotation next to their product.
-    printed, s = twin.wrist_axis_angles(irb1400, nearest_rotation(np.transpose(R_03) @ R_06))
+    printed, s = wrist_axis_angles(irb1400, nearest_rotation(np.transpose(R_03) @ R_06))
     np.testing.assert_allclose(printed, WRIST_AXES, rtol=0, atol=3.2e-4)
     assert s.tolist() == [0, 0]
 
@@ -132,7 +133,7 @@ def test_both_examples_at_once(irb1400):
     T = np.eye(4)
     T[:3, :3] = R_06_EXACT
     T[:3, 3] = P_WRIST_EXACT + irb1400.dh.d[5] * T[:3, 2]
-    theta = twin.dh_from_joint_angles(irb1400, twin.inverse_kinematics(irb1400, T, limits=False))
+    theta = dh_from_joint_angles(irb1400, twin.inverse_kinematics(irb1400, T, limits=False))
     rows = np.array(MAIN_AXES)[[0, 1, 3, 2]]  # of the rear solutions the one in front of the lower arm first
     assert apart(theta[0::2, :3], rows) <= DIGITS
     assert apart(theta[1::2, :3], rows) <= DIGITS
@@ -148,11 +149,11 @@ def test_the_coupling(irb1400, states):
     expected = q + np.array([0, -np.pi / 2, 0, 0, 0, np.pi])
     expected[:, 2] -= q[:, 1]
     np.testing.assert_allclose(theta, expected, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(twin.joint_from_dh_angles(irb1400, theta), q, rtol=0, atol=2e-15)
+    np.testing.assert_allclose(joint_from_dh_angles(irb1400, theta), q, rtol=0, atol=2e-15)
 
     moved = q.copy()
     moved[:, 1] += 0.3
-    moved_theta = twin.dh_from_joint_angles(irb1400, moved)
+    moved_theta = dh_from_joint_angles(irb1400, moved)
     before, after = (dh_frames(irb1400.dh, angles)[2][:, :3, :3] for angles in (theta, moved_theta))
     np.testing.assert_allclose(after, before, rtol=0, atol=1e-15)
     orientation, origin = link_frames(irb1400, q, "link_3")
@@ -173,8 +174,8 @@ def test_the_wrist_centre(irb1400, states):
     p_wrist = T[:, :3, 3] - irb1400.dh.d[5] * T[:, :3, 2]
     for link in ("link_5", "link_6"):
         np.testing.assert_allclose(link_frames(irb1400, q, link)[1], p_wrist, rtol=0, atol=1e-15)
-    solutions = twin.main_axis_angles(irb1400, p_wrist)
-    nearest = np.angle(np.exp(1j * (solutions - twin.dh_from_joint_angles(irb1400, q)[:, None, :3])))
+    solutions = main_axis_angles(irb1400, p_wrist)
+    nearest = np.angle(np.exp(1j * (solutions - dh_from_joint_angles(irb1400, q)[:, None, :3])))
     assert np.max(np.nanmin(np.max(np.abs(nearest), axis=2), axis=1)) <= 1e-12
 
 
@@ -216,7 +217,7 @@ def test_orientations_in_closed_form(irb1400, states, R03):
     ]
     np.testing.assert_allclose(np.array(closed_U).transpose(2, 0, 1), U, rtol=0, atol=1e-15)
 
-    solutions, s = twin.wrist_axis_angles(irb1400, U)
+    solutions, s = wrist_axis_angles(irb1400, U)
     assert not s.any()
     for row, sign in enumerate((1, -1)):
         # The arccos loses digits close to the wrist singularity; the library does not.

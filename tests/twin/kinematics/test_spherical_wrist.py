@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-import twin
 from tests.support.dh_arms import (
     TURN,
     dh_frames,
@@ -19,6 +18,7 @@ from tests.support.dh_arms import (
     random_poses_of,
 )
 from twin.errors import RobotError
+from twin.kinematics import dh_from_joint_angles, joint_from_dh_angles
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import BRANCHES, inverse_kinematics
 from twin.robot.robot import DH
@@ -120,11 +120,11 @@ def straight(arm, rng, count, bend=0.0):
     """Joint angles of an arm that leans forward, its forearm at an angle `bend` to the lower arm."""
     q = rng.uniform(-1, 1, (count, 6))
     q[:, 1] = np.abs(q[:, 1])
-    theta = twin.dh_from_joint_angles(arm, q)
+    theta = dh_from_joint_angles(arm, q)
     # The directions of the lower arm and of the forearm in the frames that turn with axes 2 and 3.
     lower_arm = np.arctan2(0.0, arm.dh.a[1])
     theta[:, 2] = lower_arm + bend - np.arctan2(-np.sin(arm.dh.alpha[2]) * arm.dh.d[3], arm.dh.a[2])
-    return twin.joint_from_dh_angles(arm, theta)
+    return joint_from_dh_angles(arm, theta)
 
 
 @pytest.mark.parametrize("bend", [0.0, np.pi], ids=["stretched", "folded"])
@@ -133,9 +133,7 @@ def test_elbow_stretched_and_folded(arm, bend):
     every, _ = check_singular(arm, q)
     stretched = np.abs(OFFSETS) <= 1e-8  # a length is then short of its greatest by less than 1e-16
     np.testing.assert_array_equal(every[stretched, 0:2], every[stretched, 2:4])
-    apart = (
-        twin.dh_from_joint_angles(arm, every[stretched, 0])[:, 2] - twin.dh_from_joint_angles(arm, q[0])[2]
-    )
+    apart = dh_from_joint_angles(arm, every[stretched, 0])[:, 2] - dh_from_joint_angles(arm, q[0])[2]
     np.testing.assert_allclose(apart - TURN * np.round(apart / TURN), 0.0, atol=1e-15)
 
 

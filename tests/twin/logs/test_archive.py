@@ -14,6 +14,7 @@ import twin
 from tests.support.example_runs import made_up_log
 from twin.errors import TwinError
 from twin.logs.log import ARRAYS, STANDS_FOR, Log
+from twin.robot import DH, LinkBody
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,9 @@ def test_what_cannot_be_of_one_run_is_refused(changes, told, content, tmp_path):
 
 def test_a_table_that_was_altered_is_refused(tmp_path):
     robot = twin.dh_robot(
-        "own", twin.DH(*np.zeros((4, 6))), bodies=[twin.LinkBody(1.0, (0.1, 0, 0.1), np.eye(3))] * 6
+        "own",
+        DH(*np.zeros((4, 6))),
+        bodies=[LinkBody(1.0, (0.1, 0, 0.1), np.eye(3))] * 6,
     )
     path = tmp_path / "own.npz"
     replace(made_up_log("pd"), robot=robot).save(path)

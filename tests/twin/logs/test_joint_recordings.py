@@ -14,7 +14,7 @@ ROBOT = twin.load("irb140")
 RNG = np.random.default_rng(13)
 TIMES = 100.0 + np.cumsum(RNG.uniform(0.2, 0.5, 9))
 ANGLES = 0.3 + 0.1 * np.cumsum(RNG.normal(size=(9, 6)), axis=0)
-RECORDED = twin.joint_recording(TIMES, ANGLES, ROBOT)
+RECORDED = twin.logs.joint_recording(TIMES, ANGLES, ROBOT)
 
 
 def test_written_is_read_bit_for_bit(tmp_path):
@@ -27,13 +27,13 @@ def test_written_is_read_bit_for_bit(tmp_path):
 
 
 def test_samples_are_met_at_their_times():
-    motion = twin.recorded_motion(ROBOT, RECORDED)
+    motion = twin.trajectories.recorded_motion(ROBOT, RECORDED)
     assert motion.duration == TIMES[-1] - TIMES[0]
     np.testing.assert_allclose(motion(TIMES - TIMES[0])[0], ANGLES, rtol=0, atol=1e-15)
 
 
 def test_it_is_at_rest_at_both_ends_and_held_outside():
-    motion = twin.recorded_motion(ROBOT, RECORDED)
+    motion = twin.trajectories.recorded_motion(ROBOT, RECORDED)
     for t in (-1.0, 0.0, motion.duration, motion.duration + 1.0):
         q, qd, qdd = motion(t)
         np.testing.assert_allclose(q, ANGLES[0 if t < 1 else -1], rtol=0, atol=1e-15)
@@ -44,7 +44,7 @@ def test_it_is_at_rest_at_both_ends_and_held_outside():
 def test_it_starts_and_stops_within_the_first_and_the_last_interval():
     """Between them the spline's time runs as the recording's, also where the two differ in length."""
     t = np.array([0.0, 0.1, 0.5, 0.9, 1.3])
-    motion = through_joint_recording(twin.joint_recording(t, ANGLES[:5]))
+    motion = through_joint_recording(twin.logs.joint_recording(t, ANGLES[:5]))
     assert (motion.ease_in, motion.ease_out) == (0.1, pytest.approx(0.4, rel=1e-15))
     inside = np.linspace(0.1, 0.9, 33)
     qd, u = motion(inside)[1], inside - 0.05
@@ -63,7 +63,7 @@ def test_speeds_and_accelerations_are_the_derivatives():
 
 @pytest.mark.parametrize("samples", [2, 3, 9])
 def test_accelerations_are_continuous_at_the_samples(samples):
-    motion = through_joint_recording(twin.joint_recording(TIMES[:samples], ANGLES[:samples]))
+    motion = through_joint_recording(twin.logs.joint_recording(TIMES[:samples], ANGLES[:samples]))
     knots = TIMES[:samples] - TIMES[0]
     before, after = (motion(knots + side)[2] for side in (-1e-9, 1e-9))
     np.testing.assert_allclose(
@@ -77,8 +77,8 @@ def test_it_is_the_same_motion_as_that_of_the_tool_where_the_tool_was_recorded()
     t = np.linspace(0, 1, 101)
     q = move(t)[0]
     poses = twin.pose_vector(twin.forward_kinematics(ROBOT, q))
-    joints = twin.recorded_motion(ROBOT, twin.joint_recording(t, q))
-    tool = twin.recorded_motion(ROBOT, twin.tool_recording(t, poses), near=q[0])
+    joints = twin.trajectories.recorded_motion(ROBOT, twin.logs.joint_recording(t, q))
+    tool = twin.trajectories.recorded_motion(ROBOT, twin.logs.tool_recording(t, poses), near=q[0])
     times = np.linspace(0, 1, 777)
     np.testing.assert_allclose(joints(times)[0], tool(times)[0], rtol=0, atol=1e-6)  # splines, 10 ms apart
     np.testing.assert_allclose(joints(times)[0], move(times)[0], rtol=0, atol=1e-6)
@@ -109,23 +109,23 @@ def with_value(k, joint, value):
 )
 def test_faults_of_arrays_are_named(q, robot, told):
     with pytest.raises(RecordingError) as error:
-        twin.joint_recording(TIMES, q, robot)
+        twin.logs.joint_recording(TIMES, q, robot)
     assert str(error.value).startswith("the recording, sample " + told)
 
 
 @pytest.mark.parametrize("q", [ANGLES[:, :5], ANGLES[:5], ANGLES[0], 1.0, np.zeros((9, 0))])
 def test_arrays_of_wrong_shape(q):
     with pytest.raises(ValueError, match=r"q of shape \(N, 6\), got \(9,\) and"):
-        twin.joint_recording(TIMES, q, ROBOT)
+        twin.logs.joint_recording(TIMES, q, ROBOT)
 
 
 def test_a_motion_beyond_a_range_or_a_speed_is_refused():
     with pytest.raises(LimitError, match=r"joint_2 would be at .* at t = \d.* its range is"):
-        twin.recorded_motion(ROBOT, twin.joint_recording(2 * TIMES, with_value(8, 1, 2.0)))
+        twin.trajectories.recorded_motion(ROBOT, twin.logs.joint_recording(2 * TIMES, with_value(8, 1, 2.0)))
     with pytest.raises(LimitError, match=r"joint_\d would move at .* its limit is"):
-        twin.recorded_motion(ROBOT, twin.joint_recording(0.02 * TIMES, ANGLES))
+        twin.trajectories.recorded_motion(ROBOT, twin.logs.joint_recording(0.02 * TIMES, ANGLES))
     with pytest.raises(RecordingError, match="the recording has 5 joints, robot 'irb140' has 6"):
-        twin.recorded_motion(ROBOT, twin.joint_recording(TIMES, ANGLES[:, :5]))
+        twin.trajectories.recorded_motion(ROBOT, twin.logs.joint_recording(TIMES, ANGLES[:, :5]))
 
 
 def test_joints_that_slide_are_in_metres(tmp_path):

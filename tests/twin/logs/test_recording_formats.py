@@ -77,7 +77,7 @@ def in_mm_and_degrees(tmp_path):
 def test_millimetres_and_degrees_make_the_same_motion_to_round_off(tmp_path, plain):
     times = np.linspace(0.0, 1.3, 57)
     motions = [
-        twin.recorded_motion(ROBOT, twin.read_recording(path), near=Q[0])(times)
+        twin.trajectories.recorded_motion(ROBOT, twin.read_recording(path), near=Q[0])(times)
         for path in (plain, in_mm_and_degrees(tmp_path))
     ]
     for one, other in zip(*motions, strict=True):
@@ -154,7 +154,7 @@ def test_euler_angles_turn_about_z_first(tmp_path):
     path = saved(tmp_path / "path.csv", "t,x,y,z,rx,ry,rz", values)
     turns = (("z", 1.1), ("y", -0.4), ("x", 0.3))
     z, y, x = (Rotation.from_euler(axis, angle).as_matrix() for axis, angle in turns)
-    R = twin.matrix_from_quaternion(twin.read_recording(path).poses[:, 3:])
+    R = twin.rotations.matrix_from_quaternion(twin.read_recording(path).poses[:, 3:])
     np.testing.assert_allclose(R, [z @ y @ x] * 2, rtol=0, atol=4e-16)
 
 

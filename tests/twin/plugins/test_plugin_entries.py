@@ -54,7 +54,7 @@ def test_packages_announce_laws(tmp_path, irb140, capfd):
     }
     law = "import numpy as np\ndef Gentle(state, reference):\n    'Does nothing.'\n    return np.zeros(6)\n"
     with installed(tmp_path, {"gentle_laws.py": law}, {GROUP: announced}):
-        assert controllers.announced_names() == ("broken", "gentle", "gone")
+        assert controllers.plugin_names() == ("broken", "gentle", "gone")
         assert controllers.make("gentle", irb140)(REST, ONES).tolist() == [0.0] * 6
         assert type(controllers.make("pd", irb140)).__name__ == "PD"
         told = (
@@ -82,7 +82,7 @@ def test_packages_announce_laws(tmp_path, irb140, capfd):
 def test_packages_announce_scenarios(tmp_path, capfd):
     announced = {"slack": "slack_scenario", "broken": "not_there", "pose_path": "slack_scenario"}
     with installed(tmp_path, {"slack_scenario.py": SCENARIO}, {"irb_twin.scenarios": announced}):
-        assert registry.announced_titles() == {
+        assert registry.plugin_titles() == {
             "broken": "cannot load scenario 'broken' of package my-things: "
             "ModuleNotFoundError: No module named 'not_there'",
             "slack": "A hold under a law of its own.",

@@ -50,7 +50,7 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_they_are_loaded_by_name(installed):
-    assert {"palletizer", "table", "foreign"} <= set(twin.plugin_robots())
+    assert {"palletizer", "table", "foreign"} <= set(twin.plugins.plugin_robots())
     assert twin.load("palletizer").file == installed / "palletizer" / "robot.toml"
     assert twin.load("table").name == "two_link"
     assert twin.load("foreign").urdf == installed / "foreign" / "arm.urdf"

@@ -91,10 +91,10 @@ def test_dh_angles_know_of_slides():
     robot = twin.load("rtr")
     half = np.pi / 2
     np.testing.assert_array_equal(
-        twin.dh_from_joint_angles(robot, [0.5, 0.1, 0.2]), [0.5 - half, 0.0, 0.2 + half]
+        twin.kinematics.dh_from_joint_angles(robot, [0.5, 0.1, 0.2]), [0.5 - half, 0.0, 0.2 + half]
     )
     with pytest.raises(RobotError, match="joint 'joint_2' of robot 'rtr' is prismatic"):
-        twin.joint_from_dh_angles(robot, np.zeros(3))
+        twin.kinematics.joint_from_dh_angles(robot, np.zeros(3))
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_mass_matrix_with_rotors_against_pinocchio(driven, armature, rng):
     peer = Pinocchio(driven.urdf, driven.tree.names)
     peer.model.armature = armature[peer.back]
     q, _, _ = states(driven, rng)
-    M = twin.mass_matrix(driven, q) + twin.reflected_inertia(driven)
+    M = twin.mass_matrix(driven, q) + twin.dynamics.reflected_inertia(driven)
     assert largest_relative_error(M, of_tree(driven, peer.mass_matrix, q)) < 1e-12
 
 
@@ -51,7 +51,7 @@ def test_mass_matrix_with_rotors_against_mujoco(driven, armature, rng):
     peer = MuJoCo(driven.urdf)
     peer.model.dof_armature[:] = armature
     q, _, _ = states(driven, rng)
-    M = twin.mass_matrix(driven, q) + twin.reflected_inertia(driven)
+    M = twin.mass_matrix(driven, q) + twin.dynamics.reflected_inertia(driven)
     assert largest_relative_error(M, of_tree(driven, peer.mass_matrix, q)) < 1e-12
 
 
@@ -76,7 +76,7 @@ def test_motors_that_turn_together_are_the_second_derivative_of_their_energy(irb
     ]
     energy = sum(J * turn**2 for J, turn in zip(drives.rotor_inertia, turns, strict=True)) / 2
     A = np.array(sp.hessian(sp.expand(energy), qd), dtype=float)
-    np.testing.assert_allclose(twin.reflected_inertia(robot), A, rtol=0, atol=1e-14 * np.max(A))
+    np.testing.assert_allclose(twin.dynamics.reflected_inertia(robot), A, rtol=0, atol=1e-14 * np.max(A))
     assert A[3, 4] != 0
     np.testing.assert_allclose(
         A[3, 5], drives.coupling[5, 3] * drives.ratio[5] ** 2 * drives.rotor_inertia[5]

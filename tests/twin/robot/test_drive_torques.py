@@ -43,7 +43,7 @@ def test_rotors_have_the_energy_of_their_turning(robot, rng):
         turning = sum(
             0.5 * RUBBING.rotor_inertia[i] * (RUBBING.ratio[i] * sum(COUPLING[i] * qd)) ** 2 for i in range(6)
         )
-        assert 0.5 * qd @ twin.reflected_inertia(robot) @ qd == pytest.approx(turning, rel=1e-13)
+        assert 0.5 * qd @ twin.dynamics.reflected_inertia(robot) @ qd == pytest.approx(turning, rel=1e-13)
 
 
 def test_inverse_dynamics_is_the_sum_of_arm_rotors_and_friction(robot, rng):
@@ -90,4 +90,4 @@ def test_ideal_drives_add_nothing(irb140, rng):
         twin.drive_inverse_dynamics(robot, q, qd, qdd), twin.inverse_dynamics(robot, q, qd, qdd)
     )
     np.testing.assert_array_equal(twin.friction_torque(robot, qd), np.zeros(6))
-    np.testing.assert_array_equal(twin.reflected_inertia(robot), np.zeros((6, 6)))
+    np.testing.assert_array_equal(twin.dynamics.reflected_inertia(robot), np.zeros((6, 6)))

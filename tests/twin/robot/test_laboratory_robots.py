@@ -45,7 +45,7 @@ HALF_A_DIGIT = 5e-5
 
 def test_names_are_those_of_the_laboratory():
     assert twin.robot_names() == ("irb140", "irb1400", "irb1600")
-    assert twin.laboratory_names() == (
+    assert twin.robot.laboratory_names() == (
         "figure_7_1", "manutec_r3", "rtr", "rx90", "two_link", "youbot", "youbot3",
     )  # fmt: skip
     with pytest.raises(
@@ -59,9 +59,9 @@ def test_the_list_shows_them_apart_from_the_arms(capsys):
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     first = next(k for k, line in enumerate(lines) if line.startswith("laboratory"))
-    shown = [line.split() for line in lines[first : first + len(twin.laboratory_names())]]
-    assert [words[1 if k == 0 else 0] for k, words in enumerate(shown)] == list(twin.laboratory_names())
-    assert "Stäubli RX90 (kinematics)" in lines[first + twin.laboratory_names().index("rx90")]
+    shown = [line.split() for line in lines[first : first + len(twin.robot.laboratory_names())]]
+    assert [words[1 if k == 0 else 0] for k, words in enumerate(shown)] == list(twin.robot.laboratory_names())
+    assert "Stäubli RX90 (kinematics)" in lines[first + twin.robot.laboratory_names().index("rx90")]
 
 
 def test_a_single_row_is_the_printed_dh_matrix():
@@ -119,7 +119,7 @@ def test_mechanisms_are_what_their_files_say(name, q, p, z):
     np.testing.assert_allclose(T[:3, 2], z, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", twin.laboratory_names())
+@pytest.mark.parametrize("name", twin.robot.laboratory_names())
 def test_tree_and_table_agree(name, rng):
     robot = plain(name)
     for q in rng.uniform(-3, 3, (20, robot.n)):

@@ -92,7 +92,7 @@ def test_the_dh_angles_of_the_open_chain_are_its_own(arm, rng):
     q = rng.uniform(-1, 1, (50, 6))
     T = twin.forward_kinematics(robot, q)
     np.testing.assert_allclose(
-        dh_poses(robot.dh, twin.dh_from_joint_angles(robot, q))[:, -1], T, rtol=0, atol=1e-14
+        dh_poses(robot.dh, twin.kinematics.dh_from_joint_angles(robot, q))[:, -1], T, rtol=0, atol=1e-14
     )
     found = twin.inverse_kinematics(robot, T, near=q, limits=False)
     np.testing.assert_allclose(found, q, rtol=0, atol=1e-9)  # some poses are near singular ones

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.formatting import figure, shortened
+from twin.formatting import figure, shorten
 from twin.logs.columns import finite_part, first_fault, unit_of
 from twin.logs.figures import Figures, figures_of
 from twin.logs.log import Log
@@ -137,7 +137,7 @@ def table(logs: Mapping[str, Log], figures: Mapping[str, Figures], width: int | 
         width: characters of a line; logs that do not fit go below. `None` for all abreast.
     """
     common, rows = _told(logs)
-    rows = [Row("", shortened(list(logs), NAME)), *rows, *_figure_rows(figures)]
+    rows = [Row("", shorten(list(logs), NAME)), *rows, *_figure_rows(figures)]
     left = max(len(row.head) for row in rows if row.cells)
     right = max(len(cell) for row in rows for cell in row.cells)
     abreast = len(logs) if width is None else max(1, (width - left) // (right + len(GAP)))
@@ -214,7 +214,7 @@ def _joint_rows(of: Sequence[Figures], quantity: str, cell: Callable[[Figures, i
     """A row for each joint, by name and unit; empty cells for robots that do not have it."""
     places = [{(name, unit_of(kind, quantity)): k for k, (name, kind) in enumerate(one.joints)} for one in of]
     joints = list(dict.fromkeys(joint for place in places for joint in place))
-    heads = shortened([name for name, _ in joints], NAME)
+    heads = shorten([name for name, _ in joints], NAME)
     return [
         Row(
             f"{head} [{joint[1]}]" if joint[1] else head,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from twin.atomic_file import drafted
 from twin.errors import UnknownNameError
-from twin.formatting import figure, literal, shortened
+from twin.formatting import figure, literal, shorten
 from twin.logs.columns import first_fault, unit_of
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
 
@@ -85,7 +85,7 @@ def draw(
 def _styles(logs: Mapping[str, Log]) -> dict[str, dict[str, Any]]:
     """Colour, width and name in the legend of each log."""
     styles, last = {}, max(log.t[-1] for log in logs.values())
-    for k, (name, short) in enumerate(zip(logs, shortened(list(logs), NAME), strict=True)):
+    for k, (name, short) in enumerate(zip(logs, shorten(list(logs), NAME), strict=True)):
         end, fault = logs[name].t[-1], first_fault(logs[name])
         ended = f" (ends at {end:.4g} s)" if end < last else ""
         label = short + (ended if fault is None else f" (not finite at {fault:.4g} s)")

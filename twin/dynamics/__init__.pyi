@@ -1,0 +1,6 @@
+from .constrained import constrained_forward_dynamics as constrained_forward_dynamics
+from .constrained import surface_constraint as surface_constraint
+from .equation_of_motion import reflected_inertia as reflected_inertia
+from .flexible_joint import simulate_flexible_joint as simulate_flexible_joint
+from .parameters import dynamic_parameters as dynamic_parameters
+from .parameters import with_dynamic_parameters as with_dynamic_parameters

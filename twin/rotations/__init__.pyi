@@ -1,0 +1,16 @@
+from .euler_angles import axis_angle_from_matrix as axis_angle_from_matrix
+from .euler_angles import euler_from_matrix as euler_from_matrix
+from .euler_angles import euler_rate_inverse as euler_rate_inverse
+from .euler_angles import euler_rate_matrix as euler_rate_matrix
+from .euler_angles import matrix_from_axis_angle as matrix_from_axis_angle
+from .euler_angles import matrix_from_euler as matrix_from_euler
+from .quaternions import quaternion_conjugate as quaternion_conjugate
+from .quaternions import quaternion_from_polar as quaternion_from_polar
+from .quaternions import quaternion_inverse as quaternion_inverse
+from .quaternions import quaternion_norm as quaternion_norm
+from .quaternions import quaternion_polar as quaternion_polar
+from .quaternions import rotated_vector as rotated_vector
+from .rotations import matrix_from_quaternion as matrix_from_quaternion
+from .rotations import quaternion_from_matrix as quaternion_from_matrix
+from .rotations import quaternion_product as quaternion_product
+from .rotations import quaternion_rate as quaternion_rate

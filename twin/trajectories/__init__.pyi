@@ -1,0 +1,1 @@
+from .joint_paths import recorded_motion as recorded_motion
