@@ -122,7 +122,8 @@ def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
         if element.tag == "box":
             return trimesh.creation.box(_numbers(element, "size", 3))
         if element.tag == "sphere":
-            return trimesh.creation.icosphere(subdivisions=3, radius=_number(element, "radius"))
+            ball = trimesh.creation.icosphere(subdivisions=3)  # of radius 1: it cannot be made of radius 0
+            return trimesh.Trimesh(ball.vertices * _number(element, "radius"), ball.faces, process=False)
         if element.tag in ("cylinder", "capsule"):
             make = trimesh.creation.cylinder if element.tag == "cylinder" else trimesh.creation.capsule
             sides = {"sections": SIDES} if element.tag == "cylinder" else {}
