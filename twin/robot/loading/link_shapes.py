@@ -246,7 +246,8 @@ def shape_extent(kind: str, shape: ET.Element, folder: Path) -> Extent | None:
     low, high = mesh.bounds
     closed = shape.find("geometry/mesh") is None
     corners = np.array(list(product(*zip(low, high, strict=True))))
-    volume = mesh.volume if closed else np.prod(high - low)
+    # trimesh's own volume divides by it, which may be 0: this is the sum of tetrahedra from the origin.
+    volume = np.sum(np.linalg.det(mesh.triangles)) / 6 if closed else np.prod(high - low)
     return Extent(kind, corners @ T[:3, :3].T + T[:3, 3], float(volume))
 
 
