@@ -18,7 +18,7 @@ test: $(VENV)/.test  ## all tests
 	$(PYTEST)
 
 quick: $(VENV)/.test  ## those that took at most 0.05 s in the last `make test` or `make quick`: for every save
-	$(PYTEST) --quick
+	$(PYTEST) --quick -n 0  # one process: to collect in several takes as long as they save
 
 published: $(VENV)/.test  ## every published number and equation, computed now, misprints first
 	$(BIN)/python -m tests.published

@@ -1,5 +1,7 @@
 """Control laws that are not ours: how they are named, made, called, and what is said when they are wrong."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,7 @@ REST = State(0.25, np.zeros(6), np.zeros(6))
 def laws(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "laws", raising=False)  # of a page of the docs that ran before
     return lambda name: f"./laws.py:{name}"
 
 

@@ -16,7 +16,7 @@ CASES = {
     "csv": 350,
     "npz": 80,
     "check_model": 8,
-    "scenario": 20,
+    "scenario": 40,
     "controller": 20,
 }
 

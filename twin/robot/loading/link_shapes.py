@@ -122,7 +122,8 @@ def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
         if element.tag == "box":
             return trimesh.creation.box(_numbers(element, "size", 3))
         if element.tag == "sphere":
-            return trimesh.creation.icosphere(subdivisions=3, radius=_number(element, "radius"))
+            ball = trimesh.creation.icosphere(subdivisions=3)  # of radius 1: it cannot be made of radius 0
+            return trimesh.Trimesh(ball.vertices * _number(element, "radius"), ball.faces, process=False)
         if element.tag in ("cylinder", "capsule"):
             make = trimesh.creation.cylinder if element.tag == "cylinder" else trimesh.creation.capsule
             sides = {"sections": SIDES} if element.tag == "cylinder" else {}
@@ -245,7 +246,8 @@ def shape_extent(kind: str, shape: ET.Element, folder: Path) -> Extent | None:
     low, high = mesh.bounds
     closed = shape.find("geometry/mesh") is None
     corners = np.array(list(product(*zip(low, high, strict=True))))
-    volume = mesh.volume if closed else np.prod(high - low)
+    # trimesh's own volume divides by it, which may be 0: this is the sum of tetrahedra from the origin.
+    volume = np.sum(np.linalg.det(mesh.triangles)) / 6 if closed else np.prod(high - low)
     return Extent(kind, corners @ T[:3, :3].T + T[:3, 3], float(volume))
 
 
