@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 
 import controllers
-from twin.egm.guidance.run import guidance_of
+from twin.egm.guidance.run import make_guidance
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm
 from twin.egm.robot.pace import Lateness
@@ -122,7 +122,7 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
     tool = np.eye(4) if T_flange_tool is None else T_flange_tool
     plan = Plan(**{name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__})
     law = controllers.make("computed_torque", robot) if law is None else law
-    guidance = guidance_of(robot, settings, tool, path)
+    guidance = make_guidance(robot, settings, tool, path)
     begin = getattr(guidance, "start", None)
     start = np.zeros(robot.n) if start is None else start
     arm = GuidedArm(robot, law, start, keep=plan.keep, **options)

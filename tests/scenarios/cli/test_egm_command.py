@@ -9,8 +9,8 @@ import pytest
 
 from scenarios.cli.arguments import fields, flag
 from scenarios.cli.command_line import main, read
-from scenarios.cli.egm.addresses import addresses, own_address
-from scenarios.cli.egm.serve import held
+from scenarios.cli.egm.addresses import addresses, bind_address
+from scenarios.cli.egm.serve import passed
 from scenarios.cli.egm.serving import Served
 from twin.egm import EgmResult, GuidanceSettings, Plan
 
@@ -79,8 +79,8 @@ def test_what_serve_refuses_it_refuses_in_a_sentence(words, told, capsys):
     [("0.0.0.0", "0.0.0.0", 0), ("10.0.0.1:7", "10.0.0.1", 7), ("::1", "::1", 0), ("::", "::", 0),
      ("[::1]:7", "::1", 7), ("[::1]", "::1", 0)],
 )  # fmt: skip
-def test_an_own_address_may_lack_its_port(text, host, port):
-    assert own_address(text) == (host, port)
+def test_bind_address_may_lack_its_port(text, host, port):
+    assert bind_address(text) == (host, port)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_an_own_address_may_lack_its_port(text, host, port):
 def test_it_holds_if_all_runs_that_were_asked_for_ended_well(runs, completed, faults, holds):
     """One that was cut off is none that ended completed."""
     job = SimpleNamespace(plan=Plan(runs=runs))
-    assert held(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is holds
+    assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is holds
 
 
 def test_help_of_it_starts_nothing_heavy():

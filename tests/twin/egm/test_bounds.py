@@ -10,7 +10,7 @@ from tests.support.egm_messages import JOINTS, PATH, POSE, Q, doubles, key, part
 from twin.egm.wire import schema
 from twin.egm.wire.encoding import decode_sensor, encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.stream import Arrival, Sequence
+from twin.egm.wire.stream import AnswerSequence, Arrival
 from twin.errors import EgmError, EgmModeError
 
 GUIDES = {
@@ -156,10 +156,10 @@ NEW, SAME, OLD = Arrival.NEW, Arrival.SAME, Arrival.OLD
     ],
 )
 def test_which_of_the_messages_is_new(numbers, arrivals):
-    sequence = Sequence()
+    sequence = AnswerSequence()
     assert [sequence.judge(number, b"the same") for number in numbers] == arrivals
 
 
 def test_a_sender_that_does_not_count_is_heard_all_the_same():
-    sequence = Sequence()
+    sequence = AnswerSequence()
     assert [sequence.judge(0, bytes([k])) for k in (1, 2, 2, 1)] == [NEW, NEW, SAME, NEW]

@@ -11,7 +11,7 @@ from tests.support.egm_messages import Q, pose, robot_message
 from tests.support.egm_stub import CYCLE, stub_robot
 from tests.support.example_logs import log_of, made_log
 from twin.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
-from twin.egm.log_replay import Recorded
+from twin.egm.log_replay import LogReferences
 from twin.errors import EgmError, EgmWarning
 
 
@@ -146,7 +146,7 @@ def test_what_comes_behind_a_newer_message_is_not_the_latest(client, robot_socke
 
 
 def test_a_flood_of_others_does_not_hold_the_client(client, robot_socket, monkeypatch):
-    monkeypatch.setattr("twin.egm.client.MOST_IGNORED", 20)
+    monkeypatch.setattr("twin.egm.client.MAX_SKIPPED", 20)
     robot_socket.send(encode_robot(robot_message()))
     client.receive()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
@@ -221,7 +221,7 @@ def test_between_samples_it_is_linear(irb140, client):
 
 
 def test_at_the_end_of_a_log_it_stays():
-    recorded = Recorded(np.array([0.0, 1.0]), np.array([[0.0], [2.0]]), np.array([[3.0], [4.0]]))
+    recorded = LogReferences(np.array([0.0, 1.0]), np.array([[0.0], [2.0]]), np.array([[3.0], [4.0]]))
     assert [part.tolist() for part in recorded(0.25)] == [[0.5], [3.25], [0.0]]
     for t in (1.0, 5.0):
         assert [part.tolist() for part in recorded(t)] == [[2.0], [0.0], [0.0]]
@@ -304,7 +304,7 @@ def test_it_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypat
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
         done = replay(client, log, hold=0.1)
     assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s, and the last
-    monkeypatch.setattr("twin.egm.log_replay.GONE", 0.05)
+    monkeypatch.setattr("twin.egm.log_replay.SILENCE_AT_END", 0.05)
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
         assert replay(client, log, hold=1.0)[::3] == (20, "")
 

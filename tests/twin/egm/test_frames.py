@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from twin.egm.guidance.pose_guidance import base_in_world, frame_of, frames_of, work_object
+from twin.egm.guidance.pose_guidance import base_in_world, guidance_frames, parse_frame, work_object
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError
 from twin.rotations.rotations import pose_matrix
@@ -17,7 +17,7 @@ def text(values):
 
 
 def frames(robot, **settings):
-    return frames_of(robot, GuidanceSettings(mode="pose", **settings), TOOL0)
+    return guidance_frames(robot, GuidanceSettings(mode="pose", **settings), TOOL0)
 
 
 def same(T, expected):
@@ -25,9 +25,9 @@ def same(T, expected):
 
 
 def test_a_text_tells_a_place_or_a_pose():
-    same(frame_of("1, -2, 3", "wobj"), pose_matrix((1, -2, 3, 1, 0, 0, 0)))
-    same(frame_of(text(CORR), "wobj"), pose_matrix(CORR))
-    same(frame_of(None, "wobj"), np.eye(4))
+    same(parse_frame("1, -2, 3", "wobj"), pose_matrix((1, -2, 3, 1, 0, 0, 0)))
+    same(parse_frame(text(CORR), "wobj"), pose_matrix(CORR))
+    same(parse_frame(None, "wobj"), np.eye(4))
 
 
 @pytest.mark.parametrize(

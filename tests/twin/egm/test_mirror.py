@@ -13,7 +13,7 @@ from tests.support.egm_streams import AGE, CYCLE, TRUE, messages, model_of, told
 from tests.support.egm_wires import Wire, served
 from twin.egm import GuidanceSettings, Mirror, RobotMessage, SensorMessage
 from twin.egm.mirror.payload_estimate import RunningPayload
-from twin.egm.wire.stream import between
+from twin.egm.wire.stream import interpolate_messages
 from twin.errors import EgmError
 from twin.robot.drives.sensors import Sensors
 
@@ -35,12 +35,12 @@ def test_three_kilograms_that_the_model_does_not_know_are_found(log, noise):
     reports = told(mirror, messages(log, noise=noise))
     assert len(reports) == 20
     for report in reports:
-        assert report.payload.mass_told
+        assert report.payload.mass_known
         assert report.payload.mass == pytest.approx(3.0, rel=0.02)  # the issue wants 5 %, after 20 s
     found = reports[-1].payload
     # Half a percent is the engine's friction, which acts half a step after the instant of the torque.
     assert found.mass == pytest.approx(3.0, rel=0.006)
-    assert found.centre_told
+    assert found.centre_known
     np.testing.assert_allclose(found.com, TRUE[1:4], atol=1e-3)
     np.testing.assert_allclose(found.values[4:], TRUE[4:], atol=2e-3)
     assert 1e-4 < found.deviations[0] < 5e-3
@@ -222,7 +222,7 @@ def test_torques_that_begin_in_between_are_told_from_there(log):
 
 
 def test_a_clock_that_stands_does_not_fill_the_memory(log, monkeypatch):
-    monkeypatch.setattr("twin.egm.mirror.mirror.MOST_ROWS", 20)
+    monkeypatch.setattr("twin.egm.mirror.mirror.MAX_ROWS", 20)
     stream = [replace(message, tm=0, time=None) for message in messages(log)[:1500]]
     mirror = mirror_of(model_of(log))
     assert told(mirror, stream)
@@ -266,9 +266,9 @@ def test_an_arm_without_friction_tells_mass_before_the_centre():
     q = np.array([0.0, 0.3, 0.2, 0.0, 0.6, 0.0])
     loaded = robot.with_payload(twin.Payload(3.0, (0.02, -0.01, 0.06)))
     report = told(Mirror(robot), streams.still(robot, q, twin.gravity_torque(loaded, q)))[-1]
-    assert report.payload.mass_told
+    assert report.payload.mass_known
     assert report.payload.mass == pytest.approx(3.0, abs=3 * report.payload.deviations[0] + 0.05)
-    assert not report.payload.centre_told
+    assert not report.payload.centre_known
 
 
 def test_a_load_that_is_gone_is_a_mass_below_zero(log):
@@ -397,5 +397,5 @@ def test_what_is_old_is_forgotten(log):
 
 def test_between_two_messages():
     before, after = (RobotMessage(k, 4 * k, np.full(6, 1.0 * k), np.full(6, 2.0 * k)) for k in (0, 4))
-    q, planned, tau = between(before, after, 0.25)
+    q, planned, tau = interpolate_messages(before, after, 0.25)
     assert (q[0], planned[0], tau) == (1.0, 2.0, None)

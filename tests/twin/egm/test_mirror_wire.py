@@ -76,55 +76,55 @@ def eventually(condition):
 
 def test_what_passes_is_not_changed(stream):
     _, datagrams = stream
-    with plug() as client, plug() as robot, plug() as stranger, passing(client) as between:
-        stranger.sendto(b"no message", between.at)
+    with plug() as client, plug() as robot, plug() as stranger, passing(client) as relayed:
+        stranger.sendto(b"no message", relayed.at)
         for k, datagram in enumerate(datagrams[:50]):
-            robot.sendto(datagram, between.at)
+            robot.sendto(datagram, relayed.at)
             got, here = client.recvfrom(2048)
             assert got == datagram
-            stranger.sendto(datagram, between.at)
+            stranger.sendto(datagram, relayed.at)
             stranger.sendto(b"an answer?", here)
             answer = bytes([k, 255]) * 20  # whatever it is
             client.sendto(answer, here)
-            assert robot.recvfrom(2048) == (answer, tuple(between.at))
+            assert robot.recvfrom(2048) == (answer, tuple(relayed.at))
         for k in range(50):
-            assert between.next(1.0).data == datagrams[k]
-        assert between.next(0.0) is None
-        passed = between.passed
+            assert relayed.next(1.0).data == datagrams[k]
+        assert relayed.next(0.0) is None
+        passed = relayed.counts
         eventually(lambda: passed.strangers == 101)
-        assert (passed.received, passed.passed_on, passed.answers, passed.undelivered) == (50, 50, 50, 0)
+        assert (passed.received, passed.forwarded, passed.answers, passed.undelivered) == (50, 50, 50, 0)
         assert passed.stranger == stranger.getsockname()
         assert 0 < passed.added_mean <= passed.added < 1.0
 
 
 def test_a_robot_that_sends_from_elsewhere_later_is_followed(stream, monkeypatch):
-    monkeypatch.setattr(relay, "SILENT", 0.05)
+    monkeypatch.setattr(relay, "TAKEOVER_SILENCE", 0.05)
     _, datagrams = stream
-    with plug() as client, plug() as first, plug() as second, passing(client) as between:
-        first.sendto(datagrams[0], between.at)
+    with plug() as client, plug() as first, plug() as second, passing(client) as relayed:
+        first.sendto(datagrams[0], relayed.at)
         _, here = client.recvfrom(2048)
         time.sleep(0.1)
-        second.sendto(b"no message of a robot", between.at)
-        second.sendto(datagrams[1], between.at)
+        second.sendto(b"no message of a robot", relayed.at)
+        second.sendto(datagrams[1], relayed.at)
         assert client.recvfrom(2048)[0] == datagrams[1]
         client.sendto(b"answer", here)
         assert second.recvfrom(2048)[0] == b"answer"
-        assert between.passed.strangers == 1
+        assert relayed.counts.strangers == 1
 
 
 def test_nobody_there_to_be_told_and_no_room_are_counted(stream, monkeypatch):
-    monkeypatch.setattr(relay, "WAITING", 3)
+    monkeypatch.setattr(relay, "MAX_WAITING", 3)
     _, datagrams = stream
     with plug() as gone:
         port = gone.getsockname()[1]
-    with plug() as robot, Relay(HERE, is_message, ("127.0.0.1", port)) as between:
+    with plug() as robot, Relay(HERE, is_message, ("127.0.0.1", port)) as relayed:
         for datagram in datagrams[:20]:
-            robot.sendto(datagram, between.at)
-        robot.sendto(b"x" * 1500, between.at)
-        eventually(lambda: between.passed.received == 21)
-        assert between.passed.overlooked == 18
-        assert between.passed.undelivered >= 1  # what is too long is not passed on
-        eventually(lambda: between.passed.refused > 0)
+            robot.sendto(datagram, relayed.at)
+        robot.sendto(b"x" * 1500, relayed.at)
+        eventually(lambda: relayed.counts.received == 21)
+        assert relayed.counts.overlooked == 18
+        assert relayed.counts.undelivered >= 1  # what is too long is not passed on
+        eventually(lambda: relayed.counts.refused > 0)
     with plug() as taken:
         address = taken.getsockname()
     with pytest.raises(EgmError, match="is where the mirror listens itself"):
@@ -164,7 +164,7 @@ def test_an_arm_moves_to_the_bit_as_without_the_mirror_which_finds_what_it_carri
         follower.join()
     for name in ("q", "qd", "tau", "q_ref"):
         np.testing.assert_array_equal(getattr(log, name)[:400], getattr(alone, name)[:400])
-    assert mirror.relay.passed.answers == 600
+    assert mirror.relay.counts.answers == 600
     assert mirror.counts.lost == mirror.counts.malformed == 0
     assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.05)
     assert reports[-1].lateness.largest < 60.0

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.support.egm_wires import FaultyWire, Wire, served, session
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.inbox import MOST_DATAGRAMS, QUEUE, Inbox
+from twin.egm.robot.inbox import MAX_DATAGRAMS, QUEUE, Inbox
 from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import SensorMessage
 from twin.robot.limits import folded
@@ -99,9 +99,9 @@ class Pouring:
 def test_the_queue_is_bounded_and_drops_the_oldest():
     told = []
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(100)]
-    inbox = Inbox(Pouring(answers), 6, "joint", tell=lambda kind, sentence: told.append(kind))
+    inbox = Inbox(Pouring(answers), 6, "joint", notify=lambda kind, sentence: told.append(kind))
     inbox.listen()
-    assert inbox.counts.valid == MOST_DATAGRAMS == 64
+    assert inbox.counts.valid == MAX_DATAGRAMS == 64
     assert [inbox.next().seqno for _ in range(QUEUE)] == list(range(64 - QUEUE, 64))
     assert inbox.counts.dropped == 64 - QUEUE
     assert told == ["dropped"]
