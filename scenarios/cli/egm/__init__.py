@@ -2,9 +2,9 @@
 
 from scenarios.cli.arguments import Commands
 
-ABOUT = """Externally Guided Motion (EGM): ABB robots send their state in protobuf messages over UDP, every 4 ms,
-and follow the answers of a client. `serve` simulates such a robot: a client that guides it also guides a real
-one. `mirror` compares a robot under the guidance of another client with its model. `record` writes the
+ABOUT = """Externally Guided Motion (EGM): ABB robots send their state in protobuf messages over UDP, every
+4 ms, and follow the answers of a client. `serve` simulates such a robot: a client that guides it also guides
+a real one. `mirror` compares a robot under the guidance of another client with its model. `record` writes the
 messages of a robot to a log, and `replay` sends a log to a robot as its client.
 
 See `irb-twin egm COMMAND --help` for details."""

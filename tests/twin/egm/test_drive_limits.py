@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.egm_wires import Wire, served
+from tests.support.egm_wires import Wire, run_session
 from tests.support.guided_runs import DT, HOME, run_of
 from twin.egm.guidance.limits import TORQUE_SHARE, DriveLimits
 from twin.egm.guidance.settings import GuidanceSettings
@@ -70,8 +70,8 @@ def test_motors_that_turn_joints_together_share_what_they_give():
 
 def test_a_joint_may_always_brake_though_its_motor_can_hardly_hold_it(irb140):
     q, qd = np.array([0, 1.2, 0, 0, 0, 0.0]), np.array([0, 1.0, 0, 0, 0, 0.0])
-    still = np.abs(twin.inverse_dynamics(irb140, q, qd, np.zeros(6)))
-    weak = replace(irb140, tau_max=np.maximum(still / TORQUE_SHARE * 1.001, 1.0))
+    static = np.abs(twin.inverse_dynamics(irb140, q, qd, np.zeros(6)))
+    weak = replace(irb140, tau_max=np.maximum(static / TORQUE_SHARE * 1.001, 1.0))
     found = [DriveLimits(weak, DT, np.full(6, always)).within(q, qd, np.zeros(6)) for always in (0.0, 5.0)]
     assert found[0][0][1] > 1.0 - 0.1 * DT
     assert found[1][0][1] == pytest.approx(1.0 - 5.0 * DT, abs=1e-12)
@@ -91,10 +91,10 @@ def test_an_arm_follows_a_client_whose_references_jump(irb140):
     random = np.random.default_rng(4)
     low, high = 0.8 * irb140.q_min, 0.8 * irb140.q_max
 
-    def client(told):
-        return SensorMessage(told.seqno, q=random.uniform(low, high), qd=random.uniform(-3.0, 3.0, 6))
+    def client(message):
+        return SensorMessage(message.seqno, q=random.uniform(low, high), qd=random.uniform(-3.0, 3.0, 6))
 
-    made = served(irb140, Wire(client), GuidanceSettings(**RAW, cond_time=1e3), duration=1.0)
+    made = run_session(irb140, Wire(client), GuidanceSettings(**RAW, cond_time=1e3), duration=1.0)
     log = made.log()
     assert not made.done.faults
     assert not log.saturated.any()

@@ -236,9 +236,9 @@ def test_what_is_no_correction_is_a_fault(robot):
 
 def test_a_path_that_cannot_be_corrected_is_refused(robot):
     along = recording(robot, lambda u: np.outer(0.1 * u, poses(robot, START)[:3, 2]))
-    with pytest.raises(EgmError, match="on this one the tool moves along its z axis alone"):
+    with pytest.raises(EgmError, match="on this path the tool moves along its z axis only"):
         make_guidance(robot, GuidanceSettings(**FAST), TOOL, along)
-    with pytest.raises(EgmError, match="on this one the tool stands still"):
+    with pytest.raises(EgmError, match="on this path the tool stands still"):
         make_guidance(
             robot, GuidanceSettings(**FAST), TOOL, recording(robot, lambda u: np.zeros((len(u), 3)))
         )
@@ -251,5 +251,5 @@ def test_a_path_that_cannot_be_corrected_is_refused(robot):
 
 def test_a_path_is_begun_at_its_first_sample(robot):
     guidance = make_guidance(robot, GuidanceSettings(**FAST), TOOL, straight(robot))
-    with pytest.raises(EgmError, match="joint_2 is at 21 deg, the path begins at 20 deg"):
+    with pytest.raises(EgmError, match="joint_2 is at 21 deg, the path starts at 20 deg"):
         guidance.begin(START + np.deg2rad([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]), PERIOD)

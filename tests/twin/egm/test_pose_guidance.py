@@ -151,11 +151,11 @@ def test_axes_that_are_not_guided_keep_the_value_of_the_start(robot):
     np.testing.assert_allclose(
         turned(T_way[-1:, :3, :3], T[:3, :3], np.array([0.0, 0.0, 1.0]))[0], [0.4], atol=1e-12
     )
-    kept = guided(robot, corr_frame=frame, axes="x,z,rx", sensor_frame="0,0,0")
-    kept.take(SensorMessage(T=moved(T, axis=np.array([0.0, 0.0, 1.0]), angle=0.4)), START)
-    assert np.max(np.abs(kept.speed(START))) < 1e-12
-    kept.take(SensorMessage(twist=np.array([0.0, 0.0, 0.2, 0.3, 0.0, 0.0])), START)
-    assert np.max(np.abs(kept.speed(START))) < 1e-12
+    guidance = guided(robot, corr_frame=frame, axes="x,z,rx", sensor_frame="0,0,0")
+    guidance.take(SensorMessage(T=moved(T, axis=np.array([0.0, 0.0, 1.0]), angle=0.4)), START)
+    assert np.max(np.abs(guidance.speed(START))) < 1e-12
+    guidance.take(SensorMessage(twist=np.array([0.0, 0.0, 0.2, 0.3, 0.0, 0.0])), START)
+    assert np.max(np.abs(guidance.speed(START))) < 1e-12
 
 
 @pytest.mark.parametrize("limit", [5.0, 1e6])
@@ -286,7 +286,7 @@ def test_an_arm_of_seven_joints_obeys_the_law_too(load):
 
 def test_an_arm_of_few_joints_is_guided_joint_by_joint_alone():
     robot = twin.load("two_link")
-    with pytest.raises(EgmError, match="six joints or more, robot 'two_link' has 2: guide its joints"):
+    with pytest.raises(EgmError, match="six joints or more, robot 'two_link' has 2: use mode joint"):
         make_guidance(robot, GuidanceSettings(mode="pose"))
     guidance = make_guidance(robot, GuidanceSettings())
     guidance.begin(np.zeros(2), PERIOD)
@@ -300,7 +300,7 @@ def test_wrong_frames_are_told_before_a_run_begins(robot):
 
 
 def test_a_path_belongs_to_its_mode(robot):
-    with pytest.raises(EgmError, match="mode path needs a path"):
+    with pytest.raises(EgmError, match="mode path requires a path"):
         make_guidance(robot, GuidanceSettings(mode="path"))
-    with pytest.raises(EgmError, match="mode pose has no path"):
+    with pytest.raises(EgmError, match="mode pose accepts no path"):
         make_guidance(robot, GuidanceSettings(mode="pose"), path="path.csv")
