@@ -117,5 +117,5 @@ def test_the_guide_to_egm_shows_every_row_of_the_table():
     served = Served(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_max=np.ones(1))
     names = list(rows(SimpleNamespace(limit=None), served))
     assert len(names) == 7
-    table = shown.partition("is over\n")[2].strip().splitlines()
+    table = shown.partition("has ended\n")[2].strip().splitlines()
     assert [re.split(r"\s{3,}", line.strip())[0] for line in table[: len(names)]] == names

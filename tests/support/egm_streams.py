@@ -9,18 +9,18 @@ from scenarios import excitation
 from tests.support.processor_times import shared
 from twin.egm import RobotMessage
 
-CARRIED = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
-TRUE = np.array([float(x) for x in CARRIED.split(",")])
+PAYLOAD = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
+TRUE_PAYLOAD = np.array([float(x) for x in PAYLOAD.split(",")])
 CYCLE = 0.004
-AGE = 0.75
+TORQUE_AGE = 0.75
 """Of the torques: means of two steps of 2 ms, and its torque of a step is that of its beginning, where
 the second difference of its positions is: of means over the cycle that went on in between it would be 0.5."""
 
 
 @shared
-def excited(duration=20.0, **settings):
+def excited_log(duration=20.0, **settings):
     """A log of the engine in which the IRB 140 is excited, with 3 kg on its flange, at steps of 2 ms."""
-    settings = {"payload": CARRIED, "drives": "rigid", "time_step": 0.002} | settings
+    settings = {"payload": PAYLOAD, "drives": "rigid", "time_step": 0.002} | settings
     return excitation.run(excitation.Config(robot="irb140", periods=round(duration / 5.0), **settings))
 
 
@@ -45,7 +45,7 @@ def model_of(log):
     return log.robot.with_payload(None)
 
 
-def told(mirror, stream, arrivals=None):
+def reports_of(mirror, stream, arrivals=None):
     """The reports that a mirror makes of a stream."""
     times = [None] * len(stream) if arrivals is None else arrivals
     reports = [mirror.take(message, time) for message, time in zip(stream, times, strict=True)]
@@ -58,7 +58,7 @@ def without(stream, places):
     return [message for place, message in enumerate(stream) if place not in lost]
 
 
-def still(robot, q, tau, count=500):
+def at_rest(robot, q, tau, count=500):
     """A robot that stands where it is and reports one torque."""
     q = np.asarray(q, dtype=float)
     return [RobotMessage(k, 4 * k, q, q, tau=tau) for k in range(count)]

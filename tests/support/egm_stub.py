@@ -27,7 +27,7 @@ class StubRobot:
             start_tm,
         )
         self.answers = []
-        self.left_alone, self.patient = False, patient
+        self.stopped, self.patient = False, patient
 
     def message(self, k, target):
         T = np.eye(4)
@@ -58,11 +58,11 @@ class StubRobot:
         """
         wire.sendto(message, self.to)
         while True:
-            left_alone = self.left_alone
+            stopped = self.stopped
             try:
                 return wire.recv(1025)
             except TimeoutError:
-                if left_alone:
+                if stopped:
                     return None
                 if self.patient and not self.answers:
                     wire.sendto(message, self.to)
@@ -77,6 +77,6 @@ def stub_robot(port, q, **settings):
     try:
         yield robot
     finally:
-        robot.left_alone = True
+        robot.stopped = True
         thread.join(10.0)
         assert not thread.is_alive()

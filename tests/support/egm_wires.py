@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 
 import controllers
-from twin.egm.guidance.run import guidance_of
+from twin.egm.guidance.run import make_guidance
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm
 from twin.egm.robot.pace import Lateness
@@ -26,29 +26,29 @@ class Wire:
     """A channel to a client that is called with each message and whose answer is there at once.
 
     Attributes:
-        told: the robot's messages.
+        messages: the robot's messages.
     """
 
     def __init__(self, answer: Answer) -> None:
-        self.told: list = []
+        self.messages: list = []
         self.datagrams: list[bytes] = []
         self.strangers, self.stranger = 0, None
         self._answer = answer
-        self._here: deque[bytes] = deque()
+        self._received: deque[bytes] = deque()
 
     def send(self, message: bytes) -> bool:
         self.datagrams.append(message)
-        self.told.append(decode_robot(message))
-        answer = self._answer(self.told[-1])
-        self._here += self.carried([] if answer is None else [encode_sensor(answer)])
+        self.messages.append(decode_robot(message))
+        answer = self._answer(self.messages[-1])
+        self._received += self.transmit([] if answer is None else [encode_sensor(answer)])
         return True
 
-    def carried(self, datagrams: list[bytes]) -> list[bytes]:
+    def transmit(self, datagrams: list[bytes]) -> list[bytes]:
         """What becomes of datagrams on the way."""
         return datagrams
 
     def receive(self, most: int) -> list[bytes]:
-        return [self._here.popleft() for _ in range(min(most, len(self._here)))]
+        return [self._received.popleft() for _ in range(min(most, len(self._received)))]
 
     def wait(self, seconds: float) -> None:
         pass
@@ -71,20 +71,20 @@ class FaultyWire(Wire):
     def __init__(self, answer: Answer, noise: int, seed: int = 0) -> None:
         super().__init__(answer)
         self.random, self.noise = np.random.default_rng(seed), noise
-        self._held: list[tuple[int, bytes]] = []
+        self._delayed: list[tuple[int, bytes]] = []
         self._noise = [self.random.bytes(size) for size in self.random.integers(1, 60, 5000)]
 
-    def carried(self, datagrams: list[bytes]) -> list[bytes]:
-        now, random = len(self.told), self.random
+    def transmit(self, datagrams: list[bytes]) -> list[bytes]:
+        now, random = len(self.messages), self.random
         for datagram in datagrams:
             lost, double, late, cut = random.random(4)
             if lost < 0.3:
                 continue
             when = now + (int(random.integers(1, 8)) if late < 0.2 else 0)
             whole = datagram[: random.integers(len(datagram))] if cut < 0.1 else datagram
-            self._held += [(when, whole)] * (1 + (double < 0.2))
-        here = [datagram for when, datagram in self._held if when <= now]
-        self._held = [(when, datagram) for when, datagram in self._held if when > now]
+            self._delayed += [(when, whole)] * (1 + (double < 0.2))
+        here = [datagram for when, datagram in self._delayed if when <= now]
+        self._delayed = [(when, datagram) for when, datagram in self._delayed if when > now]
         first = now * self.noise % (len(self._noise) - self.noise)
         noise = self._noise[first : first + self.noise]
         if datagrams and noise and random.random() < 0.1:
@@ -122,7 +122,7 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
     tool = np.eye(4) if T_flange_tool is None else T_flange_tool
     plan = Plan(**{name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__})
     law = controllers.make("computed_torque", robot) if law is None else law
-    guidance = guidance_of(robot, settings, tool, path)
+    guidance = make_guidance(robot, settings, tool, path)
     begin = getattr(guidance, "start", None)
     start = np.zeros(robot.n) if start is None else start
     arm = GuidedArm(robot, law, start, keep=plan.keep, **options)
@@ -144,8 +144,8 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
         arm.close()
 
 
-def served(robot, wire, settings=None, **options):
-    """A session that was served to its end, whose log can be asked for."""
+def run_session(robot, wire, settings=None, **options):
+    """A session that was run_session to its end, whose log can be asked for."""
     with session(robot, wire, settings, **options) as made:
         made.serve(lambda: False)
     return made

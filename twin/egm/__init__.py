@@ -1,12 +1,17 @@
-"""Externally Guided Motion: the twin as a robot on the wire, a client for it, and a twin beside a real robot.
+"""Externally Guided Motion (EGM): a simulated EGM robot, a client, and a twin that follows a real robot.
 
-ABB's robots are guided and watched from outside by protobuf messages over UDP, every 4 ms.  The robot sends
-first; whoever answers guides it.  From the ground up: `wire` (what the messages hold, and how they travel),
-`guidance` (what a robot makes of them), `robot` (a robot that sends and is guided), `mirror` (a twin that
-follows another robot's messages), `client` (who answers) and `log_replay` (a client that sends a log).
+ABB robots exchange protobuf messages with an external client over UDP, every 4 ms.  The robot sends its state
+first; the client that answers guides it.  The packages, from the lowest layer up:
 
-Source: ABB, Application manual Externally Guided Motion, 3HAC073318-001 Rev K; what it leaves open is ours,
-and is marked so where it stands.
+- `wire`: content, encoding and transport of the messages.
+- `guidance`: the motion that a robot computes from the answers.
+- `robot`: a simulated robot that sends messages and is guided.
+- `mirror`: a twin that follows the messages of another robot.
+- `client`: a client that answers a robot.
+- `log_replay`: a client that sends a recorded log.
+
+Source: ABB, Application manual Externally Guided Motion, 3HAC073318-001 Rev K.  Where the manual leaves a
+detail open, this package makes its own choice and marks it "ours".
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""A client in Python: it hears where a robot is, and says where it shall go.
+"""EGM client: receive the state of a robot and send it references.
 
     with EgmClient() as client:
         for message in client:
@@ -6,8 +6,8 @@
             if message.converged:
                 break
 
-Angles are in radians and lengths in metres.  A robot sends first, to the address and port that it was told.
-The first sender of a robot's message is the robot, and the client answers it alone.
+Angles are in radians and lengths in metres.  The robot sends first, to its configured address and port.  The
+first sender of a valid robot message is taken as the robot.  The client answers only this robot.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
-from twin.egm.wire.channel import HOST, MOST_BYTES, PORT, Address
+from twin.egm.wire.channel import HOST, MAX_BYTES, PORT, Address
 from twin.egm.wire.encoding import decode_robot, encode_sensor
-from twin.egm.wire.messages import COUNT, RobotMessage, SensorMessage
-from twin.egm.wire.stream import Counts, StreamOrder
+from twin.egm.wire.messages import MODULUS, RobotMessage, SensorMessage
+from twin.egm.wire.stream import StreamCounts, StreamOrder
 from twin.errors import EgmError, EgmWarning
 
-MOST_IGNORED = 1000
-"""Datagrams that are passed over after the time to wait is up: a flood of them keeps no client for ever."""
+MAX_SKIPPED = 1000
+"""Largest number of unusable datagrams that the client skips after its time-out has expired."""
 
 
 class EgmClient:
-    """A socket that a robot's messages come to, and that answers them.
+    """UDP socket that receives the messages of a robot and answers them.
 
-    Datagrams of other senders are not looked at; those that are no message, or that come twice or behind a
-    newer one, are passed over.  All are counted; an `EgmWarning` reports the first stranger, and the first
-    datagram that is no message.  A robot that was started anew may send from another port: it needs another
-    client.
+    The client ignores datagrams of other senders, malformed datagrams, duplicates and outdated messages, and
+    counts each kind.  An `EgmWarning` reports the first other sender and the first malformed datagram.  A
+    restarted robot may send from another port.  It then requires a new client.
 
     Args:
-        port: to listen on; 0 for one that is free, see `port`.
-        host: address to listen on; by default of this machine alone, "" for all of its addresses.
-        timeout: how long to wait for a message, in [s].
+        port: UDP port to listen on; 0 selects a free port, see the attribute `port`.
+        host: local address to listen on.  The default accepts only this machine; "" listens on all local
+            addresses.
+        timeout: default time to wait for a message, in [s].
 
     Attributes:
-        port: that it listens on.
-        counts: messages of the robot, those that are lost, doubled, out of order or malformed.
-        robot: the address of the robot; `None` before its first message.
-        strangers: datagrams that came from elsewhere.
-        stranger: the sender of the first of them.
+        port: UDP port of the socket.
+        counts: numbers of used, lost, duplicate, reordered and malformed messages of the robot.
+        robot: address of the robot; `None` before its first message.
+        strangers: number of datagrams from other senders.
+        stranger: address of the first other sender.
 
     Raises:
-        EgmError: nothing can listen there, say because another client does.
+        EgmError: the address cannot be used, for example because another client listens there.
     """
 
     def __init__(self, port: int = PORT, host: str = HOST, *, timeout: float = 10.0) -> None:
@@ -66,7 +66,7 @@ class EgmClient:
             reason = getattr(error, "strerror", None) or error
             raise EgmError(
                 f"cannot listen on port {port} of {host or 'all addresses'} ({reason}): "
-                "close what listens there, or choose another port"
+                "stop the program that uses the port, or choose another port"
             ) from None
         self.port: int = self._socket.getsockname()[1]
         self._host = host
@@ -75,11 +75,11 @@ class EgmClient:
         self.strangers, self.stranger = 0, None
         self._order = StreamOrder()
         self._last: RobotMessage | None = None
-        self._seqno = 1  # of the next answer
+        self._seqno = 1  # number of the next answer
 
     @property
-    def counts(self) -> Counts:
-        """Counts of what came from the robot."""
+    def counts(self) -> StreamCounts:
+        """Counts of the messages of the robot."""
         return self._order.counts
 
     def __enter__(self) -> EgmClient:
@@ -89,57 +89,58 @@ class EgmClient:
         self.close()
 
     def close(self) -> None:
-        """Free the port."""
+        """Close the socket and free its port."""
         self._socket.close()
 
     def __iter__(self) -> Iterator[RobotMessage]:
-        """Receive messages until one does not come in time, which raises `EgmError`."""
+        """Yield messages; raise `EgmError` when none arrives within the time-out."""
         while True:
             yield self.receive()
 
     def receive(self, timeout: float | None = None) -> RobotMessage:
-        """Return the next message, in the order in which they were sent; wait for it if there is none.
+        """Return the next message in sending order; wait for it if necessary.
 
         Args:
-            timeout: how long to wait, in [s]; by default as long as the client was told.
+            timeout: time to wait, in [s]; by default the time-out of the client.
 
         Raises:
-            EgmError: none came in time.
+            EgmError: no message arrived within the time-out.
         """
         limit = self.timeout if timeout is None else timeout
         message = self._next(limit)
         if message is None:
-            others = f"; {self.strangers} came from others than {self.robot}" if self.strangers else ""
-            broken = f"; {self.counts.malformed} were no messages" if self.counts.malformed else ""
+            others = f"; ignored {self.strangers} from senders other than {self.robot}"
+            broken = f"; {self.counts.malformed} datagrams were malformed"
             raise EgmError(
-                f"no message of a robot came within {limit:g} s to port {self.port} of "
-                f"{self._host or 'all addresses'}: is it guided now, and does it send there?{others}{broken}"
+                f"received no robot message within {limit:g} s on port {self.port} of "
+                f"{self._host or 'all addresses'}: check that EGM is active and that the robot sends to this "
+                f"port{others if self.strangers else ''}{broken if self.counts.malformed else ''}"
             )
         return message
 
     def latest(self) -> RobotMessage | None:
-        """Return the newest message that has come, by its number and time, without waiting.
+        """Return the newest received message by number and time, without waiting.
 
-        `None` where none has come yet.
+        Return `None` before the first message.
         """
         while self._next(0.0) is not None:
             pass
         return self._last
 
     def send_joints(self, q: ArrayLike | None = None, qd: ArrayLike | None = None) -> None:
-        """Guide the joints: to positions, at speeds, or to positions with speeds fed forward.
+        """Send joint references: positions, speeds, or positions with speed feedforward.
 
         Args:
-            q: (n,) joint angles to go to, in [rad].
-            qd: (n,) joint speeds, in [rad/s].
+            q: (n,) reference joint angles, in [rad].
+            qd: (n,) reference joint speeds, in [rad/s].
 
         Raises:
-            EgmError: no robot has told of itself yet, or the answer cannot be sent.
-            ValueError: neither is given, or one has another shape or is not finite.
+            EgmError: no robot message has arrived yet, or the answer cannot be sent.
+            ValueError: both are missing, or one has the wrong shape or is not finite.
         """
         if q is None and qd is None:
             raise ValueError("expected q, qd or both, got neither")
-        n = len(self._heard().q)
+        n = len(self._last_message().q)
         q, qd = _array(q, "q"), _array(qd, "qd")
         for name, array in (("q", q), ("qd", qd)):
             if array is not None and array.shape != (n,):
@@ -147,52 +148,52 @@ class EgmClient:
         self._send(SensorMessage(self._seqno, q=q, qd=qd))
 
     def send_pose(self, T: ArrayLike | None = None, twist: ArrayLike | None = None) -> None:
-        """Guide the tool: to a pose, at a speed, or both.
+        """Send tool references: a pose, a twist, or both.
 
         Args:
-            T: (4, 4) pose to go to, in the frame that the robot was told for it, in [m].
-            twist: (6,) speed `[v; omega]`, in [m/s, rad/s].
+            T: (4, 4) reference pose of the tool, in the sensor frame (`SensorFrame`) of the robot, in [m].
+            twist: (6,) reference speed `[v; omega]`, in [m/s, rad/s].
 
         Raises:
-            EgmError: no robot has told of itself yet, or the answer cannot be sent.
-            ValueError: neither is given, or one has another shape or is not finite.
+            EgmError: no robot message has arrived yet, or the answer cannot be sent.
+            ValueError: both are missing, or one has the wrong shape or is not finite.
         """
         if T is None and twist is None:
             raise ValueError("expected T, twist or both, got neither")
-        self._heard()
+        self._last_message()
         self._send(SensorMessage(self._seqno, T=_array(T, "T"), twist=_array(twist, "twist")))
 
     def send_path_correction(self, p: ArrayLike, age: float = 0.0) -> None:
-        """Correct a path.
+        """Send a path correction.
 
         Args:
-            p: (3,) distance from the path in its own axes, of which a robot takes y and z, in [m].
-            age: of what it was measured from, in [s].
+            p: (3,) offset from the path in the path frame, in [m].  The robot uses y and z.
+            age: age of the underlying measurement, in [s].
 
         Raises:
-            EgmError: no robot has told of itself yet, or the answer cannot be sent.
-            ValueError: p has another shape or is not finite, or age is below 0.
+            EgmError: no robot message has arrived yet, or the answer cannot be sent.
+            ValueError: p has the wrong shape or is not finite, or age is below 0.
         """
-        self._heard()
+        self._last_message()
         self._send(SensorMessage(self._seqno, path_correction=real_array(p, "p"), age=age))
 
-    def _heard(self) -> RobotMessage:
-        """The last message."""
+    def _last_message(self) -> RobotMessage:
+        """Return the last received message."""
         if self._last is None:
-            raise EgmError("no robot to answer yet: it sends first, so receive a message before sending one")
+            raise EgmError("no robot to answer yet: the robot sends first; receive a message before sending")
         return self._last
 
     def _next(self, timeout: float) -> RobotMessage | None:
-        """The next message, or `None` after a time."""
-        end, passed = monotonic() + timeout, 0
-        while passed < MOST_IGNORED or monotonic() < end:
-            passed += 1
+        """Return the next message; `None` after the time-out, in [s]."""
+        end, datagrams = monotonic() + timeout, 0
+        while datagrams < MAX_SKIPPED or monotonic() < end:
+            datagrams += 1
             self._socket.settimeout(max(end - monotonic(), 0.0))
             try:
-                data, sender = self._socket.recvfrom(MOST_BYTES + 1)
+                data, sender = self._socket.recvfrom(MAX_BYTES + 1)
             except (TimeoutError, BlockingIOError):
                 return None
-            except ConnectionResetError:  # Windows says here that the last answer reached nobody
+            except ConnectionResetError:  # Windows reports here that the last answer was not delivered
                 continue
             except OSError as error:
                 raise EgmError(f"cannot receive on port {self.port}: {error.strerror or error}") from None
@@ -203,38 +204,41 @@ class EgmClient:
         return None
 
     def _message(self, data: bytes, sender: Any) -> RobotMessage | None:
-        """The message in a datagram of the robot, which is the first that sends one; all else is counted."""
+        """Decode a datagram of the robot; count and skip any other datagram.
+
+        The first sender of a valid message becomes the robot.
+        """
         if self._address is not None and sender != self._address:
             self.strangers += 1
             if self.strangers == 1:
                 self.stranger = Address(*sender[:2])
-                _warn(f"{self.stranger} sends, too, and is not listened to: the robot is {self.robot}")
+                _warn(f"ignoring datagrams from {self.stranger}: the robot is {self.robot}")
             return None
         try:
             message = decode_robot(data)
         except EgmError as error:
             self.counts.malformed += 1
             if self.counts.malformed == 1:
-                _warn(f"a datagram of {Address(*sender[:2])} is no message of a robot: {error}")
+                _warn(f"ignoring a datagram from {Address(*sender[:2])} that is no robot message: {error}")
             return None
         self._address, self.robot = sender, Address(*sender[:2])
         return message
 
     def _send(self, message: SensorMessage) -> None:
         data = encode_sensor(message)
-        assert self._address is not None, "somebody was heard"
+        assert self._address is not None, "a robot message was received"
         try:
             self._socket.sendto(data, self._address)
         except OSError as error:
             raise EgmError(f"cannot send to the robot at {self.robot}: {error.strerror or error}") from None
-        self._seqno = (self._seqno + 1) % COUNT
+        self._seqno = (self._seqno + 1) % MODULUS
 
 
 def _warn(sentence: str) -> None:
-    """Report what is odd, at the line that received it."""
+    """Issue an `EgmWarning` at the caller's line that received the datagram."""
     warnings.warn(sentence, EgmWarning, stacklevel=5)
 
 
 def _array(values: ArrayLike | None, name: str) -> Floats | None:
-    """Make an array of what was given, if anything was."""
+    """Convert values to an array; `None` stays `None`."""
     return None if values is None else real_array(values, name)

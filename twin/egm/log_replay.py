@@ -1,10 +1,11 @@
-"""A log sent to a robot as a client would: its references, at the times of the robot.
+"""Replay of a log on a robot: an EGM client that sends the references of the log.
 
-First the robot is led from where it is to where the log begins, slowly; then it gets positions and speeds of
-the log for the time of each of its messages; then the last position, until it is there.
+The replay has three parts.  The client first guides the robot slowly from its present position to the first
+position of the log.  It then sends positions and speeds of the log at the times of the robot's messages.
+Finally it sends the last position until the robot has arrived.
 
-A robot ends its instruction once it was within the convergence window for CondTime (1 s by default), and one
-that follows a log closely is within it all the time: give the robot a CondTime that is longer than the log.
+A robot ends its instruction after it was within the convergence window for CondTime (1 s by default).  A
+robot that follows a log closely is within this window all the time.  Set CondTime longer than the log.
 """
 
 from dataclasses import dataclass
@@ -14,37 +15,37 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.egm.client import EgmClient
-from twin.egm.wire.messages import COUNT, MotionState, RobotMessage
+from twin.egm.wire.messages import MODULUS, MotionState, RobotMessage
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import Trajectory
 from twin.trajectories.limits import quintic
 
-APPROACH = float(np.radians(10.0))
-"""Speed of the approach, in [rad/s]."""
+APPROACH_SPEED = float(np.radians(10.0))
+"""Default speed of the fastest joint during the approach, in [rad/s]."""
 
-LEAP = 2.0
-"""In [s] of the robot's time from one message to the next: more is no pause, but another time."""
+MAX_TIME_STEP = 2.0
+"""Longest step of the robot's time between two messages, in [s]; a longer step indicates another robot."""
 
-ODD = 100
-"""Messages that are passed over, one after another, before it is said."""
+MAX_IGNORED = 100
+"""Number of consecutive unusable messages after which the replay fails."""
 
-AT_START = float(np.radians(0.01))
-"""So near to the first position every joint has to be commanded before the log begins, in [rad]."""
+START_TOLERANCE = float(np.radians(0.01))
+"""Largest distance of every commanded joint from the first position when the log begins, in [rad]."""
 
-GONE = 1.0
-"""At the end of a log a robot that is silent for so long, in [s], has gone, as it may."""
+SILENCE_AT_END = 1.0
+"""Silence after the end of the log, in [s], that counts as the end of the robot's instruction."""
 
 
 class Replayed(NamedTuple):
-    """The result of a log that was sent.
+    """Result of a replay.
 
     Attributes:
-        messages: answers that were sent.
-        duration: of the robot, from the beginning of the log to its end, in [s].
-        deviation: (n,) largest distance between what the log has and what the robot commanded at the same
-            time, while the log was sent, in [rad].
-        trouble: why it ended before the log was through and the robot there; empty if it did not.
+        messages: number of answers that were sent.
+        duration: time of the robot from the beginning to the end of the log, in [s].
+        deviation: (n,) largest distance between the angles of the log and the angles that the robot commanded
+            at the same time, in [rad].
+        trouble: reason for a premature end; empty if the robot reached the end of the log.
     """
 
     messages: int
@@ -54,8 +55,8 @@ class Replayed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
-    """References of a log, linear between its samples; it holds the last.
+class LogReferences:
+    """References of a log, interpolated linearly; the last position is held.
 
     Attributes:
         t: (N,) times, from 0 on, in [s].
@@ -68,58 +69,60 @@ class Recorded:
 
     @property
     def duration(self) -> float:
-        """In [s]."""
+        """Duration of the log, in [s]."""
         return float(self.t[-1])
 
     def __call__(self, t: float, /) -> tuple[Floats, Floats, Floats]:
-        """Return (q, qd, qdd), each (n,), at a time; of the acceleration it knows nothing (0)."""
-        none = np.zeros(self.q.shape[1])
+        """Return (q, qd, qdd), each (n,), at time t, in [s]; qdd is 0."""
+        zero = np.zeros(self.q.shape[1])
         if t >= self.t[-1]:
-            return self.q[-1], none, none
+            return self.q[-1], zero, zero
         after = int(np.searchsorted(self.t, t, side="right"))
         share = (t - self.t[after - 1]) / (self.t[after] - self.t[after - 1])
         q, qd = (part[after - 1] + share * (part[after] - part[after - 1]) for part in (self.q, self.qd))
-        return q, qd, none
+        return q, qd, zero
 
 
 def replay(
     client: EgmClient,
     log: Log,
     *,
-    approach: float = APPROACH,
+    approach: float = APPROACH_SPEED,
     patience: float = 30.0,
     hold: float = np.inf,
     wait: float | None = None,
 ) -> Replayed:
-    """Send the references of a log to the robot whose messages come to a client.
+    """Send the references of a log to the robot that sends to a client.
 
-    Every message is answered, so that it works in virtual time, too.
+    The client answers every message, as virtual time requires.
 
     Args:
-        client: that the robot sends to.
-        log: of a robot with as many joints.
+        client: client to which the robot sends.
+        log: log of a robot with the same number of joints.
         approach: speed of the fastest joint on the way to the first position, in [rad/s].
-        patience: how long to wait for the robot at the start and at the end of the log, in [s] of its time.
-        hold: how long to go on at the end if the robot does not end its instruction, in [s] of its time; by
-            default until it does: one that is left alone before stops with an error after CommTimeout.
-        wait: for the robot's first message, in [s]; by default as long as the client waits for any.
+        patience: longest wait for the robot at the start and at the end of the log, in [s] of the robot's
+            time.
+        hold: longest time to hold the last position while the instruction of the robot continues, in [s] of
+            the robot's time.  The default holds it until the instruction ends.  With a shorter time the robot
+            may stop with an error after CommTimeout.
+        wait: time to wait for the robot's first message, in [s]; by default the time-out of the client.
 
     Raises:
-        EgmError: no robot, or one with another number of joints, or a log without numbers.
-        ValueError: a speed or a time that is not positive.
+        EgmError: no robot sends, its number of joints differs, or the references are not finite.
+        ValueError: approach or patience is not positive, or hold is negative.
     """
     if not (0.0 < approach < np.inf and 0.0 < patience < np.inf and hold >= 0.0):
         raise ValueError(
-            "expected approach and patience above 0, and hold not below, "
+            "expected positive approach and patience and non-negative hold, "
             f"got {approach} rad/s, {patience} s and {hold} s"
         )
     if not (np.isfinite(log.q_ref).all() and np.isfinite(log.qd_ref).all()):
-        raise EgmError("a log whose references are not finite cannot be sent")
+        raise EgmError("cannot replay the log: its references (q_ref, qd_ref) must be finite")
     message = client.receive(wait)
     n = log.q_ref.shape[1]
     if len(message.q) != n:
-        raise EgmError(f"the log is of a robot with {n} joints, the robot that sends has {len(message.q)}")
-    recorded = Recorded(log.t - log.t[0], log.q_ref, log.qd_ref)
+        raise EgmError(f"the log has {n} joints, the robot has {len(message.q)}: they must agree")
+    recorded = LogReferences(log.t - log.t[0], log.q_ref, log.qd_ref)
     sender = _Sender(client, message, patience)
     sender.wait_until_guided()
     sender.follow(quintic(sender.message.q_planned, recorded.q[0], qd_max=approach), "the approach")
@@ -132,7 +135,7 @@ def replay(
 
 
 class _Sender:
-    """Answers a robot, message by message, until something ends it."""
+    """Client side of a replay: answers every message of the robot until the replay ends."""
 
     def __init__(self, client: EgmClient, message: RobotMessage, patience: float) -> None:
         self.client, self.message, self.patience = client, message, patience
@@ -141,7 +144,7 @@ class _Sender:
         self.trouble = ""
 
     def answer(self, q: Floats, qd: Floats | None = None, *, wait: float | None = None) -> None:
-        """Answer the last message, and wait for the next."""
+        """Answer the last message and wait for the next one."""
         self.client.send_joints(q, qd)
         self.messages += 1
         try:
@@ -150,82 +153,94 @@ class _Sender:
             self.trouble = str(error)
 
     def _next(self, wait: float | None) -> RobotMessage:
-        """The next message of the robot; older ones, and what is none, are passed over.
+        """Return the next message of the robot; skip outdated messages and those of other robots.
 
         Raises:
-            EgmError: none came in time, or its time is not that of the robot so far.
+            EgmError: no message arrived in time, or the time of the robot jumped.
         """
-        for _ in range(ODD):
+        for _ in range(MAX_IGNORED):
             message = self.client.receive(wait)
             if len(message.q) != len(self.message.q):
                 continue
-            step = (message.tm - self.message.tm) % COUNT
-            if step < COUNT // 2:
-                if step > 1000.0 * LEAP:
-                    raise EgmError(f"the robot's time leapt by {step / 1000.0:g} s: is it another one?")
+            step = (message.tm - self.message.tm) % MODULUS
+            if step < MODULUS // 2:
+                if step > 1000.0 * MAX_TIME_STEP:
+                    raise EgmError(
+                        f"the robot's time jumped by {step / 1000.0:g} s: another robot may send to this port"
+                    )
                 return message
-        raise EgmError(f"{ODD} messages in a row were older than the one before, or of another robot")
+        raise EgmError(f"ignored {MAX_IGNORED} consecutive messages that were outdated or from another robot")
 
     def wait_until_guided(self) -> None:
-        """Let the robot stay where it is until it is guided, which it may not be before it is answered."""
+        """Send the present position until the robot reports that it is guided."""
+        # Some robots report the state RUNNING only after the first answer.
         q, begun = self.message.q_planned, self.message.tm
-        while not self.trouble and not _guided(self.message):
+        while not self.trouble and not _is_guided(self.message):
             self.answer(q)
-            if _since(begun, self.message) > self.patience:
+            if _elapsed_since(begun, self.message) > self.patience:
                 self.trouble = f"the robot is not guided after {self.patience:g} s"
 
     def hold(self, q: Floats, duration: float) -> None:
-        """Answer the last message, and more for some time, until the robot ends its instruction."""
+        """Send q (n,), in [rad], until the instruction of the robot ends, for at most `duration`, in [s]."""
         begun = self.message.tm
-        while _guided(self.message) and _since(begun, self.message) < duration and not self.trouble:
-            self.answer(q, wait=GONE)
+        while (
+            _is_guided(self.message) and _elapsed_since(begun, self.message) < duration and not self.trouble
+        ):
+            self.answer(q, wait=SILENCE_AT_END)
         if not self.trouble:
             self.client.send_joints(q)
             self.messages += 1
 
-    def follow(self, motion: Trajectory | Recorded, name: str) -> Floats:
-        """Send a motion until it is through and the robot is there; return how far it was from it (n,).
+    def follow(self, motion: Trajectory | LogReferences, name: str) -> Floats:
+        """Send a motion until the robot has arrived at its end.
 
-        The message that tells so is left to be answered.
+        The message that reports the arrival stays unanswered.
+
+        Args:
+            motion: joint motion over time.
+            name: name of the motion in messages.
+
+        Returns:
+            (n,) largest distance between the motion and the commanded angles, in [rad].
         """
         far = np.zeros(len(self.message.q))
         begun, end = self.message.tm, motion(motion.duration)[0]
         while not self.trouble:
-            message, self.elapsed = self.message, _since(begun, self.message)
+            message, self.elapsed = self.message, _elapsed_since(begun, self.message)
             q, qd, _ = motion(self.elapsed)
             far = np.maximum(far, np.abs(message.q_planned - q))
             off = np.abs(message.q_planned - end)
-            there = message.converged if name == "the log" else bool(np.all(off <= AT_START))
+            there = message.converged if name == "the log" else bool(np.all(off <= START_TOLERANCE))
             if self.elapsed >= motion.duration and there and message.state is not MotionState.ERROR:
                 break
-            if not _guided(message):
-                self.trouble = _ended(message, f"{self.elapsed:.3f} s into {name}")
+            if not _is_guided(message):
+                self.trouble = _describe_end(message, f"{self.elapsed:.3f} s into {name}")
             elif self.elapsed > motion.duration + self.patience:
                 joint = int(np.argmax(off))
                 self.trouble = (
-                    f"{self.patience:g} s after {name} the robot is not there: joint {joint + 1} is "
-                    f"{np.degrees(off[joint]):.3g} deg away"
+                    f"{self.patience:g} s after {name} the robot has not arrived: joint {joint + 1} is "
+                    f"{np.degrees(off[joint]):.3g} deg away from its target"
                 )
             else:
                 self.answer(q, qd)
         return far
 
 
-def _since(begun: int, message: RobotMessage) -> float:
-    """The time of the robot since it was `begun`, in [s]."""
-    return (message.tm - begun) % COUNT / 1000.0
+def _elapsed_since(begun: int, message: RobotMessage) -> float:
+    """Return the robot's time since `begun`, in [s]; `begun` is a time stamp in [ms]."""
+    return (message.tm - begun) % MODULUS / 1000.0
 
 
-def _guided(message: RobotMessage) -> bool:
-    """Whether answers move the robot; one that does not tell may be."""
+def _is_guided(message: RobotMessage) -> bool:
+    """Return whether answers move the robot; an undefined state counts as guided."""
     return message.state in (MotionState.RUNNING, MotionState.UNDEFINED)
 
 
-def _ended(message: RobotMessage, when: str) -> str:
-    """Why a robot is not guided any more."""
+def _describe_end(message: RobotMessage, when: str) -> str:
+    """Return a sentence on why the guidance of a robot ended."""
     if message.state is MotionState.ERROR:
         return f"the robot stopped with an error {when}"
     return (
-        f"the robot ended its guidance {when}: it does so once it was within the convergence window for "
-        "CondTime, which has to be longer than the approach and the log"
+        f"the robot ended its guidance {when}: it was within the convergence window for CondTime; set "
+        "CondTime longer than the approach and the log together"
     )

@@ -1,13 +1,13 @@
-"""`irb-twin egm`: a robot on the wire, a twin beside one, records of streams, and their replay."""
+"""`irb-twin egm`: simulate an EGM robot, monitor a real one, record its messages, and replay logs."""
 
 from scenarios.cli.arguments import Commands
 
-ABOUT = """Externally Guided Motion (EGM): ABB's robots tell where they are in protobuf messages over UDP,
-every 4 ms, and go where the answers say. `serve` is such a robot: a client that guides it guides a real one.
-`mirror` is a twin beside a robot that somebody else guides, `record` writes what a robot tells as a log, and
-`replay` sends a log to a robot as its client.
+ABOUT = """Externally Guided Motion (EGM): ABB robots send their state in protobuf messages over UDP, every
+4 ms, and follow the answers of a client. `serve` simulates such a robot: a client that guides it also guides
+a real one. `mirror` compares a robot under the guidance of another client with its model. `record` writes the
+messages of a robot to a log, and `replay` sends a log to a robot as its client.
 
-`irb-twin egm COMMAND --help` tells more of each."""
+See `irb-twin egm COMMAND --help` for details."""
 
 EXAMPLES = """examples:
   irb-twin egm serve
@@ -22,12 +22,12 @@ EGM = Commands(
     "irb-twin egm COMMAND [options]",
     EXAMPLES,
     {
-        "serve": ("egm.serve:Serve", "be a robot that EGM clients guide"),
+        "serve": ("egm.serve:Serve", "simulate a robot that EGM clients guide"),
         "mirror": (
             "egm.listen:MirrorRobot",
-            "follow a robot's stream: expected and reported torques, payload, alarm",
+            "compare a robot with its model: expected and reported torques, payload, alarm",
         ),
-        "record": ("egm.listen:Record", "write a robot's stream to a log"),
-        "replay": ("egm.replay:Replay", "send a log to a robot, as its client would"),
+        "record": ("egm.listen:Record", "record the messages of a robot as a log"),
+        "replay": ("egm.replay:Replay", "send a log to a robot as its client"),
     },
 )

@@ -1,4 +1,4 @@
-"""Addresses as the commands of `irb-twin egm` are given them."""
+"""Network addresses in the arguments of `irb-twin egm`."""
 
 import argparse
 from collections.abc import Sequence
@@ -9,14 +9,18 @@ from twin.egm.wire.channel import HOST, PORT, Address
 LAST_PORT = 65535
 
 SIGNALLED = 128
-"""And its number: the exit status after a signal."""
+"""Exit status after a signal, minus the number of the signal."""
 
 
 def address(text: str, least: int = 1) -> Address:
-    """Read `127.0.0.1:6510`, `[::1]:6510`.
+    """Parse an address such as `127.0.0.1:6510` or `[::1]:6510`.
+
+    Args:
+        text: text of the argument.
+        least: smallest valid port.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: the text is no address.
     """
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit() and least <= int(port) <= LAST_PORT):
@@ -27,21 +31,26 @@ def address(text: str, least: int = 1) -> Address:
 
 
 def any_port(text: str) -> Address:
-    """Read an address in which the port may be 0, for any that is free."""
+    """Parse an address whose port may be 0 for a free port."""
     return address(text, 0)
 
 
-def own_address(text: str) -> Address:
-    """Read an address whose port may be missing, or 0 for any; `::1` is an address alone."""
-    alone = ":" not in text or text.endswith(("]", ":")) or (text.count(":") > 1 and not text.startswith("["))
-    return address(f"{text}:0" if alone else text, least=0)
+def bind_address(text: str) -> Address:
+    """Parse a local address; the port may be missing, or 0 for a free port.
+
+    `::1` is a host without a port.
+    """
+    host_only = (
+        ":" not in text or text.endswith(("]", ":")) or (text.count(":") > 1 and not text.startswith("["))
+    )
+    return address(f"{text}:0" if host_only else text, least=0)
 
 
 def addresses(given: Sequence[Address], robots: Sequence[str]) -> list[Address]:
-    """Where each robot sends: as given, then to the ports after the last one.
+    """Return the client address of each robot: the given ones, then the ports after the last one.
 
     Raises:
-        WrongUse: there are more addresses than robots, no more ports, or two robots would send to one client.
+        WrongUse: there are more addresses than robots, no ports are left, or two robots share an address.
     """
     if len(given) > len(robots):
         raise WrongUse(f"--to names {len(given)} addresses for {len(robots)} robot{'s' * (len(robots) > 1)}")
@@ -49,8 +58,8 @@ def addresses(given: Sequence[Address], robots: Sequence[str]) -> list[Address]:
     host, port = found[-1]
     found = [*found, *(Address(host, port + more) for more in range(1, len(robots) - len(found) + 1))]
     if found[-1].port > LAST_PORT:
-        raise WrongUse(f"--to {found[-1]}: the last port is {LAST_PORT}")
+        raise WrongUse(f"--to {found[-1]}: the largest port is {LAST_PORT}")
     for place, address in enumerate(found):
         if address in found[:place]:
-            raise WrongUse(f"--to {address}: two robots cannot send to one client")
+            raise WrongUse(f"--to {address}: two robots cannot send to the same address")
     return found

@@ -1,4 +1,4 @@
-"""`irb-twin egm mirror` and `record`: a twin beside a robot, and the robot's stream as a log."""
+"""`irb-twin egm mirror` and `record`: compare a robot with its model, or record its messages as a log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.cli.arguments import Call, Command, argument, option, output_file, section
-from scenarios.cli.egm.addresses import SIGNALLED, address, any_port, own_address
+from scenarios.cli.egm.addresses import SIGNALLED, address, any_port, bind_address
 from scenarios.cli.output import Files, console, print_to_stderr, writable
 from twin.egm.wire.channel import HOST, PORT, Address
 
@@ -22,28 +22,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Model:
-    """The robot that sends, as a model."""
+    """Options of the model of the sending robot."""
 
-    robot: str = option(
-        "irb140", "the robot that sends: its name, or the path of its robot.toml or URDF", "NAME"
-    )
-    mounting: Literal["floor", "wall", "inverted"] = option("floor", "how its base is mounted")
+    robot: str = option("irb140", "sending robot: its name, or the path of its robot.toml or URDF", "NAME")
+    mounting: Literal["floor", "wall", "inverted"] = option("floor", "mounting of the base")
     payload: str | None = option(
         None,
-        "what the model's flange carries, mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz: kg, m, kg m^2; or mass,x,y,z; "
-        "or mass (default nothing)",
+        "payload of the model, mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz in kg, m, kg m^2; or mass,x,y,z; "
+        "or mass (default none)",
         "BODY",
     )
     drives: Literal["ideal", "rigid"] = option(
-        "rigid", "what drives the model has: ideal, without friction and rotors, or rigid, with them"
+        "rigid", "drives of the model: ideal, without friction and rotor inertia, or rigid, with them"
     )
 
     def __str__(self) -> str:
-        carried = "nothing" if self.payload is None else self.payload
-        return f"the model: {self.robot}, {self.drives} drives, carries {carried}"
+        payload = "none" if self.payload is None else self.payload
+        return f"model: {self.robot}, {self.drives} drives, payload {payload}"
 
     def loaded(self) -> Robot:
-        """Load the robot that is described."""
+        """Load the robot model."""
         import twin
         from twin.robot.flange_load import payload_of
 
@@ -53,49 +51,49 @@ class Model:
 
 @dataclass(frozen=True)
 class Wire:
-    """Where the robot sends, and its client listens."""
+    """Options of the connections to the robot and its client."""
 
     listen: Address = option(
         Address(HOST, PORT),
-        "address of this machine that the robot sends to; 0.0.0.0 is every one of them (default "
-        f"{HOST}:{PORT}, which no other machine reaches); port 0 takes a free one",
+        "local address to which the robot sends; 0.0.0.0 stands for all local addresses (default "
+        f"{HOST}:{PORT}, which other machines cannot reach); port 0 selects a free port",
         "HOST:PORT",
         read=any_port,
     )
     forward: Address | None = option(
         None,
-        "pass the robot's messages on to its client there, and the client's answers back (default: only "
-        "listen); the robot loses its client when this command ends",
+        "forward the robot's messages to its client at this address, and return the client's answers "
+        "(default: only listen); the robot loses its client when this command ends",
         "HOST:PORT",
         read=address,
     )
     bind: Address | None = option(
         None,
-        "own address towards a client on another machine, at which it answers",
+        "local address that receives the answers of a client on another machine",
         "HOST[:PORT]",
-        read=own_address,
+        read=bind_address,
     )
     torque_age: float = option(
         0.5,
-        "how much older reported torques are than the angles beside them, 0 to 1 cycles (default 0.5: means "
-        "over the cycle before, as `egm serve` sends them)",
+        "age of reported torques relative to the angles of the same message, 0 to 1 cycles (default 0.5, for "
+        "means over the previous cycle, as `egm serve` sends them)",
         "CYCLES",
     )
     wait: float = option(
-        60.0, "give up with status 2 if no robot is heard for so long (default 60)", "SECONDS"
+        60.0, "longest wait for a robot; then the command ends with status 2 (default 60)", "SECONDS"
     )
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of a `Mirror` or a `Recording`; other machines that can reach it are complained of.
+        """Return the arguments of a `Mirror` or a `Recording`; warn if other machines can reach the address.
 
         Raises:
-            ValueError: the wait is not above 0 and finite.
+            ValueError: the wait is not positive and finite.
         """
         from scenarios.base import positive
 
         positive(self.wait, "--wait", "s")
         if not _is_loopback(self.listen.host):
-            print_to_stderr(f"listening at {self.listen}, which other machines can send to")
+            print_to_stderr(f"listening at {self.listen}, which other machines can reach")
         return {
             "listen": self.listen,
             "forward": self.forward,
@@ -115,7 +113,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _duration(otherwise: str, **more: Any) -> Any:
-    help = f"of the robot's time, then end, also when it falls silent (default: {otherwise})"
+    help = f"end after this time of the robot, or when the robot stops sending (default: {otherwise})"
     return option(None, help, "SECONDS", **more)
 
 
@@ -123,17 +121,18 @@ def _duration(otherwise: str, **more: Any) -> Any:
 class Record(Command):
     """Record the messages of a robot as a log.
 
-    What was measured is q in it, what was planned is q_ref, and torques that were reported are tau, NaN
-    where none were; speeds come by a filter of 60 ms that shifts nothing in time. Its samples are the
-    robot's own cycles, evenly in time; lost messages are filled and counted, a gap of more than 0.1 s ends
-    it, and above 5 % there is no log. With --forward the robot is guided by its client, through here.
+    In the log q is the measured position, q_ref the planned one, and tau the reported torque, NaN without
+    one. Speeds come from a filter of 60 ms without phase shift. The samples are the cycles of the robot,
+    evenly spaced. Lost messages are filled and counted. A gap of more than 0.1 s ends the recording, and with
+    more than 5 % lost messages no log is made. With --forward the robot's client can guide it through this
+    command.
 
         irb-twin identify FILE.npz --payload
 
-    then tells what it carries, and `plot`, `export` and `egm replay` take it as any log.
+    then identifies the payload, and `plot`, `export` and `egm replay` accept the log.
 
     The exit status is 0; 1 if the file could not be written; 2 for wrong use, a port in use, no robot
-    within --wait, or too many messages lost. Ctrl-C ends in order: the file is written, and the status
+    within --wait, or too many lost messages. Ctrl-C ends the recording, writes the file, and sets the status
     130.
     """
 
@@ -143,13 +142,13 @@ class Record(Command):
   irb-twin egm record stream.npz --listen 0.0.0.0:6510 --forward 127.0.0.1:6511
 """
 
-    file: Path = argument("the log", "FILE.npz")
-    model: Model = section(Model, "the robot")
-    wire: Wire = section(Wire, "the wire")
-    duration: float | None = _duration("by Ctrl-C, an hour at most", group="how long")
+    file: Path = argument("log file", "FILE.npz")
+    model: Model = section(Model, "robot")
+    wire: Wire = section(Wire, "connection")
+    duration: float | None = _duration("until Ctrl-C, at most an hour", group="duration")
 
     def run(self, call: Call) -> int:
-        """Record until it is over."""
+        """Record the messages and write the log."""
         from scenarios.base import positive
         from scenarios.cli.process import graceful_stop
         from twin.egm.mirror.recording import Recording
@@ -166,37 +165,37 @@ class Record(Command):
         files.write(self.file, log.save)
         torques = "with torques" if recording.stream.torques else "without torques: the robot reported none"
         period = 1e3 * log.t[-1] / (len(log.t) - 1)
-        told = (
-            f"{counts.messages} messages of {log.t[-1]:.3f} s, one every {period:.4f} ms, {torques}",
-            f"{counts.lost} lost and filled, {counts.doubled} doubled, {counts.out_of_order} out of order",
+        summary = (
+            f"{counts.messages} messages in {log.t[-1]:.3f} s, one every {period:.4f} ms, {torques}",
+            f"{counts.lost} lost and filled, {counts.doubled} duplicate, {counts.out_of_order} out of order",
             f"ended: {recording.stream.ended or recording.ended}",
         )
-        page.print("; ".join(told), highlight=False, soft_wrap=True)
+        page.print("; ".join(summary), highlight=False, soft_wrap=True)
         if not files.name(page):
             return 1
         return SIGNALLED + interrupt.number if interrupt.number else 0
 
 
-WHAT_IT_DOES = "what it does"
+MIRROR = "mirror"
 
 
 @dataclass(frozen=True)
 class MirrorRobot(Command):
-    """Follow a robot by its own EGM messages, and tell how far its torques are from the model's.
+    """Follow the EGM messages of a robot, and report the deviation of its torques from the model.
 
-    Have it send here, and name its client with --forward if it is guided; whatever the two say to each
-    other is passed on at once, byte for byte. The model is run along the robot's joint angles, and a line a
-    second tells the torques that the robot reported and those that the model expected, joint by joint in N
-    m at the joint; how far they were apart in that second (rms); what payload, beside what the model
-    carries, would explain it; and how late messages came, and how many were lost.
+    Let the robot send to this command, and name its client with --forward if it has one. The command forwards
+    their messages at once and unchanged. It evaluates the model at the robot's joint angles. Every second it
+    prints a line with the reported and the expected torques, joint by joint in N m at the joint; their rms
+    difference in this second; the additional payload that would explain it; the lateness of the messages; and
+    the number of lost messages.
 
-    All is filtered without shifting it in time, so the lines are a fifth of a second old. Friction at low
-    speed is not known: an alarm counts what is beyond it alone.
+    The filters have no phase shift, so the lines are a fifth of a second old. Friction at low speed is
+    uncertain: an alarm considers only differences beyond it.
 
-    The exit status is 0; 1 if the alarm was raised, or a file could not be written; 2 for wrong use, a
-    port in use, or no robot within --wait. Ctrl-C ends in order, with the log and status 130 (1 after an
-    alarm); twice, it ends at once. A robot that is guided through here loses its client when this ends:
-    stop it first.
+    The exit status is 0; 1 if an alarm was raised, or a file could not be written; 2 for wrong use, a port in
+    use, or no robot within --wait. Ctrl-C ends the command with the log and status 130 (1 after an alarm);
+    a second Ctrl-C ends it at once. A robot that is guided through this command loses its client when it
+    ends: stop the robot first.
     """
 
     usage = "irb-twin egm mirror [options]"
@@ -206,25 +205,26 @@ class MirrorRobot(Command):
   irb-twin egm mirror --payload 3,0,0,0.06 --alarm 40,60,40,10,10,8 --log mirror.npz
 """
 
-    model: Model = section(Model, "the model")
-    wire: Wire = section(Wire, "the wire")
+    model: Model = section(Model, "model")
+    wire: Wire = section(Wire, "connection")
     alarm: str | None = option(
         None,
-        "limit of the difference of reported and expected torque; of a joint at rest its static friction is "
-        "taken off: in N m, one or one a joint, or 15% of what the drives give (default none)",
+        "limit of the difference of reported and expected torque, beyond the static friction of a joint at "
+        "rest: in N m, one value or one per joint, or 15% of the drives' torque (default none)",
         "LIMIT",
-        group=WHAT_IT_DOES,
+        group=MIRROR,
     )
     horizon: float = option(
         30.0,
-        "of the payload's memory: what is so old counts 0.37 times as much as what is new (default 30)",
+        "memory of the payload estimate: data of this age have 0.37 times the weight of new data "
+        "(default 30)",
         "SECONDS",
     )
-    duration: float | None = _duration("by Ctrl-C")
-    log: Path | None = output_file(".npz", "write the last half hour of it")
+    duration: float | None = _duration("until Ctrl-C")
+    log: Path | None = output_file(".npz", "write the last half hour")
 
     def run(self, call: Call) -> int:
-        """Follow the robot until it is over, and write the log."""
+        """Follow the robot, print the reports, and write the log."""
         from scenarios.base import positive
         from scenarios.cli.process import graceful_stop
         from twin.egm.mirror.mirror import Mirror
@@ -236,16 +236,16 @@ class MirrorRobot(Command):
         files = Files()
         mirror = Mirror(
             self.model.loaded(), alarm=self.alarm, horizon=self.horizon,
-            tell=lambda alarm: _say(alarm_line(alarm)), **self.wire.arguments(),
+            on_alarm=lambda alarm: _print_line(alarm_line(alarm)), **self.wire.arguments(),
         )  # fmt: skip
         with mirror, graceful_stop(mirror.stop) as interrupt:
-            _say(f"listening at {mirror.relay.at}; {self.model}")
-            any_report, refused = self._follow(mirror)
-        if refused and not any_report:
-            raise EgmError(refused)
-        _say(_summary(mirror))  # what there is, also of a stream that was refused later
-        if refused:
-            print_to_stderr(refused)
+            _print_line(f"listening at {mirror.relay.at}; {self.model}")
+            any_report, rejected = self._follow(mirror)
+        if rejected and not any_report:
+            raise EgmError(rejected)
+        _print_line(_summary(mirror))  # also for a stream that was rejected after some reports
+        if rejected:
+            print_to_stderr(rejected)
         if self.log is not None:
             try:
                 files.write(self.log, mirror.log().save)
@@ -254,32 +254,36 @@ class MirrorRobot(Command):
                 return 1
         if not files.name(console()) or mirror.alarms:
             return 1
-        if refused:
+        if rejected:
             return 2
         return SIGNALLED + interrupt.number if interrupt.number else 0
 
     def _follow(self, mirror: Mirror) -> tuple[bool, str]:
-        """Tell every second; return whether there was one, and why the stream was refused, if it was."""
+        """Print a line every second.
+
+        Returns:
+            whether there was a report, and why the stream was rejected (empty if it was not).
+        """
         from twin.errors import EgmError
 
         first = True
         try:
             for report in mirror.reports(self.duration):
                 if first:
-                    _say(_what_is_told(mirror, report))
+                    _print_line(_stream_line(mirror, report))
                     first = False
-                _say(line(report))
+                _print_line(line(report))
         except EgmError as error:
             return not first, str(error)
         return not first, ""
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     console().print(text, highlight=False, soft_wrap=True)
 
 
 def line(report: Report) -> str:
-    """A second of the mirror."""
+    """Return the line of a report."""
     parts = [f"{report.t:8.1f} s"]
     if report.reported is not None:
         parts.append(f"reported {_numbers(report.reported)}")
@@ -294,59 +298,63 @@ def line(report: Report) -> str:
 
 
 def alarm_line(alarm: Alarm) -> str:
-    """An alarm in words."""
+    """Return the line of an alarm."""
     return (
-        f"{alarm.t:8.2f} s ALARM: the torque of joint {alarm.joint} is {alarm.residual:+.1f} N m off, "
-        f"{alarm.beyond:.1f} N m more than friction can be, limit {alarm.limit:g} N m"
+        f"{alarm.t:8.2f} s ALARM: the torque of joint {alarm.joint} deviates by {alarm.residual:+.1f} N m, "
+        f"{alarm.beyond:.1f} N m more than static friction explains, limit {alarm.limit:g} N m"
     )
 
 
 def payload_text(payload: ExplainingPayload | None) -> str:
-    """The payload that would explain it."""
-    if payload is None or not payload.mass_told:
-        return "payload open"
-    words = f"payload {payload.mass:+.2f} +- {payload.deviations[0]:.2f} kg"
-    if payload.centre_told:
-        words += " at " + " ".join(f"{1e3 * x:.0f}" for x in payload.com) + " mm"
-    return words
+    """Return the estimated payload as a text."""
+    if payload is None or not payload.mass_known:
+        return "payload unknown"
+    text = f"payload {payload.mass:+.2f} +- {payload.deviations[0]:.2f} kg"
+    if payload.centre_known:
+        text += " at " + " ".join(f"{1e3 * x:.0f}" for x in payload.com) + " mm"
+    return text
 
 
 def _numbers(torques: Iterable[float]) -> str:
     return " ".join(f"{x:.1f}" for x in torques)
 
 
-def _what_is_told(mirror: Mirror, report: Report) -> str:
-    told = (
-        f"the robot sends every {1e3 * mirror.period:.3f} ms; torques are filtered alike on both sides, and "
-        f"{mirror.lag:.2f} s old"
+def _stream_line(mirror: Mirror, report: Report) -> str:
+    """Return the line on the period and the torques of the stream."""
+    text = (
+        f"the robot sends every {1e3 * mirror.period:.3f} ms; expected and reported torques are filtered "
+        f"alike and {mirror.lag:.2f} s old"
     )
     if report.reported is None:
-        told += "; it has reported no torques (torqueRef) so far: then only expected ones are told"
-    return told
+        text += "; the robot reports no torques (torqueRef): only expected torques are printed"
+    return text
 
 
 def _summary(mirror: Mirror) -> str:
-    """Sum up the stream, in lines."""
+    """Return the lines that summarise the stream."""
     counts = mirror.counts
-    passed = mirror.relay.passed
-    told = [
-        f"{counts.messages} messages, {counts.lost} lost, {counts.doubled} doubled, "
+    relayed = mirror.relay.counts
+    lines = [
+        f"{counts.messages} messages, {counts.lost} lost, {counts.doubled} duplicate, "
         f"{counts.out_of_order} out of order, {counts.malformed} malformed, {counts.restarts} restarts"
     ]
-    if passed.passed_on or passed.answers:
-        told.append(
-            f"passed on {passed.passed_on} messages and {passed.answers} answers, in "
-            f"{1e3 * passed.added_mean:.3f} ms, at most {1e3 * passed.added:.3f} ms"
+    if relayed.forwarded or relayed.answers:
+        lines.append(
+            f"forwarded {relayed.forwarded} messages and {relayed.answers} answers, with a mean delay of "
+            f"{1e3 * relayed.added_mean:.3f} ms, at most {1e3 * relayed.added:.3f} ms"
         )
-    if passed.undelivered:
-        told.append(f"{passed.undelivered} could not be passed on")
-    if passed.overlooked:
-        told.append(f"{passed.overlooked} messages were not looked at, for too many waited")
-    if passed.strangers:
-        told.append(f"left alone: {passed.strangers} datagrams of others, the first from {passed.stranger}")
-    if passed.refused:
-        told.append(f"nobody listened where the client is to be, {passed.refused} times")
-    if passed.answers:
-        told.append("the robot's client does not hear it any more, nor the robot its client")
-    told.append(f"alarms: {mirror.raised}" if min(mirror.limits) < float("inf") else "no alarm was set")
-    return "\n".join(told)
+    if relayed.undelivered:
+        lines.append(f"could not forward {relayed.undelivered} datagrams")
+    if relayed.overlooked:
+        lines.append(f"did not evaluate {relayed.overlooked} messages: too many were queued")
+    if relayed.strangers:
+        lines.append(
+            f"ignored {relayed.strangers} datagrams of other senders, the first from {relayed.stranger}"
+        )
+    if relayed.refused:
+        lines.append(f"no program listened at the client's address, {relayed.refused} times")
+    if relayed.answers:
+        lines.append("the connection between the robot and its client has ended")
+    any_limit = min(mirror.limits) < float("inf")
+    lines.append(f"alarms: {mirror.raised}" if any_limit else "no alarm limit was set")
+    return "\n".join(lines)

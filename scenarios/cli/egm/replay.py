@@ -1,4 +1,4 @@
-"""`irb-twin egm replay`: a log sent to a robot, as its client would."""
+"""`irb-twin egm replay`: send a log to a robot as its client."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +11,18 @@ from twin.egm.wire.channel import HOST, PORT
 
 @dataclass(frozen=True)
 class Replay(Command):
-    """Send the references of a log to a robot whose EGM messages come here.
+    """Send the references of a log to a robot that sends its EGM messages to this command.
 
-    First slowly from where the robot is to where the log begins, then the positions and speeds of the log
-    at the times of the robot's messages, then the last position until the robot is there.
+    The robot first moves slowly from its present position to the first position of the log. It then gets the
+    positions and speeds of the log at the times of its messages, and finally the last position until it has
+    arrived.
 
-    A robot ends its instruction once it was within the convergence window for CondTime, 1 s by default,
-    and one that follows closely is within it all the time: give it a CondTime that is longer than the
-    approach and the log. MaxSpeedDeviation, 1 deg/s by default, is the speed of the joints at most.
+    A robot ends its instruction after it was within the convergence window for CondTime, 1 s by default. A
+    robot that follows closely is within it all the time: set CondTime longer than the approach and the log.
+    MaxSpeedDeviation, 1 deg/s by default, limits the speed of the joints.
 
-    The exit status is 0; 1 if the robot did not come to the end of the log; 2 for wrong use, a port in
-    use, no robot within --wait, or one that the log does not suit.
+    The exit status is 0; 1 if the robot did not reach the end of the log; 2 for wrong use, a port in use, no
+    robot within --wait, or a robot with another number of joints.
     """
 
     usage = "irb-twin egm replay LOG [options]"
@@ -31,33 +32,32 @@ class Replay(Command):
   irb-twin egm replay run.npz --port 6511 --approach 5 --hold 60
 """
 
-    log: Path = argument("a log, .npz", "LOG")
-    port: int = option(PORT, "to listen on", "N")
+    log: Path = argument("log file, .npz", "LOG")
+    port: int = option(PORT, "UDP port to listen on", "N")
     host: str = option(
         HOST,
-        f"own address to listen on; robots on other machines reach 0.0.0.0 (default {HOST}: this machine "
-        "alone)",
+        "local address to listen on; 0.0.0.0 accepts robots on other machines "
+        f"(default {HOST}: this machine only)",
         "ADDRESS",
     )
-    wait: float = option(60.0, "for the robot's first message (default 60)", "SECONDS")
+    wait: float = option(60.0, "longest wait for the robot's first message (default 60)", "SECONDS")
     approach: float = option(
-        10.0, "speed of the fastest joint on the way to where the log begins (default 10)", "DEG_S"
+        10.0, "speed of the fastest joint on the way to the first position of the log (default 10)", "DEG_S"
     )
     patience: float = option(
         30.0,
-        "how long the robot may take to come to the start, and to the end, after it was sent there "
-        "(default 30)",
+        "longest wait for the robot to arrive at the start, and at the end, of the log (default 30)",
         "SECONDS",
     )
     hold: float = option(
         float("inf"),
-        "go on at the end until the robot ends its instruction, for so long at most (default: however long "
-        "that is); a robot that is left alone before stops with an error",
+        "hold the last position until the robot ends its instruction, at most this time (default: no limit); "
+        "without answers a robot stops with an error",
         "SECONDS",
     )
 
     def _check(self) -> None:
-        """Raise `WrongUse` where a number cannot be."""
+        """Raise `WrongUse` for a number outside its range."""
         if not self.hold >= 0.0:
             raise WrongUse(f"--hold {self.hold:g}: expected 0 or more")
         for name in ("wait", "approach", "patience"):
@@ -67,7 +67,7 @@ class Replay(Command):
             raise WrongUse(f"--port {self.port}: expected 1 to {LAST_PORT}")
 
     def run(self, call: Call) -> int:
-        """Send the log, from its beginning to its end."""
+        """Send the log and print the result."""
         self._check()
 
         import numpy as np
@@ -80,20 +80,22 @@ class Replay(Command):
         page = console()
         with EgmClient(self.port, self.host) as client:
             page.print(
-                f"waiting for a robot that sends to port {self.port} of {self.host}; then {self.approach:g} "
-                f"deg/s to where the log begins, and {log.t[-1] - log.t[0]:.3f} s of the log",
+                f"waiting for a robot that sends to port {self.port} of {self.host}; then approach at "
+                f"{self.approach:g} deg/s, and {log.t[-1] - log.t[0]:.3f} s of the log",
                 highlight=False, soft_wrap=True,
             )  # fmt: skip
-            done = replay(
+            result = replay(
                 client, log, approach=float(np.radians(self.approach)), patience=self.patience,
                 hold=self.hold, wait=self.wait,
             )  # fmt: skip
-        joint = int(np.argmax(done.deviation))
-        told = f"{done.messages} answers, {done.duration:.3f} s of the log"
-        if done.duration > 0.0:
-            beside = np.degrees(done.deviation[joint])
-            told += f"; what the robot commanded was at most {beside:.3g} deg beside it (joint {joint + 1})"
-        page.print(told, highlight=False, soft_wrap=True)
-        if done.trouble:
-            print_to_stderr(done.trouble)
-        return 1 if done.trouble else 0
+        joint = int(np.argmax(result.deviation))
+        summary = f"sent {result.messages} answers, {result.duration:.3f} s of the log"
+        if result.duration > 0.0:
+            deviation = np.degrees(result.deviation[joint])
+            summary += (
+                f"; the robot's commanded angles deviated by at most {deviation:.3g} deg (joint {joint + 1})"
+            )
+        page.print(summary, highlight=False, soft_wrap=True)
+        if result.trouble:
+            print_to_stderr(result.trouble)
+        return 1 if result.trouble else 0

@@ -1,4 +1,4 @@
-"""`irb-twin egm serve`: the twin is a robot on the wire, which EGM clients guide."""
+"""`irb-twin egm serve`: simulate a robot that EGM clients guide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.cli.arguments import Call, Command, WrongUse, count, option, output_file, section
-from scenarios.cli.egm.addresses import SIGNALLED, address, addresses, own_address
+from scenarios.cli.egm.addresses import SIGNALLED, address, addresses, bind_address
 from scenarios.cli.output import Files, apart, console, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, configs_of
 from twin.egm.guidance.settings import GuidanceSettings
@@ -19,29 +19,28 @@ if TYPE_CHECKING:
     from scenarios.cli.egm.serving import Job, Served
 
 LIMIT = 60.0
-"""[s] of real time for an answer in lockstep."""
+"""Default limit of the real time for an answer in lockstep, in [s]."""
 
-WIRE, SESSION = "who guides it", "how long, and how fast"
-GUIDANCE = "guidance (EGMAct and EGMRun in RAPID, and the system parameters behind them)"
-FILES = "files (of several robots: one each, named after them)"
+WIRE, SESSION = "connection", "duration and timing"
+GUIDANCE = "guidance (arguments of EGMAct and EGMRun in RAPID, and system parameters)"
+FILES = "files (with several robots: one log per robot, named after it)"
 
 
 @dataclass(frozen=True)
 class Serve(Command):
-    """Be the robot's side of EGM: send the robot's state every 4 ms, and go where the answers say.
+    """Simulate a robot with EGM: send its state every 4 ms, and follow the answers of a client.
 
-    The robot sends first, to where its client listens; whoever answers from there guides it. Behind it is the
-    closed loop of every scenario: a control law, drives, and the arm in PyBullet at 1 kHz.
+    The robot sends first, to the address of its client; the client's answers guide it. The simulation is the
+    closed loop of all scenarios: a controller, drives, and the arm in PyBullet at 1 kHz.
 
-    An instruction EGMRun begins when its client answers, and ends when the arm has been within the
-    convergence window of its reference for CondTime, or with a fault, as the robot's controller tells it;
-    after a pause the next one begins. MaxSpeedDeviation is 1 deg/s as in the manual: 10 degrees last 10 s
-    unless you set it.
+    An instruction EGMRun begins with the first answer of the client. It ends when the arm has been within the
+    convergence window of its reference for CondTime, or with a fault, which has the number and name of the
+    robot controller. After a pause the next instruction begins. MaxSpeedDeviation is 1 deg/s, as in the
+    manual: a motion of 10 degrees takes 10 s by default.
 
-    The exit status is 0; 1 if a run ended with a fault, even if later ones did not, if --runs were not
-    all done, or a file could not be written; 2 for wrong use, a port in use, no client within --wait, or
-    the limit of --lockstep. Ctrl-C ends the session in order, with its table and its files and status
-    130; twice, it ends at once.
+    The exit status is 0; 1 if a run ended with a fault, if not all --runs were completed, or if a file could
+    not be written; 2 for wrong use, a port in use, no client within --wait, or an exceeded --limit. Ctrl-C
+    ends the session with its table, its files and status 130; a second Ctrl-C ends it at once.
     """
 
     usage = "irb-twin egm serve [options]"
@@ -57,81 +56,81 @@ class Serve(Command):
 
     robot: tuple[str, ...] = option(
         ("irb140",),
-        "one robot or several, each by its name or the path of its robot.toml or URDF, each in a process of "
-        "its own (default irb140)",
+        "one or several robots, each by its name or the path of its robot.toml or URDF; several robots run "
+        "in separate processes (default irb140)",
         "NAME",
     )
-    controller: str = option("computed_torque", "control law that moves the arm, as in run", "NAME")
+    controller: str = option("computed_torque", "controller of the arm, as in run", "NAME")
     start: str | None = option(
         None,
-        "named pose in which the arm begins (default: the zero pose; in pose mode joint 5 is bent by 30 "
-        "degrees there, as the wrist is singular when it is straight; in path mode where the path begins)",
+        "named initial pose of the arm (default: the zero pose; in pose mode with joint 5 at 30 degrees, "
+        "because a straight wrist is singular; in path mode the start of the path)",
         "POSE",
     )
     to: tuple[Address, ...] = option(
         (),
-        "where each robot sends its messages, which is where its client listens; a robot for which there is "
-        f"none takes the next port (default {HOST}:{PORT})",
+        "address of each robot's client; a robot without an address uses the port after the last one "
+        f"(default {HOST}:{PORT})",
         "HOST:PORT",
         read=address,
         group=WIRE,
     )
     bind: Address | None = option(
         None,
-        "own address to be answered at, needed where the client is on another machine: 0.0.0.0 listens on "
-        "every address of this one (default loopback, which no other machine reaches, and any free port)",
+        "local address that receives the answers, required for a client on another machine; 0.0.0.0 stands "
+        "for all local addresses (default: loopback, which other machines cannot reach, and a free port)",
         "HOST[:PORT]",
-        read=own_address,
+        read=bind_address,
     )
     wait: float | None = option(
         None,
-        "give up with status 2 if an instruction waits for its first answer for so long (default: never)",
+        "longest wait for the first answer of an instruction; then the command ends with status 2 "
+        "(default: no limit)",
         "SECONDS",
     )
     lag: float = option(
         0.0,
-        "how much later an answer acts, rounded up to whole cycles; a controller has 10 to 20 ms (default 0)",
+        "additional delay of answers, rounded up to whole cycles; real controllers have 10 to 20 ms "
+        "(default 0)",
         "MS",
     )
     duration: float | None = option(
         None,
-        "end by itself after so long, with --lockstep in virtual time (default: by Ctrl-C)",
+        "end after this time, with --lockstep in virtual time (default: until Ctrl-C)",
         "SECONDS",
         group=SESSION,
     )
     runs: int | None = option(
         None,
-        "end after so many instructions EGMRun or EGMMove, however they ended (default: no end)",
+        "end after N instructions EGMRun or EGMMove, with or without faults (default: no limit)",
         "N",
         read=count,
     )
-    pause: float = option(1.0, "between an instruction's end and the next one (default 1)", "SECONDS")
+    pause: float = option(1.0, "pause between two instructions (default 1)", "SECONDS")
     lockstep: bool = option(
         False,
-        "virtual time: after each message wait for exactly one answer, as long as it takes; clock and "
-        "time-outs count cycles, so that two runs are the same to the bit",
+        "virtual time: after each message wait for exactly one answer; clock and time-outs count cycles, so "
+        "that two runs are equal to the bit",
     )
     limit: float | None = option(
         None,
-        "with --lockstep: status 2 if an answer takes longer than that in real time (default 60)",
+        "with --lockstep: longest real time for an answer; then the command ends with status 2 (default 60)",
         "SECONDS",
     )
     path: Path | None = option(
-        None, "path mode: poses over time, as pose_path takes them", "FILE.csv", group=GUIDANCE
+        None, "path in path mode: poses over time, as for the scenario pose_path", "FILE.csv", group=GUIDANCE
     )
     guidance: GuidanceSettings = section(GuidanceSettings, GUIDANCE)
-    log: Path | None = output_file(
-        ".npz", "write the last two minutes of motion and of the stream", group=FILES
-    )
-    json: Path | None = output_file(".json", "write the last 1000 events, and the table's figures")
+    log: Path | None = output_file(".npz", "write the last two minutes of motion and messages", group=FILES)
+    json: Path | None = output_file(".json", "write the last 1000 events and the values of the table")
     laws: LawSettings = section(LawSettings, LAWS)
 
     def run(self, call: Call) -> int:
-        """Serve until it is over, then write the files and tell what came of it."""
+        """Serve the robots, write the files and print the results."""
         self._check(call.settings)
         jobs = self.jobs(call.settings)
         results, signal = _served(jobs)
-        files = self._written(jobs, results)  # before anything is printed: a reader may hang up
+        files = self._written(jobs, results)  # before printing, which fails on a closed pipe
         page = console()
         if any(served.result.sent for served in results):
             from scenarios.cli.egm.serving import table
@@ -149,42 +148,40 @@ class Serve(Command):
             return SIGNALLED + signal
         if any(served.refused for served in results):
             return 2
-        return 0 if complete and all(map(held, jobs, results)) else 1
+        return 0 if complete and all(map(passed, jobs, results)) else 1
 
     def _check(self, settings: dict[str, Any]) -> None:
-        """Check what goes together.
+        """Check the combination of the options.
 
         Raises:
-            WrongUse, ValueError: something does not.
+            WrongUse, ValueError: an option is invalid or conflicts with another.
         """
         from scenarios.base import positive
 
         mode = self.guidance.mode
         if mode == "path" and self.path is None:
-            raise WrongUse("--mode path corrects a path: give one, --path FILE.csv")
+            raise WrongUse("--mode path requires --path FILE.csv")
         if mode != "path" and self.path is not None:
-            raise WrongUse(
-                f"--path is corrected in path mode: give --mode path, or leave it out of mode {mode}"
-            )
+            raise WrongUse(f"--path requires --mode path, the mode is {mode}")
         if mode == "path" and self.start is not None:
-            raise WrongUse("--start: a path begins where it begins; leave it out in path mode")
+            raise WrongUse("--start is not valid in path mode: the robot starts at the start of the path")
         for value, what in ((self.duration, "duration"), (self.wait, "--wait"), (self.limit, "--limit")):
             if value is not None:
                 positive(value, what, "s")
         if not 0.0 <= self.pause < float("inf"):
             raise WrongUse(f"--pause {self.pause:g}: expected 0 s or more")
         if self.limit is not None and not self.lockstep:
-            raise WrongUse("--limit is of --lockstep: give that, too, or leave it out")
+            raise WrongUse("--limit requires --lockstep")
         if self.lockstep and settings.get("gui", False):
-            raise WrongUse("--lockstep has no real time in which --gui could show it: leave one of them out")
+            raise WrongUse("--gui requires real time: it cannot be combined with --lockstep")
         if self.bind is not None and self.bind.port and len(self.robot) > 1:
-            raise WrongUse(f"--bind {self.bind}: several robots cannot share a port; leave the port out")
+            raise WrongUse(f"--bind {self.bind}: several robots cannot share a port; omit the port")
 
     def jobs(self, settings: dict[str, Any]) -> list[Job]:
-        """A job a robot, with settings of the arm and its control loop as every scenario has them.
+        """Return one job per robot, with the settings of arm and control loop.
 
         Raises:
-            TwinError, ValueError, WrongUse: one is not valid.
+            TwinError, ValueError, WrongUse: a job is invalid.
         """
         from scenarios.base import Config
         from scenarios.cli.egm.serving import Job
@@ -211,7 +208,7 @@ class Serve(Command):
         return jobs
 
     def _written(self, jobs: Sequence[Job], results: Sequence[Served]) -> Files:
-        """Write the file for programs; logs are written where they are made."""
+        """Write the JSON file; each `Serving` writes its own log."""
         from scenarios.cli.egm.serving import write_json
 
         files = Files()
@@ -219,28 +216,32 @@ class Serve(Command):
         return files
 
 
-def held(job: Job, served: Served) -> bool:
-    """Whether nothing went wrong with a robot, it did all runs that were asked for, and its log is there."""
+def passed(job: Job, served: Served) -> bool:
+    """Return whether a robot completed all requested runs without a fault and its log was written."""
     done = job.plan.runs is None or served.result.completed == job.plan.runs
     return done and not (served.error or served.result.faults or served.unwritten)
 
 
 def _served(jobs: Sequence[Job]) -> tuple[list[Served], int]:
-    """Serve one robot here, or several in processes; and the number of the signal that ended it, or 0."""
+    """Serve one robot in this process, or several in worker processes.
+
+    Returns:
+        the results, and the number of the signal that ended the session, or 0.
+    """
     from scenarios.cli.egm.serving import Serving, serve_in_processes
     from scenarios.cli.process import graceful_stop
 
     if len(jobs) > 1:
         for job in jobs:
-            job.config.load_robot()  # what cannot be is said before any begins
-        return serve_in_processes(jobs, lambda place, line: _say(f"{jobs[place].label}  {line}"))
-    serving = Serving(jobs[0], _say)
+            job.config.load_robot()  # report errors before any robot starts
+        return serve_in_processes(jobs, lambda place, line: _print_line(f"{jobs[place].label}  {line}"))
+    serving = Serving(jobs[0], _print_line)
     with graceful_stop(serving.stop) as interrupt:
         return [serving.serve()], interrupt.number
 
 
-def _say(line: str) -> None:
-    """Print a line at once."""
+def _print_line(line: str) -> None:
+    """Print a line and flush the output."""
     page = console()
     page.print(line, highlight=False, soft_wrap=True)
     page.file.flush()

@@ -1,4 +1,4 @@
-"""One robot on the wire, as the command was told: what it is made of, and what came of it."""
+"""Execution of `irb-twin egm serve`: jobs, sessions in processes, results, and their table."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """A robot that is to be served.
+    """Settings of one robot that is to be served.
 
     Attributes:
-        label: how it is called in lines and tables.
-        config: robot, control law, drives, tool, payload.
-        settings: how it is guided.
-        to: where its messages go.
-        plan: how long, and how many instructions.
-        bind: where it is answered; `None` for any free port of loopback.
-        start: named pose where it begins; `None` for the default of the mode.
-        path: that is corrected, in mode path.
-        limit: of real time for an answer in lockstep, in [s]; `None` by the clock.
-        log: file of motion and stream.
+        label: name of the robot in printed lines and tables.
+        config: robot, controller, drives, tool, payload.
+        settings: guidance settings.
+        to: address of the client.
+        plan: number and timing of the instructions.
+        bind: local address that receives the answers; `None` for a free loopback port.
+        start: named initial pose; `None` for the default of the mode.
+        path: path in path mode.
+        limit: limit of the real time for an answer in lockstep, in [s]; `None` to run by the clock.
+        log: file for the log of motion and messages; `None` for no log.
     """
 
     label: str
@@ -62,16 +62,16 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """The result of a robot on the wire.
+    """Result of a robot that was served.
 
     Attributes:
-        error: why it ended before its time, as when no client answered; empty if it did not.
-        refused: whether that is wrong use or the client's silence, and no fault of the robot.
-        unwritten: why the log could not be written; empty if it was.
-        result: see `EgmResult`; its log is written, and not here.
-        tau_peak: (n,) largest torques of the motors at the joints in the last two minutes, in [N m].
-        tau_max: (n,) what they can give, in [N m].
-        joints: their names.
+        error: reason for a premature end, such as a silent client; empty without one.
+        refused: whether the reason is wrong use or a silent client, not a fault of the robot.
+        unwritten: reason why the log could not be written; empty if it was.
+        result: result of the session, without its log.
+        tau_peak: (n,) largest motor torques at the joints in the last two minutes, in [N m].
+        tau_max: (n,) torque limits at the joints, in [N m].
+        joints: names of the joints.
     """
 
     error: str = ""
@@ -84,51 +84,51 @@ class Served:
 
 
 class Serving:
-    """A robot on the wire.
+    """Session of one robot.
 
     Args:
-        job: what it is.
-        tell: called with a line whenever something happens.
+        job: settings of the robot.
+        print_line: function that prints a line for each event.
     """
 
-    def __init__(self, job: Job, tell: Callable[[str], object]) -> None:
-        self._job, self._tell = job, tell
+    def __init__(self, job: Job, print_line: Callable[[str], object]) -> None:
+        self._job, self._print_line = job, print_line
         self._lock = Lock()
         self._robot: EgmRobot | None = None
         self._stopped = False
 
     def stop(self) -> None:
-        """End within a cycle; from any thread, at any time."""
+        """Request the end of the session; may be called from any thread at any time."""
         with self._lock:
             self._stopped = True
             if self._robot is not None:
                 self._robot.stop()
 
     def serve(self) -> Served:
-        """Until it is over.
+        """Run the session and return its result.
 
         Raises:
-            TwinError, ValueError: there is no such robot, law, path or address.
+            TwinError, ValueError: the robot, controller, path or address is invalid.
         """
         from twin.egm import virtual_time
 
         job = self._job
         plant = job.config.load_robot()
         with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
-            arm = self._made(plant)
+            arm = self._make_robot(plant)
         with self._lock:
             self._robot = arm
             if self._stopped:
                 arm.stop()
-        self._tell(opening(job, arm))
+        self._print_line(opening(job, arm))
         error, refused = "", False
         try:
             arm.run()
         except TwinError as fault:
             error, refused = str(fault), not isinstance(fault, DivergenceError)
-        return self._told(plant, arm.result, error, refused)
+        return self._result(plant, arm.result, error, refused)
 
-    def _made(self, plant: Robot) -> EgmRobot:
+    def _make_robot(self, plant: Robot) -> EgmRobot:
         from scenarios.base import named_pose
         from twin.egm import EgmRobot
 
@@ -140,11 +140,11 @@ class Serving:
             job.plan, to=job.to, bind=job.bind, start=start, path=job.path,
             T_flange_tool=config.T_flange_tool, sensors=config.sensors,
             time_step=config.time_step, steps_per_period=config.steps_per_period,
-            gui=config.gui, tell=lambda event: self._tell(f"{event.t:9.3f} s  {event.sentence}"),
+            gui=config.gui, on_event=lambda event: self._print_line(f"{event.t:9.3f} s  {event.sentence}"),
         )  # fmt: skip
 
-    def _told(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
-        """Write the log, and make the result of what is left."""
+    def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
+        """Write the log, and return the result without it."""
         log = result.log
         unwritten = "" if log is None else self._written(log)
         peak = None if log is None else np.max(np.abs(log.tau), axis=0)
@@ -152,32 +152,34 @@ class Serving:
         return Served(error, refused, unwritten, result, peak, plant.tau_max, plant.joint_names)
 
     def _written(self, log: Log) -> str:
-        """Why the log could not be written; empty if it was, or is not wanted."""
+        """Write the log, if requested; return the reason for a failure, or an empty text."""
         if (path := self._job.log) is None:
             return ""
         try:
             with drafted(path) as draft:
-                described(log, self._job).save(draft)
-        except Exception as error:  # of the disk, or of the library that writes
+                with_provenance(log, self._job).save(draft)
+        except Exception as error:  # errors of the file system or of the writing library
             return f"cannot write {path}: {describe_error(error)}"
         return ""
 
 
-def serve_in_processes(jobs: Sequence[Job], tell: Callable[[int, str], object]) -> tuple[list[Served], int]:
-    """Serve several robots, a process each, so that none waits for another's computations.
+def serve_in_processes(
+    jobs: Sequence[Job], print_line: Callable[[int, str], object]
+) -> tuple[list[Served], int]:
+    """Serve several robots in separate processes, so that they do not delay each other.
 
     Args:
-        jobs: the robots.
-        tell: called with the place of a robot, and a line of it.
+        jobs: settings of the robots.
+        print_line: function that prints a line; its arguments are the index of the job and the line.
 
     Returns:
-        what came of each, and the number of the signal that ended them, 0 if none did.
+        the results, and the number of the signal that ended the session, or 0.
     """
     results: dict[int, Served] = {}
     with Workers(len(jobs), tries=1) as workers, graceful_stop(workers.stop) as interrupt:
         for place, event in workers.run((place, (_serve_here, (job,))) for place, job in enumerate(jobs)):
             if isinstance(event, Word):
-                tell(place, event.value)
+                print_line(place, event.value)
             elif isinstance(event, Answer):
                 event.warn_again()
                 results[place] = Served(event.fault) if event.fault else event.value
@@ -195,36 +197,37 @@ def _serve_here(job: Job) -> Served:
 
 
 def opening(job: Job, arm: EgmRobot) -> str:
-    """The first line: where it sends, and what to do there."""
+    """Return the first line of a session: the addresses, the timing and the mode."""
     settings = job.settings
     where = f"port {arm.port} of " + ("loopback" if job.bind is None else job.bind.host)
     pace = "in lockstep" if job.limit is not None else f"every {1e3 * settings.cycle:g} ms"
     return (
-        f"sends to {arm.to} {pace}, answered at {where}; mode {settings.mode}, MaxSpeedDeviation "
-        f"{settings.max_speed_deviation:g} deg/s: let an EGM client listen on port {arm.to.port}"
+        f"sends to {arm.to} {pace}, receives answers at {where}; mode {settings.mode}, MaxSpeedDeviation "
+        f"{settings.max_speed_deviation:g} deg/s: start an EGM client on port {arm.to.port}"
     )
 
 
 def settings_of(job: Job) -> dict[str, object]:
-    """All that the robot was told, as JSON can have it."""
+    """Return all settings of a job as JSON values."""
     from scenarios.cli.arguments import fields
     from scenarios.running.provenance import plain
 
     config = {name: getattr(job.config, name) for name in fields(type(job.config))}
-    own = {
+    session = {
         "to": str(job.to),
         "bind": job.bind and str(job.bind),
         "start": job.start,
         "path": job.path and str(job.path),
     }
-    own |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
-    own["limit"] = job.limit
+    session |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
+    session["limit"] = job.limit
     laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
-    return {name: plain(value) for name, value in {**config, **laws, **asdict(job.settings), **own}.items()}
+    settings = {**config, **laws, **asdict(job.settings), **session}
+    return {name: plain(value) for name, value in settings.items()}
 
 
-def described(log: Log, job: Job) -> Log:
-    """The log, which says how it was made: in its arrays, `provenance` and `settings`, as JSON."""
+def with_provenance(log: Log, job: Job) -> Log:
+    """Add provenance and settings to a log, as JSON in the arrays `provenance` and `settings`."""
     from scenarios.running.provenance import provenance
 
     made = {"provenance": json.dumps(provenance()), "settings": json.dumps(settings_of(job))}
@@ -232,11 +235,11 @@ def described(log: Log, job: Job) -> Log:
 
 
 FORMAT = 2
-"""The format of the file for programs."""
+"""Format number of the JSON file."""
 
 
 def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
-    """A column a robot: messages, lateness, how runs ended, torques."""
+    """Return a table with one column per robot: messages, lateness, completed runs, faults, torques."""
     from scenarios.report.report import own_table
 
     columns = [rows(job, served) for job, served in zip(jobs, results, strict=True)]
@@ -246,7 +249,7 @@ def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
 
 
 def rows(job: Job, served: Served) -> dict[str, str]:
-    """The figures of one robot, in words."""
+    """Return the values of one robot for the table, as texts."""
     result = served.result
     if not result.sent:
         return {"messages sent": "0"}
@@ -254,11 +257,11 @@ def rows(job: Job, served: Served) -> dict[str, str]:
     lost = {
         "repeated": counts.again, "overtaken": counts.old, "skipped": counts.skipped,
         "dropped": counts.dropped,
-        "unreadable": counts.broken, "of strangers": result.strangers,
+        "undecodable": counts.broken, "of other senders": result.strangers,
     }  # fmt: skip
     found = {
-        "messages sent": f"{result.sent}" + f", {result.unsent} not" * bool(result.unsent),
-        "answers taken": f"{counts.taken}" + f", {counts.unused} more in pauses" * bool(counts.unused),
+        "messages sent": f"{result.sent}" + f", {result.unsent} failed" * bool(result.unsent),
+        "answers taken": f"{counts.taken}" + f", {counts.unused} ignored in pauses" * bool(counts.unused),
         "answers lost": ", ".join(f"{count} {why}" for why, count in lost.items() if count) or "none",
     }
     if job.limit is not None:
@@ -270,7 +273,7 @@ def rows(job: Job, served: Served) -> dict[str, str]:
         )
         found["lateness: median, 99 %, worst"] += " ms"
         if late.restarts:
-            found["clock set anew"] = str(late.restarts)
+            found["clock restarts"] = str(late.restarts)
     found["completed runs"] = f"{result.completed} of {result.runs}"
     for fault, number in _counted(result.faults):
         found[f"fault {fault}"] = str(number)
@@ -282,13 +285,13 @@ def rows(job: Job, served: Served) -> dict[str, str]:
 
 
 def _counted(faults: Sequence[Fault]) -> list[tuple[str, int]]:
-    """Every kind of fault, and how often it was."""
+    """Return each kind of fault and its number of occurrences."""
     names = [f"{fault.number} {fault.name}" if fault.number else fault.name for fault in faults]
     return [(name, names.count(name)) for name in dict.fromkeys(names)]
 
 
 def write_json(jobs: Sequence[Job], results: Sequence[Served], path: Path) -> None:
-    """Write settings, events and figures of every robot."""
+    """Write settings, events and results of every robot."""
     from scenarios.running.provenance import provenance
 
     robots = [_as_json(job, served) for job, served in zip(jobs, results, strict=True)]

@@ -9,14 +9,14 @@ import pytest
 
 from scenarios.cli.arguments import fields, flag
 from scenarios.cli.command_line import main, read
-from scenarios.cli.egm.addresses import addresses, own_address
-from scenarios.cli.egm.serve import held
+from scenarios.cli.egm.addresses import addresses, bind_address
+from scenarios.cli.egm.serve import passed
 from scenarios.cli.egm.serving import Served
 from twin.egm import EgmResult, GuidanceSettings, Plan
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ([], "name a command after egm: known are serve"),
         (["swim"], "'swim'"),
@@ -26,17 +26,17 @@ from twin.egm import EgmResult, GuidanceSettings, Plan
         (["serve", "--pause", "-1"], "--pause -1: expected 0 s or more"),
     ],
 )
-def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
+def test_wrong_use_is_one_sentence_and_status_2(words, expected, capsys):
     assert main(["egm", *words]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("irb-twin: ")
     assert printed.err.count("\n") == 1
-    assert told in printed.err
+    assert expected in printed.err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["--robot", "irb140", "irb99"], "unknown robot 'irb99'"),
         (["--drives", "rigid", "--robot", "youbot"], "no drives that could be rigid"),
@@ -47,16 +47,16 @@ def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
         (["--comm-timeout", "nan"], "nan"),
         (["--to", "6510"], "expected HOST:PORT with a port of 1 to 65535, as 127.0.0.1:6510, got"),
         (["--to", "localhost:0"], "got 'localhost:0'"),
-        (["--robot", "irb140", "rx90", "--to", "a:7", "a:7"], "cannot send to one client"),
-        (["--robot", "irb140", "rx90", "--to", "a:65535"], "the last port is 65535"),
+        (["--robot", "irb140", "rx90", "--to", "a:7", "a:7"], "cannot send to the same address"),
+        (["--robot", "irb140", "rx90", "--to", "a:65535"], "the largest port is 65535"),
         (["--robot", "irb140", "rx90", "--bind", "127.0.0.1:7000"], "cannot share a port"),
-        (["--mode", "path"], "give one, --path FILE.csv"),
-        (["--path", "a.csv"], "give --mode path"),
+        (["--mode", "path"], "--mode path requires --path FILE.csv"),
+        (["--path", "a.csv"], "--path requires --mode path"),
         (["--mode", "path", "--path", "nowhere.csv"], "nowhere.csv"),
-        (["--mode", "path", "--path", "a.csv", "--start", "zero"], "a path begins where it begins"),
+        (["--mode", "path", "--path", "a.csv", "--start", "zero"], "--start is not valid in path mode"),
         (["--start", "bent"], "unknown pose of irb140 'bent': known are zero, test_1"),
-        (["--limit", "3"], "--limit is of --lockstep"),
-        (["--lockstep", "--gui"], "no real time"),
+        (["--limit", "3"], "--limit requires --lockstep"),
+        (["--lockstep", "--gui"], "--gui requires real time"),
         (["--duration", "0"], "positive, finite duration in s, got 0.0"),
         (["--wait", "nan"], "positive, finite --wait in s, got nan"),
         (["--lag", "-1"], "lag"),
@@ -66,11 +66,11 @@ def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
         (["--json", "a.txt"], "ends in .json"),
     ],
 )  # fmt: skip
-def test_what_serve_refuses_it_refuses_in_a_sentence(words, told, capsys):
+def test_what_serve_refuses_it_refuses_in_a_sentence(words, expected, capsys):
     assert main(["egm", "serve", *words]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert told in printed.err
+    assert expected in printed.err
     assert printed.err.count("\n") == 1
 
 
@@ -79,18 +79,18 @@ def test_what_serve_refuses_it_refuses_in_a_sentence(words, told, capsys):
     [("0.0.0.0", "0.0.0.0", 0), ("10.0.0.1:7", "10.0.0.1", 7), ("::1", "::1", 0), ("::", "::", 0),
      ("[::1]:7", "::1", 7), ("[::1]", "::1", 0)],
 )  # fmt: skip
-def test_an_own_address_may_lack_its_port(text, host, port):
-    assert own_address(text) == (host, port)
+def test_bind_address_may_lack_its_port(text, host, port):
+    assert bind_address(text) == (host, port)
 
 
 @pytest.mark.parametrize(
     ("runs", "completed", "faults", "passes"),
     [(None, 0, (), True), (2, 2, (), True), (2, 1, (), False), (None, 1, ("fault",), False)],
 )
-def test_it_holds_if_all_runs_that_were_asked_for_ended_well(runs, completed, faults, holds):
-    """One that was cut off is none that ended completed."""
+def test_session_passes_if_all_requested_runs_completed(runs, completed, faults, passes):
+    """An interrupted run does not count as completed."""
     job = SimpleNamespace(plan=Plan(runs=runs))
-    assert held(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is holds
+    assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
 
 
 def test_help_of_it_starts_nothing_heavy():
@@ -119,15 +119,15 @@ def given(*words):
 
 
 def test_every_argument_of_guidance_is_an_option():
-    told = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
-    assert told.guidance == GuidanceSettings(
+    expected = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
+    assert expected.guidance == GuidanceSettings(
         mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True
     )
     assert given().guidance == GuidanceSettings()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["--robot", "a"], ["127.0.0.1:6510"]),
         (["--robot", "a", "b", "c"], ["127.0.0.1:6510", "127.0.0.1:6511", "127.0.0.1:6512"]),
@@ -135,9 +135,9 @@ def test_every_argument_of_guidance_is_an_option():
         (["--robot", "a", "--to", "[::1]:6510"], ["[::1]:6510"]),
     ],
 )
-def test_each_robot_has_a_client_s_address(words, told):
+def test_each_robot_has_a_client_s_address(words, expected):
     found = given(*words)
-    assert [str(address) for address in addresses(found.to, found.robot)] == told
+    assert [str(address) for address in addresses(found.to, found.robot)] == expected
 
 
 STOPS = """
@@ -173,6 +173,6 @@ def test_the_first_signal_ends_it_in_order_and_a_second_at_once(number, twice):
     assert process.stdout.readline() == f"stopped by {number.value}\n"
     if twice:
         process.send_signal(number)
-    _, said = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=20)
     assert process.returncode == 128 + number
-    assert ("irb-twin:" in said) == twice
+    assert ("irb-twin:" in errors) == twice

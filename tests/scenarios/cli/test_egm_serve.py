@@ -82,9 +82,9 @@ def test_a_session_is_told_line_by_line_and_in_figures(client, tmp_path, capsys)
     assert "MaxSpeedDeviation 90 deg/s" in first
     assert waits.startswith("    0.000 s  joint guidance 1 waits for the first answer")
     assert "s  joint guidance 1 is guided by" in guided
-    assert over.endswith("s  joint guidance 1 is over")
+    assert over.endswith("s  joint guidance 1 has ended")
     rows = dict(line.strip().split("   ", 1) for line in table if "   " in line.strip())
-    assert rows["runs that ended well"].strip() == "1 of 1"
+    assert rows["completed runs"].strip() == "1 of 1"
     assert rows["time"].strip() == "virtual"
     session = json.loads(file.read_text())["robots"][0]
     assert int(rows["messages sent"]) == session["sent"]

@@ -10,7 +10,7 @@ from tests.support.egm_messages import JOINTS, PATH, POSE, Q, doubles, key, part
 from twin.egm.wire import schema
 from twin.egm.wire.encoding import decode_sensor, encode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.stream import Arrival, Sequence
+from twin.egm.wire.stream import AnswerSequence, Arrival
 from twin.errors import EgmError, EgmModeError
 
 GUIDES = {
@@ -24,12 +24,12 @@ GUIDES = {
 def test_a_message_of_another_mode_is_told_from_one_that_is_broken(mode):
     for message in GUIDES[mode]:
         decode_sensor(encode_sensor(message), 6, mode)
-    own = {id(message) for message in GUIDES[mode]}
-    others = [m for messages in GUIDES.values() for m in messages if id(m) not in own]
+    this_mode = {id(message) for message in GUIDES[mode]}
+    others = [m for messages in GUIDES.values() for m in messages if id(m) not in this_mode]
     for message in others:
         if message.q is not None and message.T is not None and mode != "path":
             continue  # which guides either
-        with pytest.raises(EgmModeError, match=f"came to a robot that is guided in {mode} mode"):
+        with pytest.raises(EgmModeError, match=f"received a .* in {mode} mode|the robot is guided in {mode} mode"):
             decode_sensor(encode_sensor(message), 6, mode)
     assert decode_sensor(encode_sensor(SensorMessage(5)), 6, mode).seqno == 5  # alive, and asks for nothing
 
@@ -42,7 +42,7 @@ def test_a_path_correction_is_one_whatever_its_header_says(kind):
         message.header.mtype = kind
     data = message.SerializeToString()
     assert same(decode_sensor(data, 6, "path").path_correction, np.ones(3))
-    with pytest.raises(EgmModeError, match="a path correction came to a robot"):
+    with pytest.raises(EgmModeError, match="received a path correction in joint mode"):
         decode_sensor(data, 1, "joint")  # of one joint, which x alone would suit
 
 
@@ -70,13 +70,13 @@ def quaternion(*u):
 
 
 @pytest.mark.parametrize(
-    ("mode", "data", "said"),
+    ("mode", "data", "pattern"),
     [
         ("joint", b"", "expected a message of 1 to 1024 bytes, got 0"),
         ("joint", bytes(1025), "expected a message of 1 to 1024 bytes, got 1025"),
-        ("joint", b"GET / HTTP/1.1", "14 bytes that are no message of EGM"),
-        ("joint", encode_sensor(JOINTS)[:-1], "bytes that are no message of EGM"),
-        ("joint", part(9, b"else"), "6 bytes that hold no answer to a robot"),
+        ("joint", b"GET / HTTP/1.1", "expected an EGM message, got 14 bytes"),
+        ("joint", encode_sensor(JOINTS)[:-1], "bytes that cannot be decoded"),
+        ("joint", part(9, b"else"), "expected an answer .* got 6 bytes"),
         ("joint", encode_sensor(replace(JOINTS, q=Q[:5])), "joint angles of 6 joints and 0 .* got 5 and 0"),
         ("joint", encode_sensor(replace(JOINTS, q=np.ones(7))), "joint angles of 6 joints .* got 6 and 1"),
         ("joint", encode_sensor(replace(JOINTS, qd=Q[:2])), "joint speeds of 6 joints .* got 2 and 0"),
@@ -93,7 +93,7 @@ def quaternion(*u):
         ("pose", changed(POSE, lambda m: m.planned.cartesian.pos.ClearField("y")), "it has no pos.y"),
         ("pose", changed(POSE, lambda m: setattr(m.planned.cartesian.pos, "z", np.inf)), "a position to be"),
         ("path", part(2, part(1, doubles(1.0)) + key(2, 0) + b"\x00"), "no pathCorr.pos.y, pathCorr.pos.z"),
-        ("path", part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))), "without its age"),
+        ("path", part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))), "expected an age in a path correction"),
         (
             "path",
             part(2, part(1, doubles(np.nan, 0.0, 0.0, numbers=(1, 2, 3))) + key(2, 0) + b"\x00"),
@@ -101,8 +101,8 @@ def quaternion(*u):
         ),
     ],
 )
-def test_an_answer_that_is_none(mode, data, said):
-    with pytest.raises(EgmError, match=said) as caught:
+def test_an_answer_that_is_none(mode, data, pattern):
+    with pytest.raises(EgmError, match=pattern) as caught:
         decode_sensor(data, 6, mode)
     assert type(caught.value) is EgmError
 
@@ -126,7 +126,7 @@ def test_euler_angles_count_beside_a_quaternion():
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "pattern"),
     [
         (SensorMessage(q=np.append(Q, np.nan)), "expected q to be finite"),
         (SensorMessage(T=np.eye(3)), r"expected T of shape \(4, 4\), got \(3, 3\)"),
@@ -134,8 +134,8 @@ def test_euler_angles_count_beside_a_quaternion():
         (SensorMessage(path_correction=np.ones(3), age=-0.1), "an age of 0 s or more"),
     ],
 )
-def test_an_answer_is_sound(message, said):
-    with pytest.raises(ValueError, match=said):
+def test_an_answer_is_sound(message, pattern):
+    with pytest.raises(ValueError, match=pattern):
         encode_sensor(message)
 
 
@@ -156,10 +156,10 @@ NEW, SAME, OLD = Arrival.NEW, Arrival.SAME, Arrival.OLD
     ],
 )
 def test_which_of_the_messages_is_new(numbers, arrivals):
-    sequence = Sequence()
+    sequence = AnswerSequence()
     assert [sequence.judge(number, b"the same") for number in numbers] == arrivals
 
 
 def test_a_sender_that_does_not_count_is_heard_all_the_same():
-    sequence = Sequence()
+    sequence = AnswerSequence()
     assert [sequence.judge(0, bytes([k])) for k in (1, 2, 2, 1)] == [NEW, NEW, SAME, NEW]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.egm_wires import Wire, served
+from tests.support.egm_wires import Wire, run_session
 from tests.support.guided_runs import DT, HOME, run_of
-from twin.egm.guidance.limits import USED, DriveLimits
+from twin.egm.guidance.limits import TORQUE_SHARE, DriveLimits
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 
@@ -40,7 +40,7 @@ def test_one_motor_gives_all_that_it_may(name, drives, rng):
         largest = motor_shares(robot, q, qd, (wanted - qd) / DT).max()
         if drives == "ideal":
             assert needed == pytest.approx(100.0 * largest, rel=1e-9)
-        if needed <= 100.0 * USED:
+        if needed <= 100.0 * TORQUE_SHARE:
             assert speed is wanted
             continue
         slowed += 1
@@ -48,7 +48,7 @@ def test_one_motor_gives_all_that_it_may(name, drives, rng):
         np.testing.assert_allclose(change, change[0], rtol=1e-9)
         taken = motor_shares(robot, q, qd, (speed - qd) / DT).max()
         # Friction is that of the wanted speed, whose viscous part and level differ from what is reached.
-        assert taken == pytest.approx(USED, rel=1e-9 if drives == "ideal" else 0.15)
+        assert taken == pytest.approx(TORQUE_SHARE, rel=1e-9 if drives == "ideal" else 0.15)
     assert 10 < slowed < 50
 
 
@@ -64,14 +64,14 @@ def test_motors_that_turn_joints_together_share_what_they_give():
     for wanted in ([0, 0, 0, 0, 1.5, 0], [0, 0, 0, 2.0, 0, 0], [0, 0, 0, 2.0, 1.0, 0]):
         speed, needed = DriveLimits(robot, DT, np.zeros(6)).within(q, np.zeros(6), np.array(wanted))
         taken = motor_shares(robot, q, np.zeros(6), speed / DT)
-        assert needed > 100.0 * USED
-        assert taken.max() == pytest.approx(USED, rel=1e-9)
+        assert needed > 100.0 * TORQUE_SHARE
+        assert taken.max() == pytest.approx(TORQUE_SHARE, rel=1e-9)
 
 
 def test_a_joint_may_always_brake_though_its_motor_can_hardly_hold_it(irb140):
     q, qd = np.array([0, 1.2, 0, 0, 0, 0.0]), np.array([0, 1.0, 0, 0, 0, 0.0])
-    still = np.abs(twin.inverse_dynamics(irb140, q, qd, np.zeros(6)))
-    weak = replace(irb140, tau_max=np.maximum(still / USED * 1.001, 1.0))
+    static = np.abs(twin.inverse_dynamics(irb140, q, qd, np.zeros(6)))
+    weak = replace(irb140, tau_max=np.maximum(static / TORQUE_SHARE * 1.001, 1.0))
     found = [DriveLimits(weak, DT, np.full(6, always)).within(q, qd, np.zeros(6)) for always in (0.0, 5.0)]
     assert found[0][0][1] > 1.0 - 0.1 * DT
     assert found[1][0][1] == pytest.approx(1.0 - 5.0 * DT, abs=1e-12)
@@ -91,10 +91,10 @@ def test_an_arm_follows_a_client_whose_references_jump(irb140):
     random = np.random.default_rng(4)
     low, high = 0.8 * irb140.q_min, 0.8 * irb140.q_max
 
-    def client(told):
-        return SensorMessage(told.seqno, q=random.uniform(low, high), qd=random.uniform(-3.0, 3.0, 6))
+    def client(message):
+        return SensorMessage(message.seqno, q=random.uniform(low, high), qd=random.uniform(-3.0, 3.0, 6))
 
-    made = served(irb140, Wire(client), GuidanceSettings(**RAW, cond_time=1e3), duration=1.0)
+    made = run_session(irb140, Wire(client), GuidanceSettings(**RAW, cond_time=1e3), duration=1.0)
     log = made.log()
     assert not made.done.faults
     assert not log.saturated.any()
@@ -113,7 +113,7 @@ def test_a_stop_takes_as_long_as_the_drives_need(irb140):
     run.stop()
     q, qd, qdd = run.samples(200)[1:]
     tau = twin.inverse_dynamics(irb140, q, qd, qdd)
-    assert np.all(np.abs(tau) <= USED * irb140.tau_max * (1.0 + 1e-9))
+    assert np.all(np.abs(tau) <= TORQUE_SHARE * irb140.tau_max * (1.0 + 1e-9))
     rests = int(np.argmax(qd[:, 0] == 0.0))
     assert 10 < rests < 100
     assert not qd[rests:].any()

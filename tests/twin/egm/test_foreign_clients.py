@@ -70,14 +70,16 @@ def guided(client, robot, method, stream, settings, plan, **more):
     with virtual_time(limit=30.0):
         arm = EgmRobot(robot, law, settings, plan, to=("127.0.0.1", port), **more)
     result = arm.run()
-    told = client.over()
+    exchange = client.over()
     cycles = len(result.log.arrays["egm_t"])
-    told["got"] = {name: values[:cycles] for name, values in told["got"].items()}  # not that it is over
-    assert told["found"]
+    exchange["received"] = {
+        name: values[:cycles] for name, values in exchange["received"].items()
+    }  # not that it is over
+    assert exchange["found"]
     assert not result.faults
     assert result.counts.broken == result.counts.old == result.counts.again == 0
-    assert cycles == len(told["got"]["joints"])
-    return result, told
+    assert cycles == len(exchange["received"]["joints"])
+    return result, exchange
 
 
 def taken(result, name="egm_reference"):
@@ -86,10 +88,10 @@ def taken(result, name="egm_reference"):
     return arrays[name][arrays["egm_taken"]]
 
 
-def sent(told, name, rows):
+def sent(exchange, name, rows):
     """The first so many of what the client sent."""
-    assert len(told["sent"]) >= rows
-    return np.array([message[name] for message in told["sent"][:rows]])
+    assert len(exchange["sent"]) >= rows
+    return np.array([message[name] for message in exchange["sent"][:rows]])
 
 
 def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
@@ -97,19 +99,19 @@ def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
     way = np.linspace(np.degrees(BENT), target, 40)
     stream = [{"joint_angles": q.tolist()} for q in way]
     settings = GuidanceSettings(torque="always", **QUICK)
-    result, told = guided(client, robot, "send_to_robot", stream, settings, ONE_RUN, start=BENT)
+    result, exchange = guided(client, robot, "send_to_robot", stream, settings, ONE_RUN, start=BENT)
     took = taken(result)
-    np.testing.assert_array_equal(took, np.radians(sent(told, "joint_angles", len(took))))
+    np.testing.assert_array_equal(took, np.radians(sent(exchange, "joint_angles", len(took))))
     assert len(took) > len(way)
-    got, log = told["got"], result.log
+    received, log = exchange["received"], result.log
     assert np.max(np.abs(np.degrees(log.q[-1]) - target)) < WINDOW
-    assert got["converged"][-1]
-    np.testing.assert_allclose(np.radians(got["joints"]), log.q[::CYCLE], rtol=0, atol=1e-14)
-    np.testing.assert_allclose(np.radians(got["planned"]), log.q_ref[::CYCLE], rtol=0, atol=1e-14)
-    if got["torque"][0] is not None:
-        assert np.ptp(got["torque"], axis=0)[0] > 1.0, "it moved"
+    assert received["converged"][-1]
+    np.testing.assert_allclose(np.radians(received["joints"]), log.q[::CYCLE], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(np.radians(received["planned"]), log.q_ref[::CYCLE], rtol=0, atol=1e-14)
+    if received["torque"][0] is not None:
+        assert np.ptp(received["torque"], axis=0)[0] > 1.0, "it moved"
         means = log.tau.reshape(-1, CYCLE, 6).mean(axis=1)
-        np.testing.assert_allclose(got["torque"][1:], means[:-1], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(received["torque"][1:], means[:-1], rtol=0, atol=1e-12)
 
 
 def test_speeds_are_what_the_arm_does(client, robot):
@@ -118,11 +120,11 @@ def test_speeds_are_what_the_arm_does(client, robot):
     speed[:5] = 0.0  # meanwhile the ramp is over
     stream = [{"joint_angles": None, "speed_ref": v.tolist()} for v in speed]
     settings = GuidanceSettings(**{**QUICK, "pos_corr_gain": 0.0, "level": 0, "ramp_time": 0.005})
-    result, told = guided(
+    result, exchange = guided(
         client, robot, "send_to_robot", stream, settings, Plan(pause=0.0, duration=0.4), start=BENT
     )
     took = taken(result, "egm_speed")
-    np.testing.assert_array_equal(took, np.radians(sent(told, "speed_ref", len(took))))
+    np.testing.assert_array_equal(took, np.radians(sent(exchange, "speed_ref", len(took))))
     assert np.isnan(taken(result)).all()
     log = result.log
     moved = np.repeat(took, CYCLE, axis=0)  # an answer acts from the cycle on in which it was taken
@@ -143,17 +145,17 @@ def test_the_tool_is_where_it_wants_it(client, robot):
     goal = pose_vector(target)
     stream = [{"pos": (1e3 * goal[:3]).tolist(), "orient": goal[3:].tolist()}]
     settings = GuidanceSettings(mode="pose", **QUICK)
-    result, told = guided(client, robot, "send_to_robot_cart", stream, settings, ONE_RUN, start=BENT)
+    result, exchange = guided(client, robot, "send_to_robot_cart", stream, settings, ONE_RUN, start=BENT)
     took = taken(result)
-    np.testing.assert_array_equal(took[:, :3], sent(told, "pos", len(took)) / 1e3)
-    np.testing.assert_allclose(took[:, 3:], sent(told, "orient", len(took)), rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(took[:, :3], sent(exchange, "pos", len(took)) / 1e3)
+    np.testing.assert_allclose(took[:, 3:], sent(exchange, "orient", len(took)), rtol=0, atol=1e-15)
     reached = twin.forward_kinematics(robot, result.log.q[-1])
     assert 1e3 * np.linalg.norm(reached[:3, 3] - target[:3, 3]) < settings.cond_window_mm
     turned = np.arccos((np.trace(reached[:3, :3].T @ target[:3, :3]) - 1.0) / 2.0)
     assert np.degrees(turned) < WINDOW
-    assert told["got"]["converged"][-1]
+    assert exchange["received"]["converged"][-1]
     at = twin.forward_kinematics(robot, result.log.q[::CYCLE])[:, :3, 3]
-    np.testing.assert_allclose(told["got"]["position"], 1e3 * at, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(exchange["received"]["position"], 1e3 * at, rtol=0, atol=1e-10)
 
 
 def test_a_path_is_corrected(client, robot, tmp_path):
@@ -168,11 +170,11 @@ def test_a_path_is_corrected(client, robot, tmp_path):
     np.savetxt(path, rows, delimiter=",", header="t,x,y,z,a,b,c,d", comments="", fmt="%.17g")
     stream = [{"pos": [0.0, 3.0, -2.0], "age": 4}]
     settings = GuidanceSettings(mode="path", **QUICK)
-    result, told = guided(
+    result, exchange = guided(
         client, robot, "send_to_robot_path_corr", stream, settings, ONE_RUN, path=path, start=BENT
     )
     took = taken(result)
-    np.testing.assert_array_equal(took, sent(told, "pos", len(took)) / 1e3)
+    np.testing.assert_array_equal(took, sent(exchange, "pos", len(took)) / 1e3)
     assert len(took) == pytest.approx(1.0 / settings.cycle, abs=3)
     x = np.array([0.0, 1.0, 0.0])
     y = np.cross(x, begin[:3, 2])

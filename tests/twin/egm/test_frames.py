@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from twin.egm.guidance.pose_guidance import base_in_world, frame_of, frames_of, work_object
+from twin.egm.guidance.pose_guidance import base_in_world, guidance_frames, parse_frame, work_object
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError
 from twin.rotations.rotations import pose_matrix
@@ -17,7 +17,7 @@ def text(values):
 
 
 def frames(robot, **settings):
-    return frames_of(robot, GuidanceSettings(mode="pose", **settings), TOOL0)
+    return guidance_frames(robot, GuidanceSettings(mode="pose", **settings), TOOL0)
 
 
 def same(T, expected):
@@ -25,13 +25,13 @@ def same(T, expected):
 
 
 def test_a_text_tells_a_place_or_a_pose():
-    same(frame_of("1, -2, 3", "wobj"), pose_matrix((1, -2, 3, 1, 0, 0, 0)))
-    same(frame_of(text(CORR), "wobj"), pose_matrix(CORR))
-    same(frame_of(None, "wobj"), np.eye(4))
+    same(parse_frame("1, -2, 3", "wobj"), pose_matrix((1, -2, 3, 1, 0, 0, 0)))
+    same(parse_frame(text(CORR), "wobj"), pose_matrix(CORR))
+    same(parse_frame(None, "wobj"), np.eye(4))
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("frame", "message"),
     [
         ("1,2", "corr_frame: expected a frame as x,y,z or as x,y,z,a,b,c,d .* got '1,2'"),
         ("1,2,nan", "corr_frame: .* got '1,2,nan'"),
@@ -39,25 +39,25 @@ def test_a_text_tells_a_place_or_a_pose():
         ("500,0,300", "corr_frame: .* at most 20 m away, got 500: are these millimetres?"),
     ],
 )
-def test_a_text_that_tells_no_frame_is_refused(robot, told, message):
+def test_a_text_that_tells_no_frame_is_refused(robot, frame, message):
     with pytest.raises(EgmError, match=message):
-        frames(robot, corr_frame=told)
+        frames(robot, corr_frame=frame)
 
 
 def test_frames_are_told_relative_to_the_base_the_work_object_and_the_flange(robot):
-    told = frames(
+    found = frames(
         robot, wobj=text(WOBJ), corr_frame=text(CORR), corr_frame_type="wobj",
         sensor_frame=text(SENSOR), sensor_frame_type="tool",
     )  # fmt: skip
-    same(told.T_base_wobj, pose_matrix(WOBJ))
-    same(told.T_base_corr, pose_matrix(WOBJ) @ pose_matrix(CORR))
-    same(told.T_base_sensor, TOOL0 @ pose_matrix(SENSOR))
+    same(found.T_base_wobj, pose_matrix(WOBJ))
+    same(found.T_base_corr, pose_matrix(WOBJ) @ pose_matrix(CORR))
+    same(found.T_base_sensor, TOOL0 @ pose_matrix(SENSOR))
     same(frames(robot, corr_frame=text(CORR)).T_base_corr, pose_matrix(CORR))
 
 
 def test_the_sensor_s_frame_is_that_of_correction_where_it_is_not_told(robot):
-    told = frames(robot, corr_frame=text(CORR), corr_frame_type="tool")
-    same(told.T_base_sensor, TOOL0 @ pose_matrix(CORR))
+    found = frames(robot, corr_frame=text(CORR), corr_frame_type="tool")
+    same(found.T_base_sensor, TOOL0 @ pose_matrix(CORR))
     same(frames(robot).T_base_sensor, np.eye(4))
 
 
@@ -69,8 +69,8 @@ def test_the_world_stands_upright_whatever_the_mounting(robot, where):
     same(down, (0.0, 0.0, -1.0))
     same(T_world_base[:3, :3] @ T_world_base[:3, :3].T, np.eye(3))
     assert np.linalg.det(T_world_base) == pytest.approx(1.0, abs=1e-15)
-    told = frames(mounted, corr_frame=text(CORR), corr_frame_type="world")
-    same(T_world_base @ told.T_base_corr, pose_matrix(CORR))
+    found = frames(mounted, corr_frame=text(CORR), corr_frame_type="world")
+    same(T_world_base @ found.T_base_corr, pose_matrix(CORR))
 
 
 def test_mountings_turn_the_base_as_little_as_they_can():

@@ -28,7 +28,7 @@ class Programmed:
     """A guidance whose program moves joint 1, with a deviation that moves joint 2."""
 
     def __init__(self, program, deviation, periods=10**9):
-        self.program, self.deviation, self.left, self.told = program, deviation, periods, []
+        self.program, self.deviation, self.left, self.limited = program, deviation, periods, []
 
     def begin(self, q, period):
         self.period = period
@@ -52,7 +52,7 @@ class Programmed:
         return True
 
     def follow(self, qd):
-        self.told.append(qd)
+        self.limited.append(qd)
 
 
 def programmed(robot, deviation, periods=10**9, speed=0.5, **arguments):
@@ -72,7 +72,7 @@ def test_limits_and_ramps_act_on_what_is_not_programmed(irb140):
     assert qd[:, 0].tolist() == [0.5] * 201
     expected = 0.1 * np.minimum(np.arange(1, 202) / 100, 1.0)
     np.testing.assert_allclose(qd[:, 1], expected, rtol=1e-12)
-    np.testing.assert_allclose(np.array(guidance.told)[:, 1], 0.1, rtol=1e-12)  # without the ramp
+    np.testing.assert_allclose(np.array(guidance.limited)[:, 1], 0.1, rtol=1e-12)  # without the ramp
 
 
 def test_a_program_that_is_too_fast_is_slowed_down_with_what_deviates(irb140):

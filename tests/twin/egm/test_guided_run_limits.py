@@ -36,7 +36,7 @@ def at_shares(robot, shares):
     return q
 
 
-def tell(run, what, q, qd):
+def apply_command(run, what, q, qd):
     """Tell a run one thing."""
     if what == "stop":
         run.stop()
@@ -71,7 +71,7 @@ def test_it_keeps_its_limits_and_its_steps(
     )  # fmt: skip
     parts = []
     for (what, shares, speeds), count in events:
-        tell(run, what, at_shares(robot, shares), speeds)
+        apply_command(run, what, at_shares(robot, shares), speeds)
         run.measured(run.q, count * period)
         parts.append(run.samples(count))
     run.stop()

@@ -119,12 +119,12 @@ def test_what_the_c_client_insists_on_is_in_every_message():
     assert message.header.HasField("tm")
     assert message.header.mtype == 2
     for name in ("feedBack", "planned"):
-        told = getattr(message, name)
-        assert len(told.joints.joints) == 6
-        assert told.cartesian.HasField("pos")
-        assert told.cartesian.HasField("orient")
-        assert not told.cartesian.HasField("euler")
-        assert told.HasField("time")
+        feedback = getattr(message, name)
+        assert len(feedback.joints.joints) == 6
+        assert feedback.cartesian.HasField("pos")
+        assert feedback.cartesian.HasField("orient")
+        assert not feedback.cartesian.HasField("euler")
+        assert feedback.HasField("time")
     for name in ("motorState", "mciState", "mciConvergenceMet", "rapidExecState"):
         assert message.HasField(name)
     for name in ("measuredForce", "torqueRef", "utilizationRate", "testSignals"):
@@ -160,27 +160,27 @@ def test_numbers_and_times_begin_anew_after_two_to_the_32():
 
 @pytest.mark.parametrize("missing", ["T", "T_planned", "time"])
 def test_a_robot_tells_everything(missing):
-    with pytest.raises(ValueError, match="which clients insist on"):
+    with pytest.raises(ValueError, match="clients require them"):
         encode_robot(robot_message(**{missing: None}))
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "pattern"),
     [
         (robot_message(q_planned=Q[:5]), r"joint angles of shape \(6,\)"),
         (robot_message(T=np.full((4, 4), np.nan)), "a pose to be finite"),
         (robot_message(tau=np.full(6, np.inf)), "torques to be finite"),
     ],
 )
-def test_a_robot_tells_what_is_sound(message, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_robot_tells_what_is_sound(message, pattern):
+    with pytest.raises(ValueError, match=pattern):
         encode_robot(message)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "pattern"),
     [
-        (lambda m: m.ClearField("header"), "a number and a time"),
+        (lambda m: m.ClearField("header"), "with seqno and tm"),
         (lambda m: m.feedBack.ClearField("joints"), "expected measured joint angles of 1 to 6 joints"),
         (lambda m: m.planned.joints.joints.pop(), "expected planned joint angles of 6 joints, got 5"),
         (lambda m: m.feedBack.joints.joints.append(0.0), "expected measured joint angles .* got 7 joints"),
@@ -189,10 +189,10 @@ def test_a_robot_tells_what_is_sound(message, said):
         (lambda m: setattr(m.feedBack.cartesian.pos, "x", np.inf), "expected a position to be finite"),
     ],
 )
-def test_a_robots_message_that_is_none(change, said):
+def test_a_robots_message_that_is_none(change, pattern):
     message = schema.Robot.FromString(encode_robot(robot_message()))
     change(message)
-    with pytest.raises(EgmError, match=said):
+    with pytest.raises(EgmError, match=pattern):
         decode_robot(message.SerializePartialToString())
 
 

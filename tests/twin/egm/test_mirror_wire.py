@@ -11,7 +11,7 @@ import pytest
 import controllers
 import twin
 from scenarios.cli.command_line import main
-from tests.support.egm_streams import CARRIED, excited, messages, model_of
+from tests.support.egm_streams import PAYLOAD, excited_log, messages, model_of
 from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, Plan, encode_robot, virtual_time
 from twin.egm.mirror import relay
 from twin.egm.mirror.relay import Relay, is_message
@@ -25,12 +25,12 @@ HERE = ("127.0.0.1", 0)
 @pytest.fixture(scope="module")
 def stream():
     """The bytes of 5 s of an arm that carries 3 kg, and the arm."""
-    log = excited(5.0)
+    log = excited_log(5.0)
     return model_of(log), [encode_robot(message) for message in messages(log)]
 
 
 @contextmanager
-def plug():
+def open_socket():
     """A socket of somebody on the wire."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.bind(HERE)
@@ -44,7 +44,7 @@ def sending(datagrams, port, interval=0.0):
     ended = threading.Event()
 
     def send():
-        with plug() as robot:
+        with open_socket() as robot:
             for datagram in datagrams:
                 if ended.is_set():
                     return
@@ -76,62 +76,70 @@ def eventually(condition):
 
 def test_what_passes_is_not_changed(stream):
     _, datagrams = stream
-    with plug() as client, plug() as robot, plug() as stranger, passing(client) as between:
-        stranger.sendto(b"no message", between.at)
+    with (
+        open_socket() as client,
+        open_socket() as robot,
+        open_socket() as stranger,
+        passing(client) as relayed,
+    ):
+        stranger.sendto(b"no message", relayed.at)
         for k, datagram in enumerate(datagrams[:50]):
-            robot.sendto(datagram, between.at)
+            robot.sendto(datagram, relayed.at)
             got, here = client.recvfrom(2048)
             assert got == datagram
-            stranger.sendto(datagram, between.at)
+            stranger.sendto(datagram, relayed.at)
             stranger.sendto(b"an answer?", here)
             answer = bytes([k, 255]) * 20  # whatever it is
             client.sendto(answer, here)
-            assert robot.recvfrom(2048) == (answer, tuple(between.at))
+            assert robot.recvfrom(2048) == (answer, tuple(relayed.at))
         for k in range(50):
-            assert between.next(1.0).data == datagrams[k]
-        assert between.next(0.0) is None
-        passed = between.passed
+            assert relayed.next(1.0).data == datagrams[k]
+        assert relayed.next(0.0) is None
+        passed = relayed.counts
         eventually(lambda: passed.strangers == 101)
-        assert (passed.received, passed.passed_on, passed.answers, passed.undelivered) == (50, 50, 50, 0)
+        assert (passed.received, passed.forwarded, passed.answers, passed.undelivered) == (50, 50, 50, 0)
         assert passed.stranger == stranger.getsockname()
         assert 0 < passed.added_mean <= passed.added < 1.0
 
 
 def test_a_robot_that_sends_from_elsewhere_later_is_followed(stream, monkeypatch):
-    monkeypatch.setattr(relay, "SILENT", 0.05)
+    monkeypatch.setattr(relay, "TAKEOVER_SILENCE", 0.05)
     _, datagrams = stream
-    with plug() as client, plug() as first, plug() as second, passing(client) as between:
-        first.sendto(datagrams[0], between.at)
+    with open_socket() as client, open_socket() as first, open_socket() as second, passing(client) as relayed:
+        first.sendto(datagrams[0], relayed.at)
         _, here = client.recvfrom(2048)
         time.sleep(0.1)
-        second.sendto(b"no message of a robot", between.at)
-        second.sendto(datagrams[1], between.at)
+        second.sendto(b"no message of a robot", relayed.at)
+        second.sendto(datagrams[1], relayed.at)
         assert client.recvfrom(2048)[0] == datagrams[1]
         client.sendto(b"answer", here)
         assert second.recvfrom(2048)[0] == b"answer"
-        assert between.passed.strangers == 1
+        assert relayed.counts.strangers == 1
 
 
 def test_nobody_there_to_be_told_and_no_room_are_counted(stream, monkeypatch):
-    monkeypatch.setattr(relay, "WAITING", 3)
+    monkeypatch.setattr(relay, "MAX_WAITING", 3)
     _, datagrams = stream
-    with plug() as gone:
+    with open_socket() as gone:
         port = gone.getsockname()[1]
-    with plug() as robot, Relay(HERE, is_message, ("127.0.0.1", port)) as between:
+    with open_socket() as robot, Relay(HERE, is_message, ("127.0.0.1", port)) as relayed:
         for datagram in datagrams[:20]:
-            robot.sendto(datagram, between.at)
-        robot.sendto(b"x" * 1500, between.at)
-        eventually(lambda: between.passed.received == 21)
-        assert between.passed.overlooked == 18
-        assert between.passed.undelivered >= 1  # what is too long is not passed on
-        eventually(lambda: between.passed.refused > 0)
-    with plug() as taken:
+            robot.sendto(datagram, relayed.at)
+        robot.sendto(b"x" * 1500, relayed.at)
+        eventually(lambda: relayed.counts.received == 21)
+        assert relayed.counts.overlooked == 18
+        assert relayed.counts.undelivered >= 1  # what is too long is not passed on
+        eventually(lambda: relayed.counts.refused > 0)
+    with open_socket() as taken:
         address = taken.getsockname()
-    with pytest.raises(EgmError, match="is where the mirror listens itself"):
+    with pytest.raises(EgmError, match="the mirror itself listens at"):
         Relay(address, is_message, address)
-    with pytest.raises(EgmError, match="is where the mirror listens itself"):
+    with pytest.raises(EgmError, match="the mirror itself listens at"):
         Relay(("0.0.0.0", address[1]), is_message, address)
-    with plug() as taken, pytest.raises(EgmError, match="close what listens there, or choose another port"):
+    with (
+        open_socket() as taken,
+        pytest.raises(EgmError, match="stop the program that uses the port, or choose another port"),
+    ):
         Relay(taken.getsockname(), is_message)
 
 
@@ -152,7 +160,7 @@ def guided(loaded, motion, cycles, to, client):
 
 def test_an_arm_moves_to_the_bit_as_without_the_mirror_which_finds_what_it_carries():
     robot = twin.load("irb140").with_drives("rigid")
-    loaded, motion, reports = robot.with_payload(payload_of(CARRIED)), stored_excitation(robot), []
+    loaded, motion, reports = robot.with_payload(payload_of(PAYLOAD)), stored_excitation(robot), []
     with EgmClient(0) as client:
         alone = guided(loaded, motion, 100, ("127.0.0.1", client.port), client)
     with EgmClient(0) as client, Mirror(robot, listen=HERE, forward=("127.0.0.1", client.port)) as mirror:
@@ -164,7 +172,7 @@ def test_an_arm_moves_to_the_bit_as_without_the_mirror_which_finds_what_it_carri
         follower.join()
     for name in ("q", "qd", "tau", "q_ref"):
         np.testing.assert_array_equal(getattr(log, name)[:400], getattr(alone, name)[:400])
-    assert mirror.relay.passed.answers == 600
+    assert mirror.relay.counts.answers == 600
     assert mirror.counts.lost == mirror.counts.malformed == 0
     assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.05)
     assert reports[-1].lateness.largest < 60.0
@@ -194,13 +202,13 @@ def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch
     _, datagrams = stream
     file = tmp_path / "mirror.npz"
     words = ["mirror", "--duration", "4", "--alarm", "30", "--log", str(file)]
-    status, said = run(words, [*datagrams[:100], b"nonsense", *datagrams[100:]], capsys, monkeypatch)
+    status, output = run(words, [*datagrams[:100], b"nonsense", *datagrams[100:]], capsys, monkeypatch)
     assert status == 1, "for the alarm"
-    lines = said.out.splitlines()
+    lines = output.out.splitlines()
     assert lines[0].startswith("listening at 127.0.0.1:")
-    assert lines[0].endswith("the model: irb140, rigid drives, carries nothing")
-    told = next(line for line in lines[1:] if "ALARM" not in line)
-    assert told.startswith("the robot sends every 4.000 ms; torques are filtered alike on both sides")
+    assert lines[0].endswith("model: irb140, rigid drives, payload none")
+    first = next(line for line in lines[1:] if "ALARM" not in line)
+    assert first.startswith("the robot sends every 4.000 ms; expected and reported torques are filtered")
     seconds = [line for line in lines if " | " in line]
     assert [float(line.split(" s")[0]) for line in seconds] == [0.8, 1.8, 2.8, 3.8]
     parts = seconds[-1].split(" | ")
@@ -208,9 +216,9 @@ def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch
     assert " ".join(part.split()[0] for part in parts[1:]) == names
     assert parts[4].startswith("payload +3.0")
     assert any("ALARM: the torque of joint 2 is " in line for line in lines)
-    assert "1 malformed" in said.out
-    assert f"wrote {file}" in said.out
-    assert not said.err
+    assert "1 malformed" in output.out
+    assert f"wrote {file}" in output.out
+    assert not output.err
     log = twin.Log.load(file)
     assert log.robot.name == "irb140"
     assert len(log.t) > 150
@@ -221,19 +229,19 @@ def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch
 
 def test_no_alarm_is_status_0(stream, capsys, monkeypatch):
     _, datagrams = stream
-    words = ["mirror", "--duration", "2", "--payload", CARRIED, "--alarm", "30"]
-    status, said = run(words, datagrams, capsys, monkeypatch)
+    words = ["mirror", "--duration", "2", "--payload", PAYLOAD, "--alarm", "30"]
+    status, output = run(words, datagrams, capsys, monkeypatch)
     assert status == 0
-    assert "alarms: 0" in said.out
+    assert "alarms: 0" in output.out
 
 
 def test_a_stream_is_recorded_and_told_what_it_carries(stream, tmp_path, capsys, monkeypatch):
     _, datagrams = stream
     file = tmp_path / "stream.npz"
-    status, said = run(["record", str(file), "--duration", "4.9"], datagrams, capsys, monkeypatch)
+    status, output = run(["record", str(file), "--duration", "4.9"], datagrams, capsys, monkeypatch)
     assert status == 0
-    assert "one every 4.0000 ms, with torques; 0 lost and filled" in said.out
-    assert "ended: 4.9 s are over" in said.out
+    assert "one every 4.0000 ms, with torques; 0 lost and filled" in output.out
+    assert "ended: the duration of 4.9 s is complete" in output.out
     assert main(["identify", str(file), "--payload"]) == 0
     mass = float(capsys.readouterr().out.split("--payload ")[-1].split(",")[0])
     assert mass == pytest.approx(3.0, rel=0.03)
@@ -242,11 +250,11 @@ def test_a_stream_is_recorded_and_told_what_it_carries(stream, tmp_path, capsys,
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["mirror", "--wait", "0.1"], "no robot was heard at 127.0.0.1:"),
-        (["record", "x.npz", "--wait", "0.1"], "no robot was heard at 127.0.0.1:"),
+        (["mirror", "--wait", "0.1"], "received no robot message at 127.0.0.1:"),
+        (["record", "x.npz", "--wait", "0.1"], "received no robot message at 127.0.0.1:"),
         (["mirror", "--wait", "0"], "expected a positive, finite --wait in s, got 0.0"),
-        (["mirror", "--alarm", "x"], "expected a limit above 0 N m for the alarm"),
-        (["mirror", "--torque-age", "2"], "expected reported torques to be 0 to 1 cycles older"),
+        (["mirror", "--alarm", "x"], "expected as alarm one positive limit in N m"),
+        (["mirror", "--torque-age", "2"], "expected an age of reported torques of 0 to 1 cycles"),
         (["mirror", "--horizon", "-1"], "--horizon"),
         (["mirror", "--forward", "client"], "expected HOST:PORT with a port of 1 to 65535"),
         (["mirror", "--log", "mirror.csv"], "mirror.csv"),
@@ -258,9 +266,9 @@ def test_a_stream_is_recorded_and_told_what_it_carries(stream, tmp_path, capsys,
 def test_wrong_use(words, sentence, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["egm", *words, "--listen", "127.0.0.1:0"]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert sentence in output
+    assert output.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from twin.egm.wire.values import quaternion_of, rows_of_quaternion
+from twin.egm.wire.values import quaternion_from_rows, rows_from_quaternion
 from twin.rotations.rotations import quaternion_from_matrix
 
 HALF = np.pi
@@ -20,10 +20,10 @@ TURNS = [
 
 def test_conversions_are_those_of_the_arrays():
     for R in Rotation.from_rotvec(TURNS).as_matrix():
-        quaternion = np.array(quaternion_of(R.tolist()))
+        quaternion = np.array(quaternion_from_rows(R.tolist()))
         expected = quaternion_from_matrix(R)
         if abs(expected[0]) < 1e-12:  # a half turn has two
             expected = expected * np.sign(expected @ quaternion)
         assert quaternion == pytest.approx(expected, abs=5e-16)
         assert quaternion[0] >= 0.0
-        assert np.array(rows_of_quaternion(*quaternion)) == pytest.approx(R, abs=1e-15)
+        assert np.array(rows_from_quaternion(*quaternion)) == pytest.approx(R, abs=1e-15)

@@ -6,7 +6,7 @@ from tests.support.dh_arms import dh_pose
 from tests.support.guided_steps import PERIOD, decay, driven
 from twin.egm.guidance.guidance import GuidanceStop
 from twin.egm.guidance.path_guidance import path_axes
-from twin.egm.guidance.run import Phase, Run, guidance_of
+from twin.egm.guidance.run import Phase, Run, make_guidance
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
@@ -55,7 +55,7 @@ def curved(robot):
 
 def guided(robot, path, correction=None, **settings):
     """A guidance that has begun, and was told a correction."""
-    guidance = guidance_of(robot, GuidanceSettings(**FAST | settings), TOOL, path)
+    guidance = make_guidance(robot, GuidanceSettings(**FAST | settings), TOOL, path)
     guidance.begin(guidance.start, PERIOD)
     if correction is not None:
         guidance.take(SensorMessage(path_correction=np.array(correction), age=0.5), guidance.start)
@@ -203,7 +203,7 @@ def test_a_run_ends_with_the_path_at_its_distance_and_runs_at_any_period(robot):
         straight(robot),
         GuidanceSettings(**FAST | {"max_speed_deviation": 10.0, "ramp_time": 0.1}),
     )
-    guidance = guidance_of(robot, settings, TOOL, path)
+    guidance = make_guidance(robot, settings, TOOL, path)
     run = Run(robot, settings, guidance, guidance.start, 4e-3)
     run.take(SensorMessage(path_correction=CORRECTION))
     run.samples(374)
@@ -236,18 +236,20 @@ def test_what_is_no_correction_is_a_fault(robot):
 
 def test_a_path_that_cannot_be_corrected_is_refused(robot):
     along = recording(robot, lambda u: np.outer(0.1 * u, poses(robot, START)[:3, 2]))
-    with pytest.raises(EgmError, match="on this one the tool moves along its z axis alone"):
-        guidance_of(robot, GuidanceSettings(**FAST), TOOL, along)
-    with pytest.raises(EgmError, match="on this one the tool stands still"):
-        guidance_of(robot, GuidanceSettings(**FAST), TOOL, recording(robot, lambda u: np.zeros((len(u), 3))))
+    with pytest.raises(EgmError, match="on this path the tool moves along its z axis only"):
+        make_guidance(robot, GuidanceSettings(**FAST), TOOL, along)
+    with pytest.raises(EgmError, match="on this path the tool stands still"):
+        make_guidance(
+            robot, GuidanceSettings(**FAST), TOOL, recording(robot, lambda u: np.zeros((len(u), 3)))
+        )
     two = twin.load("two_link")
     with pytest.raises(EgmError, match="six joints or more"):
-        guidance_of(
+        make_guidance(
             two, GuidanceSettings(**FAST), None, joint_recording([0.0, 1.0], [[0.0, 0.0], [0.1, 0.2]], two)
         )
 
 
 def test_a_path_is_begun_at_its_first_sample(robot):
-    guidance = guidance_of(robot, GuidanceSettings(**FAST), TOOL, straight(robot))
-    with pytest.raises(EgmError, match="joint_2 is at 21 deg, the path begins at 20 deg"):
+    guidance = make_guidance(robot, GuidanceSettings(**FAST), TOOL, straight(robot))
+    with pytest.raises(EgmError, match="joint_2 is at 21 deg, the path starts at 20 deg"):
         guidance.begin(START + np.deg2rad([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]), PERIOD)

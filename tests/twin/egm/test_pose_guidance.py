@@ -7,9 +7,9 @@ from tests.support.dh_arms import dh_pose
 from tests.support.guided_steps import PERIOD, decay, driven
 from tests.support.random_trees import random_urdf
 from twin.egm.guidance.guidance import GuidanceStop
-from twin.egm.guidance.run import Run, guidance_of
+from twin.egm.guidance.run import Run, make_guidance
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.guidance.tool_steps import moved_by, pose_displacement
+from twin.egm.guidance.tool_steps import displaced_pose, pose_displacement
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.rotations.euler_angles import matrix_from_axis_angle
@@ -29,7 +29,7 @@ def arm(request):
 
 def guided(robot, q=START, T_flange_tool=TOOL, **settings):
     """A guidance that has begun in q."""
-    guidance = guidance_of(robot, GuidanceSettings(**FAST | settings), T_flange_tool)
+    guidance = make_guidance(robot, GuidanceSettings(**FAST | settings), T_flange_tool)
     guidance.begin(q, PERIOD)
     return guidance
 
@@ -76,7 +76,7 @@ def test_ways_between_poses_are_exact_at_every_angle(rng):
             way = np.concatenate([rng.normal(size=3), angle * axis / np.linalg.norm(axis)])
             T = pose_matrix(np.concatenate([rng.normal(size=3), Rotation.random(rng=rng).as_quat()]))
             T_moved, found = np.empty((4, 4)), np.empty(6)
-            moved_by(T, way, T_moved)
+            displaced_pose(T, way, T_moved)
             expected = Rotation.from_rotvec(way[3:]).as_matrix() @ T[:3, :3]
             np.testing.assert_allclose(T_moved, pose_of(T[:3, 3] + way[:3], expected), rtol=0, atol=4e-15)
             pose_displacement(T, T_moved, found)
@@ -151,18 +151,18 @@ def test_axes_that_are_not_guided_keep_the_value_of_the_start(robot):
     np.testing.assert_allclose(
         turned(T_way[-1:, :3, :3], T[:3, :3], np.array([0.0, 0.0, 1.0]))[0], [0.4], atol=1e-12
     )
-    kept = guided(robot, corr_frame=frame, axes="x,z,rx", sensor_frame="0,0,0")
-    kept.take(SensorMessage(T=moved(T, axis=np.array([0.0, 0.0, 1.0]), angle=0.4)), START)
-    assert np.max(np.abs(kept.speed(START))) < 1e-12
-    kept.take(SensorMessage(twist=np.array([0.0, 0.0, 0.2, 0.3, 0.0, 0.0])), START)
-    assert np.max(np.abs(kept.speed(START))) < 1e-12
+    guidance = guided(robot, corr_frame=frame, axes="x,z,rx", sensor_frame="0,0,0")
+    guidance.take(SensorMessage(T=moved(T, axis=np.array([0.0, 0.0, 1.0]), angle=0.4)), START)
+    assert np.max(np.abs(guidance.speed(START))) < 1e-12
+    guidance.take(SensorMessage(twist=np.array([0.0, 0.0, 0.2, 0.3, 0.0, 0.0])), START)
+    assert np.max(np.abs(guidance.speed(START))) < 1e-12
 
 
 @pytest.mark.parametrize("limit", [5.0, 1e6])
 def test_the_tool_runs_straight_to_its_target_within_limits_and_ramps(arm, limit):
     """A ramp and a limit take a share of each step, which is foreseen from the last two and solved for."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=limit, position_gain=20.0)
-    run, T = Run(arm, settings, guidance_of(arm, settings, TOOL), START, PERIOD), poses(arm, START)
+    run, T = Run(arm, settings, make_guidance(arm, settings, TOOL), START, PERIOD), poses(arm, START)
     run.take(SensorMessage(T=moved(T, WAY)))
     samples = run.samples(1500)
     way = poses(arm, samples.q)[:, :3, 3] - T[:3, 3]
@@ -176,7 +176,7 @@ def test_the_tool_runs_straight_to_its_target_within_limits_and_ramps(arm, limit
 def test_the_arm_never_goes_over_to_another_configuration(arm, rng):
     """Speeds are summed up: angles change by no more than the limit allows, whatever is asked for."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=100.0, ramp_time=0.005, position_gain=20.0)
-    run, T = Run(arm, settings, guidance_of(arm, settings, TOOL), START, PERIOD), poses(arm, START)
+    run, T = Run(arm, settings, make_guidance(arm, settings, TOOL), START, PERIOD), poses(arm, START)
     q = []
     for _ in range(30):
         run.take(SensorMessage(T=moved(T, rng.uniform(-0.2, 0.2, 3), angle=rng.uniform(-2.0, 2.0))))
@@ -199,7 +199,7 @@ SINGULAR = [
 def test_close_to_a_singularity_the_arm_stops_and_names_it(request, name, kind, q):
     arm = request.getfixturevalue(name)
     settings = GuidanceSettings(mode="pose", max_speed_deviation=60.0, ramp_time=0.005, pos_corr_gain=0.0)
-    run = Run(arm, settings, guidance_of(arm, settings), q, PERIOD)
+    run = Run(arm, settings, make_guidance(arm, settings), q, PERIOD)
     twist = np.zeros(6)
     if kind == "wrist":
         twist[3:] = -dh_pose(arm, q)[:3, 1]  # axis 5 where q6 = 0, against its positive turn
@@ -230,7 +230,7 @@ def test_a_joint_that_comes_to_its_end_stops_the_arm(arm):
     settings = GuidanceSettings(mode="pose", max_speed_deviation=1e3, ramp_time=0.005, pos_corr_gain=0.0)
     near_end = START.copy()
     near_end[5] = arm.q_max[5] - 0.2
-    run = Run(arm, settings, guidance_of(arm, settings), near_end, PERIOD)
+    run = Run(arm, settings, make_guidance(arm, settings), near_end, PERIOD)
     twist = np.zeros(6)
     twist[3:] = 2.0 * dh_pose(arm, near_end)[:3, 2]
     run.take(SensorMessage(twist=twist))
@@ -286,9 +286,9 @@ def test_an_arm_of_seven_joints_obeys_the_law_too(load):
 
 def test_an_arm_of_few_joints_is_guided_joint_by_joint_alone():
     robot = twin.load("two_link")
-    with pytest.raises(EgmError, match="six joints or more, robot 'two_link' has 2: guide its joints"):
-        guidance_of(robot, GuidanceSettings(mode="pose"))
-    guidance = guidance_of(robot, GuidanceSettings())
+    with pytest.raises(EgmError, match="six joints or more, robot 'two_link' has 2: use mode joint"):
+        make_guidance(robot, GuidanceSettings(mode="pose"))
+    guidance = make_guidance(robot, GuidanceSettings())
     guidance.begin(np.zeros(2), PERIOD)
     guidance.take(SensorMessage(q=np.array([0.1, 0.2])), np.zeros(2))
     assert np.all(guidance.speed(np.zeros(2)) > 0.0)
@@ -296,11 +296,11 @@ def test_an_arm_of_few_joints_is_guided_joint_by_joint_alone():
 
 def test_wrong_frames_are_told_before_a_run_begins(robot):
     with pytest.raises(EgmError, match="sensor_frame: expected a frame"):
-        guidance_of(robot, GuidanceSettings(mode="pose", sensor_frame="1,2"))
+        make_guidance(robot, GuidanceSettings(mode="pose", sensor_frame="1,2"))
 
 
 def test_a_path_belongs_to_its_mode(robot):
-    with pytest.raises(EgmError, match="mode path needs a path"):
-        guidance_of(robot, GuidanceSettings(mode="path"))
-    with pytest.raises(EgmError, match="mode pose has no path"):
-        guidance_of(robot, GuidanceSettings(mode="pose"), path="path.csv")
+    with pytest.raises(EgmError, match="mode path requires a path"):
+        make_guidance(robot, GuidanceSettings(mode="path"))
+    with pytest.raises(EgmError, match="mode pose accepts no path"):
+        make_guidance(robot, GuidanceSettings(mode="pose"), path="path.csv")

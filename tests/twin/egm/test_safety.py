@@ -4,9 +4,9 @@ import tracemalloc
 
 import numpy as np
 
-from tests.support.egm_wires import FaultyWire, Wire, served, session
+from tests.support.egm_wires import FaultyWire, Wire, run_session, session
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.inbox import MOST_DATAGRAMS, QUEUE, Inbox
+from twin.egm.robot.inbox import MAX_DATAGRAMS, QUEUE, Inbox
 from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import SensorMessage
 from twin.robot.limits import folded
@@ -20,8 +20,8 @@ def restless(robot, last):
     random = np.random.default_rng(7)
     q = np.zeros(robot.n)
 
-    def answer(told):
-        cycle = told.tm // 4
+    def answer(message):
+        cycle = message.tm // 4
         if cycle > last:
             return None
         if cycle % 50 == 0:
@@ -40,7 +40,7 @@ def test_a_faulty_wire_and_random_bytes(robot):
     with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 500), pause=0.1) as made:
 
         def calm():
-            wire.noise = noise if len(wire.told) < cycles - 100 else 0
+            wire.noise = noise if len(wire.messages) < cycles - 100 else 0
             return False
 
         made.serve(calm)
@@ -54,8 +54,8 @@ def test_a_faulty_wire_and_random_bytes(robot):
     assert counts.old > 10
     assert {fault.number for fault in made.done.faults} >= {50027, 41822}
     assert made.done.faults[-1].number == 41822
-    told = [event.kind for event in made.done.events]
-    assert 1 <= told.count("broken") <= told.count("waiting"), "once for each instruction"
+    kinds = [event.kind for event in made.done.events]
+    assert 1 <= kinds.count("broken") <= kinds.count("waiting"), "once for each instruction"
     assert not log.qd_ref[-200:].any()
     assert np.ptp(log.q[-200:], axis=0).max() < 1e-9, "at rest, and held"
 
@@ -66,7 +66,7 @@ def test_memory_does_not_grow(robot):
     sizes = []
 
     def stopping():
-        wire.told.clear()
+        wire.messages.clear()
         wire.datagrams.clear()
         if made.inbox.cycle in (60, 120):
             sizes.append(tracemalloc.get_traced_memory()[0])
@@ -97,14 +97,14 @@ class Pouring:
 
 
 def test_the_queue_is_bounded_and_drops_the_oldest():
-    told = []
+    kinds = []
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(100)]
-    inbox = Inbox(Pouring(answers), 6, "joint", tell=lambda kind, sentence: told.append(kind))
+    inbox = Inbox(Pouring(answers), 6, "joint", notify=lambda kind, sentence: kinds.append(kind))
     inbox.listen()
-    assert inbox.counts.valid == MOST_DATAGRAMS == 64
+    assert inbox.counts.valid == MAX_DATAGRAMS == 64
     assert [inbox.next().seqno for _ in range(QUEUE)] == list(range(64 - QUEUE, 64))
     assert inbox.counts.dropped == 64 - QUEUE
-    assert told == ["dropped"]
+    assert kinds == ["dropped"]
     assert inbox.next() is None
     inbox.listen()
     assert inbox.counts.valid == 100
@@ -164,11 +164,11 @@ def test_a_closed_loop_is_not_folded(irb1400):
     assert folded(irb1400, q).any()
     speed = np.array([0.0, -0.5, 0.8, 0.0, 0.0, 0.0])
 
-    def client(told):  # positions that are beyond are refused at once; speeds lead there
-        return SensorMessage(told.seqno, qd=speed)
+    def client(message):  # positions that are beyond are refused at once; speeds lead there
+        return SensorMessage(message.seqno, qd=speed)
 
     settings = GuidanceSettings(max_speed_deviation=100.0, ramp_time=0.1, pos_corr_gain=0.0)
-    made = served(irb1400, Wire(client), settings, duration=3.0, pause=10.0)
+    made = run_session(irb1400, Wire(client), settings, duration=3.0, pause=10.0)
     log = made.log()
     assert log.violations() == ()
     assert not folded(irb1400, log.q).any()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import controllers
-from tests.support.egm_wires import BRISK, CycleByCycle, Wire, served, session
+from tests.support.egm_wires import BRISK, CycleByCycle, Wire, run_session, session
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import RobotMotion
 from twin.egm.robot.session import EgmState
@@ -20,7 +20,9 @@ CYCLE = 0.004
 
 def to(q, last=np.inf, qd=None, first=0):
     """A client that asks for the same joint angles in messages `first` to `last`."""
-    return lambda told: SensorMessage(told.seqno, q=q, qd=qd) if first <= told.seqno <= last else None
+    return lambda message: (
+        SensorMessage(message.seqno, q=q, qd=qd) if first <= message.seqno <= last else None
+    )
 
 
 def kinds(made):
@@ -33,15 +35,15 @@ def test_the_arm_did_what_the_client_sent(robot):
     random = np.random.default_rng(3)
     sent, wanted = [], np.zeros((2, 6))
 
-    def client(told):
+    def client(message):
         if random.random() < 0.4:  # it does not answer everything
             return None
-        if told.seqno % 20 == 0 or not sent:
+        if message.seqno % 20 == 0 or not sent:
             wanted[:] = random.uniform(-0.3, 0.3, 6), random.uniform(-0.1, 0.1, 6)
-        sent.append(SensorMessage(told.seqno, q=wanted[0].copy(), qd=wanted[1].copy()))
+        sent.append(SensorMessage(message.seqno, q=wanted[0].copy(), qd=wanted[1].copy()))
         return sent[-1]
 
-    made = served(robot, Wire(client), settings, duration=1.2)
+    made = run_session(robot, Wire(client), settings, duration=1.2)
     log = made.log()
     taken = log.arrays["egm_taken"]
     assert taken.sum() == len(sent) == made.done.counts.taken
@@ -74,7 +76,7 @@ def test_the_arm_did_what_the_client_sent(robot):
 def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
     """Those of abb_libegm: what it insists on in each message, and when it takes a robot as ready."""
     wire = Wire(to(AWAY))
-    made = served(robot, wire, runs=1)
+    made = run_session(robot, wire, runs=1)
     assert [event.kind for event in made.done.events] == ["waiting", "guided", "ended"]
     previous = -1
     for k, datagram in enumerate(wire.datagrams):
@@ -96,12 +98,12 @@ def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
         assert not message.HasField("measuredForce")
         assert not message.HasField("torqueRef"), "at level 1"
         previous = k
-    states = [message.state for message in wire.told]
+    states = [message.state for message in wire.messages]
     over = states.index(MotionState.STOPPED)
     assert set(states[:over]) == {MotionState.RUNNING}
     assert set(states[over:]) == {MotionState.STOPPED}
     assert len(states) - over == 1, "nothing comes after the last instruction but the word that it is over"
-    converged = [message.converged for message in wire.told]
+    converged = [message.converged for message in wire.messages]
     assert over - converged.index(True) == 249 + 13, "CondTime, and the ramp of 50 ms"
     assert not any(converged[over:])
 
@@ -112,7 +114,7 @@ def test_what_the_robot_tells_is_where_its_arm_was(robot):
     tool[:3, 3] = 0.1, 0.0, 0.2
     wire = Wire(to(AWAY))
     settings = GuidanceSettings(max_speed_deviation=20.0, level=0, ramp_time=0.2, wobj="0.5,0,0.2,0,0,0,1")
-    made = served(
+    made = run_session(
         robot,
         wire,
         settings,
@@ -121,47 +123,48 @@ def test_what_the_robot_tells_is_where_its_arm_was(robot):
         duration=0.3,
     )
     assert not made.done.faults
-    log, told = made.log(), wire.told
-    q, planned = np.array([m.q for m in told]), np.array([m.q_planned for m in told])
+    log, sent = made.log(), wire.messages
+    q, planned = np.array([m.q for m in sent]), np.array([m.q_planned for m in sent])
     assert np.abs(q - log.q[::4]).max() < 1e-14
     assert np.abs(planned - log.q_ref[::4]).max() < 1e-14
     assert np.abs(q - planned).max() > 1e-3, "this law is off"
     T_wobj_base = np.diag([-1.0, -1.0, 1.0, 1.0])
     T_wobj_base[:3, 3] = 0.5, 0.0, -0.2
-    for joints, poses in ((q, [m.T for m in told]), (planned, [m.T_planned for m in told])):
+    for joints, poses in ((q, [m.T for m in sent]), (planned, [m.T_planned for m in sent])):
         assert np.abs(T_wobj_base @ forward_kinematics(robot, joints, tool) - poses).max() < 1e-12
-    assert told[0].tau is None, "nothing guides it yet"
+    assert sent[0].tau is None, "nothing guides it yet"
     assert (
-        np.abs(np.array([m.tau for m in told[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]).max()
+        np.abs(np.array([m.tau for m in sent[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]).max()
         < 1e-12
     )
     torque = np.max(np.abs(log.tau_demand) / robot.tau_max, axis=1).reshape(-1, 4).max(axis=1)
-    assert told[5].utilization >= 100.0 * torque[4] > 1.0
-    assert log.arrays["egm_utilization"][5] == told[5].utilization
+    assert sent[5].utilization >= 100.0 * torque[4] > 1.0
+    assert log.arrays["egm_utilization"][5] == sent[5].utilization
 
 
 def test_sensors_go_on_from_cycle_to_cycle_and_are_what_it_tells(robot):
     wire = Wire(to(AWAY))
     sensors = Sensors(noise=1e-4, speed_cutoff=50.0, seed=2)
-    made = served(robot, wire, duration=0.2, sensors=sensors, law=controllers.make("pd", robot))
+    made = run_session(robot, wire, duration=0.2, sensors=sensors, law=controllers.make("pd", robot))
     log = made.log()
     noise = log.q_seen - log.q
     assert np.abs(noise - 1e-4 * sensors.draws(0, len(log.t), 6)).max() < 1e-15
-    told = np.array([message.q for message in wire.told])
-    assert np.abs(told[1:] - log.q_seen[3::4][: len(told) - 1]).max() < 1e-14
+    measured = np.array([message.q for message in wire.messages])
+    assert np.abs(measured[1:] - log.q_seen[3::4][: len(measured) - 1]).max() < 1e-14
 
 
 def test_elastic_joints_are_measured_at_their_motors(robot):
     wire = Wire(to(AWAY))
     elastic = robot.with_drives("elastic")
     law = controllers.make("pd", robot)
-    log = served(elastic, wire, GuidanceSettings(**BRISK, torque="always"), duration=0.1, law=law).log()
-    told = np.array([message.q for message in wire.told])
-    assert np.abs(told - log.q_motor[::4]).max() < 1e-14
-    assert np.abs(told - log.q[::4]).max() > 1e-6
+    log = run_session(elastic, wire, GuidanceSettings(**BRISK, torque="always"), duration=0.1, law=law).log()
+    measured = np.array([message.q for message in wire.messages])
+    assert np.abs(measured - log.q_motor[::4]).max() < 1e-14
+    assert np.abs(measured - log.q[::4]).max() > 1e-6
     assert (
         np.abs(
-            np.array([message.tau for message in wire.told[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]
+            np.array([message.tau for message in wire.messages[1:]])
+            - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]
         ).max()
         < 1e-12
     )
@@ -169,7 +172,7 @@ def test_elastic_joints_are_measured_at_their_motors(robot):
 
 @pytest.mark.parametrize(("lag", "cycles"), [(0.0, 0), (4.0, 1), (15.0, 4)])
 def test_a_lag_holds_answers_back_by_whole_cycles(robot, lag, cycles):
-    log = served(robot, Wire(to(AWAY)), duration=0.04, lag=lag).log()
+    log = run_session(robot, Wire(to(AWAY)), duration=0.04, lag=lag).log()
     assert list(log.arrays["egm_seqno"]) == [-1] * cycles + list(range(10 - cycles))
     moves = np.flatnonzero(np.any(log.q_ref != 0.0, axis=1))[0]
     assert moves == 4 * cycles + 1
@@ -179,15 +182,15 @@ def test_a_client_that_dies_in_motion(robot):
     """After CommTimeout the arm stops on its ramp and holds; the next instruction waits for a client."""
     settings = GuidanceSettings(max_speed_deviation=30.0, ramp_time=0.1, comm_timeout=0.2, cond_time=1000.0)
     fast = np.full(6, 0.2)
-    said = to(AWAY, qd=fast)
+    active = to(AWAY, qd=fast)
 
-    def client(told):
-        if told.tm >= 1800:  # another client, whose numbers begin anew
-            return SensorMessage(told.tm // 4 - 450, q=np.zeros(6))
-        return said(told) if told.tm < 400 else None
+    def client(message):
+        if message.tm >= 1800:  # another client, whose numbers begin anew
+            return SensorMessage(message.tm // 4 - 450, q=np.zeros(6))
+        return active(message) if message.tm < 400 else None
 
     wire = Wire(client)
-    made = served(robot, wire, settings, duration=3.0, pause=0.5)
+    made = run_session(robot, wire, settings, duration=3.0, pause=0.5)
     log = made.log()
     last = 99 * CYCLE
     silent = last + settings.comm_timeout
@@ -205,12 +208,12 @@ def test_a_client_that_dies_in_motion(robot):
     assert times[2] == pytest.approx(silent)
     assert times[4] == pytest.approx(times[3] + 0.5 + CYCLE)
     assert times[5] == pytest.approx(450 * CYCLE)
-    states = np.array([message.state for message in wire.told])
+    states = np.array([message.state for message in wire.messages])
     error = np.flatnonzero(states == MotionState.ERROR)
     assert error[0] * CYCLE == pytest.approx(times[2] + CYCLE)
     assert error[-1] * CYCLE == pytest.approx(times[4] - CYCLE)
     assert set(states[error[0] : error[-1] + 1]) == {MotionState.ERROR}
-    numbers = [message.seqno for message in wire.told]
+    numbers = [message.seqno for message in wire.messages]
     assert numbers == [*range(error[-1] + 1), *range(len(numbers) - error[-1] - 1)], "a new session"
     assert np.abs(log.q_ref[-1]).max() < 1e-2, "the second client got it back"
     assert log.violations() == ()
@@ -219,9 +222,9 @@ def test_a_client_that_dies_in_motion(robot):
 def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
     """By the clock they come when it has looked already, and are there when its first message leaves."""
 
-    def client(told):
-        guided = told.state is MotionState.RUNNING
-        return SensorMessage(told.seqno, q=np.full(6, 0.0 if guided else 10.0))
+    def client(message):
+        guided = message.state is MotionState.RUNNING
+        return SensorMessage(message.seqno, q=np.full(6, 0.0 if guided else 10.0))
 
     class Clock(CycleByCycle):
         virtual = False
@@ -233,7 +236,7 @@ def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
     class Slow(Wire):
         arrived, under_way = [], []
 
-        def carried(self, datagrams):
+        def transmit(self, datagrams):
             self.under_way = self.under_way + datagrams
             return []
 
@@ -254,11 +257,11 @@ def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
 def test_a_message_of_another_mode_stops_it(robot):
     pose = np.eye(4)
 
-    def client(told):
-        wrong = told.seqno == 50
-        return SensorMessage(told.seqno, T=pose) if wrong else SensorMessage(told.seqno, q=AWAY)
+    def client(message):
+        wrong = message.seqno == 50
+        return SensorMessage(message.seqno, T=pose) if wrong else SensorMessage(message.seqno, q=AWAY)
 
-    made = served(robot, Wire(client), runs=1)
+    made = run_session(robot, Wire(client), runs=1)
     (fault,) = made.done.faults
     assert fault.number == 41826
     assert "pose" in fault.sentence
@@ -268,20 +271,20 @@ def test_a_message_of_another_mode_stops_it(robot):
 def test_an_instruction_waits_for_an_answer_of_its_own(robot):
     """What was still held back when it began was for the one before."""
 
-    def client(told):
-        if told.tm > 48:
+    def client(message):
+        if message.tm > 48:
             return None
-        wrong = {"T": np.eye(4)} if told.tm == 40 else {"q": np.zeros(6)}
-        return SensorMessage(told.seqno, **wrong)
+        wrong = {"T": np.eye(4)} if message.tm == 40 else {"q": np.zeros(6)}
+        return SensorMessage(message.seqno, **wrong)
 
-    made = served(robot, Wire(client), duration=0.2, pause=0.0, lag=20.0)
+    made = run_session(robot, Wire(client), duration=0.2, pause=0.0, lag=20.0)
     assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting"]
     assert made.done.counts.unused == 2
 
 
 def test_an_arm_that_does_not_follow_is_stopped(robot):
     """Its drives give nothing, so it falls."""
-    made = served(robot, Wire(to(AWAY)), law=lambda state, reference: np.zeros(6), runs=1, pause=0.0)
+    made = run_session(robot, Wire(to(AWAY)), law=lambda state, reference: np.zeros(6), runs=1, pause=0.0)
     (fault,) = made.done.faults
     assert (fault.number, fault.name) == (50204, "Motion supervision")
     assert " is 5" in fault.sentence
@@ -296,7 +299,7 @@ def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
     def law(state, reference):
         return np.full(6, np.nan) if state.t == 0.042 else good(state, reference)
 
-    made = served(robot, Wire(to(AWAY)), law=law, duration=1.5, pause=0.1)
+    made = run_session(robot, Wire(to(AWAY)), law=law, duration=1.5, pause=0.1)
     assert kinds(made) == ["waiting", "guided", "fault", "ended", "waiting", "guided", "cut"]
     assert "nan N m of joint_1 at t = 0.042 s" in made.done.faults[0].sentence
     log = made.log()
@@ -314,31 +317,31 @@ def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
 
 
 def test_nobody_answers(robot):
-    with session(robot, Wire(lambda told: None), wait=0.1) as made:
+    with session(robot, Wire(lambda message: None), wait=0.1) as made:
         with pytest.raises(EgmError, match=r"^no client answered from the client within 0.1 s$"):
             made.serve(lambda: False)
         assert made.inbox.cycle == 26
-    with pytest.raises(EgmError, match="expected runs of at least 1, got 0"):
-        served(robot, Wire(to(AWAY)), runs=0)
-    with pytest.raises(EgmError, match="expected wait above 0 s, to 1e6 s, got nan"):
-        served(robot, Wire(to(AWAY)), wait=np.nan)
+    with pytest.raises(EgmError, match="expected at least 1 run, got 0"):
+        run_session(robot, Wire(to(AWAY)), runs=0)
+    with pytest.raises(EgmError, match="expected wait above 0 s and up to 1e6 s, got nan"):
+        run_session(robot, Wire(to(AWAY)), wait=np.nan)
     with pytest.raises(EgmError, match="a control period that divides the cycle of 4 ms, got 3 ms"):
-        served(robot, Wire(to(AWAY)), steps_per_period=3)
+        run_session(robot, Wire(to(AWAY)), steps_per_period=3)
 
 
 def test_a_way_of_its_own_keeps_a_quarter_of_the_speeds(robot):
-    own, end = RobotMotion(robot, np.zeros(6), 1e-3), np.array([1.0, 0.5, -0.5, 2.0, 1.0, -2.0])
-    assert own.is_at(np.zeros(6))
-    own.go_to(end)
-    assert own.is_at(end)
+    motion, end = RobotMotion(robot, np.zeros(6), 1e-3), np.array([1.0, 0.5, -0.5, 2.0, 1.0, -2.0])
+    assert motion.is_at(np.zeros(6))
+    motion.go_to(end)
+    assert motion.is_at(end)
     parts = []
-    while not own.rests:
-        parts.append(own.samples(4))
-    parts.append(own.samples(4))
+    while not motion.rests:
+        parts.append(motion.samples(4))
+    parts.append(motion.samples(4))
     q, qd, qdd = (np.concatenate([part[k] for part in parts]) for k in (1, 2, 3))
     assert np.abs(qd[1:] - qd[:-1] - 1e-3 * qdd[:-1]).max() < 1e-12
     assert np.abs(q[1:] - q[:-1] - 1e-3 * qd[1:]).max() < 1e-12
-    assert np.array_equal(own.q, q[-1])
+    assert np.array_equal(motion.q, q[-1])
     assert np.abs(q[-1] - end).max() < 1e-12
     assert not qd[-1].any()
     share = np.abs(qd).max(axis=0) / robot.qd_max
@@ -352,11 +355,11 @@ def test_a_robot_on_a_path_goes_back_to_its_beginning(robot, tmp_path):
     )
     settings = GuidanceSettings(mode="path", max_speed_deviation=60.0)
 
-    def client(told):
-        return SensorMessage(told.seqno, path_correction=np.zeros(3))
+    def client(message):
+        return SensorMessage(message.seqno, path_correction=np.zeros(3))
 
     start = np.array([0.0, 0.1, 0.1, 0.0, 0.5, 0.0])
-    made = served(robot, Wire(client), settings, start=start, path=path, runs=2, pause=0.1)
+    made = run_session(robot, Wire(client), settings, start=start, path=path, runs=2, pause=0.1)
     assert not made.done.faults, made.done.faults
     assert kinds(made) == ["waiting", "guided", "ended", "returning", "waiting", "guided", "ended"]
     assert (made.done.runs, made.done.completed) == (2, 2)

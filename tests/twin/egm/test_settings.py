@@ -47,7 +47,7 @@ def test_windows_and_joints_are_told_one_by_one():
     assert settings.joints(6) == (0, 2)
     assert GuidanceSettings(mode="pose", axes="x,rz").axis_names == ("x", "rz")
     assert GuidanceSettings(cond_window=2).window(3).tolist() == np.deg2rad([2.0, 2.0, 2.0]).tolist()
-    with pytest.raises(EgmError, match=r"'0.5, 0.5,1,1,1,2': valid is one number, or one for each of 5"):
+    with pytest.raises(EgmError, match=r"'0.5, 0.5,1,1,1,2': valid is one number, or one number per joint"):
         settings.window(5)
     with pytest.raises(EgmError, match="the robot has 2 joints, valid are 1 to 2"):
         settings.joints(2)
@@ -64,7 +64,7 @@ WRONG = {
     "position_gain is None": {"position_gain": None},
     "pos_corr_gain is -0.1: valid is a number from 0 to 1": {"pos_corr_gain": -0.1},
     "lp_filter is 101.0: valid is a number from 0 to 100": {"lp_filter": 101.0},
-    "sample_rate is 6: in joint mode valid are multiples of 4 ms to 1000 ms": {"sample_rate": 6},
+    "sample_rate is 6: in joint mode valid are multiples of 4 ms up to 1000 ms": {"sample_rate": 6},
     "sample_rate is 0: valid is a whole number from 4 to 1000": {"sample_rate": 0},
     "sample_rate is 28: in path mode valid are multiples of 24": {"sample_rate": 28, "mode": "path"},
     "max_pos_deviation is -1": {"max_pos_deviation": -1},
@@ -81,18 +81,18 @@ WRONG = {
     "ramp_in_time is 0.0": {"ramp_in_time": 0.0},
     "ramp_out_time is 11": {"ramp_out_time": 11},
     "stop is 'ramp': valid is 'hold' or 'ramp_down'": {"stop": "ramp"},
-    "stop is 'ramp_down': a path ends at its end": {"stop": "ramp_down", "mode": "path"},
+    "stop is 'ramp_down': in path mode valid is 'hold'": {"stop": "ramp_down", "mode": "path"},
     "comm_timeout is 0": {"comm_timeout": 0},
     "no_wait_cond is 1: valid is True or False": {"no_wait_cond": 1},
-    "axes is '0': in joint mode valid are numbers of joints": {"axes": "0"},
+    "axes is '0': in joint mode valid are joint numbers": {"axes": "0"},
     "axes is '1,1': ": {"axes": "1,1"},
     "axes is '': ": {"axes": ""},
     "axes is 'x': in joint mode": {"axes": "x"},
     "axes is 'x': in path mode valid are some of y,z, each once": {"axes": "x", "mode": "path"},
     "axes is 'x,1': in pose mode valid are some of x,y,z,rx,ry,rz": {"axes": "x,1", "mode": "pose"},
     "corr_frame is 7: valid is a text": {"corr_frame": 7},
-    "corr_frame is of pose mode, and the mode is joint": {"corr_frame": "0,0,0"},
-    "sensor_frame is of pose mode, and the mode is path": {"sensor_frame": "0,0,0", "mode": "path"},
+    "corr_frame is valid only in pose mode, the mode is joint": {"corr_frame": "0,0,0"},
+    "sensor_frame is valid only in pose mode, the mode is path": {"sensor_frame": "0,0,0", "mode": "path"},
     "corr_frame_type is 'joint': valid is 'base' or": {"corr_frame_type": "joint"},
     "cond_window is too long: valid": {"cond_window": [0.5] * 100},
 }
@@ -100,8 +100,8 @@ WRONG = {
 
 @pytest.mark.parametrize("sentence", WRONG)
 def test_what_is_not_valid_is_told_in_one_sentence(sentence):
-    with pytest.raises(EgmError) as told:
+    with pytest.raises(EgmError) as caught:
         GuidanceSettings(**WRONG[sentence])
-    assert str(told.value).startswith(sentence)
-    assert "\n" not in str(told.value)
-    assert len(str(told.value)) < 200
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200

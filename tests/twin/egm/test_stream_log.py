@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.egm_streams import AGE, CYCLE, TRUE, excited, messages, without
+from tests.support.egm_streams import CYCLE, TORQUE_AGE, TRUE_PAYLOAD, excited_log, messages, without
 from twin.egm import StreamLog
 from twin.egm.mirror.recording import rates
 from twin.errors import EgmError, RecordingError
@@ -15,11 +15,11 @@ from twin.identification.payload import identify_payload
 
 @pytest.fixture(scope="module")
 def log():
-    return excited(5.0)
+    return excited_log(5.0)
 
 
-def kept(log, stream, **settings):
-    made = StreamLog(log.robot.with_payload(None), torque_age=AGE, **settings)
+def record(log, stream, **settings):
+    made = StreamLog(log.robot.with_payload(None), torque_age=TORQUE_AGE, **settings)
     for message in stream:
         made.take(message)
     return made
@@ -27,7 +27,7 @@ def kept(log, stream, **settings):
 
 def test_it_is_what_was_told_evenly_in_time(log, tmp_path):
     stream = messages(log, period=4.032e-3)
-    made = kept(log, stream).log()
+    made = record(log, stream).log()
     assert len(made.t) == len(stream)
     np.testing.assert_allclose(np.diff(made.t), 4.032e-3, rtol=1e-6)
     np.testing.assert_array_equal(made.q, [message.q for message in stream])
@@ -38,7 +38,7 @@ def test_it_is_what_was_told_evenly_in_time(log, tmp_path):
 
 
 def test_speeds_are_those_of_the_arm(log):
-    made = kept(log, messages(log)).log()
+    made = record(log, messages(log)).log()
     qd = (log.qd[:-1] + log.qd[1:])[::2][: len(made.t) - 1] / 2  # of the engine, half a step older
     np.testing.assert_allclose(made.qd[:-1], qd, atol=5e-3)
     np.testing.assert_allclose(made.qd_ref[:-1], qd, atol=5e-3)
@@ -56,33 +56,33 @@ def test_rates_of_an_even_motion_are_even_to_its_ends():
 
 def test_a_long_gap_ends_it_and_is_not_filled(log):
     stream = messages(log)[:1000]
-    made = kept(log, without(stream, range(500, 560)))
+    made = record(log, without(stream, range(500, 560)))
     assert made.ended == "nothing was heard for 0.244 s, and a log fills 0.1 s at most"
     assert made.broke_off
     assert len(made.log().t) == 500
-    short = kept(log, without(stream, range(500, 520)))
+    short = record(log, without(stream, range(500, 520)))
     assert (short.ended, short.broke_off, len(short.log().t)) == ("", False, 1000)
 
 
 def test_a_number_far_ahead_does_not_change_the_period(log):
     stream = messages(log)[:500]
-    made = kept(log, [*stream, replace(stream[-1], seqno=stream[-1].seqno + 2_000_000)])
+    made = record(log, [*stream, replace(stream[-1], seqno=stream[-1].seqno + 2_000_000)])
     assert made.ended
     # 2 s by a clock of some 1e9 s, whose float tells 0.2 us.
     np.testing.assert_allclose(np.diff(made.log().t), CYCLE, rtol=1e-6)
 
 
 def test_what_the_flange_carries_is_identified_from_it(log):
-    made = kept(log, messages(log, noise=1e-4)).log()
+    made = record(log, messages(log, noise=1e-4)).log()
     found = identify_payload(made.robot, made)
     assert found.values[0] == pytest.approx(3.0, rel=0.02)
-    np.testing.assert_allclose(found.values[1:4], TRUE[1:4], atol=2e-3)
+    np.testing.assert_allclose(found.values[1:4], TRUE_PAYLOAD[1:4], atol=2e-3)
 
 
 def test_lost_messages_are_filled_counted_and_few(log, rng):
     stream = messages(log)
     lost = 1 + rng.permutation(len(stream) - 2)[:50]
-    made = kept(log, without(stream, lost))
+    made = record(log, without(stream, lost))
     filled = made.log()
     assert made.counts.lost == 50
     np.testing.assert_array_equal(np.flatnonzero(filled.arrays["filled"]), np.sort(lost))
@@ -90,11 +90,11 @@ def test_lost_messages_are_filled_counted_and_few(log, rng):
     np.testing.assert_array_equal(filled.arrays["stream"], [len(stream) - 50, 50, 0, 0])
     many = without(stream, 1 + rng.permutation(len(stream) - 2)[:100])
     with pytest.raises(EgmError, match=r"100 of 1251 messages were lost: a log .* at most 5%"):
-        kept(log, many).log()
+        record(log, many).log()
 
 
 def test_without_torques_it_is_a_log_and_identification_says_what_is_missing(log):
-    made = kept(log, messages(log, torque=False))
+    made = record(log, messages(log, torque=False))
     assert not made.torques
     assert np.isnan(made.log().tau).all()
     with pytest.raises(RecordingError, match="tau"):
@@ -103,27 +103,27 @@ def test_without_torques_it_is_a_log_and_identification_says_what_is_missing(log
 
 def test_it_ends(log):
     stream = messages(log)
-    assert kept(log, stream, duration=2.0).ended == "2 s are over"
-    assert kept(log, stream, duration=2.0).log().t[-1] == pytest.approx(2.0)
-    twice = kept(log, stream[:300] + stream[290:300])
+    assert record(log, stream, duration=2.0).ended == "the duration of 2 s is complete"
+    assert record(log, stream, duration=2.0).log().t[-1] == pytest.approx(2.0)
+    twice = record(log, stream[:300] + stream[290:300])
     assert not twice.ended
     assert twice.counts.doubled == 10
-    anew = kept(log, stream[:300] + [replace(m, seqno=k, tm=m.tm) for k, m in enumerate(stream[300:])])
-    assert anew.ended == "the robot began anew, and a log holds one stream"
+    anew = record(log, stream[:300] + [replace(m, seqno=k, tm=m.tm) for k, m in enumerate(stream[300:])])
+    assert anew.ended == "the robot restarted, and a log contains only one stream"
     assert len(anew.log().t) == 300
 
 
 def test_what_cannot_be_is_told(log):
-    with pytest.raises(EgmError, match="expected at least 10 messages of a robot to log, got 3"):
-        kept(log, messages(log)[:3]).log()
+    with pytest.raises(EgmError, match="expected at least 10 robot messages for a log, got 3"):
+        record(log, messages(log)[:3]).log()
     with pytest.raises(EgmError, match="expected a duration above 0 s and up to 3600 s, got 0 s"):
         StreamLog(log.robot, duration=0.0)
     other = replace(messages(log)[0], q=np.zeros(7), q_planned=np.zeros(7))
-    with pytest.raises(EgmError, match="the robot on the wire has 7 joints, 'irb140' has 6: name the robot"):
+    with pytest.raises(EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose"):
         StreamLog(log.robot).take(other)
-    with pytest.raises(EgmError, match="expected reported torques to be 0 to 1 cycles older"):
+    with pytest.raises(EgmError, match="expected an age of reported torques of 0 to 1 cycles"):
         StreamLog(log.robot, torque_age=1.5)
 
 
 def test_the_cycle_is_that_of_the_robot(log):
-    assert kept(log, messages(log)).log().t[1] == pytest.approx(CYCLE)
+    assert record(log, messages(log)).log().t[1] == pytest.approx(CYCLE)

@@ -1,1 +1,1 @@
-"""What a robot makes of the references that it gets: joint speeds, within its limits."""
+"""Guidance: joint speeds that follow the received references within the limits of the robot."""

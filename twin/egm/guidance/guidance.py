@@ -1,12 +1,12 @@
-"""The form of every guidance, and joint guidance (`EGMRunJoint`): joint angles, joint speeds, or both.
+"""Interface of the guidance modes, and joint guidance (`EGMRunJoint`) by joint angles, joint speeds, or both.
 
-References come in by messages, joint speeds go out period by period.  The speed that is wanted of joints is
-`u = k (q_ref - q) + qd_ref`, with q the commanded angles; the low-pass filter makes
-`v+ = v + (1 - exp(-2 pi f dt)) (u - v)` of it, and at level 0 `v+ = u`.  What the limits of a run leave of v+
-is the v of the next period, so that the filter does not go on behind a limit.
+Messages set the references; guidance returns joint speeds period by period.  The requested joint speed is
+`u = k (q_ref - q) + qd_ref`, with the commanded angles q.  The low-pass filter yields
+`v+ = v + (1 - exp(-2 pi f dt)) (u - v)`, and at level 0 `v+ = u`.  The limits of a run may reduce v+.  The
+reduced speed is the v of the next period, so that the filter does not wind up behind a limit.
 
-The manual tells that the filter acts on gain times error plus speed reference, and not its order nor how it
-is sampled: of first order and exact between samples, ours.
+The manual states that the filter acts on the sum of gain times error and speed reference.  It states neither
+the order of the filter nor its sampling.  A first-order filter, exact between samples, is ours.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 MODE_MISMATCH = 41826
 OUT_OF_RANGE = 50027
-"""Numbers of events in a controller's log."""
+"""Event numbers in the event log of a robot controller."""
 
 GUIDING_PARTS = ("q", "qd", "T", "twist", "path_correction")
-"""The parts of a `SensorMessage` that move a robot."""
+"""Fields of a `SensorMessage` that move a robot."""
 
 
 class Fault(NamedTuple):
-    """Why a robot stops being guided.
+    """Reason why the guidance of a robot stops.
 
     Attributes:
-        number: of the event in a controller's log; 0 where we know of none.
-        name: of the error in RAPID, or of the event.
-        sentence: what was wrong, where, and what is valid.
+        number: event number in the event log of a robot controller; 0 if unknown.
+        name: name of the RAPID error or of the event.
+        sentence: description of the error, its location and the valid values.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Fault(NamedTuple):
 
 
 class GuidanceStop(Exception):
-    """Guidance cannot go on; `fault` tells why."""
+    """Exception that ends guidance; the attribute `fault` contains the reason."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.sentence)
@@ -56,149 +56,155 @@ class GuidanceStop(Exception):
 
 
 class Guidance:
-    """One of joint, pose and path guidance.
+    """Base class of joint, pose and path guidance.
 
-    `q` (n,) are the commanded joint angles of the present sample, in [rad]: where the motion is that the
-    arm's control law was sent, and not the measured ones.
+    In all methods except `converged`, `q` (n,) is the commanded position of the present sample, in [rad]: the
+    reference of the arm's controller, not the measured position.
     """
 
     robot: Robot
     refusal: ClassVar[str]
-    """The sentence on a message that guides otherwise."""
-    own_parts: ClassVar[tuple[str, ...]]
-    """The parts of a message that guide it."""
+    """Message of the fault that an answer of another mode causes."""
+    guiding_parts: ClassVar[tuple[str, ...]]
+    """Fields of a `SensorMessage` that this mode uses."""
 
     def begin(self, q: Floats, period: float) -> None:
-        """Begin at rest in q; the reference is where the arm is.  `period`: between two speeds, in [s]."""
+        """Start at rest in q (n,), in [rad], with q as the reference.
+
+        Args:
+            q: (n,) commanded joint angles, in [rad].
+            period: time between two calls of `speed`, in [s].
+        """
         raise NotImplementedError
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over what a message says, valid until the next one; one that says nothing changes nothing.
+        """Set the references of a message, valid until the next one; ignore a message without references.
 
         Raises:
-            GuidanceStop: it asks for what the robot cannot do, or is of another mode.
+            GuidanceStop: the robot cannot reach the reference, or the message is of another mode.
         """
         raise NotImplementedError
 
     def speed(self, q: Floats) -> Floats:
-        """Joint speeds (n,) that guidance asks for in the next period, in [rad/s]; called once a period.
+        """Return the requested joint speeds (n,) of the next period, in [rad/s]; called once a period.
 
-        The gain, the speed reference and the low-pass filter are in it; ramps and limits are not, which act
-        on its difference from the `programmed` speed.
+        They include the gain, the speed reference and the low-pass filter.  The caller applies ramps and
+        limits to the difference from the `programmed` speed.
 
         Raises:
-            GuidanceStop: there is no such motion, say near a singularity.
+            GuidanceStop: the motion is not possible, for example near a singularity.
         """
         raise NotImplementedError
 
     def converged(self, q: Floats) -> bool:
-        """Whether measured joint angles q are within the convergence window of the reference."""
+        """Return whether measured joint angles q (n,) are within the convergence window of the reference."""
         raise NotImplementedError
 
     def follow(self, qd: Floats) -> None:
-        """Go on from the speed (n,) that the limits left of the last `speed`, in [rad/s], without a ramp."""
+        """Continue filtering from the limited speed (n,) before the ramp, in [rad/s]."""
         raise NotImplementedError
 
     def programmed(self) -> Floats:
-        """The part (n,) of the last `speed` that is the robot's own program, in [rad/s]: 0 but on a path."""
+        """Return the share (n,) of the programmed path in the last `speed`, in [rad/s]; 0 without a path."""
         return np.zeros(self.robot.n)
 
     def ended(self) -> bool:
-        """Whether the robot's own program is at its end: never, but on a path."""
+        """Return whether the programmed path has ended; always False without a path."""
         return False
 
-    def concerns(self, message: SensorMessage) -> bool:
-        """Whether a message has a part that guides; False where it has none of any mode.
+    def has_guiding_part(self, message: SensorMessage) -> bool:
+        """Return whether a message has references of this mode; False if it has no references at all.
 
         Raises:
-            GuidanceStop: it is of another mode.
+            GuidanceStop: the message only has references of another mode.
         """
         given = [part for part in GUIDING_PARTS if getattr(message, part) is not None]
-        if given and not set(given) & set(self.own_parts):
+        if given and not set(given) & set(self.guiding_parts):
             raise GuidanceStop(Fault(MODE_MISMATCH, "EGM mode mismatch", self.refusal))
         return bool(given)
 
 
-def filter_share(bandwidth: float | None, period: float) -> float:
-    """The share of the way to the wanted speed that the filter goes in one period: 1 - exp(-2 pi f dt).
+def filter_coefficient(bandwidth: float | None, period: float) -> float:
+    """Return the coefficient 1 - exp(-2 pi f dt) of the low-pass filter.
 
     Args:
-        bandwidth: f, in [Hz]; `None` for no filter, which goes all the way.
-        period: dt, in [s].
+        bandwidth: bandwidth f, in [Hz]; `None` disables the filter (coefficient 1).
+        period: sampling period dt, in [s].
     """
     return 1.0 if bandwidth is None else -math.expm1(-2.0 * math.pi * bandwidth * period)
 
 
-LARGEST = 1e300
-"""The largest joint angle, in [rad]: more would be infinitely many degrees."""
+LARGEST_ANGLE = 1e300
+"""Largest joint angle, in [rad], whose conversion to degrees does not overflow."""
 
 
 class JointGuidance(Guidance):
-    """Guides the joints of a robot; those that are not guided stay where they are.
+    """Joint guidance of a robot; joints that are not guided hold their position.
 
-    Without joint angles in a message those of the last one stay valid, at first those of the start; without
-    speeds they are 0.  Angles farther from the start than `max_pos_deviation` count as that far (ours; the
-    manual tells that it is the largest that is admitted), and the arm has then not converged.
+    A message without joint angles leaves the last angles valid, initially those at the start.  A message
+    without joint speeds sets them to 0.  Angles farther from the start than `max_pos_deviation` are clipped
+    to this distance, and the arm then does not converge.  The manual only defines this distance as the
+    largest admitted one; clipping is ours.
 
     Args:
-        robot: its ranges bound the references.
-        settings: gain, filter, windows, and which joints are guided.
+        robot: robot whose joint ranges bound the references.
+        settings: gain, filter, convergence windows, and guided joints.
     """
 
-    own_parts = ("q", "qd")
-    refusal = "joint guidance got a message without joints, valid are joint angles or joint speeds"
+    guiding_parts = ("q", "qd")
+    refusal = "joint guidance received a message without joints: expected joint angles or joint speeds"
 
     def __init__(self, robot: Robot, settings: GuidanceSettings) -> None:
         self.robot, self.settings, self.gain = robot, settings, settings.gain
         self.guided, self.window = list(settings.joints(robot.n)), settings.window(robot.n)
 
     def begin(self, q: Floats, period: float) -> None:
-        """Begin at rest in q (n,), in [rad]; `speed` is then asked for once a period, in [s]."""
-        self.share = filter_share(self.settings.bandwidth, period)
-        self.start, self.told, self.q_ref = q.copy(), q.copy(), q.copy()
+        """Start at rest in q (n,), in [rad], with a sampling period in [s]."""
+        self.share = filter_coefficient(self.settings.bandwidth, period)
+        self.start, self.q_requested, self.q_ref = q.copy(), q.copy(), q.copy()
         self.qd_ref, self.qd = np.zeros_like(q), np.zeros_like(q)
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over the joint angles and speeds of a message; one that tells nothing changes nothing.
+        """Set the joint angles and speeds of a message as references.
 
         Raises:
-            GuidanceStop: it tells of the tool or of a path alone; it is of another number of joints, or not
-                finite; a joint would leave its range.
+            GuidanceStop: the message only has tool or path references, its number of joints differs, a value
+                is not finite, or a joint would leave its range.
         """
-        if not self.concerns(message):
+        if not self.has_guiding_part(message):
             return
-        told, qd_ref = self.told.copy(), np.zeros_like(self.told)
+        requested, qd_ref = self.q_requested.copy(), np.zeros_like(self.q_requested)
         if message.q is not None:
-            told[self.guided] = self._checked(message.q, "joint angles")[self.guided]
+            requested[self.guided] = self._checked(message.q, "joint angles")[self.guided]
             try:
-                check_position(self.robot, np.clip(told, -LARGEST, LARGEST), hint=False)
+                check_position(self.robot, np.clip(requested, -LARGEST_ANGLE, LARGEST_ANGLE), hint=False)
             except LimitError as error:
                 raise GuidanceStop(Fault(OUT_OF_RANGE, "Joint Out of Range", f"{error}")) from None
         if message.qd is not None:
             qd_ref[self.guided] = self._checked(message.qd, "joint speeds")[self.guided]
-        far = self.settings.position_limit
-        self.told, self.qd_ref = told, qd_ref
-        self.q_ref = np.clip(told, self.start - far, self.start + far)
+        limit = self.settings.position_limit
+        self.q_requested, self.qd_ref = requested, qd_ref
+        self.q_ref = np.clip(requested, self.start - limit, self.start + limit)
 
     def speed(self, q: Floats) -> Floats:
-        """Joint speeds (n,) of the next period at the commanded angles q (n,), in [rad/s] and [rad]."""
-        wanted = self.gain * (self.q_ref - q) + self.qd_ref
-        self.qd = self.qd + self.share * (wanted - self.qd)
+        """Return the joint speeds (n,) of the next period, in [rad/s]; q (n,) is commanded, in [rad]."""
+        desired = self.gain * (self.q_ref - q) + self.qd_ref
+        self.qd = self.qd + self.share * (desired - self.qd)
         return self.qd
 
     def converged(self, q: Floats) -> bool:
-        """Whether measured joint angles q (n,), in [rad], are within the window of what was told last."""
-        return bool((np.abs(self.told - q) <= self.window)[self.guided].all())
+        """Return whether measured angles q (n,), in [rad], are within the window of the requested angles."""
+        return bool((np.abs(self.q_requested - q) <= self.window)[self.guided].all())
 
     def follow(self, qd: Floats) -> None:
-        """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
+        """Continue filtering from the limited speed (n,), in [rad/s]."""
         self.qd = qd
 
     def _checked(self, values: Floats, what: str) -> Floats:
-        """The values of a message, if they are n finite numbers."""
+        """Return the values of a message; raise `GuidanceStop` unless they are n finite numbers."""
         n = self.robot.n
         if values.shape == (n,) and np.isfinite(values).all():
             return values
-        got = "others" if values.shape == (n,) else f"{values.size}"
+        got = "values that are not finite" if values.shape == (n,) else f"{values.size}"
         sentence = f"joint guidance of {self.robot.name} expects {n} finite {what}, got {got}"
         raise GuidanceStop(Fault(0, "invalid message", sentence))

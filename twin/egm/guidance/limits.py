@@ -1,18 +1,18 @@
-"""The limits of guided motion: ends of ranges, and what the drives can give.
+"""Limits of guided motion: joint ranges and the torque of the drives.
 
-At a distance d from the end of its range a joint may have the speed from which a constant deceleration a
-stops it within d, about `sqrt(2 a d)`; for the recursion `q+ = q + dt v` it is taken exactly, so that no
-command leaves a range, and the joint just comes to rest on the end.  The manual does not tell how a robot
-brakes; ours.
+At a distance d from the end of its range, the speed of a joint is limited so that a constant deceleration a
+stops it within d.  This speed is about `sqrt(2 a d)`.  For the recursion `q+ = q + dt v` it is computed
+exactly: no command leaves the range, and the joint comes to rest at its end.  The manual does not describe
+how a robot brakes; this rule is ours.
 
-Of a motion that takes more than the drives can give, "utilization above 100 %", a robot does a part, as the
-manual tells.  Which part is ours: all joints change their speeds by one factor s, the largest up to 1 with
-which no motor needs more than `USED` of what it gives,
+If a motion needs more torque than the drives can give ("utilization above 100 %"), a robot executes a part of
+it, according to the manual.  The choice of this part is ours: all joints change their speeds by one common
+factor s, the largest value up to 1 at which no motor needs more than `TORQUE_SHARE` of its available torque,
 
     tau(s) = h(q, qd) + f + s (M(q) + A) qdd,
 
-h Coriolis and gravity torques, f friction, A the rotors.  The rest is left to the feedback of the control
-law.  A joint may always brake as it does in front of the end of its range.
+with h the Coriolis and gravity torques, f the friction, and A the rotor inertia.  The feedback of the
+controller corrects the rest.  A joint may always brake with its braking deceleration at the end of its range.
 """
 
 from collections.abc import Iterator
@@ -26,27 +26,27 @@ from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.robot.robot import Robot
 
 BRAKING_TIME = 0.6
-"""In which a joint stops from its largest speed, in [s]; in 0.4 s the drives of an IRB 1600 could not."""
+"""Time in which a joint stops from its largest speed, in [s]; 0.4 s would overload an IRB 1600."""
 SPEED_WITHOUT_LIMIT = 4.0
-"""Counts for a joint that has no speed limit, in [rad/s]."""
-FAR = 1e9
-"""Counts as the distance of an end that is not there, in [rad]."""
-AT_END = 1e-9
-"""A joint nearer to its end than this, in [rad], and slower than this, in [rad/s], rests on it."""
-PUSHES = 1e-6
-"""A speed beyond the end from this on is asked for, in [rad/s]; less is round-off of what ends on it."""
+"""Speed limit that is assumed for a joint without one, in [rad/s]."""
+DISTANCE_WITHOUT_END = 1e9
+"""Distance that is assumed to the end of an unbounded range, in [rad]."""
+END_TOLERANCE = 1e-9
+"""Largest distance, in [rad], and speed, in [rad/s], of a joint that rests at the end of its range."""
+PUSH_SPEED = 1e-6
+"""Smallest outward speed that counts as a request to leave the range, in [rad/s]; less is round-off."""
 
 
 class Ranges:
-    """The ranges of joints, and of the passive joints that they turn (`q3 - q2` of a parallelogram).
+    """Ranges of the joints and of passive joints, such as `q3 - q2` of a parallelogram.
 
     Attributes:
-        deceleration: (n,) of the joints, in [rad/s^2].
+        deceleration: (n,) braking decelerations of the joints, in [rad/s^2].
 
     Args:
-        robot: whose ranges.
-        period: dt of the recursion, in [s].
-        low, high: (n,) in [rad]; the robot's own ranges count where they are narrower.
+        robot: robot whose joint ranges apply.
+        period: period dt of the recursion, in [s].
+        low, high: (n,) additional bounds, in [rad]; the narrower of these and the joint ranges apply.
     """
 
     def __init__(self, robot: Robot, period: float, low: Floats, high: Floats) -> None:
@@ -58,14 +58,14 @@ class Ranges:
         self.passive_deceleration = np.min(least, axis=1)
 
     def braked(self, q: Floats, qd: Floats) -> Floats:
-        """Speeds (n,) of the next period of which none runs past the end of a range, in [rad/s].
+        """Return the speeds (n,) of the next period, limited so that no joint leaves its range, in [rad/s].
 
-        Each joint brakes by itself; where a passive joint has to, those joints brake that drive it to its
-        end, all by one factor.
+        Each joint brakes independently.  For a passive joint, all joints that drive it towards the end of its
+        range brake by a common factor.
 
         Args:
-            q: (n,) commanded now, in [rad].
-            qd: (n,) asked for, in [rad/s].
+            q: (n,) commanded angles, in [rad].
+            qd: (n,) requested speeds, in [rad/s].
         """
         ahead = np.where(qd > 0.0, self.high - q, q - self.low)
         if not self._far(ahead, qd, self.deceleration):
@@ -79,17 +79,17 @@ class Ranges:
             if beyond > 0.0:
                 outward = parts > 0.0
                 qd = np.where(outward, qd * max(0.0, 1.0 - beyond / float(parts[outward].sum())), qd)
-        # Joints that brake for one passive joint may have held back another one: then all brake alike.
+        # Braking for one passive joint may drive another one outwards: then all joints brake alike.
         shares = [bound / rate for row, bound in self._passive_bounds(q, qd) if (rate := row @ qd) > bound]
         return qd * min(shares, default=1.0)
 
     def at_end(self, q: Floats, qd: Floats, asked: Floats) -> str | None:
-        """A sentence on a joint that rests on its end while more is asked for; `None` where none does.
+        """Describe a joint that rests at the end of its range and is guided outwards; `None` without one.
 
         Args:
-            q: (n,) commanded now, in [rad].
-            qd: (n,) speeds now, in [rad/s].
-            asked: (n,) speeds that guidance asks for, in [rad/s].
+            q: (n,) commanded angles, in [rad].
+            qd: (n,) commanded speeds, in [rad/s].
+            asked: (n,) speeds that guidance requests, in [rad/s].
         """
         robot = self.robot
         names, low, high = list(robot.joint_names), robot.q_min, robot.q_max
@@ -99,40 +99,40 @@ class Ranges:
             low, high = np.append(low, robot.passive_min), np.append(high, robot.passive_max)
             rates = np.hstack([rates, rates @ self.passive.T])
             rates[0, robot.n :] = robot.passive_angles(q)
-        angle, now, wanted = rates
-        near = np.where(wanted > 0.0, high - angle, angle - low) <= AT_END
-        resting = near & (np.abs(now) <= AT_END) & (np.abs(wanted) > PUSHES)
+        angle, now, desired = rates
+        near = np.where(desired > 0.0, high - angle, angle - low) <= END_TOLERANCE
+        resting = near & (np.abs(now) <= END_TOLERANCE) & (np.abs(desired) > PUSH_SPEED)
         if not resting.any():
             return None
         i = int(np.argmax(resting))
         return (
-            f"{names[i]} is at the end of its range, {np.rad2deg(angle[i]):.6g} deg, and guided beyond it, "
-            f"valid is {np.rad2deg(low[i]):.6g} to {np.rad2deg(high[i]):.6g} deg"
+            f"{names[i]} is at the end of its range, {np.rad2deg(angle[i]):.6g} deg, and is guided beyond "
+            f"it; valid are {np.rad2deg(low[i]):.6g} to {np.rad2deg(high[i]):.6g} deg"
         )
 
     def _far(self, ahead: Floats, rate: Floats, deceleration: Floats) -> bool:
-        """Whether no end is near: a quick answer, which may be no where it could be yes."""
+        """Return whether all ends are certainly far away (a quick, conservative test)."""
         speed = np.abs(rate) + deceleration * self.period
         return bool((speed * speed <= 2.0 * deceleration * ahead).all())
 
     def _bound(self, ahead: Floats, deceleration: Floats) -> Floats:
-        """The speed from which a joint stops within what is ahead of it, period by period.
+        """Return the largest speed from which a joint stops within the distance `ahead`.
 
         From a speed v between m h and (m + 1) h, braking by h = a dt each period covers
         dt (v + (v - h) + ... + (v - m h)) = dt (m + 1) (v - m h / 2).
         """
         h = deceleration * self.period
-        left = np.minimum(np.maximum(ahead, 0.0), FAR) / self.period
+        left = np.minimum(np.maximum(ahead, 0.0), DISTANCE_WITHOUT_END) / self.period
         m = np.floor(0.5 * (np.sqrt(1.0 + 8.0 * left / h) - 1.0))
         return left / (m + 1.0) + 0.5 * m * h
 
     def _passive_ahead(self, q: Floats, qd: Floats) -> tuple[Floats, Floats]:
-        """Return what is ahead of the passive joints, in [rad], and their speeds, in [rad/s]."""
+        """Return the distances of passive joints to their ends, in [rad], and their speeds, in [rad/s]."""
         angle, rate = self.robot.passive_angles(q), self.passive @ qd
         return np.where(rate > 0.0, self.robot.passive_max - angle, angle - self.robot.passive_min), rate
 
     def _passive_bounds(self, q: Floats, qd: Floats) -> Iterator[tuple[Floats, float]]:
-        """Yield for each passive joint the row that makes its speed towards its end of qd, and its bound."""
+        """Yield for each passive joint a row, whose product with qd is the outward speed, and its bound."""
         ahead, rate = self._passive_ahead(q, qd)
         bounds = self._bound(ahead, self.passive_deceleration)
         for row, speed, bound in zip(self.passive, rate, bounds, strict=True):
@@ -140,40 +140,42 @@ class Ranges:
 
 
 def top_speed(robot: Robot) -> Floats:
-    """The largest speeds (n,) of the joints, in [rad/s], where they have any, else `SPEED_WITHOUT_LIMIT`."""
+    """Return the speed limits (n,) of the joints, in [rad/s]; `SPEED_WITHOUT_LIMIT` if undefined."""
     return np.where(np.isfinite(robot.qd_max), robot.qd_max, SPEED_WITHOUT_LIMIT)
 
 
-MOST = 1000.0
-"""In [%]: more is told as this, say where a motor is to push at its highest speed, and can give nothing."""
+MAX_UTILIZATION = 1000.0
+"""Upper bound of the reported utilization, in [%]; at its highest speed a motor has no torque left."""
 
 
 def torque_utilization(motors: MotorLimits, demand: Floats, qd_motor: Floats) -> float:
-    """The largest share of a motor's torque, in [%], of what it gives at its speed; above 100 it gives less.
+    """Return the largest ratio of demanded to available torque of any motor, in [%].
+
+    Above 100 a motor delivers less than the demand.
 
     Args:
-        motors: their limits, see `twin.robot.drives.motors.torque_at_speed`.
-        demand: (..., n) torques that are demanded at the joints, in [N m].
+        motors: torque limits of the motors, see `twin.robot.drives.motors.torque_at_speed`.
+        demand: (..., n) demanded torques at the joints, in [N m].
         qd_motor: (..., n) speeds of the motors in joint units, in [rad/s].
     """
     torque = motor_side(motors.coupling, 1, demand)
     available = available_torque(motors, torque, motor_side(motors.coupling, 0, qd_motor))
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(torque == 0.0, 0.0, np.abs(torque) / available)
-    return float(min(MOST, 100.0 * np.max(share)))
+    return float(min(MAX_UTILIZATION, 100.0 * np.max(share)))
 
 
-USED = 0.9
-"""The share of the torque that a motor gives at its speed."""
+TORQUE_SHARE = 0.9
+"""Share of a motor's available torque that guided motion may use."""
 
 
 class DriveLimits:
-    """The limits that a robot's drives put on a change of speed.
+    """Limits of the speed change by the torque of the drives.
 
     Args:
-        robot: whose drives; with its payload.
-        period: of the samples, in [s].
-        always: (n,) acceleration that every joint may have whatever its drive gives, in [rad/s^2].
+        robot: robot with drives and payload.
+        period: sampling period, in [s].
+        always: (n,) acceleration that is always allowed, independent of the torque, in [rad/s^2].
     """
 
     def __init__(self, robot: Robot, period: float, always: Floats) -> None:
@@ -183,32 +185,35 @@ class DriveLimits:
         if self._known:
             self._model = Model.of(robot, period)
 
-    def within(self, q: Floats, qd: Floats, wanted: Floats) -> tuple[Floats, float]:
-        """The speed (n,) of the next period, in [rad/s], and how much of the drives that would take, in [%].
+    def within(self, q: Floats, qd: Floats, desired: Floats) -> tuple[Floats, float]:
+        """Limit the speeds of the next period by the torque of the drives.
 
         Args:
-            q: (n,) commanded now, in [rad].
-            qd: (n,) commanded now, in [rad/s].
-            wanted: (n,) speeds for the next period, in [rad/s]; returned as they are where they can be.
+            q: (n,) commanded angles, in [rad].
+            qd: (n,) commanded speeds, in [rad/s].
+            desired: (n,) requested speeds of the next period, in [rad/s].
+
+        Returns:
+            the limited speeds (n,), in [rad/s], and the utilization of the drives by `desired`, in [%].
         """
         if not self._known:
-            return wanted, 0.0
-        qdd = (wanted - qd) / self._period
+            return desired, 0.0
+        qdd = (desired - qd) / self._period
         still, moving = self._torques(q, qd, qdd)
-        available = available_torque(self._motors, moving, motor_side(self._motors.coupling, 0, wanted))
+        available = available_torque(self._motors, moving, motor_side(self._motors.coupling, 0, desired))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             needed = float(np.max(np.where(moving == 0.0, 0.0, np.abs(moving) / available)))
-            if needed <= USED:
-                return wanted, 100.0 * needed
-            change, limit = moving - still, USED * available
-            # Of a motor that has not enough to hold the arm, nothing is asked.
+            if needed <= TORQUE_SHARE:
+                return desired, 100.0 * needed
+            change, limit = moving - still, TORQUE_SHARE * available
+            # A motor that cannot even hold the arm does not reduce the motion of the other joints.
             shares = np.where(np.abs(still) <= limit, (limit - np.sign(change) * still) / np.abs(change), 1.0)
             least = float(np.min(self._always / np.abs(qdd)))
         share = min(1.0, max(float(np.nanmin(shares)), least))
-        return (wanted if share == 1.0 else qd + share * (wanted - qd)), 100.0 * needed
+        return (desired if share == 1.0 else qd + share * (desired - qd)), 100.0 * needed
 
     def _torques(self, q: Floats, qd: Floats, qdd: Floats) -> tuple[Floats, Floats]:
-        """Torques (n,) of the motors without and with the acceleration, with the friction of the latter."""
+        """Return motor torques (n,) without and with the acceleration; both include the same friction."""
         model = self._model
         still, moving, rubbing = np.empty_like(q), np.empty_like(q), np.zeros_like(q)
         model.bias(q, qd, model.inertias, model.gravity, still)

@@ -1,21 +1,22 @@
-"""Path correction (`EGMMoveL`): the robot moves along a path of its own, and is told how far beside it to go.
+"""Path correction (`EGMMoveL`): the robot moves along a programmed path, and messages correct its position.
 
-The path comes from a recording, of the tool or of the joints.  Its axes at a time are the manual's: x along
-its tangent, `y = x cross tool z`, `z = x cross y`.  A correction (0, y, z) is the distance from the path in
-these axes, absolute and not from the last one; its x is ignored, and so is its age.  Where the path stands
-still it keeps its last axes, and before it sets out it has its first.
+The path is a recording of the tool or of the joints.  The path frame is defined as in the manual: x along the
+tangent, `y = x cross tool z`, `z = x cross y`.  A correction (0, y, z) is the offset from the path in this
+frame.  It is absolute, not relative to the previous correction; its x and its age are ignored.  While the
+path stands still, the frame keeps its last axes; before the first motion it has the first defined axes.
 
-The manual does not tell how a correction is reached; ours is the law of the other guidances, in these axes.
-With the commanded tool at p, the path at s and its axes A, `d = A^T (p - s)` is where the tool is beside it:
+The manual does not state how the robot approaches a correction.  The law of the other guidance modes, applied
+in the path frame, is ours.  With the commanded tool at p, the path at s and its axes A, the offset of the
+tool is `d = A^T (p - s)`, and
 
     u = k ((0, y, z) - d),    v+ = v + (1 - exp(-2 pi f dt)) (u - v),    d+ = d + dt v+
     p+ = s+ + A+ d+
 
-so that the tool stays at right angles to a path that bends, without any lag.  Where the axes turn by more
-than `CORNER` in one period, A+ is A for that period, and the tool goes round by the law.  The orientation is
-the path's; what is missing of it is taken away by the same law.
+so that the offset follows the normal plane of a curved path without lag.  If the axes turn by more than
+`CORNER` in one period, A+ is A for that period, and the tool rounds the corner by the control law.  The
+orientation is that of the path; the same law reduces an orientation error.
 
-`programmed` is the motion with d as it is, so that ramps and limits act on the correction alone.
+`programmed` is the motion with constant d.  Ramps and limits therefore act on the correction alone.
 """
 
 from pathlib import Path
@@ -23,9 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_share
+from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_coefficient
 from twin.egm.guidance.settings import AXES, GuidanceSettings
-from twin.egm.guidance.tool_steps import ToolSteps, moved_by, pose_displacement, share_of
+from twin.egm.guidance.tool_steps import ToolSteps, completed_fraction, displaced_pose, pose_displacement
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.kinematics.forward import forward_kinematics, jacobian
@@ -35,40 +36,41 @@ from twin.robot.robot import Robot
 from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.sampling import sample_times
 
-STANDS_STILL = 1e-4
-"""In [m/s]: of a slower tool the direction is not asked for, ours."""
+MIN_SPEED = 1e-4
+"""Smallest tool speed with a defined path tangent, in [m/s] (ours)."""
 
-ALONG_TOOL = 1e-3
-"""Sine of the angle between tangent and tool z: below it the manual's y is none, and the axes stay."""
+MIN_SINE = 1e-3
+"""Smallest sine of the angle between tangent and tool z; below it y is undefined, and the last axes hold."""
 
 CORNER = 0.05
-"""In [rad] a period, of the path's axes."""
+"""Largest turn of the path frame in one period, in [rad], that is not a corner."""
 
-BESIDE_START = 1e-6
-"""In [rad], how far from its first sample a path may be begun."""
+START_TOLERANCE = 1e-6
+"""Largest distance of the joints from the first sample at the start of a path, in [rad]."""
 
 
 class PathGuidance(Guidance):
-    """Moves along a path, and corrects it.
+    """Path guidance: motion along a recorded path with corrections.
 
     Attributes:
-        start: (n,) joint angles of the path's first sample, in [rad], where a run has to begin.
-        duration: of the path, in [s].
+        start: (n,) joint angles of the first sample of the path, in [rad]; each run must start there.
+        duration: duration of the path, in [s].
 
     Args:
-        robot: an arm of six joints or more.
-        settings: gain, filter and window.
-        path: a recording, or its file.
+        robot: arm with six joints or more.
+        settings: gain, filter and convergence window.
+        path: recording, or the path of its file.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
-        near: (n,) joint angles in [rad]: a recorded tool path begins in the solution next to them.
+        near: (n,) joint angles, in [rad]; a recorded tool path starts in the inverse kinematics solution
+            nearest to them.
 
     Raises:
-        EgmError: the arm has fewer joints, or the tool stands still on the path.
+        EgmError: the arm has fewer than six joints, or the tool stands still on the path.
         RecordingError, LimitError, UnreachableError, BranchError, SingularityError: see `recorded_motion`.
     """
 
-    own_parts = ("path_correction",)
-    refusal = "path guidance got a message without a correction of the path"
+    guiding_parts = ("path_correction",)
+    refusal = "path guidance received a message without a path correction: expected a path correction"
 
     def __init__(
         self,
@@ -86,96 +88,98 @@ class PathGuidance(Guidance):
         self._motion = recorded_motion(robot, recorded, near=near, T_flange_tool=self.tool.T_flange_tool)
         self.start: Floats = np.array(self._motion(0.0)[0])
         self.duration = self._motion.duration
-        self._sample(1e-3)  # and again if a run has another period
+        self._sample(1e-3)  # `begin` samples again if the run has another period
 
     def begin(self, q: Floats, period: float) -> None:
-        """Begin at rest in q (n,), the path's first sample; `speed` is then asked for once a period, in [s].
+        """Start at rest in q (n,), in [rad], the first sample of the path, with a sampling period in [s].
 
         Raises:
-            EgmError: the arm is elsewhere.
+            EgmError: q is not the first sample of the path.
         """
         off = np.abs(q - self.start)
-        if not np.max(off) <= BESIDE_START:
+        if not np.max(off) <= START_TOLERANCE:
             worst = int(np.argmax(off))
             raise EgmError(
-                f"a path is begun at its first sample: {self.robot.joint_names[worst]} is at "
-                f"{np.rad2deg(q[worst]):.6g} deg, the path begins at {np.rad2deg(self.start[worst]):.6g} deg"
+                f"expected a start at the first sample of the path: {self.robot.joint_names[worst]} is at "
+                f"{np.rad2deg(q[worst]):.6g} deg, the path starts at {np.rad2deg(self.start[worst]):.6g} deg"
             )
         if period != self.period:
             self._sample(period)
-        self.share = filter_share(self.settings.bandwidth, period)
+        self.share = filter_coefficient(self.settings.bandwidth, period)
         self._k, self._over, self._correction = 0, False, np.zeros(3)
         self._V, self._programmed, self._asked = np.zeros(6), np.zeros_like(q), np.zeros_like(q)
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over a correction, its y and z; a message that tells nothing changes nothing.
+        """Set y and z of the correction in a message.
 
         Raises:
-            GuidanceStop: it tells of joints or of the tool alone; its correction is not 3 finite numbers.
+            GuidanceStop: the message only has joint or tool references, or its correction is not 3 finite
+                numbers.
         """
-        if not self.concerns(message):
+        if not self.has_guiding_part(message):
             return
         correction = message.path_correction
-        assert correction is not None, "a message that concerns it has one"
+        assert correction is not None, "a guiding message has a path correction"
         if correction.shape != (3,) or not np.isfinite(correction).all():
-            sentence = "path guidance expected a correction of 3 finite lengths"
+            sentence = "path guidance expected a correction of 3 finite lengths, got other values"
             raise GuidanceStop(Fault(0, "invalid message", sentence))
         self._correction = correction * self.guided
 
     def speed(self, q: Floats) -> Floats:
-        """Joint speeds (n,) of the next period, in [rad/s]: along the path, and towards the correction."""
+        """Return the joint speeds (n,) of the next period along the corrected path, in [rad/s]."""
         here, there = self._k, min(self._k + 1, len(self._T) - 1)
         T, inverse = self.tool.pose(q), self.tool.inverse(q)
         axes, axes_next = self._axes[here], self._axes[there]
         if np.max(np.abs(axes_next - axes)) > CORNER:
             axes_next = axes
-        off, way, T_beside, T_next = np.empty(6), np.empty(6), np.empty((4, 4)), np.empty((4, 4))
+        off, displacement, T_beside, T_next = np.empty(6), np.empty(6), np.empty((4, 4)), np.empty((4, 4))
         pose_displacement(self._T[here], T, off)
         d, turned = axes.T @ off[:3], axes.T @ off[3:]
-        wanted = self.settings.gain * np.concatenate([self._correction - d, -turned])
-        self._V = self._V + self.share * (wanted - self._V)
-        # The robot's own motion, beside the path.
-        pose_displacement(self._T[here], self._T[there], way)
-        way[:3] += axes_next @ d - off[:3]
-        moved_by(T, way, T_beside)
+        desired = self.settings.gain * np.concatenate([self._correction - d, -turned])
+        self._V = self._V + self.share * (desired - self._V)
+        # The programmed motion: a step along the path at the present offset.
+        pose_displacement(self._T[here], self._T[there], displacement)
+        displacement[:3] += axes_next @ d - off[:3]
+        displaced_pose(T, displacement, T_beside)
         q_beside = self._reached(q, T_beside, inverse)
         self._programmed = (q_beside - q) / self.period
-        # The correction on top of it.
+        # The correction is added to the programmed motion.
         step = self.period * np.concatenate([axes_next @ self._V[:3], axes_next @ self._V[3:]])
-        moved_by(T_beside, step, T_next)
+        displaced_pose(T_beside, step, T_next)
         self._k, self._over = there, here == there
         self._asked = (self._reached(q_beside, T_next, inverse) - q) / self.period
         return self._asked
 
     def programmed(self) -> Floats:
-        """The part (n,) of the last `speed` that is the path's, beside it where the tool is, in [rad/s]."""
+        """Return the share (n,) of the path at constant offset in the last `speed`, in [rad/s]."""
         return self._programmed
 
     def ended(self) -> bool:
-        """Whether the path is over, and has stood still for a period."""
+        """Return whether the path is complete and has stood still for a period."""
         return self._over
 
     def converged(self, q: Floats) -> bool:
-        """Whether at q (n,), in [rad], y and z of the tool are within the window of the correction."""
+        """Return whether y and z of the tool at q (n,), in [rad], are within the window of the correction."""
         T, axes = self.tool.pose(q), self._axes[self._k]
         distance = axes.T @ (T[:3, 3] - self._T[self._k][:3, 3])
         off = np.abs(distance - self._correction)[1:]
         return bool(np.all(off <= 1e-3 * self.settings.cond_window_mm))
 
     def follow(self, qd: Floats) -> None:
-        """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
-        self._V = share_of(qd - self._programmed, self._asked - self._programmed) * self._V
+        """Continue filtering from the limited speed (n,), in [rad/s]."""
+        self._V = completed_fraction(qd - self._programmed, self._asked - self._programmed) * self._V
 
     def _reached(self, q: Floats, T: Floats, inverse: Floats) -> Floats:
+        """Return joint angles (n,) at a nearby pose of the tool."""
         q_next = self.tool.reach(q, T, inverse)
-        if q_next is None:  # a step too large for the iteration: as far as the Jacobian tells
-            way = np.empty(6)
-            pose_displacement(self.tool.pose(q), T, way)
-            return q + inverse @ way
+        if q_next is None:  # the step is too large for the iteration: use the Jacobian alone
+            displacement = np.empty(6)
+            pose_displacement(self.tool.pose(q), T, displacement)
+            return q + inverse @ displacement
         return q_next
 
     def _sample(self, period: float) -> None:
-        """Sample poses and axes of the path."""
+        """Sample poses and axes of the path with a period, in [s]."""
         self.period = period
         q, qd, _ = self._motion(sample_times(self.duration, period))
         tool = self.tool.T_flange_tool
@@ -185,16 +189,16 @@ class PathGuidance(Guidance):
 
 
 def path_axes(v: Floats, tool_z: Floats) -> Floats:
-    """The axes (N, 3, 3) of a path, in columns: x its tangent, `y = x cross tool z`, `z = x cross y`.
+    """Return the path frames (N, 3, 3): columns x the tangent, `y = x cross tool z`, `z = x cross y`.
 
-    Where the path stands still, or runs along the tool's z, the last axes hold; before any, the first.
+    Where the path stands still or runs along tool z, the last axes hold; before these, the first ones.
 
     Args:
         v: (N, 3) velocity of the tool, base axes, in [m/s].
         tool_z: (N, 3) z axis of the tool, base axes.
 
     Raises:
-        EgmError: there are none on the whole path.
+        EgmError: the axes are undefined on the whole path.
 
     Source: ABB 3HAC073318-001 Rev K, path correction.
     """
@@ -202,12 +206,12 @@ def path_axes(v: Floats, tool_z: Floats) -> Floats:
     x = v / np.where(speed > 0.0, speed, 1.0)[:, None]
     y = np.cross(x, tool_z)
     sine = np.linalg.norm(y, axis=1)
-    known = (speed > STANDS_STILL) & (sine > ALONG_TOOL)
+    known = (speed > MIN_SPEED) & (sine > MIN_SINE)
     if not known.any():
-        does = "moves along its z axis alone" if (speed > STANDS_STILL).any() else "stands still"
+        motion = "moves along its z axis only" if (speed > MIN_SPEED).any() else "stands still"
         raise EgmError(
-            "a path to be corrected needs a tangent, and one that is not along the tool's z axis: on this "
-            f"one the tool {does}"
+            "expected a path whose tangent is not parallel to the z axis of the tool: on this path the tool "
+            f"{motion}"
         )
     y /= np.where(sine > 0.0, sine, 1.0)[:, None]
     axes = np.stack([x, y, np.cross(x, y)], axis=2)

@@ -1,32 +1,35 @@
-"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both, in stated frames.
+"""Pose guidance (`EGMRunPose`): references are poses of the tool, its speeds, or both, in configured frames.
 
-    T_base_wobj      the work object, told in the base frame
-    T_base_corr      CorrFrame: along and about its axes the tool is guided, or stays
-    T_base_sensor    SensorFrame: what poses and speeds of a message are told in
+    T_base_wobj      pose of the work object in the base frame
+    T_base_corr      CorrFrame: the tool is guided, or held, along and about its axes
+    T_base_sensor    SensorFrame: frame of the poses and speeds in messages
 
-CorrFrame and SensorFrame are told relative to one of four: `base`; `wobj`, the work object; `world`; and
-`tool`, the frame tool0 of the flange where it was when the instruction began, and fixed from then on (that it
-does not move along is ours, the manual does not tell).  The manual's fifth, `EGM_FRAME_JOINT`, there is not.
+CorrFrame and SensorFrame are defined relative to one of four frames: `base`; `wobj`, the work object;
+`world`; and `tool`, the flange frame tool0 at the beginning of the instruction.  The frame `tool` stays fixed
+during the instruction; this is ours, because the manual does not state whether it moves.  The fifth frame of
+the manual, `EGM_FRAME_JOINT`, is not supported.
 
-A pose T of a message is `T_base_wanted = T_base_sensor T`; its speed is resolved along the axes of the
-sensor's frame.  The guided axes of the correction frame are taken of it; along and about the others the tool
-keeps the value that it had at the start.  Without a pose in a message the last one stays valid, at first that
-of the start; without a speed it is 0:
+A pose T of a message defines `T_base_desired = T_base_sensor T`; its speed is given in the axes of the sensor
+frame.  Only the guided axes of the correction frame are used.  Along and about the other axes the tool keeps
+its value from the start.  A message without a pose leaves the last pose valid, initially that of the start.
+A message without a speed sets it to 0:
 
-    p_ref = p_start + A m A^T (p_wanted - p_start)
-    R_ref = exp(A m A^T r) R_start          exp(r) R_start = R_wanted
+    p_ref = p_start + A m A^T (p_desired - p_start)
+    R_ref = exp(A m A^T r) R_start          exp(r) R_start = R_desired
 
-with A the axes of the correction frame and m 1 for axes that are guided, 0 for others.  With e the way from
-the commanded pose to that one, position and rotation vector of `R_ref R^T`, the law is that of the joints,
+with A the axes of the correction frame and m 1 for guided axes, 0 for others.  Let e be the displacement from
+the commanded pose to the reference: the position difference and the rotation vector of `R_ref R^T`.  The
+control law is that of joint guidance,
 
     u = k e + V_ref,    V+ = V + (1 - exp(-2 pi f dt)) (u - V),    p+ = p + dt v+,    R+ = exp(dt omega+) R
 
-and the joints are solved for that bring the tool there, so that it holds to round-off wherever no limit or
-ramp acts on the speed, see `twin.egm.guidance.tool_steps`.  Equal gains of all axes make a straight line from
-start to reference, and a turn about a fixed axis.  What a limit leaves of the speed is taken in the same
-direction.
+The joint angles are solved for the resulting pose of the tool.  The law therefore holds up to round-off
+wherever no limit or ramp reduces the speed, see `twin.egm.guidance.tool_steps`.  Equal gains of all axes
+result in a straight line from start to reference and a rotation about a fixed axis.  Limits reduce the speed
+without a change of direction.
 
-The manual tells neither in what axes a tool's speed is told nor what is close to a singularity; ours.
+The manual defines neither the axes of a tool speed nor the distance that is close to a singularity; both
+definitions are ours.
 """
 
 import math
@@ -36,9 +39,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
-from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_share
+from twin.egm.guidance.guidance import Fault, Guidance, GuidanceStop, filter_coefficient
 from twin.egm.guidance.settings import AXES, GuidanceSettings
-from twin.egm.guidance.tool_steps import ToolSteps, moved_by, pose_displacement, share_of
+from twin.egm.guidance.tool_steps import ToolSteps, completed_fraction, displaced_pose, pose_displacement
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError, RobotError
 from twin.kinematics.inverse import inverse_kinematics
@@ -47,16 +50,16 @@ from twin.robot.robot import Robot
 from twin.rotations.rotations import rigid_poses
 
 FARTHEST = 20.0
-"""In [m]: nothing that an arm works on is farther from it, so larger numbers are millimetres."""
+"""Largest plausible distance of a frame, in [m]; larger values are probably millimetres."""
 
 
 class Frames(NamedTuple):
-    """The frames of one instruction.
+    """Frames of one instruction.
 
     Attributes:
-        T_base_wobj: (4, 4) the work object in the base frame, in [m], as are the others.
-        T_base_corr: (4, 4) CorrFrame.
-        T_base_sensor: (4, 4) SensorFrame.
+        T_base_wobj: (4, 4) pose of the work object in the base frame, in [m].
+        T_base_corr: (4, 4) pose of CorrFrame in the base frame, in [m].
+        T_base_sensor: (4, 4) pose of SensorFrame in the base frame, in [m].
     """
 
     T_base_wobj: Floats
@@ -64,38 +67,39 @@ class Frames(NamedTuple):
     T_base_sensor: Floats
 
 
-def frame_of(text: str | None, setting: str) -> Floats:
-    """The pose (4, 4) of a frame that a text tells, in [m]; `None` tells the one that it is relative to.
+def parse_frame(text: str | None, setting: str) -> Floats:
+    """Parse the pose (4, 4) of a frame, in [m].
 
     Args:
-        text: `x,y,z` or `x,y,z,a,b,c,d`: metres, and a unit quaternion, scalar first.
-        setting: its name, for the message.
+        text: `x,y,z` or `x,y,z,a,b,c,d`, in metres and as a unit quaternion, scalar first; `None` is the
+            identity.
+        setting: name of the setting for error messages.
 
     Raises:
-        EgmError: it is not that.
+        EgmError: the text has another form or implausible values.
     """
     if text is None:
         return np.eye(4)
-    told = "a frame as x,y,z or as x,y,z,a,b,c,d in m and a unit quaternion, scalar first"
+    expected = "a frame as x,y,z or as x,y,z,a,b,c,d in m and a unit quaternion, scalar first"
     try:
-        values = numbers(text, told, (3, 7))
+        values = numbers(text, expected, (3, 7))
         farthest = max(map(abs, values[:3]))
         if farthest > FARTHEST:
             raise ValueError(
-                f"expected {told}, at most {FARTHEST:g} m away, got {farthest:g}: are these millimetres?"
+                f"expected {expected}, at most {FARTHEST:g} m away, got {farthest:g}: are these millimetres?"
             )
-        return unit_pose(values, told)
+        return unit_pose(values, expected)
     except ValueError as error:
         raise EgmError(f"{setting}: {error}") from None
 
 
 def base_in_world(gravity: Floats) -> Floats:
-    """The turn (4, 4) `T_world_base` of a mounting: the least one that makes up of the base upwards in z.
+    """Return the orientation (4, 4) `T_world_base` of a mounted base: the smallest rotation to world z up.
 
-    For an arm that hangs, any half turn about a horizontal axis is as small: that about x is taken, ours.
+    For an inverted arm the axis of this half turn is ambiguous; the x axis is chosen (ours).
 
     Args:
-        gravity: (3,) acceleration of gravity in the base frame, in [m/s^2]; none at all turns nothing.
+        gravity: (3,) gravitational acceleration in the base frame, in [m/s^2]; 0 yields the identity.
     """
     T = np.eye(4)
     length = float(np.linalg.norm(gravity))
@@ -108,63 +112,65 @@ def base_in_world(gravity: Floats) -> Floats:
 
 
 def work_object(settings: GuidanceSettings) -> Floats:
-    """The pose (4, 4) `T_base_wobj` of the work object, in [m].
+    """Return the pose (4, 4) `T_base_wobj` of the work object, in [m].
 
     Raises:
-        EgmError: its text tells no frame.
+        EgmError: the setting is not a frame.
     """
-    return frame_of(settings.wobj, "wobj")
+    return parse_frame(settings.wobj, "wobj")
 
 
-def frames_of(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floats) -> Frames:
-    """The frames of an instruction that begins now.
+def guidance_frames(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floats) -> Frames:
+    """Return the frames of an instruction that starts now.
 
     Args:
-        robot: its mounting tells the world.
-        settings: what the frames are, and what they are told in.
-        T_base_tool0: (4, 4) the flange where it begins, in [m].
+        robot: robot whose mounting defines the world frame.
+        settings: frames and their reference frames.
+        T_base_tool0: (4, 4) pose of the flange at the start, in [m].
 
     Raises:
-        EgmError: a text that tells no frame.
+        EgmError: a setting is not a frame.
     """
     T_base_wobj = work_object(settings)
     known = {
         "base": np.eye(4),
-        "world": base_in_world(robot.gravity).T,  # the inverse of a turn
+        "world": base_in_world(robot.gravity).T,  # the transpose inverts a rotation
         "wobj": T_base_wobj,
         "tool": np.asarray(T_base_tool0, dtype=np.float64),
     }
     corr, sensor = settings.corr_frame, settings.sensor_frame
     corr_type = settings.corr_frame_type
     sensor_type = corr_type if settings.sensor_frame_type is None else settings.sensor_frame_type
-    T_base_corr = known[corr_type] @ frame_of(corr, "corr_frame")
+    T_base_corr = known[corr_type] @ parse_frame(corr, "corr_frame")
     T_base_sensor = known[sensor_type] @ (
-        frame_of(corr, "corr_frame") if sensor is None else frame_of(sensor, "sensor_frame")
+        parse_frame(corr, "corr_frame") if sensor is None else parse_frame(sensor, "sensor_frame")
     )
     return Frames(T_base_wobj, T_base_corr, T_base_sensor)
 
 
 FASTEST = 1e6
-"""The largest speed of the tool, in [m/s] and [rad/s]; more is no speed, and its square overflows."""
+"""Largest accepted speed of the tool, in [m/s] and [rad/s]; the square of very large values overflows."""
 
 LEAST_SHARE = 1e-3
-"""The share of a step below which the Jacobian alone tells the joint speeds."""
+"""Share of a step below which the Jacobian alone determines the joint speeds."""
 
 
 class PoseGuidance(Guidance):
-    """Guides the pose of the tool of an arm of six joints or more.
+    """Guidance of the tool pose of an arm with six joints or more.
 
     Args:
-        robot: the arm.
-        settings: gain, filter, windows, frames, and which axes are guided.
+        robot: arm that moves the tool.
+        settings: gain, filter, convergence windows, frames, and guided axes.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
 
     Raises:
-        EgmError: the arm has fewer joints, or a text of the settings tells no frame.
+        EgmError: the arm has fewer than six joints, or a frame setting is invalid.
     """
 
-    own_parts = ("T", "twist")
-    refusal = "pose guidance got a message without the tool, valid are its pose or its speed"
+    guiding_parts = ("T", "twist")
+    refusal = (
+        "pose guidance received a message without tool references: expected a pose or a speed of the tool"
+    )
 
     def __init__(self, robot: Robot, settings: GuidanceSettings, T_flange_tool: Floats | None = None) -> None:
         self.robot, self.settings = robot, settings
@@ -172,27 +178,28 @@ class PoseGuidance(Guidance):
         chosen = settings.axis_names or AXES["pose"]
         self.guided = np.array([float(axis in chosen) for axis in AXES["pose"]])
         self.window = np.array([1e-3 * settings.cond_window_mm] * 3 + [settings.window(1)[0]] * 3)
-        frames_of(robot, settings, np.eye(4))  # what is wrong with them is told before a run begins
+        guidance_frames(robot, settings, np.eye(4))  # reports invalid frames before a run begins
 
     def begin(self, q: Floats, period: float) -> None:
-        """Begin at rest in q (n,), in [rad]; `speed` is then asked for once a period, in [s]."""
-        self.period, self.share = period, filter_share(self.settings.bandwidth, period)
+        """Start at rest in q (n,), in [rad], with a sampling period in [s]."""
+        self.period, self.share = period, filter_coefficient(self.settings.bandwidth, period)
         self.T_start = self.tool.pose(q)
         T_base_tool0 = self.T_start @ np.linalg.inv(self.tool.T_flange_tool)
-        self.frames = frames_of(self.robot, self.settings, T_base_tool0)
+        self.frames = guidance_frames(self.robot, self.settings, T_base_tool0)
         axes = self.frames.T_base_corr[:3, :3]
-        self._to_corr = _both(axes.T)
-        self._taken = _both(axes) @ np.diag(self.guided) @ self._to_corr
+        self._to_corr = _block_diagonal(axes.T)
+        self._selection = _block_diagonal(axes) @ np.diag(self.guided) @ self._to_corr
         self.T_ref, self.V_ref, self.V = self.T_start, np.zeros(6), np.zeros(6)
         self._q, self._asked, self._left = q.copy(), np.zeros_like(q), 1.0
 
     def take(self, message: SensorMessage, q: Floats) -> None:
-        """Take over the pose and the speed of a message; one that tells nothing changes nothing.
+        """Set the pose and the speed of a message as references.
 
         Raises:
-            GuidanceStop: it tells of joints or of a path alone; it is no pose, or none that can be reached.
+            GuidanceStop: the message only has joint or path references, or its pose is invalid or out of
+                reach.
         """
-        if not self.concerns(message):
+        if not self.has_guiding_part(message):
             return
         T_ref = self.T_ref
         if message.T is not None:
@@ -203,54 +210,55 @@ class PoseGuidance(Guidance):
             T_ref = self._reference(self.frames.T_base_sensor @ T_sensor_tool)
         twist = np.zeros(6) if message.twist is None else message.twist
         if twist.shape != (6,) or not np.all(np.abs(twist) < FASTEST):
-            sentence = f"pose guidance expected 6 speeds of the tool below {FASTEST:g} m/s and rad/s"
+            sentence = f"pose guidance expected 6 finite speeds of the tool below {FASTEST:g} m/s and rad/s"
             raise GuidanceStop(Fault(0, "invalid message", sentence))
         self.T_ref = T_ref
-        self.V_ref = self._taken @ _both(self.frames.T_base_sensor[:3, :3]) @ twist
+        self.V_ref = self._selection @ _block_diagonal(self.frames.T_base_sensor[:3, :3]) @ twist
 
     def speed(self, q: Floats) -> Floats:
-        """Joint speeds (n,) of the next period, in [rad/s]."""
+        """Return the joint speeds (n,) of the next period, in [rad/s]."""
         T, e, T_next = self.tool.pose(q), np.empty(6), np.empty((4, 4))
         inverse = self.tool.inverse(q)
         pose_displacement(T, self.T_ref, e)
-        wanted = self.settings.gain * e + self.V_ref
-        self.V = self.V + self.share * (wanted - self.V)
-        # Ramps and limits leave a share of it, foreseen from the last two: that step is solved for.
-        last, self._left = self._left, share_of((q - self._q) / self.period, self._asked)
+        desired = self.settings.gain * e + self.V_ref
+        self.V = self.V + self.share * (desired - self.V)
+        # Ramps and limits will reduce the step.  The remaining share is extrapolated from the last two
+        # periods, and the joint angles are solved for the step of this share.
+        last, self._left = self._left, completed_fraction((q - self._q) / self.period, self._asked)
         left = min(1.0, 2.0 * self._left - last)
         self._q, self._asked = q.copy(), inverse @ self.V
         if left > LEAST_SHARE:
-            moved_by(T, left * self.period * self.V, T_next)
+            displaced_pose(T, left * self.period * self.V, T_next)
             q_next = self.tool.reach(q, T_next, inverse)
             if q_next is not None:
                 self._asked = (q_next - q) / (left * self.period)
         return self._asked
 
     def converged(self, q: Floats) -> bool:
-        """Whether at q (n,), in [rad], the tool is within the windows of the guided axes of the reference."""
+        """Return whether the tool at q (n,), in [rad], is within the windows of the guided axes."""
         e = np.empty(6)
         pose_displacement(self.tool.pose(q), self.T_ref, e)
         return bool(np.all(np.abs(self.guided * (self._to_corr @ e)) <= self.window))
 
     def follow(self, qd: Floats) -> None:
-        """Go on filtering from the speed (n,) that the limits left, in [rad/s]."""
+        """Continue filtering from the limited speed (n,), in [rad/s]."""
         if not np.array_equal(qd, self._asked):
-            share = share_of(qd, self._asked)
+            share = completed_fraction(qd, self._asked)
             self.V = share * self.V + self.tool.jacobian(self._q) @ (qd - share * self._asked)
 
-    def _reference(self, T_wanted: Floats) -> Floats:
-        """The pose (4, 4) to go to: of what is wanted, the guided axes.
+    def _reference(self, T_desired: Floats) -> Floats:
+        """Return the reference pose (4, 4): the guided axes of the desired pose, the others from the start.
 
         Raises:
-            GuidanceStop: 50050, no joint angles reach it.
+            GuidanceStop: no joint angles reach the pose (event 50050).
         """
-        way, T = np.empty(6), np.empty((4, 4))
-        pose_displacement(self.T_start, T_wanted, way)
-        moved_by(self.T_start, self._taken @ way, T)
+        displacement, T = np.empty(6), np.empty((4, 4))
+        pose_displacement(self.T_start, T_desired, displacement)
+        displaced_pose(self.T_start, self._selection @ displacement, T)
         try:
             T_base_flange = T @ np.linalg.inv(self.tool.T_flange_tool)
             solutions = inverse_kinematics(self.robot, T_base_flange, limits=False)
-        except RobotError:  # none in closed form: the arm goes as far as it gets
+        except RobotError:  # no closed-form solution: the arm moves as far as possible
             return T
         if np.all(np.any(np.isnan(solutions), axis=1)):
             x, y, z = 1e3 * T[:3, 3]
@@ -265,8 +273,8 @@ class PoseGuidance(Guidance):
         return T
 
 
-def _both(R: Floats) -> Floats:
-    """The matrix (6, 6) that turns position and rotation vector alike."""
+def _block_diagonal(R: Floats) -> Floats:
+    """Return the matrix (6, 6) that applies R (3, 3) to position and rotation vector."""
     both = np.zeros((6, 6))
     both[:3, :3] = both[3:, 3:] = R
     return both

@@ -1,7 +1,7 @@
-"""One instruction that guides a robot: from waiting for the first answer to standing still again.
+"""One guidance instruction of a robot, from the wait for the first answer to the final standstill.
 
-Ramps of the speed are linear, in and out, and the way back to the start is a line of the joints.  The manual
-tells neither; these are ours.
+The speed ramps in and out linearly.  The return motion to the start is a straight line in joint space.  The
+manual defines neither; both are ours.
 """
 
 import math
@@ -21,44 +21,45 @@ from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples
 
 
-def periods(duration: float, period: float) -> int:
-    """Count the periods in a duration, in [s]: at least one."""
+def count_periods(duration: float, period: float) -> int:
+    """Return the number of periods in a duration, both in [s]; at least 1."""
     return max(1, round(duration / period))
 
 
 class ReturnMotion:
-    """The straight line of the joints from where they stand to where they began.
+    """Straight joint motion from the present position back to the start.
 
-    Its law of time is the polynomial `s = 10 x^3 - 15 x^4 + 6 x^5`, which begins and ends without speed and
-    acceleration.  Ranges are convex, also those between joints: a line between two points in them is in them.
+    The time law is the polynomial `s = 10 x^3 - 15 x^4 + 6 x^5`, which starts and ends with zero speed and
+    acceleration.  The joint ranges, including those of passive joints, are convex.  The line between two
+    positions within the ranges therefore stays within them.
 
     Attributes:
-        count: periods that it takes.
+        count: number of periods of the motion.
 
     Args:
-        q, start: (n,) where the joints stand, and where they go, in [rad].
-        duration: the least, in [s].
-        speed, acceleration: (n,) the largest, in [rad/s] and [rad/s^2].
-        period: in [s].
+        q, start: (n,) first and last joint position, in [rad].
+        duration: shortest duration, in [s].
+        speed, acceleration: (n,) limits, in [rad/s] and [rad/s^2].
+        period: sampling period, in [s].
     """
 
-    PEAK_SPEED = 1.875  # of s, in distances by duration
-    PEAK_ACCELERATION = 10.0 / math.sqrt(3.0)  # in distances by duration^2
+    PEAK_SPEED = 1.875  # largest ds/dx
+    PEAK_ACCELERATION = 10.0 / math.sqrt(3.0)  # largest d2s/dx2
 
     def __init__(
         self, q: Floats, start: Floats, duration: float, speed: Floats, acceleration: Floats, period: float
     ) -> None:
         self.q, self.start = q, start
-        way = np.abs(start - q)
+        distance = np.abs(start - q)
         needed = max(
             duration,
-            float(np.max(self.PEAK_SPEED * way / speed)),
-            math.sqrt(float(np.max(self.PEAK_ACCELERATION * way / acceleration))),
+            float(np.max(self.PEAK_SPEED * distance / speed)),
+            math.sqrt(float(np.max(self.PEAK_ACCELERATION * distance / acceleration))),
         )
         self.count = max(1, math.ceil(needed / period * (1.0 - 1e-12)))
 
     def __call__(self, k: int) -> Floats:
-        """Where the joints are after k periods: (n,) in [rad]."""
+        """Return the joint position (n,) after k periods, in [rad]."""
         if k >= self.count:
             return self.start
         x = k / self.count
@@ -66,48 +67,51 @@ class ReturnMotion:
 
 
 class Phase(Enum):
-    """Where an instruction is."""
+    """Phase of an instruction."""
 
     WAITING = "waiting"
-    """For the first answer, at rest."""
+    """The robot waits at rest for the first answer."""
     GUIDED = "guided"
+    """The robot follows the answers."""
     STOPPING = "stopping"
-    """On its ramp."""
+    """The speed ramps down to 0."""
     RETURNING = "returning"
-    """To where it began."""
+    """The robot moves back to the start of the instruction."""
     FINISHED = "finished"
+    """The instruction has ended."""
 
 
 class Run:
-    """One `EGMRunJoint`, `EGMRunPose` or `EGMMoveL`.
+    """Execution of one `EGMRunJoint`, `EGMRunPose` or `EGMMoveL`.
 
-    In every period guidance asks for a speed v, of which p is the robot's own program (0 but on a path), and
+    In every period guidance requests a speed v, which includes the speed p of the programmed path (0 without
+    a path).  The limits reduce it in this order:
 
         v <- p + (v - p) min(1, max_speed_deviation / max abs(v - p))    all joints by one factor
         v <- v min(1, 1 / max abs(v / qd_max)), and p with it            all joints by one factor
-        v <- p + r (v - p), the ramp r from 0 to 1 since the first answer
-        v <- qd + s (v - qd), s what the drives can bring about, see `twin.egm.guidance.limits`
-        v <- what stops in front of the ends of ranges, see `twin.egm.guidance.limits`
+        v <- p + r (v - p), with the ramp r from 0 to 1 since the first answer
+        v <- qd + s (v - qd), with s from the torque of the drives, see `twin.egm.guidance.limits`
+        v <- v reduced before the ends of joint ranges, see `twin.egm.guidance.limits`
 
-    A stop goes from the speed that is there to 0, linearly, within `ramp_out` (the whole time of stopping, as
-    the manual tells), or faster in front of the end of a range, or slower where the drives cannot do it; with
-    `ramp_down` the joints then go back.
+    A stop reduces the present speed linearly to 0 within `ramp_out`, the whole stopping time according to the
+    manual.  It is faster before the end of a range, and slower if the drives lack the torque.  With the
+    setting `ramp_down` the joints then move back to the start.
 
     Attributes:
-        phase: where it is.
-        fault: why it stopped, `None` where nothing was wrong.
-        q, qd: (n,) commanded now, in [rad] and [rad/s].
-        converged: whether the arm was within the convergence window when it was last measured; not before
-            the first answer.
-        utilization: the greatest share of a joint's largest speed, or of a motor's torque, that guidance asks
-            for, in [%]; above 100 a part of it is not done.
+        phase: present phase of the instruction.
+        fault: reason for a stop by a fault, else `None`.
+        q, qd: (n,) commanded position and speed, in [rad] and [rad/s].
+        converged: whether the arm was within the convergence window at the last measurement; False before the
+            first answer.
+        utilization: largest requested share of a joint's speed limit or of a motor's torque, in [%]; above
+            100 only a part of the request is executed.
 
     Args:
-        robot: its ranges and speeds bound the motion.
-        settings: how it is guided.
-        guidance: what makes speeds of the messages.
-        q: (n,) where it begins, at rest, in [rad].
-        period: of the samples, in [s].
+        robot: robot whose ranges and speed limits bound the motion.
+        settings: guidance settings.
+        guidance: guidance mode, which computes speeds from messages.
+        q: (n,) joint position at the start, at rest, in [rad].
+        period: sampling period, in [s].
     """
 
     def __init__(
@@ -120,18 +124,19 @@ class Run:
         self.qd = np.zeros_like(self.q)
         self.converged, self.utilization = False, 0.0
         self._start, self._sample = self.q.copy(), 0
-        self._inside = 0.0  # s, how long the arm has been within its window
-        self._k = 0  # periods since the present ramp, or the way back, began
-        self._ramp_in, self._ramp_out = (periods(t, period) for t in (settings.ramp_in, settings.ramp_out))
+        self._inside = 0.0  # time for which the arm has been within its convergence window, in [s]
+        self._k = 0  # periods since the beginning of the present ramp or return motion
+        self._ramp_in = count_periods(settings.ramp_in, period)
+        self._ramp_out = count_periods(settings.ramp_out, period)
         self._qd_stop = self.qd
-        self._way_back: ReturnMotion | None = None
-        far = np.inf if settings.mode == "path" else settings.position_limit
-        self._ranges = Ranges(robot, period, self._start - far, self._start + far)
+        self._return_motion: ReturnMotion | None = None
+        limit = np.inf if settings.mode == "path" else settings.position_limit
+        self._ranges = Ranges(robot, period, self._start - limit, self._start + limit)
         self._drives = DriveLimits(robot, period, self._ranges.deceleration)
         guidance.begin(self.q, period)
 
     def take(self, message: SensorMessage) -> None:
-        """Take over what a message says; one that asks for what cannot be done is a `fault`, and a stop."""
+        """Set the references of a message; stop with a `fault` if the robot cannot follow them."""
         if self.phase not in (Phase.WAITING, Phase.GUIDED):
             return
         try:
@@ -142,11 +147,11 @@ class Run:
             self.phase = Phase.GUIDED
 
     def measured(self, q: Floats, elapsed: float) -> None:
-        """Be told once a cycle where the arm is; within its window for `cond_time`, the instruction ends.
+        """Check the convergence once a cycle; stop after `cond_time` within the convergence window.
 
         Args:
             q: (n,) measured joint angles, in [rad].
-            elapsed: since the last call, in [s].
+            elapsed: time since the last call, in [s].
         """
         self.converged = self.phase is not Phase.WAITING and self.guidance.converged(q)
         self._inside = self._inside + elapsed if self.converged else 0.0
@@ -155,15 +160,15 @@ class Run:
             self.phase is Phase.GUIDED
             and waits
             and self.converged
-            and self._inside >= self.settings.cond_time - 1e-9  # round-off of a sum
+            and self._inside >= self.settings.cond_time - 1e-9  # tolerance for round-off
         ):
             self.stop()
 
     def stop(self, fault: Fault | None = None) -> None:
-        """Come to rest, and then go back if that is how the instruction ends; after a fault the arm stays.
+        """Ramp down to rest, and then return to the start if the settings request it.
 
-        Of several faults the first is kept.  A stop without a fault changes nothing where it is stopping or
-        on its way back.
+        After a fault the arm does not return.  The first of several faults is stored.  A stop without a fault
+        has no effect during a stop or a return motion.
         """
         if self.phase is Phase.FINISHED:
             return
@@ -176,10 +181,11 @@ class Run:
             self._rest()
 
     def samples(self, count: int) -> Samples:
-        """The next so many samples of the motion: each is where it is, with the acceleration to the next.
+        """Return the next `count` samples of the motion, each with the acceleration to the next sample.
 
-        They obey `qd[k+1] = qd[k] + dt qdd[k]`, `q[k+1] = q[k] + dt qd[k+1]`, so that a law that knows the
-        arm follows them to round-off; the run is then one period behind the last of them.
+        They obey `qd[k+1] = qd[k] + dt qdd[k]`, `q[k+1] = q[k] + dt qd[k+1]`.  A controller with an exact
+        model of the arm therefore follows them up to round-off.  Afterwards `q` and `qd` of the run are the
+        state one period after the last sample.
         """
         dt = self.period
         t = np.arange(self._sample, self._sample + count, dtype=np.float64) * dt
@@ -193,7 +199,7 @@ class Run:
         return Samples(t, q, qd, qdd)
 
     def _speed(self) -> Floats:
-        """The speed (n,) of the next period, in [rad/s]."""
+        """Return the speed (n,) of the next period, in [rad/s]."""
         if self.phase is Phase.GUIDED and self.guidance.ended():
             self.stop()
         if self.phase is Phase.GUIDED:
@@ -209,12 +215,13 @@ class Run:
         return np.zeros_like(self.qd)
 
     def _guided(self) -> Floats:
-        """The speed that guidance asks for, within all limits."""
+        """Return the speed (n,) that guidance requests, within all limits, in [rad/s]."""
         asked, program = self.guidance.speed(self.q), self.guidance.programmed()
         deviation = asked - program
         largest, limit = float(np.abs(deviation).max()), self.settings.speed_limit
         if not largest < np.inf:
-            raise GuidanceStop(Fault(0, "invalid message", "guidance asks for speeds that are not finite"))
+            sentence = "guidance expected finite joint speeds, the references require infinite ones"
+            raise GuidanceStop(Fault(0, "invalid message", sentence))
         if largest > limit:
             deviation = deviation / largest * limit
         share = float((np.maximum(np.abs(program + deviation), np.abs(program)) / self.robot.qd_max).max())
@@ -234,7 +241,7 @@ class Run:
         return braked
 
     def _stopping(self) -> Floats:
-        """The speed of the stop's ramp, at whose end the arm rests."""
+        """Return the speed (n,) of the stopping ramp, in [rad/s]."""
         self._k += 1
         ramp = max(0.0, 1.0 - self._k / self._ramp_out) * self._qd_stop
         possible, _ = self._drives.within(self.q, self.qd, ramp)
@@ -244,53 +251,53 @@ class Run:
         return speed
 
     def _returning(self) -> Floats:
-        """The speed to the next point of the way back; 0 once it is at its end."""
-        way = self._way_back
-        if way is None or self._k >= way.count:
+        """Return the speed (n,) of the return motion, in [rad/s]; finish at its end."""
+        motion = self._return_motion
+        if motion is None or self._k >= motion.count:
             self.phase = Phase.FINISHED
             return np.zeros_like(self.qd)
         self._k += 1
-        return (way(self._k) - self.q) / self.period
+        return (motion(self._k) - self.q) / self.period
 
     def _rest(self) -> None:
-        """Finish, or go back first."""
+        """Finish at rest, or start the return motion."""
         self.utilization = 0.0
         if self.settings.stop == "hold" or self.fault is not None or (self.q == self._start).all():
             self.phase = Phase.FINISHED
             return
         speed = np.minimum(self.settings.speed_limit, top_speed(self.robot))
         self.phase, self._k = Phase.RETURNING, 0
-        self._way_back = ReturnMotion(
+        self._return_motion = ReturnMotion(
             self.q, self._start, self.settings.ramp_out, speed, self._ranges.deceleration, self.period
         )
 
 
-def guidance_of(
+def make_guidance(
     robot: Robot,
     settings: GuidanceSettings,
     T_flange_tool: Floats | None = None,
     path: str | Path | Recording | None = None,
 ) -> Guidance:
-    """The guidance of a robot in the mode of its settings.
+    """Return the guidance of a robot in the mode of its settings.
 
     Args:
-        robot: the robot.
-        settings: how it is guided.
+        robot: robot to be guided.
+        settings: guidance settings, including the mode.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
-        path: a recording of the tool or of the joints, or its file: what the robot moves along in path mode.
+        path: path in path mode: a recording of the tool or of the joints, or the path of its file.
 
     Raises:
-        EgmError: the robot cannot be guided so, or a path is missing, or there is one in another mode.
+        EgmError: the robot does not support the mode, or a path is missing or superfluous.
         RecordingError and others: the robot cannot move along the path, see `recorded_motion`.
     """
     if settings.mode == "path":
         from twin.egm.guidance.path_guidance import PathGuidance
 
         if path is None:
-            raise EgmError("mode path needs a path: a recording of the tool or of the joints")
+            raise EgmError("mode path requires a path: a recording of the tool or of the joints")
         return PathGuidance(robot, settings, path, T_flange_tool)
     if path is not None:
-        raise EgmError(f"mode {settings.mode} has no path: a path is corrected in mode path")
+        raise EgmError(f"mode {settings.mode} accepts no path: a path is valid only in mode path")
     if settings.mode == "pose":
         from twin.egm.guidance.pose_guidance import PoseGuidance
 

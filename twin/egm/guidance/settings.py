@@ -1,8 +1,9 @@
-"""The arguments of the RAPID instructions that guide a robot, in the units that they have there.
+"""Arguments of the RAPID instructions for EGM, in the units of RAPID.
 
-`EGMSetupUC`, `EGMActJoint`, `EGMActPose`, `EGMActMove`, `EGMRunJoint`, `EGMRunPose`, and the system
-parameters behind them; a default is the manual's where it prints one.  The ranges of gain, filter and ramp
-times are the manual's for the system parameters, and hold here for the arguments that replace them too.
+The settings combine the arguments of `EGMSetupUC`, `EGMActJoint`, `EGMActPose`, `EGMActMove`, `EGMRunJoint`
+and `EGMRunPose` with the system parameters behind them.  Defaults are those of the manual where it prints
+one. The manual states ranges of gain, filter and ramp times for the system parameters.  Here these ranges
+also apply to the arguments that override them.
 """
 
 import math
@@ -22,102 +23,112 @@ STOPS = ("hold", "ramp_down")
 FRAMES = ("base", "world", "wobj", "tool")
 TORQUES = ("level_0", "always")
 AXES = {"pose": ("x", "y", "z", "rx", "ry", "rz"), "path": ("y", "z")}
-"""The axes that can be guided beside joints, which are numbered."""
+"""Names of the axes that can be guided in pose and path mode; in joint mode the axes are joint numbers."""
 
 CYCLE = 4
-"""The cycle of the robot's controller, in [ms]."""
+"""Cycle of the robot controller, in [ms]."""
 PATH_CYCLE = 24
-"""The cycle of path corrections, in [ms]."""
+"""Cycle of path corrections, in [ms]."""
 LONGEST_CYCLE = 1000
-"""[ms]; the manual prints no bound, ours."""
+"""Longest cycle, in [ms] (ours; the manual prints no bound)."""
 BANDWIDTH = 20.0
 """Default Low Pass Filter Bandwidth, in [Hz]."""
 JOINT = re.compile("[1-9][0-9]?")
 ENOUGH = 1e9
-"""A bound where the manual prints none, in whatever unit."""
+"""Upper bound of settings for which the manual prints none, in the unit of the setting."""
 
 
 def argument(default: Any, help: str, choices: tuple[str, ...] = (), within: tuple[float, ...] = ()) -> Any:
-    """A field that is an option of the command line.
+    """Return a dataclass field that is also an option of the command line.
 
     Args:
-        default: what it is where it is not given.
-        help: its help text.
-        choices: its values, if they are few.
-        within: the least and the greatest of a number.
+        default: default value.
+        help: help text of the option.
+        choices: valid values of a text setting; empty if any text is valid.
+        within: smallest and largest valid value of a number.
     """
     return field(default=default, metadata={"help": help, "choices": choices, "within": within})
 
 
 @dataclass(frozen=True)
 class GuidanceSettings:
-    """The settings by which a robot is guided.
+    """Guidance settings of a robot.
 
     Raises:
-        EgmError: naming the setting, its value and what is valid.
+        EgmError: a setting is invalid; the message names the setting, its value and the valid values.
     """
 
-    mode: str = argument("joint", "guide joints, the tool's pose, or corrections of a path", MODES)
-    level: int = argument(1, "0: raw; 1: filtered; 2, of path corrections: as 1", within=(0, 2))
+    mode: str = argument("joint", "guide the joints, the tool pose, or corrections of a path", MODES)
+    level: int = argument(
+        1, "filter level: 0 unfiltered, 1 filtered, 2 (for path corrections) the same as 1", within=(0, 2)
+    )
     position_gain: float = argument(
         5.0, "Default Proportional Position Gain, 0 to 20, in 1/s", within=(0.0, 20.0)
     )
     pos_corr_gain: float = argument(
-        1.0, "PosCorrGain, 0 to 1: the share of it; 0 follows speeds alone", within=(0.0, 1.0)
+        1.0, "PosCorrGain, 0 to 1: factor of the position gain; 0 uses speeds only", within=(0.0, 1.0)
     )
     lp_filter: float | None = argument(
         None,
-        "LpFilter: bandwidth of the low-pass filter of the speed, to 100 Hz, 0 for none (default 20)",
+        "LpFilter: bandwidth of the speed's low-pass filter, up to 100 Hz; 0 disables it (default 20)",
         within=(0.0, 100.0),
     )
     sample_rate: int | None = argument(
         None, "SampleRate: time between two messages, in ms (default 4; path 48)", within=(4, LONGEST_CYCLE)
     )
     max_pos_deviation: float = argument(
-        1000.0, "MaxPosDeviation: of a joint from the start, in deg", within=(0.0, ENOUGH)
+        1000.0, "MaxPosDeviation: largest distance of a joint from the start, in deg", within=(0.0, ENOUGH)
     )
     max_speed_deviation: float = argument(
-        1.0, "MaxSpeedDeviation: speed of a joint, in deg/s", within=(1e-6, ENOUGH)
+        1.0, "MaxSpeedDeviation: largest speed of a joint, in deg/s", within=(1e-6, ENOUGH)
     )
     cond_window: str = argument(
         "0.5",
-        "convergence window, +- deg: one for every joint, or one a joint (0.5,0.5,1,1,1,2); "
-        "in pose mode of the orientation",
+        "convergence window, +- deg: one value for all joints, or one per joint (0.5,0.5,1,1,1,2); "
+        "in pose mode for the orientation",
     )
     cond_window_mm: float = argument(
         1.0, "convergence window of the position in pose and path mode, +- mm", within=(0.0, ENOUGH)
     )
     cond_time: float = argument(
-        1.0, "CondTime: how long the window must hold before the instruction ends, in s", within=(0.0, ENOUGH)
+        1.0,
+        "CondTime: time within the convergence window after which the instruction ends, in s",
+        within=(0.0, ENOUGH),
     )
-    no_wait_cond: bool = argument(False, "NoWaitCond: the instruction ends at once, guidance goes on")
+    no_wait_cond: bool = argument(
+        False, "NoWaitCond: do not wait for convergence; guidance continues without end"
+    )
     ramp_in_time: float | None = argument(
-        None, "RampInTime: from rest to full speed, in s (default ramp time)", within=(0.005, 10.0)
+        None, "RampInTime: time from rest to full speed, in s (default --ramp-time)", within=(0.005, 10.0)
     )
     ramp_out_time: float | None = argument(
-        None, "RampOutTime: of the stop, in s (default ramp time)", within=(0.005, 10.0)
+        None, "RampOutTime: time of the stopping ramp, in s (default --ramp-time)", within=(0.005, 10.0)
     )
     ramp_time: float = argument(0.5, "Default Ramp Time, 0.005 to 10, in s", within=(0.005, 10.0))
-    stop: str = argument("hold", "how the instruction ends: stay, or go back to where it began", STOPS)
+    stop: str = argument("hold", "end of an instruction: hold the position, or return to the start", STOPS)
     comm_timeout: float = argument(
         2.0,
-        "CommTimeout: without a message for so long is an error, in s; the default is ours",
+        "CommTimeout: longest time without an answer before guidance stops with an error, in s "
+        "(the manual prints no default)",
         within=(1e-3, ENOUGH),
     )
     axes: str | None = argument(
-        None, "what is guided: 1,3 of the joints; x,z,rz in pose mode (default all of them)"
+        None, "guided axes: joint numbers as 1,3; in pose mode as x,z,rz (default all of them)"
     )
-    corr_frame: str | None = argument(None, "CorrFrame: x,y,z,a,b,c,d, m and a unit quaternion; or x,y,z")
-    corr_frame_type: str = argument("base", "what CorrFrame is told in", FRAMES)
+    corr_frame: str | None = argument(
+        None,
+        "CorrFrame as x,y,z,a,b,c,d in m and a unit quaternion, or as x,y,z (default the reference frame)",
+    )
+    corr_frame_type: str = argument("base", "reference frame of CorrFrame", FRAMES)
     sensor_frame: str | None = argument(None, "SensorFrame, in the same form (default CorrFrame)")
     sensor_frame_type: str | None = argument(
-        None, "what SensorFrame is told in (default as CorrFrame)", FRAMES
+        None, "reference frame of SensorFrame (default that of CorrFrame)", FRAMES
     )
-    wobj: str | None = argument(None, "work object, in the base frame, in the same form (default the base)")
-    torque: str = argument(
-        "level_0", "send torqueRef at level 0 alone, as the manual says, or always", TORQUES
+    wobj: str | None = argument(
+        None, "work object in the base frame, in the same form (default the base frame)"
     )
-    force: bool = argument(False, "send measuredForce, which clients of early versions cannot read")
+    torque: str = argument("level_0", "send torqueRef at level 0 only, as in the manual, or always", TORQUES)
+    force: bool = argument(False, "send measuredForce, which clients of early EGM versions cannot read")
 
     def __post_init__(self) -> None:
         if isinstance(self.cond_window, Real) and not isinstance(self.cond_window, bool):
@@ -129,27 +140,27 @@ class GuidanceSettings:
         if self.sample_rate is not None and self.sample_rate % step:
             raise EgmError(
                 f"sample_rate is {self.sample_rate}: in {self.mode} mode valid are multiples of {step} ms "
-                f"to {LONGEST_CYCLE // step * step} ms"
+                f"up to {LONGEST_CYCLE // step * step} ms"
             )
         if self.mode == "path" and self.stop != "hold":
-            raise EgmError(f"stop is {self.stop!r}: a path ends at its end, in path mode valid is 'hold'")
+            raise EgmError(f"stop is {self.stop!r}: in path mode valid is 'hold'")
         windows = _numbers("cond_window", self.cond_window)
         if self.mode != "joint" and len(windows) != 1:
             raise EgmError(f"cond_window is {self.cond_window!r}: in {self.mode} mode valid is one number")
         for name in ("corr_frame", "sensor_frame"):
             if self.mode != "pose" and getattr(self, name) is not None:
-                raise EgmError(f"{name} is of pose mode, and the mode is {self.mode}")
+                raise EgmError(f"{name} is valid only in pose mode, the mode is {self.mode}")
         self._check_axes()
 
     def _check_axes(self) -> None:
-        """Raise `EgmError` unless axes are joints' numbers, or names of the mode, each once."""
+        """Raise `EgmError` unless axes are distinct joint numbers, or distinct axis names of the mode."""
         if self.axes is None:
             return
         names = self.axis_names
         known = AXES.get(self.mode, ())
-        right = all(name in known for name in names) if known else all(map(JOINT.fullmatch, names))
-        if not right or len(set(names)) != len(names):
-            valid = f"some of {','.join(known)}" if known else "numbers of joints from 1, as 1,3"
+        valid_names = all(name in known for name in names) if known else all(map(JOINT.fullmatch, names))
+        if not valid_names or len(set(names)) != len(names):
+            valid = f"some of {','.join(known)}" if known else "joint numbers from 1, as 1,3"
             raise EgmError(
                 f"axes is {printable(self.axes)!r}: in {self.mode} mode valid are {valid}, each once"
             )
@@ -162,18 +173,18 @@ class GuidanceSettings:
 
     @property
     def gain(self) -> float:
-        """The gain of the position error, in [1/s]."""
+        """Gain of the position error, in [1/s]."""
         return self.position_gain * self.pos_corr_gain
 
     @property
     def bandwidth(self) -> float | None:
-        """The bandwidth of the low-pass filter, in [Hz]; `None` where there is none, as at level 0."""
+        """Bandwidth of the low-pass filter, in [Hz]; `None` without a filter, as at level 0."""
         bandwidth = BANDWIDTH if self.lp_filter is None else self.lp_filter
         return bandwidth if self.level > 0 and bandwidth > 0.0 else None
 
     @property
     def speed_limit(self) -> float:
-        """Largest speed of a joint that guidance may ask for, in [rad/s]."""
+        """Largest joint speed that guidance may request, in [rad/s]."""
         return math.radians(self.max_speed_deviation)
 
     @property
@@ -183,24 +194,24 @@ class GuidanceSettings:
 
     @property
     def ramp_in(self) -> float:
-        """From rest to full speed, in [s]."""
+        """Time from rest to full speed, in [s]."""
         return self.ramp_time if self.ramp_in_time is None else self.ramp_in_time
 
     @property
     def ramp_out(self) -> float:
-        """From the stop to rest, in [s]."""
+        """Time of the stopping ramp, in [s]."""
         return self.ramp_time if self.ramp_out_time is None else self.ramp_out_time
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The guided axes as they were named; empty for all."""
+        """Names of the guided axes; empty for all axes."""
         return () if self.axes is None else tuple(name.strip() for name in self.axes.split(","))
 
     def joints(self, n: int) -> tuple[int, ...]:
-        """The guided joints of a robot of n, counted from 0.
+        """Return the indices of the guided joints of a robot with n joints, counted from 0.
 
         Raises:
-            EgmError: there is no such joint.
+            EgmError: a joint does not exist.
         """
         chosen = tuple(int(name) - 1 for name in self.axis_names)
         if chosen and max(chosen) >= n:
@@ -208,25 +219,25 @@ class GuidanceSettings:
         return chosen or tuple(range(n))
 
     def window(self, n: int) -> Floats:
-        """The convergence window (n,) of the joints of a robot of n, in [rad].
+        """Return the convergence window (n,) of a robot with n joints, in [rad].
 
         Raises:
-            EgmError: it was told for another number of joints.
+            EgmError: the setting has another number of joints.
         """
         degrees = _numbers("cond_window", self.cond_window)
         if len(degrees) not in (1, n):
             raise EgmError(
-                f"cond_window is {self.cond_window!r}: valid is one number, or one for each of {n} joints"
+                f"cond_window is {self.cond_window!r}: valid is one number, or one number per joint ({n})"
             )
         return np.deg2rad(np.broadcast_to(np.array(degrees), n))
 
 
 def _check(item: Field[Any], kind: Any, value: Any) -> None:
-    """Raise `EgmError` unless a setting has its type, `kind`, and a number its range."""
+    """Raise `EgmError` unless a setting has the type `kind` and lies in its range."""
     what = f"{item.name} is {value!r}" if len(repr(value)) < 60 else f"{item.name} is too long"
     if value is None and NoneType in get_args(kind):
         return
-    kind = next(iter(get_args(kind)), kind)  # what it is where it is not None
+    kind = next(iter(get_args(kind)), kind)  # the type beside None
     if kind is str:
         choices = item.metadata["choices"]
         if not isinstance(value, str) or (choices and value not in choices):
@@ -238,16 +249,16 @@ def _check(item: Field[Any], kind: Any, value: Any) -> None:
         return
     least, greatest = item.metadata["within"]
     whole = "a whole number" if kind is int else "a number"
-    right = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-    if not (right and least <= value <= greatest):
+    numeric = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    if not (numeric and least <= value <= greatest):
         raise EgmError(f"{what}: valid is {whole} from {least:g} to {greatest:g}")
 
 
 def _numbers(name: str, text: str) -> list[float]:
-    """The numbers of a text, at least 0 each.
+    """Parse comma-separated, non-negative numbers.
 
     Raises:
-        EgmError: it is something else.
+        EgmError: the text contains anything else.
     """
     try:
         numbers = [float(part) for part in text.split(",")]
@@ -255,6 +266,6 @@ def _numbers(name: str, text: str) -> list[float]:
         numbers = []
     if not numbers or not all(0.0 <= number <= ENOUGH for number in numbers):
         raise EgmError(
-            f"{name} is {printable(text)[:60]!r}: valid is a number of 0 or more, or several as 0.5,1"
+            f"{name} is {printable(text)[:60]!r}: valid is a non-negative number, or several as 0.5,1"
         )
     return numbers

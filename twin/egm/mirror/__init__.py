@@ -1,1 +1,1 @@
-"""A twin that follows the messages of a robot that somebody else guides."""
+"""Twin that follows the messages of a robot under the guidance of another client."""

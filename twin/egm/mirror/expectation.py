@@ -1,24 +1,25 @@
-"""What the model expects of a robot's torques, along the stream of its joint angles.
+"""Expected torques of a robot, computed by a model along the stream of its joint angles.
 
-Angles are filtered and differentiated; the model makes of them the torques of arm and rotors, friction, and
-the columns of a body at the flange; these are filtered, and reported torques are filtered alike.
+The joint angles are filtered and differentiated.  The model computes the torques of arm and rotors, the
+friction, and the regressor columns of a body at the flange.  These are filtered, and reported torques are
+filtered alike.
 
-The filters are symmetric, short, and the same on both sides of `tau = Y pi`.  A bell is a Hann window of a
-stated width, with the sum 1.  Positions go through `2 b - b * b`, `b` the bell of `POSITIONS`, which leaves
-motions as they are to the fourth order in time; speeds and accelerations are central differences behind it.
-What the model makes of them, and the payload's columns, go through the bell of `TORQUES`.  Reported torques
-go through both, one after the other, and so does friction, which is a torque that jumps where joints turn
-back: so on both sides all was filtered alike.
+The filters are symmetric, short, and equal on both sides of `tau = Y pi`.  The basic filter b is a Hann
+window of a given width with the sum 1.  Positions pass the filter `2 b - b * b`, with b of the width
+`POSITIONS`; it preserves motions up to fourth order in time.  Speeds and accelerations are central
+differences of the filtered positions.  The torques of the model and the regressor columns pass b of the width
+`TORQUES`. Reported torques pass both filters in series.  So does friction, because it jumps where joints
+reverse.  Both sides of the equation are therefore filtered alike.
 
-A reported torque may be older than the angles beside it.  A mean over the cycle before is so by half a
-cycle: it is taken between two messages, see `Smoothing.aligned`.
+A reported torque may be older than the angles of the same message.  A mean over the previous cycle is older
+by half a cycle.  It is interpolated between two messages, see `Smoothing.aligned`.
 
-The filters look both ways in time, and so what they tell is `Smoothing.lag` old.  Those of
-`twin/identification/measurements.py` are sharper and several times as long.
+The filters use samples before and after each instant; results are therefore `Smoothing.lag` old.  The filters
+in `twin/identification/measurements.py` are sharper and several times as long.
 
-A shaft that rests may have any torque up to its static friction.  So where a shaft is slower than `REST`, its
-static friction is told beside the expected torque, as `friction_open`; and below `TURNING` its own falls to 0
-linearly, for the sign of its speed is not known.
+A shaft at rest may have any torque up to its static friction.  For a shaft slower than `REST`, the static
+friction is therefore reported in addition to the expected torque, as `friction_open`.  Below `TURNING` the
+expected friction falls linearly to 0, because the sign of the speed is uncertain.
 
 Source: J. Kaiser, R. Hamming, "Sharpening the response of a symmetric nonrecursive filter by multiple use of
 the same filter", IEEE Trans. on Acoustics, Speech and Signal Processing 25 (1977).
@@ -41,7 +42,7 @@ from twin.robot.robot import Robot
 
 
 class Window:
-    """The last samples of shape `shape`, at least `reach` of them."""
+    """Buffer of the last samples of shape `shape`, at least `reach` of them."""
 
     def __init__(self, reach: int, shape: tuple[int, ...]) -> None:
         self._reach = reach
@@ -52,66 +53,68 @@ class Window:
         return self._end
 
     def clear(self) -> None:
-        """Forget them."""
+        """Discard all samples."""
         self._end = 0
 
     def append(self, values: Floats) -> None:
-        """Add m samples (m, ...), m at most `reach`."""
+        """Append m samples (m, ...), with m at most `reach`."""
         m = len(values)
         if self._end + m > len(self._values):
-            kept = self._values[self._end - self._reach : self._end].copy()
-            self._values[: self._reach], self._end = kept, self._reach
+            retained = self._values[self._end - self._reach : self._end].copy()
+            self._values[: self._reach], self._end = retained, self._reach
         self._values[self._end : self._end + m] = values
         self._end += m
 
     def last(self, count: int) -> Floats:
-        """The last samples (count, ...), `count` at most `reach`."""
+        """Return the last samples (count, ...), with `count` at most `reach`."""
         return self._values[self._end - count : self._end]
 
     def filtered(self, weights: Floats, behind: int) -> Floats:
-        """One filtered sample: the weights' last one meets the sample that is so many behind the newest."""
+        """Return one filtered sample; the last weight applies `behind` samples before the newest one."""
         end = self._end - behind
         values = self._values[end - len(weights) : end]
         return np.tensordot(weights, values, axes=(0, 0))
 
     def filtered_last(self, weights: Floats, count: int) -> Floats:
-        """The last samples (count, ..., k) that weights (l, k) make."""
+        """Return the last `count` samples (count, ..., k), filtered by weights (l, k)."""
         values = self._values[self._end - count - len(weights) + 1 : self._end]
         return sliding_window_view(values, len(weights), axis=0) @ weights
 
 
 POSITIONS = 0.06
 TORQUES = 0.16
-"""Widths of the bells, in [s]; the second halves what has a frequency of 6 Hz."""
+"""Widths of the Hann windows, in [s]; the second one halves the amplitude at 6 Hz."""
 
 HALF_A_CYCLE = 0.5
-"""The age of a mean over the cycle before.  The engine's torques are those of the beginnings of its steps: of
-means over N of them it is `(N + 1) / (2 N)`, 0.625 of `twin.egm.EgmRobot` with 4 steps in a cycle."""
+"""Age of a mean over the previous cycle, in cycles.
 
-ROWS = 50.0
-"""Rows that are told in a second, about, in [Hz]."""
+The engine computes torques at the beginning of each step.  The age of a mean over N steps is therefore
+`(N + 1) / (2 N)`: 0.625 for `twin.egm.EgmRobot` with 4 steps in a cycle."""
+
+ROW_RATE = 50.0
+"""Approximate rate of the result rows, in [Hz]."""
 
 
-def age(cycles: float) -> float:
-    """The age of torques, in cycles.
+def checked_torque_age(cycles: float) -> float:
+    """Return the age of reported torques, in cycles.
 
     Raises:
-        EgmError: it is not from 0 to 1.
+        EgmError: the age is not from 0 to 1.
     """
     if not 0 <= cycles <= 1:
-        raise EgmError(f"expected reported torques to be 0 to 1 cycles older than the angles, got {cycles:g}")
+        raise EgmError(f"expected an age of reported torques of 0 to 1 cycles, got {cycles:g}")
     return float(cycles)
 
 
-def bell(width: float, period: float) -> Floats:
-    """A Hann window of a width in [s], for samples that are a period apart; at least three weights."""
+def hann_weights(width: float, period: float) -> Floats:
+    """Return a normalised Hann window; width and sampling period in [s]; at least three weights."""
     half = max(1, round(0.5 * width / period))
     weights = 1.0 + np.cos(np.pi * np.arange(-half, half + 1) / (half + 1))
     return weights / np.sum(weights)
 
 
-def sharpened(weights: Floats) -> Floats:
-    """`2 b - b * b`, of twice the reach."""
+def sharpen(weights: Floats) -> Floats:
+    """Return the filter `2 b - b * b` for weights b; it has twice their reach."""
     twice = -np.convolve(weights, weights)
     reach = len(weights) // 2
     twice[reach : reach + len(weights)] += 2.0 * weights
@@ -120,11 +123,11 @@ def sharpened(weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Smoothing:
-    """The filters of a stream.
+    """Filters of a stream.
 
     Attributes:
-        period: between two samples, in [s].
-        torque_age: of reported torques beside the angles, in cycles, 0 to 1.
+        period: sampling period, in [s].
+        torque_age: age of reported torques relative to the angles, in cycles, 0 to 1.
     """
 
     period: float
@@ -132,63 +135,65 @@ class Smoothing:
 
     @cached_property
     def positions(self) -> Floats:
-        """The filter of positions."""
-        return sharpened(bell(POSITIONS, self.period))
+        """Filter of the positions."""
+        return sharpen(hann_weights(POSITIONS, self.period))
 
     @cached_property
     def motion(self) -> Floats:
-        """(2 l + 1, 3) weights of a position, and of its differences over one and over two samples."""
+        """Weights (2 l + 1, 3) of a position and of its first and second central differences."""
         weights = np.pad(self.positions, 1)
         after, before = np.roll(weights, 1), np.roll(weights, -1)
         return np.stack([weights, 0.5 * (after - before), after - 2.0 * weights + before], axis=1)
 
     @cached_property
     def model(self) -> Floats:
-        """The filter of what the model makes of filtered positions."""
-        return bell(TORQUES, self.period)
+        """Filter of the torques that the model computes from filtered positions."""
+        return hann_weights(TORQUES, self.period)
 
     @cached_property
     def torques(self) -> Floats:
-        """The filter of friction, and of torques that were reported, once they are aligned."""
+        """Filter of friction and of time-aligned reported torques."""
         return np.convolve(self.positions, self.model)
 
     @cached_property
     def aligned(self) -> Floats:
-        """The filter of torques as they were reported: from its middle on it reaches one sample further."""
+        """Filter of reported torques including their time alignment, which adds one sample to its length."""
         return np.convolve(self.torques, [1.0 - self.torque_age, self.torque_age])
 
     @property
     def lag(self) -> float:
-        """The age of what is told, in [s]."""
+        """Age of the results, in [s]."""
         return (len(self.torques) // 2 + len(self.motion) // 2) * self.period
 
     @property
     def step(self) -> int:
-        """Samples from one row to the next."""
-        return max(1, round(1.0 / (ROWS * self.period)))
+        """Number of samples from one row to the next."""
+        return max(1, round(1.0 / (ROW_RATE * self.period)))
 
     @property
     def oversampling(self) -> float:
-        """Count the rows that say what one would, for the filter leaves neighbours alike."""
+        """Number of correlated rows with the information of one independent row."""
         return max(1.0, 1.0 / float(np.sum(self.model**2)) / self.step)
 
 
 REST = 0.02
 TURNING = 0.005
-"""In [rad/s] at the joint: 10 times, and 2.5 times, what noise of 1e-4 rad in the angles makes of a speed."""
+"""Speed thresholds, in [rad/s] at the joint: 10 and 2.5 times the speed noise due to 1e-4 rad angle noise."""
 
 
 class Row(NamedTuple):
-    """The figures of one instant, filtered.
+    """Filtered values of one instant.
 
     Attributes:
-        place: of the instant in the stream.
+        place: place of the instant in the stream.
         q, qd: (n,) joint angles and speeds, in [rad], [rad/s].
-        q_planned: (n,) commanded angles, as they were told, in [rad].
-        expected: (n,) torques that the model expects of the motors, at the joints, in [N m].
-        reported: (n,) those that were reported; NaN where they were not.
-        friction_open: (n,) what friction at rest leaves open of the expected ones, either way.
-        columns: (n, 10) of the expected torques with the parameters of one more body at the flange.
+        q_planned: (n,) unfiltered commanded angles, in [rad].
+        expected: (n,) expected motor torques at the joints, in [N m].
+        reported: (n,) reported torques, in [N m]; NaN if missing.
+        friction_open: (n,) uncertainty of the expected torques by static friction, in both directions, in
+            [N m].
+        columns: (n, 10) regressor of the expected torques for the parameters of an additional body at the
+            flange.
     """
 
     place: int
@@ -202,24 +207,24 @@ class Row(NamedTuple):
 
     @property
     def residual(self) -> Floats:
-        """Reported less expected torques (n,), in [N m]."""
+        """Difference (n,) of reported and expected torques, in [N m]."""
         return self.reported - self.expected
 
 
 class Expectation:
-    """A model that follows a stream.
+    """Model that computes expected torques along a stream.
 
     Attributes:
-        smoothing: its filters.
-        period: of the stream, in [s]: for speeds; that of the filters is as it was at first.
+        smoothing: filters, designed for the initial period.
+        period: period of the stream, in [s]; it scales speeds and accelerations and may be updated.
 
     Args:
-        robot: the model, with the drives that it is to have.
-        period: of the stream, in [s].
-        torque_age: see `Smoothing`.
+        robot: model with drives.
+        period: initial period of the stream, in [s].
+        torque_age: age of reported torques relative to the angles, in cycles, 0 to 1.
 
     Raises:
-        RobotError: the masses of the robot's links are not known.
+        RobotError: the link masses of the robot are unknown.
     """
 
     def __init__(self, robot: Robot, period: float, torque_age: float = HALF_A_CYCLE) -> None:
@@ -230,7 +235,7 @@ class Expectation:
         self._of_body = flange_columns(TorqueModel(robot))[self._first : self._first + 10]
         self._rotors = np.zeros((n, n)) if drives is None else drives.reflected_inertia
         self._lag = len(filters.torques) // 2 + len(filters.motion) // 2
-        self._told = Window(2 * self._lag + filters.step, (2, n))  # planned angles, reported torques
+        self._received = Window(2 * self._lag + filters.step, (2, n))  # planned angles, reported torques
         self._angles = Window(len(filters.motion) + filters.step, (n,))
         self._moved = Window(len(filters.torques) + filters.step, (2, n))  # angles, speeds
         self._rigid = Window(len(filters.torques) + filters.step, (n, 11))  # torques, columns
@@ -238,26 +243,26 @@ class Expectation:
         self.begin()
 
     def begin(self) -> None:
-        """Begin anew, with a stream that does not go on where it was."""
-        for window in (self._told, self._angles, self._moved, self._rigid, self._friction):
+        """Discard all samples, because a new stream begins."""
+        for window in (self._received, self._angles, self._moved, self._rigid, self._friction):
             window.clear()
         self._made = self._since = 0
 
     def take(self, place: int, q: Floats, q_planned: Floats, tau: Floats | None) -> Row | None:
-        """Take the next sample; a row every `smoothing.step` samples, as soon as there is one.
+        """Add the next sample; return a row every `smoothing.step` samples once the filters are full.
 
         Args:
-            place: of the sample: that of the one before and 1.
+            place: place of the sample in the stream, consecutive.
             q: (n,) measured angles, in [rad].
             q_planned: (n,) commanded angles, in [rad].
-            tau: (n,) reported torques, in [N m]; `None` where there are none.
+            tau: (n,) reported torques, in [N m]; `None` if missing.
         """
-        told = np.full((1, 2, len(q)), np.nan)
-        told[0, 0] = q_planned
+        received = np.full((1, 2, len(q)), np.nan)
+        received[0, 0] = q_planned
         if tau is not None:
-            told[0, 1] = tau
+            received[0, 1] = tau
         self._angles.append(q[None])
-        self._told.append(told)
+        self._received.append(received)
         self._made, self._since = self._made + 1, self._since + 1
         filters = self.smoothing
         if self._since < filters.step or self._made < len(filters.motion) + filters.step:
@@ -269,7 +274,7 @@ class Expectation:
         return self._row(place - self._lag)
 
     def _move(self, count: int) -> None:
-        """Let the model follow the last `count` samples of the filtered angles."""
+        """Evaluate the model at the last `count` samples of the filtered angles."""
         T, n = self.period, self.robot.n
         motion = self._angles.filtered_last(self.smoothing.motion, count)
         q, qd, qdd = motion[..., 0], motion[..., 1] / T, motion[..., 2] / T**2
@@ -279,10 +284,10 @@ class Expectation:
         rigid[..., 1:] = Y[..., self._first : self._first + 10] @ self._of_body
         self._rigid.append(rigid)
         self._moved.append(np.stack([q, qd], axis=1))
-        self._friction.append(np.stack(self._rubbing(qd), axis=1))
+        self._friction.append(np.stack(self._friction_torques(qd), axis=1))
 
-    def _rubbing(self, qd: Floats) -> tuple[Floats, Floats]:
-        """Friction (N, n) at speeds (N, n), and what rest leaves open of it."""
+    def _friction_torques(self, qd: Floats) -> tuple[Floats, Floats]:
+        """Return friction torques (N, n) at speeds (N, n), and their uncertainty (N, n) at rest, in [N m]."""
         drives = self.robot.active_drives
         if drives is None:
             return np.zeros_like(qd), np.zeros_like(qd)
@@ -299,11 +304,11 @@ class Expectation:
         middle = len(filters.torques) // 2
         rigid = self._rigid.filtered(filters.model, aside)
         friction, left_open = self._friction.filtered(filters.torques, 0)
-        told = self._told.last(2 * self._lag + 1)
+        received = self._received.last(2 * self._lag + 1)
         reach = self._lag - middle
-        reported = filters.aligned @ told[reach : len(told) - reach + 1, 1]
+        reported = filters.aligned @ received[reach : len(received) - reach + 1, 1]
         q, qd = self._moved.last(middle + 1)[0]
         return Row(
-            place, q.copy(), qd.copy(), told[self._lag, 0].copy(), rigid[:, 0] + friction, reported,
+            place, q.copy(), qd.copy(), received[self._lag, 0].copy(), rigid[:, 0] + friction, reported,
             np.maximum(left_open, 0.0), rigid[:, 1:],
         )  # fmt: skip

@@ -1,11 +1,11 @@
-"""A twin beside a robot: it follows the robot's own messages, and tells how far the arm is from the model.
+"""Twin of a real robot: follow the robot's messages and report the deviation of its torques from the model.
 
     with Mirror(robot, alarm=30.0) as mirror:
         for report in mirror.reports(duration=20.0):
             print(report.t, report.residual_rms, report.payload)
 
-The robot sends to where the mirror listens; with `forward` the mirror passes its messages on to the real
-client and the answers back.  Messages that came in another way are given to `take`.
+The robot sends to the address of the mirror.  With `forward` the mirror forwards the messages to the real
+client and returns its answers.  Messages from another source are passed to `take`.
 """
 
 from __future__ import annotations
@@ -16,56 +16,63 @@ from dataclasses import replace
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, age
+from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, checked_torque_age
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import LISTEN, WAIT, Listener, is_message
 from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, rms_and_peak
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.stream import LONGEST_GAP, Counts, LatenessMeter, StreamClock, StreamOrder, between
+from twin.egm.wire.stream import (
+    LONGEST_GAP,
+    StreamClock,
+    StreamCounts,
+    StreamLatenessMeter,
+    StreamOrder,
+    interpolate_messages,
+)
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
 
-MEASURED_IN = 0.5
-"""The period is measured by the first messages, of so long a time, in [s]."""
+MEASURING_TIME = 0.5
+"""Time from whose messages the period is measured, in [s]."""
 
-FEWEST, MOST = 25, 250
-"""So many of them."""
+MIN_MESSAGES, MAX_MESSAGES = 25, 250
+"""Smallest and largest number of messages from which the period is measured."""
 
-SLOWEST = 0.1
-"""The longest period of a stream that is followed, in [s]."""
+LONGEST_PERIOD = 0.1
+"""Longest supported period of a stream, in [s]."""
 
 ALARM_ENDS = 0.8
-"""An alarm ends below this share of its limit."""
+"""Share of the limit below which an alarm ends."""
 
-MOST_ROWS = 1000
-"""That wait for a report, whatever the robot's clock says."""
+MAX_ROWS = 1000
+"""Number of rows after which a report is made, even if the robot's clock stands still."""
 
-MOST_ALARMS = 1000
-"""That are kept, the first ones."""
+MAX_ALARMS = 1000
+"""Largest number of stored alarms; the first ones are stored."""
 
 
 class Mirror(Listener):
-    """The twin of a robot that somebody else guides.
+    """Twin of a robot under the guidance of another client.
 
     Attributes:
-        alarms: the first `MOST_ALARMS` of them.
-        raised: how many there were.
+        alarms: the first `MAX_ALARMS` alarms.
+        raised: number of all alarms.
 
     Args:
-        robot: the model, with the drives and the payload that it is to have.
-        listen, forward, answered_at, wait: see `Listener`.
-        alarm: limit of reported less expected torque, what friction at rest can be taken off, in [N m], one
-            or one a joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
-        torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1: a half
-            of means over the cycle before, as our own robots send them.
-        horizon: what is as old, in [s], counts e times less for the payload.
-        tell: called with every alarm, as soon as it is raised.
+        robot: model with drives and payload.
+        listen, forward, answered_at, wait: arguments of `Listener`.
+        alarm: limit of the torque difference beyond static friction, in [N m], one for all joints or one per
+            joint; or a text, see `twin.egm.mirror.report.alarm_limits`.
+        torque_age: age of reported torques relative to the angles, in cycles, 0 to 1; 0.5 for means over the
+            previous cycle, as `EgmRobot` sends them.
+        horizon: memory of the payload estimate, in [s]; the weight of older rows decays by e in this time.
+        on_alarm: callback for every alarm when it is raised.
 
     Raises:
-        EgmError: the alarm is no limit, or the robot has a sliding joint.
-        RobotError: the masses of the robot's links are not known.
+        EgmError: the alarm is no valid limit, or the robot has a prismatic joint.
+        RobotError: the link masses of the robot are unknown.
     """
 
     def __init__(
@@ -79,55 +86,56 @@ class Mirror(Listener):
         wait: float = WAIT,
         torque_age: float = HALF_A_CYCLE,
         horizon: float = HORIZON,
-        tell: Callable[[Alarm], object] | None = None,
+        on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
         super().__init__(listen, forward, answered_at, wait)
         robot.require_inertia()
         require_turning_joints(robot)
         if not 0 < horizon < np.inf:
-            raise EgmError(f"expected a horizon above 0 s and finite, got {horizon:g} s")
+            raise EgmError(f"expected a positive, finite horizon in s, got {horizon:g} s")
         self.robot, self.limits, self._horizon = robot, alarm_limits(robot, alarm), horizon
         self.alarms: list[Alarm] = []
-        self.raised, self._tell, self._torque_age = 0, tell, age(torque_age)
-        self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), LatenessMeter()
+        self.raised, self._on_alarm, self._torque_age = 0, on_alarm, checked_torque_age(torque_age)
+        self._order, self._clock, self._lateness = StreamOrder(), StreamClock(), StreamLatenessMeter()
         self._early: list[tuple[int, RobotMessage, float]] = []
         self._expectation: Expectation | None = None
         self._last: tuple[int, RobotMessage] | None = None
-        # The robot's time, in [s]: in streams before this one, in all of them, at the last report.
+        # Times of the robot, in [s]: last message of this stream, duration of previous streams, total, last
+        # report.
         self._last_time = self._before = self._newest = self._reported_at = 0.0
         self._rows: list[tuple[float, Row]] = []
         self._raised: list[Alarm] = []
         self._alarmed = np.zeros(robot.n, dtype=np.bool_)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> StreamCounts:
         """Counts of all messages so far."""
         return self._order.counts
 
     @property
     def lag(self) -> float | None:
-        """The age of what is told, in [s]; `None` as long as the period of the stream is not known."""
+        """Age of the reports, in [s]; `None` while the period of the stream is unknown."""
         return None if self._expectation is None else self._expectation.smoothing.lag
 
     @property
     def period(self) -> float:
-        """The robot's cycle, in [s]."""
+        """Cycle of the robot, in [s]."""
         return self._clock.period
 
     def take(self, message: RobotMessage, arrival: float | None = None) -> Report | None:
-        """Follow one message; a report where a second of the robot's time is over.
+        """Process one message; return a report after each second of the robot's time, else `None`.
 
         Args:
-            message: of the robot.
-            arrival: when it came, by a clock of our own, in [s].
+            message: message of the robot.
+            arrival: time of arrival by the local clock, in [s].
 
         Raises:
-            EgmError: it is of another number of joints, or the stream is slower than `SLOWEST`.
+            EgmError: the number of joints differs, or the period exceeds `LONGEST_PERIOD`.
         """
         if len(message.q) != self.robot.n:
             raise EgmError(
-                f"the robot on the wire has {len(message.q)} joints, the model {self.robot.name!r} "
-                f"{self.robot.n}: name the robot that sends"
+                f"the sending robot has {len(message.q)} joints, the model {self.robot.name!r} has "
+                f"{self.robot.n}: choose the model of the sending robot"
             )
         numbers = (message.q, message.q_planned, 0.0 if message.tau is None else message.tau)
         if not all(np.all(np.isfinite(part)) for part in numbers):
@@ -146,7 +154,7 @@ class Mirror(Listener):
         else:
             self._follow(self._order.place, message, time)
         self._newest = self._before + time
-        soon = self._newest < self._reported_at + 1.0 and len(self._rows) < MOST_ROWS
+        soon = self._newest < self._reported_at + 1.0 and len(self._rows) < MAX_ROWS
         if self._expectation is None or soon or not self._rows:
             return None
         self._reported_at += np.floor(self._newest - self._reported_at)
@@ -154,7 +162,7 @@ class Mirror(Listener):
         return self._report()
 
     def _begin(self) -> None:
-        """A stream begins, the first or that of a robot that was started anew."""
+        """Start a stream: the first one, or a new one after a restart of the robot."""
         if self._last is not None:
             self._before = self._newest
         self._clock.begin()
@@ -164,28 +172,28 @@ class Mirror(Listener):
             self._expectation.begin()
 
     def _measure(self, message: RobotMessage, time: float) -> None:
-        """Measure the period by the first messages, and then follow those."""
+        """Measure the period from the first messages, then process these messages."""
         self._early.append((self._order.place, message, time))
         count = len(self._early)
-        if count < FEWEST or (time < MEASURED_IN and count < MOST):
+        if count < MIN_MESSAGES or (time < MEASURING_TIME and count < MAX_MESSAGES):
             return
         period = self._clock.measure()
-        if not period <= SLOWEST:
+        if not period <= LONGEST_PERIOD:
             raise EgmError(
-                f"the robot sends every {period:g} s: to follow it, expected a message every {SLOWEST:g} s "
-                "or more often (SampleRate)"
+                f"the robot sends every {period:g} s: expected a period of {LONGEST_PERIOD:g} s or less "
+                "(SampleRate)"
             )
-        made = Expectation(self.robot, period, self._torque_age)
-        rate = 1.0 / (made.smoothing.step * period)
-        self._expectation = made
-        self._payload = RunningPayload(self.robot, rate, made.smoothing.oversampling, self._horizon)
+        expectation = Expectation(self.robot, period, self._torque_age)
+        rate = 1.0 / (expectation.smoothing.step * period)
+        self._expectation = expectation
+        self._payload = RunningPayload(self.robot, rate, expectation.smoothing.oversampling, self._horizon)
         self._history = History(self.robot, 1.0 / rate)
         for early in self._early:
             self._follow(*early)
         self._early = []
 
     def _follow(self, place: int, message: RobotMessage, time: float) -> None:
-        """Give the model a message, and before it those that were lost, where they are few."""
+        """Pass a message to the model; fill a short gap before it by interpolation."""
         assert self._expectation is not None
         if self._last is not None:
             before, last = self._last
@@ -194,7 +202,7 @@ class Mirror(Listener):
                 self._expectation.begin()
             else:
                 for lost in range(1, gap):
-                    self._sample(before + lost, *between(last, message, lost / gap))
+                    self._sample(before + lost, *interpolate_messages(last, message, lost / gap))
         self._sample(place, message.q, message.q_planned, message.tau)
         self._last, self._last_time = (place, message), time
 
@@ -211,8 +219,8 @@ class Mirror(Listener):
         self._note_alarms(time, row, beyond)
 
     def _note_alarms(self, time: float, row: Row, beyond: Floats) -> None:
-        """Raise an alarm for each joint that goes above its limit; it ends a good deal below."""
-        # Where nothing was reported, beyond is NaN, and above nothing.
+        """Raise an alarm for each joint above its limit; it ends below `ALARM_ENDS` of the limit."""
+        # Without reported torques `beyond` is NaN, and every comparison is False.
         above = beyond > np.where(self._alarmed, ALARM_ENDS, 1.0) * self.limits
         for joint in np.flatnonzero(above & ~self._alarmed).tolist():
             alarm = Alarm(
@@ -220,10 +228,10 @@ class Mirror(Listener):
             )
             self._raised.append(alarm)
             self.raised += 1
-            if len(self.alarms) < MOST_ALARMS:
+            if len(self.alarms) < MAX_ALARMS:
                 self.alarms.append(alarm)
-            if self._tell is not None:
-                self._tell(alarm)
+            if self._on_alarm is not None:
+                self._on_alarm(alarm)
         self._alarmed = above
 
     def _report(self) -> Report:
@@ -242,13 +250,13 @@ class Mirror(Listener):
         return report
 
     def log(self) -> Log:
-        """The last half hour as a log, see `twin.egm.mirror.report.History.log`.
+        """Return the last half hour as a log, see `twin.egm.mirror.report.History.log`.
 
         Raises:
-            EgmError: there is nothing yet.
+            EgmError: no row is available yet.
         """
         if self._expectation is None:
-            raise EgmError("the mirror has nothing to log: the stream was shorter than its filters")
+            raise EgmError("the mirror has no data to log: the stream was shorter than the filters")
         return self._history.log()
 
     def __enter__(self) -> Mirror:
@@ -256,15 +264,15 @@ class Mirror(Listener):
         return super().__enter__()
 
     def reports(self, duration: float | None = None) -> Iterator[Report]:
-        """A report for every second of the robot's time, until `stop`.
+        """Yield a report for every second of the robot's time, until `stop`.
 
         Args:
-            duration: of the robot's time after which it ends, in [s]; it ends as well when the robot was
-                silent for as long as it was waited for.
+            duration: duration of the robot's time, in [s].  With a duration the reports also end when the
+                robot is silent for the time `wait`.
 
         Raises:
-            EgmError: no robot was heard in time, or it has other joints, or sends too slowly.
-            ValueError: not within the `with` block.
+            EgmError: no robot sent in time, its number of joints differs, or it sends too slowly.
+            ValueError: the call is outside the `with` block.
         """
         for message, arrival in self.messages(self.counts, duration is not None):
             report = self.take(message, arrival)
@@ -274,7 +282,7 @@ class Mirror(Listener):
                 return
 
     def _rehearse(self) -> None:
-        """Use once whatever is compiled or loaded at its first use, before a robot waits for it."""
+        """Execute once everything that is compiled or loaded at first use, before messages arrive."""
         expectation, zero = Expectation(self.robot, 0.01), np.zeros(self.robot.n)
         payload = RunningPayload(self.robot, 1.0, 1.0)
         for place in range(200):

@@ -1,91 +1,91 @@
-"""A robot's stream, heard on the wire and kept as a log, to be drawn, exported, and identified from.
+"""Recording of a robot's message stream as a log for plots, export and identification.
 
     with Recording(robot, duration=20.0) as recording:
         recording.run()
     log = recording.stream.log()
 
-The messages may be passed on to the robot's client meanwhile.
+The recording can forward the messages to the robot's client at the same time.
 
-A place in the log is a number of the robot, and the time between two is measured over all of them, for a
-cycle that is called 4 ms takes 4.032 ms.  Lost messages are filled, angles by a cubic spline through those
-that came, torques linearly; too many of them, and there is no log.
+Each sample of the log has the place of a sequence number.  The sampling period is measured over all messages,
+because the nominal cycle of 4 ms is 4.032 ms on a real robot.  Lost messages are filled: angles by a cubic
+spline through the received ones, torques linearly.  With too many lost messages no log is made.
 
-`q` is what was measured, `q_ref` what was planned, as they were told; their speeds, and the acceleration
-that was planned, are central differences behind the filter of positions of `twin/egm/mirror/expectation.py`,
-the motion going on beyond its ends as it was before, turned by half a turn.  `tau` is the reported torque,
-taken between two messages by its age; NaN where none was.  A period has four steps of an engine, in name, so
-that nobody takes one for an engine's step.
+`q` is the measured position, `q_ref` the planned one, both as received.  Speeds and the planned acceleration
+are central differences of positions filtered as in `twin/egm/mirror/expectation.py`.  Beyond its ends the
+motion is extended by point reflection.  `tau` is the reported torque, interpolated between two messages
+according to its age; NaN if none was reported.  The log states four engine steps per period, so that a sample
+does not count as an engine step.
 """
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.egm.mirror.expectation import HALF_A_CYCLE, Smoothing, age
+from twin.egm.mirror.expectation import HALF_A_CYCLE, Smoothing, checked_torque_age
 from twin.egm.mirror.relay import LISTEN, WAIT, Listener
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.stream import LONGEST_GAP, Counts, StreamClock, StreamOrder
+from twin.egm.wire.stream import LONGEST_GAP, StreamClock, StreamCounts, StreamOrder
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
 
 LONGEST = 3600.0
-"""In [s]: the longest stream that is recorded, 900,000 messages."""
+"""Longest stream that is recorded, in [s]: 900,000 messages."""
 
-MOST = 1_000_000
-"""Messages that are kept, at most."""
+MAX_MESSAGES = 1_000_000
+"""Largest number of recorded messages."""
 
-MOST_LOST = 0.05
-"""The share of messages that may be lost."""
+MAX_LOST_SHARE = 0.05
+"""Largest share of lost messages."""
 
-FEWEST = 10
+MIN_MESSAGES = 10
 BLOCK = 10_000
 STEPS = 4
 
 
 class StreamLog:
-    """Keeps the messages of a stream.
+    """Recorder of a message stream.
 
     Attributes:
-        ended: why no more are taken, a sentence; empty as long as they are.
-        torques: whether any were reported.
+        ended: reason for the end of the recording; empty while it continues.
+        torques: whether the robot has reported torques.
 
     Args:
-        robot: that sends.
-        duration: of the robot's time, after which no more are taken, in [s].
-        torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1.
+        robot: model of the sending robot.
+        duration: duration of the recording in the robot's time, in [s].
+        torque_age: age of reported torques relative to the angles, in cycles, 0 to 1.
 
     Raises:
-        EgmError: the duration is not above 0, or beyond `LONGEST`, or the robot has a sliding joint.
+        EgmError: the duration is not positive or exceeds `LONGEST`, or the robot has a prismatic joint.
     """
 
     def __init__(self, robot: Robot, duration: float = LONGEST, torque_age: float = HALF_A_CYCLE) -> None:
         require_turning_joints(robot)
         if not 0 < duration <= LONGEST:
             raise EgmError(f"expected a duration above 0 s and up to {LONGEST:g} s, got {duration:g} s")
-        self._torque_age = age(torque_age)
+        self._torque_age = checked_torque_age(torque_age)
         self.robot, self.ended, self._duration = robot, "", duration
         self._order, self._clock = StreamOrder(), StreamClock()
         self._places: list[int] = []
-        self._blocks: list[Floats] = []  # of angles, planned angles, torques
+        self._blocks: list[Floats] = []  # (BLOCK, 3, n): measured angles, planned angles, torques
         self.torques = self.broke_off = False
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> StreamCounts:
         """Counts of all messages so far."""
         return self._order.counts
 
     def take(self, message: RobotMessage) -> None:
-        """Keep a message, if it is new and the stream has not ended.
+        """Record a message if it is new and the recording has not ended.
 
         Raises:
-            EgmError: it is of another number of joints.
+            EgmError: the number of joints differs.
         """
         n = self.robot.n
         if len(message.q) != n:
             raise EgmError(
-                f"the robot on the wire has {len(message.q)} joints, {self.robot.name!r} has {n}: name the "
-                "robot that sends"
+                f"the sending robot has {len(message.q)} joints, the model {self.robot.name!r} has {n}: "
+                "choose the model of the sending robot"
             )
         if self.ended:
             return
@@ -93,20 +93,20 @@ class StreamLog:
         if step is None:
             return
         if step == 0 and self._places:
-            self.ended, self.broke_off = "the robot began anew, and a log holds one stream", True
+            self.ended, self.broke_off = "the robot restarted, and a log contains only one stream", True
             return
-        if self._order.place >= MOST:
-            self.ended = f"more than {MOST} messages are not kept"
+        if self._order.place >= MAX_MESSAGES:
+            self.ended = f"the log has reached its limit of {MAX_MESSAGES} messages"
             return
         missing = (self._order.place - self._places[-1]) * self._clock.period if self._places else 0.0
         if missing > LONGEST_GAP:
-            self.ended = f"nothing was heard for {missing:.3g} s, and a log fills {LONGEST_GAP:g} s at most"
+            self.ended = f"no messages for {missing:.3g} s; a log fills gaps of at most {LONGEST_GAP:g} s"
             self.broke_off = True
             return
         self._store(message)
 
     def _store(self, message: RobotMessage) -> None:
-        """Store a message, in blocks: a list of arrays takes several times the memory."""
+        """Store a message in blocks, which need less memory than a list of arrays."""
         time = self._clock.seen(self._order.place, message)
         if len(self._places) % BLOCK == 0:
             self._blocks.append(np.empty((BLOCK, 3, self.robot.n)))
@@ -116,29 +116,29 @@ class StreamLog:
         self._places.append(self._order.place)
         self.torques |= message.tau is not None
         if time >= self._duration:
-            self.ended = f"{self._duration:g} s are over"
+            self.ended = f"the duration of {self._duration:g} s is complete"
 
     def log(self) -> Log:
-        """The stream as a log.
+        """Return the stream as a log.
 
-        Its own arrays are `filled` (N,), true where a message was lost, and `stream` (4,): messages, lost,
-        doubled and out of order.
+        Additional arrays are `filled` (N,), True for lost messages, and `stream` (4,): numbers of used, lost,
+        duplicate and reordered messages.
 
         Raises:
-            EgmError: too few messages came, or too many were lost.
+            EgmError: too few messages arrived, or too many were lost.
         """
         count = len(self._places)
-        if count < FEWEST:
-            raise EgmError(f"expected at least {FEWEST} messages of a robot to log, got {count}")
+        if count < MIN_MESSAGES:
+            raise EgmError(f"expected at least {MIN_MESSAGES} robot messages for a log, got {count}")
         places = np.array(self._places)
         N = int(places[-1]) + 1
-        if not N - count <= MOST_LOST * N:
+        if not N - count <= MAX_LOST_SHARE * N:
             raise EgmError(
-                f"{N - count} of {N} messages were lost: a log is made where it is at most {MOST_LOST:.0%}"
+                f"{N - count} of {N} messages were lost: a log allows a loss of at most {MAX_LOST_SHARE:.0%}"
             )
-        told = np.concatenate(self._blocks)[:count]
+        received = np.concatenate(self._blocks)[:count]
         period = self._clock.measure()
-        q, q_ref, tau = (filled(places, told[:, part], N, smooth=part < 2) for part in range(3))
+        q, q_ref, tau = (filled(places, received[:, part], N, smooth=part < 2) for part in range(3))
         tau[:-1] = (1.0 - self._torque_age) * tau[:-1] + self._torque_age * tau[1:]
         qd, _ = rates(q, period)
         qd_ref, qdd_ref = rates(q_ref, period)
@@ -157,7 +157,14 @@ class StreamLog:
 
 
 def filled(places: np.ndarray, values: Floats, N: int, *, smooth: bool) -> Floats:
-    """Values (m, n) at some of N places, at all of them: by a cubic spline if smooth, else linearly."""
+    """Interpolate values (m, n) at m of N places to all N places.
+
+    Args:
+        places: (m,) places of the values, increasing.
+        values: (m, n) values.
+        N: number of places.
+        smooth: whether to interpolate by a cubic spline instead of linearly.
+    """
     if len(places) == N:
         return values.copy()
     everywhere = np.arange(N)
@@ -172,34 +179,34 @@ def filled(places: np.ndarray, values: Floats, N: int, *, smooth: bool) -> Float
 
 
 def rates(q: Floats, period: float) -> tuple[Floats, Floats]:
-    """Speeds and accelerations (N, n) of positions, filtered."""
+    """Return filtered speeds and accelerations (N, n) of positions q (N, n), with a period in [s]."""
     weights = Smoothing(period).motion
     reach = len(weights) // 2
     before = 2.0 * q[0] - q[np.minimum(np.arange(reach, 0, -1), len(q) - 1)]
     after = 2.0 * q[-1] - q[np.maximum(np.arange(len(q) - 2, len(q) - 2 - reach, -1), 0)]
     padded = np.concatenate([before, q, after])
-    of_one, of_two = (
+    first, second = (
         np.stack([np.correlate(column, weights[:, k], "valid") for column in padded.T], axis=1)
         for k in (1, 2)
     )
-    return of_one / period, of_two / period**2
+    return first / period, second / period**2
 
 
 class Recording(Listener):
-    """Records a robot, and passes on what it says.
+    """Recording of a robot from the network, with optional forwarding to its client.
 
     Attributes:
-        stream: what was recorded.
-        ended: why it ended, where the stream itself did not.
+        stream: recorded stream.
+        ended: reason for the end, if it is not `stream.ended`.
 
     Args:
-        robot: that sends.
-        listen, forward, answered_at, wait: see `Listener`.
-        duration: of the robot's time, in [s]; by default until it is told to stop, an hour at most.
-        torque_age: how much older reported torques are than the angles beside them, in cycles, 0 to 1.
+        robot: model of the sending robot.
+        listen, forward, answered_at, wait: arguments of `Listener`.
+        duration: duration in the robot's time, in [s]; by default until `stop`, at most an hour.
+        torque_age: age of reported torques relative to the angles, in cycles, 0 to 1.
 
     Raises:
-        EgmError: a time that cannot be; on entering, an address that does not exist or is in use.
+        EgmError: a time is invalid; on entering the `with` block, an address does not exist or is in use.
     """
 
     def __init__(
@@ -219,20 +226,20 @@ class Recording(Listener):
         super().__init__(listen, forward, answered_at, wait)
 
     def stop(self) -> None:
-        """Have `run` end, from any thread."""
+        """Request the end of `run`, from any thread."""
         super().stop()
-        self.ended = "told to stop"
+        self.ended = "a stop was requested"
 
     def run(self) -> None:
-        """Record until the stream ends, or `stop`.
+        """Record until the stream ends or `stop` is called.
 
-        A robot that is guided through here is passed on, too, when its stream has broken off.
+        If the messages are forwarded, forwarding continues after an interruption of the stream.
 
         Raises:
-            EgmError: no robot was heard in time, or it has other joints.
+            EgmError: no robot sent in time, or its number of joints differs.
         """
         for message, _ in self.messages(self.stream.counts, self._until_silent):
             self.stream.take(message)
             if self.stream.ended and not (self._guided and self.stream.broke_off):
                 return
-        self.ended = self.ended or "the robot fell silent"
+        self.ended = self.ended or "the robot stopped sending"

@@ -1,9 +1,9 @@
-"""Where a robot's messages come to, and from where they may go on to its client, and the answers back.
+"""Relay between a robot and its client, which forwards messages and answers and copies the messages.
 
-What passes is passed on at once, byte for byte, by a thread that does nothing else; a `Listener` gets a copy,
-message by message.  The first that sends a robot's message is the robot; another one counts only when it has
-been silent for a second, as it is when its controller was started anew.  Datagrams of all others are counted
-and left alone.
+A separate thread forwards each datagram at once and unchanged; a `Listener` gets a copy of each message.  The
+first sender of a robot message is taken as the robot.  Another sender replaces it only after a second of
+silence, for example after a restart of the controller.  Datagrams of all other senders are counted and
+ignored.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from twin.egm.wire.channel import HOST, MOST_BYTES, PORT, Address, UdpChannel, resolved
+from twin.egm.wire.channel import HOST, MAX_BYTES, PORT, Address, UdpChannel, resolve_address
 from twin.egm.wire.encoding import decode_robot
 from twin.egm.wire.messages import RobotMessage
-from twin.egm.wire.stream import Counts
+from twin.egm.wire.stream import StreamCounts
 from twin.errors import EgmError, describe_error
 
-WAITING = 2500
-"""Messages that wait to be looked at, at most: 10 s of a robot's; later ones are passed on all the same."""
+MAX_WAITING = 2500
+"""Largest number of queued copies, 10 s of messages; further messages are forwarded without a copy."""
 
-SILENT = 1.0
-"""In [s]: so long after its last message a robot may send from elsewhere."""
+TAKEOVER_SILENCE = 1.0
+"""Silence of a robot, in [s], after which another sender may replace it."""
 
-AT_ONCE = 64
-"""Datagrams that are read before the other direction has its turn."""
+BATCH = 64
+"""Largest number of datagrams that are forwarded in one direction before the other."""
 
-TURN = 0.1
-"""In [s]: how often the thread looks whether it is to end."""
+POLL_INTERVAL = 0.1
+"""Interval at which the thread checks for a stop request, in [s]."""
 
 
-class Copy(NamedTuple):
-    """A datagram of the robot, and when it arrived by `time.monotonic`, in [s]."""
+class Datagram(NamedTuple):
+    """Datagram of the robot and its arrival by `time.monotonic`, in [s]."""
 
     arrival: float
     data: bytes
 
 
 @dataclass
-class Passed:
-    """Counts of what a relay passed on, and how long it took.
+class RelayCounts:
+    """Counts and delays of the datagrams of a relay.
 
     Attributes:
-        received: datagrams of the robot.
-        passed_on: of them, to the client.
-        answers: of the client, to the robot.
-        undelivered: that could not be sent on.
-        refused: how often it was told that nobody listens where the client is to be.
-        overlooked: of the robot that were not looked at, for too many were waiting.
-        strangers: of others than these two.
-        stranger: who sent the first of them.
-        added: time from the arrival of a datagram to its being sent on, the longest, in [s].
-        added_sum: of all of them, in [s].
+        received: datagrams received from the robot.
+        forwarded: datagrams forwarded to the client.
+        answers: answers returned to the robot.
+        undelivered: datagrams that could not be forwarded.
+        refused: reports of the network that no program listens at the client's address.
+        overlooked: messages that were not copied, because the queue was full.
+        strangers: datagrams of other senders.
+        stranger: address of the first other sender.
+        added: longest time from the arrival of a datagram to its forwarding, in [s].
+        added_sum: sum of these times, in [s].
     """
 
     received: int = 0
-    passed_on: int = 0
+    forwarded: int = 0
     answers: int = 0
     undelivered: int = 0
     refused: int = 0
@@ -75,25 +75,25 @@ class Passed:
 
     @property
     def added_mean(self) -> float:
-        """In [s]."""
-        return self.added_sum / max(self.passed_on + self.answers, 1)
+        """Mean time from the arrival of a datagram to its forwarding, in [s]."""
+        return self.added_sum / max(self.forwarded + self.answers, 1)
 
 
 class Relay:
-    """Listens to a robot, and passes on what it hears.
+    """Relay that receives the datagrams of a robot and optionally forwards them to its client.
 
     Attributes:
-        at: where it listens.
-        passed: what it did so far.
+        at: address at which the relay listens.
+        counts: counts so far.
 
     Args:
-        listen: host and port that the robot sends to; port 0 for any free one.
-        is_robot: whether the bytes are a robot's message: asked until there is one, and when it is lost.
-        forward: the client's host and port; `None`: nobody is there, and nobody answers.
-        answered_at: own host and port towards a client on another machine, port 0 for any free one.
+        listen: host and port to which the robot sends; port 0 selects a free port.
+        is_robot: function that returns whether bytes are a robot message; it identifies the robot.
+        forward: host and port of the client; `None` to receive only.
+        answered_at: local host and port for a client on another machine; port 0 selects a free port.
 
     Raises:
-        EgmError: an address that does not exist or is in use.
+        EgmError: an address does not exist or is in use.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Relay:
         forward: tuple[str, int] | None = None,
         answered_at: tuple[str, int] | None = None,
     ) -> None:
-        at, family, address = resolved(*listen)
-        self._is_robot, self.passed = is_robot, Passed()
+        at, family, address = resolve_address(*listen)
+        self._is_robot, self.counts = is_robot, RelayCounts()
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._client: UdpChannel | None = None
         try:
@@ -114,26 +114,32 @@ class Relay:
         except OSError as error:
             self._socket.close()
             raise EgmError(
-                f"cannot listen at {at}: {describe_error(error)}; close what listens there, "
+                f"cannot listen at {at}: {describe_error(error)}; stop the program that uses the port, "
                 "or choose another port"
             ) from None
         if forward is not None:
             try:
-                self._client = self._towards(forward, answered_at)
+                self._client = self._open_client_channel(forward, answered_at)
             except EgmError:
                 self._socket.close()
                 raise
         self._robot: tuple | None = None
         self._heard = 0.0
-        self._copies: SimpleQueue[Copy] = SimpleQueue()
+        self._copies: SimpleQueue[Datagram] = SimpleQueue()
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._pass_on, name="egm relay", daemon=True)
+        self._thread = threading.Thread(target=self._forward_until_closed, name="egm relay", daemon=True)
 
-    def _towards(self, client: tuple[str, int], answered_at: tuple[str, int] | None) -> UdpChannel:
-        """A channel to the client, which must not be the relay itself: a message would go round for ever."""
-        to, _, _ = resolved(*client)
+    def _open_client_channel(
+        self, client: tuple[str, int], answered_at: tuple[str, int] | None
+    ) -> UdpChannel:
+        """Open the channel to the client.
+
+        Raises:
+            EgmError: the client is the relay itself, which would forward a message without end.
+        """
+        to, _, _ = resolve_address(*client)
         if to.port == self.at.port and (to.host == self.at.host or self.at.host in ("0.0.0.0", "::")):
-            raise EgmError(f"{to} is where the mirror listens itself: name another address to pass on to")
+            raise EgmError(f"the mirror itself listens at {to}: expected another address in forward")
         return UdpChannel(client, answered_at)
 
     def __enter__(self) -> Relay:
@@ -147,80 +153,80 @@ class Relay:
         if self._client is not None:
             self._client.close()
 
-    def next(self, timeout: float) -> Copy | None:
-        """The next datagram of the robot; `None` where none comes within a time, in [s]."""
+    def next(self, timeout: float) -> Datagram | None:
+        """Return the next datagram of the robot; `None` after the time-out, in [s]."""
         try:
             return self._copies.get(timeout=max(timeout, 0.0))
         except Empty:
             return None
 
-    def _pass_on(self) -> None:
+    def _forward_until_closed(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             if self._client is not None:
                 selector.register(self._client, selectors.EVENT_READ)
             while not self._ending.is_set():
-                selector.select(TURN)
+                selector.select(POLL_INTERVAL)
                 self._from_robot()
                 self._from_client()
 
     def _from_robot(self) -> None:
-        """Pass on what the robot sent."""
-        for _ in range(AT_ONCE):
+        """Forward the datagrams of the robot to its client."""
+        for _ in range(BATCH):
             try:
-                data, sender = self._socket.recvfrom(MOST_BYTES + 1)
-            except OSError:  # nothing there, or a word about an answer that reached nobody
+                data, sender = self._socket.recvfrom(MAX_BYTES + 1)
+            except OSError:  # no datagram, or an error of an undelivered answer
                 return
             came, now = perf_counter(), monotonic()
             if sender != self._robot and not self._is_new_robot(data, sender, now):
-                self.passed.strangers += 1
-                self.passed.stranger = self.passed.stranger or Address(*sender[:2])
+                self.counts.strangers += 1
+                self.counts.stranger = self.counts.stranger or Address(*sender[:2])
                 continue
             self._heard = now
-            self.passed.received += 1
+            self.counts.received += 1
             if self._client is not None:
-                # A datagram that is longer came cut, and is no message any more.
-                if len(data) <= MOST_BYTES and self._client.send(data):
-                    self.passed.passed_on += 1
-                    self._took(came)
+                # A longer datagram was truncated and is no valid message.
+                if len(data) <= MAX_BYTES and self._client.send(data):
+                    self.counts.forwarded += 1
+                    self._record_delay(came)
                 else:
-                    self.passed.undelivered += 1
-            if self._copies.qsize() < WAITING:
-                self._copies.put(Copy(now, data))
+                    self.counts.undelivered += 1
+            if self._copies.qsize() < MAX_WAITING:
+                self._copies.put(Datagram(now, data))
             else:
-                self.passed.overlooked += 1
+                self.counts.overlooked += 1
 
     def _is_new_robot(self, data: bytes, sender: tuple, now: float) -> bool:
-        """Whether somebody who was not the robot is it now."""
-        if (self._robot is not None and now - self._heard < SILENT) or not self._is_robot(data):
+        """Return whether a new sender replaces the robot."""
+        if (self._robot is not None and now - self._heard < TAKEOVER_SILENCE) or not self._is_robot(data):
             return False
         self._robot = sender
         return True
 
     def _from_client(self) -> None:
-        """Pass the client's answers back."""
+        """Return the answers of the client to the robot."""
         if self._client is None:
             return
         came = perf_counter()
-        for data in self._client.receive(AT_ONCE):
+        for data in self._client.receive(BATCH):
             if self._robot is None:
-                continue  # whom it would be for is not known
+                continue  # the address of the robot is unknown
             try:
                 self._socket.sendto(data, self._robot)
             except OSError:
-                self.passed.undelivered += 1
+                self.counts.undelivered += 1
             else:
-                self.passed.answers += 1
-                self._took(came)
-        self.passed.refused += self._client.refused()  # it would wake the selector until it was asked for
-        self.passed.strangers += self._client.strangers
-        self.passed.stranger = self.passed.stranger or self._client.stranger
+                self.counts.answers += 1
+                self._record_delay(came)
+        self.counts.refused += self._client.refused()  # a pending report would wake the selector
+        self.counts.strangers += self._client.strangers
+        self.counts.stranger = self.counts.stranger or self._client.stranger
         self._client.strangers = 0
 
-    def _took(self, since: float) -> None:
+    def _record_delay(self, since: float) -> None:
         took = perf_counter() - since
-        self.passed.added = max(self.passed.added, took)
-        self.passed.added_sum += took
+        self.counts.added = max(self.counts.added, took)
+        self.counts.added_sum += took
 
 
 LISTEN = (HOST, PORT)
@@ -231,16 +237,16 @@ AnyListener = TypeVar("AnyListener", bound="Listener")
 
 
 class Listener:
-    """Hears a robot within its `with` block, and may pass on what it hears.
+    """Base class that receives the messages of a robot within a `with` block.
 
     Args:
-        listen: host and port that the robot sends to.
-        forward: host and port of its client, if its messages are to be passed on.
-        answered_at: own host and port towards a client on another machine.
-        wait: how long to wait for the robot, in [s].
+        listen: host and port to which the robot sends.
+        forward: host and port of the robot's client; `None` to receive only.
+        answered_at: local host and port for a client on another machine.
+        wait: longest wait for the robot, in [s].
 
     Raises:
-        EgmError: the wait is not above 0; on entering, an address that does not exist or is in use.
+        EgmError: the wait is not positive and finite; on entering, an address does not exist or is in use.
     """
 
     def __init__(
@@ -251,16 +257,16 @@ class Listener:
         wait: float = WAIT,
     ) -> None:
         if not 0 < wait < np.inf:
-            raise EgmError(f"expected to wait for longer than 0 s and not for ever, got {wait:g} s")
+            raise EgmError(f"expected a positive, finite wait in s, got {wait:g} s")
         self._addresses, self._wait = (listen, is_message, forward, answered_at), wait
         self._relay: Relay | None = None
         self._stopped = False
 
     @property
     def relay(self) -> Relay:
-        """The relay that listens, within the `with` block."""
+        """Active relay of the `with` block."""
         if self._relay is None:
-            raise ValueError("expected a `with` block around it, in which it listens")
+            raise ValueError(f"expected a call within `with {type(self).__name__}(...)`: no relay is open")
         return self._relay
 
     def __enter__(self: AnyListener) -> AnyListener:
@@ -272,29 +278,29 @@ class Listener:
         self.relay.__exit__(*failure)
 
     def stop(self) -> None:
-        """Have it end, from any thread."""
+        """Request the end, from any thread."""
         self._stopped = True
 
-    def messages(self, counts: Counts, until_silent: bool) -> Iterator[tuple[RobotMessage, float]]:
-        """Messages, and when they arrived by `time.monotonic`, in [s]; until `stop`.
+    def messages(self, counts: StreamCounts, until_silent: bool) -> Iterator[tuple[RobotMessage, float]]:
+        """Yield messages and their arrival by `time.monotonic`, in [s], until `stop`.
 
         Args:
-            counts: where what is no message is counted.
-            until_silent: end, too, when nothing was heard for as long as the robot was waited for.
+            counts: counts in which malformed datagrams are counted.
+            until_silent: whether to end also when the robot is silent for the time `wait`.
 
         Raises:
-            EgmError: no robot was heard in time.
+            EgmError: no robot sent in time.
         """
         heard, any_yet, wait = monotonic(), False, self._wait
         while not self._stopped:
-            copy = self.relay.next(TURN)
+            copy = self.relay.next(POLL_INTERVAL)
             if copy is None:
                 if monotonic() - heard <= wait:
                     continue
                 if not any_yet:
                     raise EgmError(
-                        f"no robot was heard at {self.relay.at} within {wait:g} s: is it guided now, and "
-                        "does it send there?"
+                        f"received no robot message at {self.relay.at} within {wait:g} s: check that EGM is "
+                        "active and that the robot sends to this address"
                     )
                 if until_silent:
                     return
@@ -309,7 +315,7 @@ class Listener:
 
 
 def is_message(data: bytes) -> bool:
-    """Whether these are the bytes of a robot's message."""
+    """Return whether the bytes are a valid robot message."""
     try:
         decode_robot(data)
     except EgmError:

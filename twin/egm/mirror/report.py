@@ -1,4 +1,4 @@
-"""What a mirror tells: a report a second, alarms, and the last half hour as a log."""
+"""Results of a mirror: one report per second, alarms, and the last half hour as a log."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from twin.arrays import Floats
 from twin.egm.mirror.expectation import Row
 from twin.egm.mirror.payload_estimate import ExplainingPayload
-from twin.egm.wire.stream import Counts, Lateness
+from twin.egm.wire.stream import StreamCounts, StreamLateness
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
 
 
 class Alarm(NamedTuple):
-    """A torque that was further from the expected one than it may be.
+    """Torque difference above its limit.
 
     Attributes:
-        t: when, in [s] of the robot's time since its stream began.
-        joint: its number, from 1.
-        residual: reported less expected torque, in [N m].
-        beyond: how much of it friction at rest cannot be, in [N m].
-        limit: for that, in [N m].
+        t: robot's time since the beginning of the stream, in [s].
+        joint: number of the joint, from 1.
+        residual: difference of reported and expected torque, in [N m].
+        beyond: part of the difference that static friction cannot explain, in [N m].
+        limit: limit of `beyond`, in [N m].
     """
 
     t: float
@@ -37,21 +37,21 @@ class Alarm(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A report on the second before.
+    """Report on one second of a stream.
 
     Attributes:
-        t: of the newest instant that is told of, in [s] of the robot's time since its stream began.
-        q: (n,) joint angles then, in [rad].
-        expected: (n,) torques that the model expected then of the motors, at the joints, in [N m].
-        reported: (n,) those that the robot reported; `None` where it did not.
-        residual_rms: (n,) of reported less expected torques in that second, in [N m].
-        residual_peak: (n,) the furthest from 0, with its sign.
-        friction_open: (n,) how far friction at rest leaves the expected torques open then, in [N m].
-        payload: that would explain the residuals of the last half minute; `None` without reported torques,
-            and as long as no joint that rubs has moved.
-        alarms: that began in that second.
-        lateness: of the messages; `None` where their arrival is not known.
-        counts: of all messages so far.
+        t: robot's time of the newest instant since the beginning of the stream, in [s].
+        q: (n,) joint angles at t, in [rad].
+        expected: (n,) expected motor torques at the joints at t, in [N m].
+        reported: (n,) reported torques at t, in [N m]; `None` if missing.
+        residual_rms: (n,) root mean square of the torque differences in this second, in [N m].
+        residual_peak: (n,) torque difference of largest magnitude in this second, with its sign, in [N m].
+        friction_open: (n,) uncertainty of the expected torques by static friction at t, in [N m].
+        payload: payload that explains the differences of the last half minute; `None` without reported
+            torques, and until a joint with friction has moved.
+        alarms: alarms that began in this second.
+        lateness: lateness of the messages; `None` if their arrival is unknown.
+        counts: counts of all messages so far.
     """
 
     t: float
@@ -63,75 +63,75 @@ class Report:
     friction_open: Floats
     payload: ExplainingPayload | None
     alarms: tuple[Alarm, ...]
-    lateness: Lateness | None
-    counts: Counts
+    lateness: StreamLateness | None
+    counts: StreamCounts
 
     @property
     def residual(self) -> Floats | None:
-        """Reported less expected torques (n,) at `t`, in [N m]; `None` where they were not reported."""
+        """Difference (n,) of reported and expected torques at `t`, in [N m]; `None` if not reported."""
         return None if self.reported is None else self.reported - self.expected
 
 
 def alarm_limits(robot: Robot, alarm: float | Floats | str | None) -> Floats:
-    """The limits (n,) of the residuals, in [N m]; infinite where there are none.
+    """Return the limits (n,) of the torque differences, in [N m]; infinite without an alarm.
 
     Args:
-        robot: the model.
-        alarm: in [N m], for every joint or one a joint; or a text as `20`, `30,40,30,10,10,5`, or `15%` of
-            what each drive gives.
+        robot: model of the arm.
+        alarm: limit in [N m], one for all joints or one per joint; or a text as `20`, `30,40,30,10,10,5`, or
+            `15%` of the torque of each drive.
 
     Raises:
-        EgmError: it is not that.
+        EgmError: the limit has another form or is not positive.
     """
     limits: object = alarm
-    wanted = f"expected a limit above 0 N m for the alarm, or {robot.n} of them, or a share as 15%"
+    expected = f"expected as alarm one positive limit in N m, {robot.n} limits, or a share as 15%"
     if alarm is None:
         return np.full(robot.n, np.inf)
     try:
         if isinstance(alarm, str) and alarm.endswith("%"):
             limits = float(alarm[:-1]) / 100.0 * robot.drive_torque_max
         elif isinstance(alarm, str):
-            limits = [float(word) for word in alarm.split(",")]
+            limits = [float(part) for part in alarm.split(",")]
         values = np.array(limits, dtype=np.float64)
     except (TypeError, ValueError):
-        raise EgmError(f"{wanted}, got {alarm!r}") from None
+        raise EgmError(f"{expected}, got {alarm!r}") from None
     if values.shape not in ((), (1,), (robot.n,)) or not np.all(values > 0):
-        raise EgmError(f"{wanted}, got {alarm!r}")
+        raise EgmError(f"{expected}, got {alarm!r}")
     return np.broadcast_to(values, (robot.n,)).copy()
 
 
 def rms_and_peak(residuals: Floats) -> tuple[Floats, Floats]:
-    """Root mean square (n,) of residuals (N, n), and the furthest from 0 (n,) with its sign.
+    """Return the root mean square (n,) and the signed value of largest magnitude (n,) of residuals (N, n).
 
-    Of the rows in which torques were reported, if there are any: they may have begun in between.
+    Rows without reported torques are ignored, unless all rows lack them.
     """
-    told = residuals[np.all(np.isfinite(residuals), axis=1)]
-    values = told if len(told) else residuals
+    finite = residuals[np.all(np.isfinite(residuals), axis=1)]
+    values = finite if len(finite) else residuals
     furthest = np.argmax(np.abs(values), axis=0)[None]
     return np.sqrt(np.mean(values**2, axis=0)), np.take_along_axis(values, furthest, axis=0)[0]
 
 
 BLOCK = 3000
-"""Rows that are stored together, a minute of them."""
+"""Number of rows in a block, about one minute."""
 
 BLOCKS = 30
-"""That are kept, and the one that is being filled."""
+"""Number of complete blocks that are stored."""
 
 
 SECONDS = BLOCKS * 60
-"""That are kept."""
+"""Number of seconds whose results are stored."""
 
 
 class Second(NamedTuple):
-    """The figures of a second that a log shows.
+    """Results of one second in a log.
 
     Attributes:
-        t: at its end, in [s] of the robot's time.
-        payload: (10,) that would explain the residuals, see `ExplainingPayload`; NaN where there is none.
-        deviation: (10,) of it.
-        late: the largest lateness, in [s]; NaN where it is not known.
-        lost: messages so far.
-        alarms: in it.
+        t: robot's time at the end of the second, in [s].
+        payload: (10,) payload that explains the differences, see `ExplainingPayload`; NaN if missing.
+        deviation: (10,) standard deviations of the payload.
+        late: largest lateness, in [s]; NaN if unknown.
+        lost: number of lost messages so far.
+        alarms: number of alarms in this second.
     """
 
     t: float
@@ -143,7 +143,7 @@ class Second(NamedTuple):
 
     @classmethod
     def of(cls, report: Report) -> Second:
-        """Take the figures of a report."""
+        """Return the results in a report."""
         payload, none = report.payload, np.full(10, np.nan)
         values, deviations = (none, none) if payload is None else (payload.values, payload.deviations)
         late = np.nan if report.lateness is None else report.lateness.largest
@@ -151,11 +151,11 @@ class Second(NamedTuple):
 
 
 class History:
-    """Rows of a stream, the oldest forgotten.
+    """History of a stream in bounded memory; the oldest rows are discarded.
 
     Args:
-        robot: the model.
-        period: between two rows, in [s].
+        robot: model of the arm.
+        period: period of the rows, in [s].
     """
 
     def __init__(self, robot: Robot, period: float) -> None:
@@ -169,11 +169,11 @@ class History:
         self._seconds: deque[Second] = deque(maxlen=SECONDS)
 
     def second(self, second: Second) -> None:
-        """Add what was told of a second."""
+        """Add the results of one second."""
         self._seconds.append(second)
 
     def take(self, time: float, row: Row, beyond: np.ndarray) -> None:
-        """Add a row, and how far its residuals are beyond what friction at rest can be."""
+        """Add a row and the part of its differences (n,) that static friction cannot explain, in [N m]."""
         if self._end == BLOCK:
             self._blocks.append(np.zeros(BLOCK, self._type))
             self._end = 0
@@ -183,17 +183,18 @@ class History:
         self._end += 1
 
     def log(self) -> Log:
-        """The rows as a log.
+        """Return the rows as a log.
 
-        `tau` is the reported torque, and the model's is in the array `expected_torque`; all is filtered as
-        the mirror does.  `t` counts rows; where the stream broke off, `stream_time`, the robot's own, jumps.
-        What was told every second is in `second_t`, `second_payload` and so on, see `Second`.
+        `tau` is the reported torque, and the array `expected_torque` that of the model; all values are
+        filtered.  `t` is evenly spaced.  The array `stream_time` is the robot's time, which jumps at
+        interruptions of the stream.  The results of each second are in `second_t`, `second_payload` and so
+        on, see `Second`.
 
         Raises:
-            EgmError: there are no rows yet.
+            EgmError: no row is available yet.
         """
         if not self._blocks:
-            raise EgmError("the mirror has nothing to log: the stream was shorter than its filters")
+            raise EgmError("the mirror has no data to log: the stream was shorter than the filters")
         rows = np.concatenate([*list(self._blocks)[:-1], self._blocks[-1][: self._end]])
         columns: dict[str, Any] = {name: np.ascontiguousarray(rows[name]) for name in self._type.names or ()}
         none = np.zeros_like(columns["q"])

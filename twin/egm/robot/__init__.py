@@ -1,1 +1,1 @@
-"""A robot that sends its state and is guided by the answers."""
+"""Simulated EGM robot, which sends its state and is guided by the answers."""

@@ -1,6 +1,6 @@
-"""The arm behind a robot on the wire: PyBullet, drives, sensors and a control law, moved cycle by cycle.
+"""Simulated arm of an EGM robot: PyBullet, drives, sensors and a controller, advanced cycle by cycle.
 
-Between two instructions the arm stands, or goes to where the next one has to begin: `RobotMotion`.
+Between two instructions `RobotMotion` holds the arm, or moves it to the start of the next instruction.
 """
 
 from collections.abc import Callable
@@ -26,35 +26,35 @@ Controller = Callable[[Any, Any], np.ndarray]
 """`(state, reference) -> tau`, see `twin.control.closed_loop.run_closed_loop`."""
 
 
-def standing(q: Floats, count: int) -> Samples:
-    """So many samples of standing in q (n,), in [rad]."""
+def standing_samples(q: Floats, count: int) -> Samples:
+    """Return `count` samples at rest in q (n,), in [rad]."""
     rest = np.zeros((count, len(q)))
     return Samples(np.zeros(count), rest + q, rest, rest)
 
 
 class GuidedArm:
-    """An arm in the engine under a control law, which follows samples as they are made.
+    """Arm in the engine under a controller that follows samples block by block.
 
     Attributes:
-        robot: the plant's.
-        period: of the control law, in [s].
-        simulation: the engine's.
-        q: (n,) what the robot measures: the motors' positions in joint units, which are the joints' but for
-            elastic drives, in [rad].  Where there are sensors it is what they told the control law last, one
-            control period ago.
-        tau: (n,) torques that the motors brought to the joints in the last cycle, their mean, in [N m]: one
-            that is picked out of a cycle tells nothing of the steps in which references come.
-        utilization: of the motors' torque in the last samples, in [%], see `torque_utilization`.
+        robot: model of the plant.
+        period: control period, in [s].
+        simulation: simulation of the engine.
+        q: (n,) measured joint angles, in [rad]: motor positions in joint units.  With elastic drives they
+            differ from the joint angles.  With sensors they are the last values that the controller received,
+            one control period ago.
+        tau: (n,) mean motor torques at the joints in the last cycle, in [N m].  A single sample would not
+            represent the steps in which references arrive.
+        utilization: utilization of the motor torques in the last samples, in [%], see `torque_utilization`.
 
     Args:
-        robot: the plant, with its drives and its payload.
-        controller: of this arm alone.
-        start: (n,) where it begins, at rest, in [rad].
-        sensors: between motors and control law.
-        time_step: of the engine, in [s].
-        steps_per_period: steps in a period of the control law.
-        gui: show it in a window; the pace is the caller's.
-        keep: how much of the end of the run the log has, in [s].
+        robot: plant with drives and payload.
+        controller: controller of this arm; it must not be shared.
+        start: (n,) initial joint position, at rest, in [rad].
+        sensors: sensors between motors and controller.
+        time_step: time step of the engine, in [s].
+        steps_per_period: engine steps per control period.
+        gui: whether to show the arm in a window; the caller sets the pace.
+        keep: duration of the log, which contains the end of the run, in [s].
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class GuidedArm:
         self.simulation = Simulation(robot, time_step=time_step, gui=gui, real_time=False)
         try:
             self.put(start)
-            self.move(standing(start, 2))  # what is compiled or loaded at first use is that before the run
+            self.move(standing_samples(start, 2))  # compile and load everything before the run
             self._log.restart()
             self._k = 0
             self.put(start)
@@ -85,24 +85,24 @@ class GuidedArm:
 
     @property
     def lost(self) -> bool:
-        """Whether there was a window, and it was closed."""
+        """Whether the window of the simulation was closed."""
         return self.simulation.bench is not None and self.simulation.bench.lost
 
     def put(self, q: Floats) -> None:
-        """Put the arm to q (n,), at rest, in [rad]; control law and sensors begin anew."""
+        """Place the arm at rest in q (n,), in [rad], and reset controller and sensors."""
         self.simulation.reset(q)
         if callable(reset := getattr(self._controller, "reset", None)):
             reset()
         if self._sensors is not None:
             self._sensors.restart()
-        self.q = self.simulation.motor_state()[0].copy()  # springs that carry the arm are bent
+        self.q = self.simulation.motor_state()[0].copy()  # differs from q by the deflection of elastic drives
         self.tau, self.utilization = np.zeros(self.robot.n), 0.0
 
     def move(self, samples: Samples) -> None:
-        """Follow samples, a control period apart; their times are not looked at.
+        """Follow samples one control period apart; their times are ignored.
 
         Raises:
-            DivergenceError: the motion ran away, or the law demands a torque that is not finite.
+            DivergenceError: the motion diverged, or the controller demanded a torque that is not finite.
             TwinError: the window was closed.
         """
         count = len(samples.q)
@@ -126,92 +126,95 @@ class GuidedArm:
         self._k += len(log.t)
 
     def poses(self, q: Floats, T_flange_tool: Floats) -> Floats:
-        """Poses (..., 4, 4) `T_base_tool` of joint angles (..., n), in [rad]."""
-        return forward_kinematics(self.robot, q) @ T_flange_tool  # which was looked at before the run
+        """Return the tool poses (..., 4, 4) `T_base_tool` at joint angles (..., n), in [rad]."""
+        return forward_kinematics(self.robot, q) @ T_flange_tool  # the tool was checked before the run
 
     def push(self) -> Floats:
-        """The wrench (6,) `[f; mu]` on the tool, base axes, in [N, N m]: what a person does at the window."""
+        """Return the wrench (6,) `[f; mu]` that the user applies in the window, base axes, in [N, N m]."""
         bench = self.simulation.bench
         force = None if bench is None else bench.push
         return np.zeros(6) if force is None else np.concatenate((force, np.zeros(3)))
 
     def show_tool(self, T_flange_tool: Floats) -> None:
-        """Show the tool (4, 4) in the window, if there is one."""
+        """Show the tool with pose (4, 4) on the flange in the window, if any."""
         if self.simulation.bench is not None:
             self.simulation.bench.T_flange_tool = T_flange_tool
 
-    def say(self, sentence: str) -> None:
-        """Write it in the window, if there is one."""
+    def show_message(self, sentence: str) -> None:
+        """Show a sentence in the window, if any."""
         if self.simulation.bench is not None and not self.lost:
             self.simulation.bench.say("egm", sentence)
 
     def log(self, T_flange_tool: Floats, arrays: dict[str, np.ndarray]) -> Log | None:
-        """The end of the run, with arrays of its own; `None` before the first sample."""
+        """Return the log of the end of the run with additional arrays; `None` before the first sample."""
         return self._log.log(T_flange_tool, arrays)
 
     def close(self) -> None:
-        """End the simulation, and close its window."""
+        """End the simulation and close its window."""
         self.simulation.close()
 
 
-SHARE_OF_SPEED = 0.25
-"""The share of the joints' largest speeds that is used on the way (ours)."""
+SPEED_SHARE = 0.25
+"""Share of the joint speed limits that motions between instructions use (ours)."""
 
-SHORTEST = 0.5
-"""[s], of the way."""
+MIN_DURATION = 0.5
+"""Shortest duration of a motion between instructions, in [s]."""
 
-THERE = 1e-9
-"""[rad]."""
+POSITION_TOLERANCE = 1e-9
+"""Largest distance, in [rad], at which a joint position counts as reached."""
 
 
 class RobotMotion:
-    """A reference that rests, and is told where to go meanwhile.
+    """Reference motion of the robot between instructions.
 
     Attributes:
-        q: (n,) where it is, in [rad].
+        q: (n,) present reference, in [rad].
 
     Args:
-        robot: its speed limits bound the way.
-        q: (n,) where it begins, at rest, in [rad].
-        period: of the samples, in [s].
+        robot: robot whose speed limits bound the motion.
+        q: (n,) initial position, at rest, in [rad].
+        period: sampling period, in [s].
     """
 
     def __init__(self, robot: Robot, q: Floats, period: float) -> None:
         self._period = period
-        self._speed = SHARE_OF_SPEED * np.where(np.isfinite(robot.qd_max), robot.qd_max, 4.0)
+        self._speed = SPEED_SHARE * np.where(np.isfinite(robot.qd_max), robot.qd_max, 4.0)
         self.rest(q)
 
     def rest(self, q: Floats) -> None:
-        """Be at q (n,), in [rad], at rest."""
+        """Rest at q (n,), in [rad]."""
         self.q = np.array(q, dtype=np.float64)
-        self._way: Samples | None = None
+        self._path: Samples | None = None
         self._k = 0
 
     @property
     def rests(self) -> bool:
-        """Whether it is not on its way."""
-        return self._way is None
+        """Whether the reference is at rest."""
+        return self._path is None
 
     def is_at(self, q: Floats) -> bool:
-        """Whether it is at q (n,), or on its way there."""
-        end = self.q if self._way is None else self._way.q[-1]
-        return bool(np.all(np.abs(end - q) <= THERE))
+        """Return whether the reference is at q (n,), in [rad], or moves there."""
+        end = self.q if self._path is None else self._path.q[-1]
+        return bool(np.all(np.abs(end - q) <= POSITION_TOLERANCE))
 
     def go_to(self, q: Floats) -> None:
-        """Go to q (n,), in [rad], and rest there."""
-        highest = 1.875 * np.max(np.abs(q - self.q) / self._speed)  # of a quintic, times its mean speed
-        move = quintic(self.q, q, duration=max(SHORTEST, float(highest)))
-        self._way, self._k = sample_semi_implicit(move, self._period), 0
+        """Move to q (n,), in [rad], and rest there."""
+        # The peak speed of a quintic is 1.875 times its mean speed.
+        shortest = 1.875 * np.max(np.abs(q - self.q) / self._speed)
+        move = quintic(self.q, q, duration=max(MIN_DURATION, float(shortest)))
+        self._path, self._k = sample_semi_implicit(move, self._period), 0
 
     def samples(self, count: int) -> Samples:
-        """The next so many samples; their times are none."""
-        if self._way is None:
-            return standing(self.q, count)
-        way = Samples(*(series[self._k : self._k + count] for series in self._way))
+        """Return the next `count` samples; their times are undefined."""
+        if self._path is None:
+            return standing_samples(self.q, count)
+        path = Samples(*(series[self._k : self._k + count] for series in self._path))
         self._k += count
-        missing = count - len(way.q)
-        if self._k < len(self._way.q):
-            self.q = self._way.q[self._k]
-            return way
-        self.rest(self._way.q[-1])
-        return Samples(*(np.concatenate(pair) for pair in zip(way, standing(self.q, missing), strict=True)))
+        missing = count - len(path.q)
+        if self._k < len(self._path.q):
+            self.q = self._path.q[self._k]
+            return path
+        self.rest(self._path.q[-1])
+        return Samples(
+            *(np.concatenate(pair) for pair in zip(path, standing_samples(self.q, missing), strict=True))
+        )

@@ -1,9 +1,10 @@
-"""What comes for a robot: decoded, in order, bounded, and taken one answer a cycle.
+"""Queue of received answers: decoded, in order, of bounded length, read once per cycle.
 
-The manual has a robot take the next message of a queue in every cycle, and keep the last reference where
-there is none.  So one answer that comes too late lets all that follow wait for a cycle, until the instruction
-ends.  A real robot is never late itself; where this one was, and where an instruction begins, the newest
-answer is taken.  That is ours, as is the length of the queue; of one that is full the oldest is dropped.
+According to the manual a robot takes the next message of a queue in every cycle, and holds the last reference
+if the queue is empty.  One late answer therefore delays all following answers by one cycle until the
+instruction ends.  A real robot itself is never late.  After a late cycle of this robot, and at the beginning
+of an instruction, the newest answer is taken instead.  This rule and the length of the queue are ours.  A
+full queue drops its oldest answer.
 """
 
 from collections import deque
@@ -15,32 +16,32 @@ from twin.egm.guidance.guidance import Fault
 from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.encoding import decode_sensor
 from twin.egm.wire.messages import SensorMessage
-from twin.egm.wire.stream import Arrival, Sequence
+from twin.egm.wire.stream import AnswerSequence, Arrival
 from twin.errors import EgmError, EgmModeError
 
 QUEUE = 10
-"""Answers that wait to be taken; those that are held back for a lag are not among them (ours)."""
+"""Capacity of the queue, without the answers that are delayed by a lag (ours)."""
 
 CATCHING_UP = 5
-"""Cycles after one that was late, within which its answer is there."""
+"""Number of cycles after a late one in which the newest answer is taken."""
 
-MOST_DATAGRAMS = 64
-"""That are looked at in a cycle; the rest waits in the operating system, which drops what is too much."""
+MAX_DATAGRAMS = 64
+"""Largest number of datagrams that are read per cycle; the operating system queues or drops the others."""
 
 
 @dataclass
-class Counts:
-    """Counts of what has come.
+class AnswerCounts:
+    """Counts of the received answers.
 
     Attributes:
-        valid: answers that could be read, those that were repeated or out of order included.
-        taken: of them, those that the robot was guided by.
-        again: of them, repetitions of the answer before.
-        old: of them, those that a newer one had overtaken.
-        skipped: of them, those that a newer one was taken for, see `Inbox.catch_up`.
-        unused: of them, those that came while nothing was guided, as in a pause.
-        dropped: of them, those that the queue had no room for.
-        broken: datagrams of the partner that are no messages.
+        valid: answers that could be decoded, including repeated and outdated ones.
+        taken: valid answers that guided the robot.
+        again: valid answers that repeat the previous one.
+        old: valid answers that arrived after a newer one.
+        skipped: valid answers that were replaced by a newer one, see `Inbox.catch_up`.
+        unused: valid answers that arrived without active guidance, for example in a pause.
+        dropped: valid answers that the full queue dropped.
+        broken: datagrams of the partner that could not be decoded.
     """
 
     valid: int = 0
@@ -54,30 +55,30 @@ class Counts:
 
 
 class _Waiting(NamedTuple):
-    """An answer, and the cycle from which on it may be taken; `None` where it changes nothing."""
+    """Queued answer, `None` if it has no effect, and the first cycle in which it may be taken."""
 
     cycle: int
     answer: SensorMessage | Fault | None
 
 
 class Inbox:
-    """The answers that come through a channel.
+    """Queue of the answers that arrive through a channel.
 
     Attributes:
-        channel: where from.
-        counts: what came so far.
-        cycle: the present one.
-        heard: the last cycle in which a valid answer came.
-        capacity: answers that there is room for.
+        channel: channel to the partner.
+        counts: counts of the answers so far.
+        cycle: number of the present cycle.
+        heard: last cycle in which a valid answer arrived.
+        capacity: capacity of the queue, in answers.
 
     Args:
-        channel: where from.
-        joints: of the robot.
-        mode: how it is guided.
-        lag: cycles by which answers are held back.
-        every_answer: one that changes nothing takes its turn like any other, as lockstep needs it.
-        tell: called with the kind of what is odd and a sentence on it, once for each kind; of what cannot be
-            read once for each instruction.
+        channel: channel to the partner.
+        joints: number of joints of the robot.
+        mode: guidance mode of the robot.
+        lag: delay of answers, in cycles.
+        every_answer: whether answers without effect are queued too, as lockstep requires.
+        notify: callback with a kind and a sentence, called once per kind of irregularity; for undecodable
+            datagrams once per instruction.
     """
 
     def __init__(
@@ -87,58 +88,60 @@ class Inbox:
         mode: str,
         lag: int = 0,
         every_answer: bool = False,
-        tell: Callable[[str, str], None] = lambda kind, sentence: None,
+        notify: Callable[[str, str], None] = lambda kind, sentence: None,
     ) -> None:
-        self.channel, self.counts, self.capacity = channel, Counts(), QUEUE + lag
+        self.channel, self.counts, self.capacity = channel, AnswerCounts(), QUEUE + lag
         self._joints, self._mode, self._lag, self._every_answer = joints, mode, lag, every_answer
-        self._tell, self._told = tell, set[str]()
+        self._notify, self._reported = notify, set[str]()
         self._waiting: deque[_Waiting] = deque()
         self.cycle, self.heard = 0, 0
         self._catching_up_until = -1
         self.restart()
 
     def restart(self) -> None:
-        """Forget what waits, and what number the last answer had: the next one may be of another client."""
+        """Clear the queue and the last sequence number, because the client may change."""
         self.counts.unused += sum(waiting.answer is not None for waiting in self._waiting)
         self._waiting.clear()
-        self._told.discard("broken")
-        self._sequence = Sequence()
+        self._reported.discard("broken")
+        self._sequence = AnswerSequence()
 
     @property
     def has_answer(self) -> bool:
-        """Whether an answer that takes its turn came in this cycle."""
+        """Whether an answer was queued in this cycle."""
         return bool(self._waiting) and self._waiting[-1].cycle == self.cycle + 1 + self._lag
 
-    def listen(self, most: int = MOST_DATAGRAMS) -> None:
-        """Look at what has come, of so many datagrams at most."""
+    def listen(self, most: int = MAX_DATAGRAMS) -> None:
+        """Read and queue the received answers, at most `most` datagrams."""
         for datagram in self.channel.receive(most):
             try:
-                answer = self._answer(datagram)
+                answer = self._decode(datagram)
             except EgmError as error:
                 self.counts.broken += 1
-                self._tell_once("broken", f"a datagram of {len(datagram)} bytes is no message: {error}")
+                self._report_once("broken", f"cannot decode a datagram of {len(datagram)} bytes: {error}")
                 continue
             self.heard = self.cycle
             self.counts.valid += 1
             if answer is not None or self._every_answer:
                 self._waiting.append(_Waiting(self.cycle + 1 + self._lag, answer))
         if self.channel.strangers:
-            self._tell_once("stranger", f"{self.channel.stranger} sends, too, and is not listened to")
+            self._report_once("stranger", f"ignoring datagrams from {self.channel.stranger}, not the client")
 
     def catch_up(self) -> None:
-        """For the next cycles take the newest answer of several, as nobody is to be behind for ever."""
+        """Take the newest answer in the next cycles, which ends a lasting delay of the queue."""
         self._catching_up_until = self.cycle + CATCHING_UP
 
     def next(self) -> SensorMessage | Fault | None:
-        """Take the answer whose turn it is, if there is one; the cycle is over with it.
+        """End the cycle and return the next answer; `None` if no answer is due.
 
-        A message of another mode is a fault, when its turn comes.
+        A message of another mode is returned as a fault.
         """
         self.cycle += 1
         while len(self._waiting) > QUEUE and self._waiting[QUEUE].cycle <= self.cycle:
             self._waiting.popleft()
             self.counts.dropped += 1
-            self._tell_once("dropped", f"more answers came than cycles: only the last {QUEUE} are kept")
+            self._report_once(
+                "dropped", f"received more answers than cycles: the queue holds only the last {QUEUE}"
+            )
         if not self._waiting or self._waiting[0].cycle > self.cycle:
             return None
         taken = self._waiting.popleft()
@@ -149,11 +152,11 @@ class Inbox:
             self.counts.skipped += 1
         return taken.answer
 
-    def _answer(self, datagram: bytes) -> SensorMessage | Fault | None:
-        """Read a datagram; `None` where it says nothing new.
+    def _decode(self, datagram: bytes) -> SensorMessage | Fault | None:
+        """Decode a datagram; return `None` for a repeated or outdated answer.
 
         Raises:
-            EgmError: it is no message.
+            EgmError: the datagram cannot be decoded.
         """
         try:
             message = decode_sensor(datagram, self._joints, self._mode)
@@ -164,7 +167,7 @@ class Inbox:
         self.counts.old += arrival is Arrival.OLD
         return message if arrival is Arrival.NEW else None
 
-    def _tell_once(self, kind: str, sentence: str) -> None:
-        if kind not in self._told:
-            self._told.add(kind)
-            self._tell(kind, sentence)
+    def _report_once(self, kind: str, sentence: str) -> None:
+        if kind not in self._reported:
+            self._reported.add(kind)
+            self._notify(kind, sentence)

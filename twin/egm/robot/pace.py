@@ -1,8 +1,8 @@
-"""The pace of a robot on the wire: by the clock, or in lockstep with its client; how late its messages are.
+"""Timing of an EGM robot: by the clock or in lockstep with its client, and the lateness of its messages.
 
-By the clock a cycle begins when it is due, whether an answer is there or not.  In lockstep, as `virtual_time`
-has it, the robot waits after each message for exactly one answer, however long that takes: time is then the
-number of cycles, and two runs are the same to the bit.  It is as if the partner were never late.
+By the clock a cycle begins when it is due, with or without an answer.  In lockstep (`virtual_time`) the robot
+waits after each message for exactly one answer.  Time is then the number of cycles, as if the client were
+never late, and two runs are equal to the bit.
 """
 
 import gc
@@ -19,23 +19,22 @@ from twin.engine.window.bench import RealTimeClock
 from twin.errors import EgmError
 
 LATE = 1e-3
-"""[s]: a cycle that is later counts as late; real controllers send within some tenths of a millisecond."""
+"""Lateness above which a cycle counts as late, in [s]; real controllers are within some tenths of 1 ms."""
 
 WIDTH, BINS = 2e-5, 5000
-"""Lateness is counted in bins of 20 us up to 0.1 s."""
+"""Width, in [s], and number of the bins of the lateness histogram: 20 us, up to 0.1 s."""
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """The lateness of a robot's messages, which are due once a cycle.
+    """Lateness of a robot's messages, which are due once a cycle.
 
     Attributes:
-        cycles: how many were sent.
-        late: how many of them were late by more than 1 ms.
-        median, percentile_99: of the lateness, in [s], to 20 us.
-        worst: the most late one, in [s].
-        restarts: how often the robot fell so far behind that the clock was set anew, and it went on from
-            there.
+        cycles: number of messages sent.
+        late: number of messages sent more than 1 ms late.
+        median, percentile_99: quantiles of the lateness, in [s], with a resolution of 20 us.
+        worst: largest lateness, in [s].
+        restarts: number of times that the robot fell too far behind and its clock was restarted.
     """
 
     cycles: int = 0
@@ -47,36 +46,36 @@ class Lateness:
 
     @property
     def share(self) -> float:
-        """The late ones of all."""
+        """Share of late messages, 0 to 1."""
         return self.late / self.cycles if self.cycles else 0.0
 
     def __str__(self) -> str:
         if not self.cycles:
-            return "no cycle was timed"
+            return "no messages were sent by the clock"
         return (
             f"{self.late} of {self.cycles} messages ({self.share:.2%}) were more than 1 ms late; median "
             f"{1e3 * self.median:.2f} ms, 99 % within {1e3 * self.percentile_99:.2f} ms, the worst "
             f"{1e3 * self.worst:.2f} ms"
-            + f"; the clock was set anew {self.restarts} times"
+            + f"; the clock was restarted {self.restarts} times"
             * (self.restarts > 0)
         )
 
 
 class LatenessMeter:
-    """Counts the lateness of cycle after cycle."""
+    """Histogram of the lateness of cycles."""
 
     def __init__(self) -> None:
         self._counts = [0] * (BINS + 1)
         self._late, self._worst, self.restarts = 0, 0.0, 0
 
     def add(self, seconds: float) -> None:
-        """Count a cycle that was so late, in [s]."""
+        """Add a cycle with its lateness, in [s]."""
         self._counts[min(BINS, max(0, int(seconds / WIDTH)))] += 1
         self._late += seconds > LATE
         self._worst = max(self._worst, seconds)
 
     def lateness(self) -> Lateness:
-        """The lateness of the cycles so far."""
+        """Return the lateness of the cycles so far."""
         counts = np.array(self._counts)
         cycles = int(counts.sum())
         if not cycles:
@@ -90,44 +89,44 @@ class LatenessMeter:
 
 
 SPIN = 3e-4
-"""[s]: the last part of a cycle, in which the clock is watched: who sleeps wakes up late by a tenth of a
-millisecond, and now and then by more."""
+"""Final part of a cycle, in [s], in which the clock is polled: `time.sleep` ends late by some 0.1 ms,
+occasionally by more."""
 
-TOO_FAR_BEHIND = 0.1
-"""[s]: a robot that is later does not hurry after the clock, and sends no bursts of messages for longer."""
+MAX_LAG = 0.1
+"""Largest delay, in [s], that the robot makes up by faster cycles; after a larger one its clock restarts."""
 
-LOOK_UP = 0.02
-"""[s], from one look to the next at whether the robot is to stop, while it waits."""
+POLL_INTERVAL = 0.02
+"""Interval between two checks for a stop request during a wait, in [s]."""
 
-BEFORE_AGAIN = 0.01
-"""[s], before a message that nobody was there to take is sent again."""
+RESEND_DELAY = 0.01
+"""Delay before an undelivered message is sent again, in [s]."""
 
 
 class RealTime:
-    """The pace of the clock: sleeping, and watching it for the last 0.3 ms of a cycle.
+    """Timing by the clock; the last 0.3 ms of a cycle poll it.
 
     Args:
-        cycle: in [s].
+        cycle: duration of a cycle, in [s].
     """
 
     virtual = False
-    """Whether time is the number of cycles."""
+    """Whether time is counted in cycles."""
 
     def __init__(self, cycle: float) -> None:
-        self._clock, self._meter = RealTimeClock(cycle, TOO_FAR_BEHIND), LatenessMeter()
+        self._clock, self._meter = RealTimeClock(cycle, MAX_LAG), LatenessMeter()
         self._late = self._behind = 0.0
 
     def begin(self) -> None:
-        """Begin the first cycle now."""
+        """Start the first cycle now."""
         self._clock.restart()
 
     def sending(self) -> None:
-        """Note when a message is sent."""
+        """Record the lateness of the message that is about to be sent."""
         self._late = max(-self._clock.ahead(), self._behind)
         self._meter.add(self._late)
 
     def sent(self, inbox: Inbox) -> None:
-        """Look at what has come, once the message was sent."""
+        """Read the received answers after the message was sent."""
         inbox.listen()
         if self._late > LATE:
             inbox.catch_up()
@@ -136,15 +135,15 @@ class RealTime:
         """Wait until the next cycle begins.
 
         Args:
-            inbox: what comes.
-            again: sends the message of this cycle once more.
-            stopping: whether somebody wants the robot to stop.
+            inbox: queue of the answers.
+            again: function that sends the message of this cycle again.
+            stopping: function that returns whether a stop was requested.
 
         Returns:
-            False where somebody wants the robot to stop, rather than go on.
+            False if a stop was requested, else True.
         """
         ahead = self._clock.tick()
-        self._behind = -ahead if self._clock.restarted else 0.0  # else the clock tells it
+        self._behind = -ahead if self._clock.restarted else 0.0  # a restarted clock hides the delay
         if ahead > SPIN:
             time.sleep(ahead - SPIN)
         while self._clock.ahead() > 0.0:
@@ -152,20 +151,20 @@ class RealTime:
         return not stopping()
 
     def lateness(self) -> Lateness:
-        """The lateness of the messages so far."""
+        """Return the lateness of the messages so far."""
         self._meter.restarts = self._clock.restarts
         return self._meter.lateness()
 
 
 class Lockstep:
-    """One answer after each message.
+    """Timing in lockstep with the client: one answer after each message.
 
-    Who stops the robot after some answers finds all of these taken, so that where it stops is the same in
-    every run; answers that go on coming then do not keep it for long.
+    After a stop request the robot first takes all answers sent before the request.  It therefore stops at the
+    same place in every run.  The capacity of the queue bounds the number of further answers.
 
     Args:
-        limit: of the real time from one answer to the next, in [s].
-        first: of the real time to the first answer, in [s].
+        limit: largest real time from one answer to the next, in [s].
+        first: largest real time to the first answer, in [s].
     """
 
     virtual = True
@@ -175,24 +174,26 @@ class Lockstep:
         self._stopping = 0
 
     def begin(self) -> None:
-        """See `RealTime`."""
+        """Do nothing: virtual time has no clock to start."""
 
     def sending(self) -> None:
-        """See `RealTime`."""
+        """Do nothing: no message is late in virtual time."""
 
     def sent(self, inbox: Inbox) -> None:
-        """Do nothing: an answer that is there already is taken in the next cycle, like any other."""
+        """Do nothing: `wait` reads the answers."""
 
     def wait(self, inbox: Inbox, again: Callable[[], object], stopping: Callable[[], bool]) -> bool:
-        """See `RealTime`.
+        """Wait for one answer; the arguments and the result are those of `RealTime.wait`.
 
         Raises:
-            EgmError: there is no answer within the limit.
+            EgmError: no answer arrived within the limit.
         """
         limit = self._limit if inbox.counts.valid else self._first
         until = time.monotonic() + limit
         while True:
-            stop = stopping()  # looked at first: what was sent before it is here
+            stop = (
+                stopping()
+            )  # checked before reading: answers sent before the stop request are then received
             inbox.listen(1)
             if inbox.has_answer:
                 self._stopping += stop
@@ -200,22 +201,24 @@ class Lockstep:
             if stop:
                 return False
             if time.monotonic() > until:
-                raise EgmError(self._nobody(inbox, limit))
+                raise EgmError(self._no_answer(inbox, limit))
             if inbox.channel.refused():
-                time.sleep(BEFORE_AGAIN)
+                time.sleep(RESEND_DELAY)
                 again()
             else:
-                inbox.channel.wait(LOOK_UP)
+                inbox.channel.wait(POLL_INTERVAL)
 
-    def _nobody(self, inbox: Inbox, limit: float) -> str:
-        """That no answer came, in a sentence."""
+    def _no_answer(self, inbox: Inbox, limit: float) -> str:
+        """Return a sentence on the missing answer."""
         if inbox.counts.valid:
-            after = f"to message {inbox.cycle - 1} within {limit:g} s of real time"
-            return f"no answer {after}, after {inbox.counts.valid} answers: in lockstep a client answers each"
+            return (
+                f"no answer to message {inbox.cycle - 1} within {limit:g} s of real time, after "
+                f"{inbox.counts.valid} answers: in lockstep a client must answer every message"
+            )
         return f"no client answered within {limit:g} s of real time"
 
     def lateness(self) -> Lateness:
-        """Nothing is late."""
+        """Return an empty result: no message is late in virtual time."""
         return Lateness()
 
 
@@ -226,13 +229,13 @@ _LIMIT: ContextVar[float | None] = ContextVar("limit of virtual time", default=N
 
 @contextmanager
 def virtual_time(limit: float = 60.0) -> Iterator[None]:
-    """Let the robots that are made in this context run in lockstep with their clients.
+    """Run the robots that are created in this context in lockstep with their clients.
 
-    After each message a robot waits for exactly one answer; its clock and its time-outs are those of its
-    cycles.  Two runs with the same answers are the same to the bit, however busy the machine is.
+    After each message a robot waits for exactly one answer.  Its clock and its time-outs count cycles.  Two
+    runs with the same answers are equal to the bit, independent of the load of the machine.
 
     Args:
-        limit: of the real time that a robot waits for one answer, in [s].
+        limit: largest real time that a robot waits for one answer, in [s].
 
     Raises:
         ValueError: the limit is not positive and finite.
@@ -246,12 +249,12 @@ def virtual_time(limit: float = 60.0) -> Iterator[None]:
         _LIMIT.reset(token)
 
 
-def pace_of(cycle: float, wait: float | None) -> Pace:
-    """The pace of a robot that is made here.
+def make_pace(cycle: float, wait: float | None) -> Pace:
+    """Return the timing of a robot that is created in the present context.
 
     Args:
-        cycle: in [s].
-        wait: to the first answer at most, in [s].
+        cycle: duration of a cycle, in [s].
+        wait: longest wait for the first answer, in [s]; `None` for no limit.
     """
     limit = _LIMIT.get()
     if limit is None:
@@ -260,9 +263,9 @@ def pace_of(cycle: float, wait: float | None) -> Pace:
 
 
 @contextmanager
-def undisturbed(wanted: bool) -> Iterator[None]:
-    """Keep Python's collector from looking through all that was there before, which takes milliseconds."""
-    if not wanted:
+def garbage_collection_frozen(enabled: bool) -> Iterator[None]:
+    """Exclude all existing objects from garbage collection, which would otherwise take milliseconds."""
+    if not enabled:
         yield
         return
     gc.collect()

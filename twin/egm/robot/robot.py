@@ -1,4 +1,4 @@
-"""A robot on the wire: its arm in the engine, guided by whoever answers its messages."""
+"""Simulated EGM robot: an arm in the engine that a client guides by its answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.control.closed_loop import whole_steps
-from twin.egm.guidance.run import guidance_of
+from twin.egm.guidance.run import make_guidance
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import Controller, GuidedArm
-from twin.egm.robot.pace import pace_of, undisturbed
+from twin.egm.robot.pace import garbage_collection_frozen, make_pace
 from twin.egm.robot.session import EgmResult, EgmState, Event, Plan, Session, whole_periods
 from twin.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.egm.wire.values import require_turning_joints
@@ -27,45 +27,47 @@ from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_position
 from twin.robot.robot import Robot
 
-BENT = np.radians(30.0)
-"""Joint 5 where guidance of poses begins."""
+BENT_WRIST = np.radians(30.0)
+"""Default angle of joint 5 at the start of pose guidance, in [rad]."""
 
 
 class EgmRobot:
-    """A robot that is guided from outside (`EGMRunJoint`, `EGMRunPose`, `EGMMoveL`).
+    """Simulated robot that an EGM client guides (`EGMRunJoint`, `EGMRunPose`, `EGMMoveL`).
 
-    It sends a message every cycle, by the clock or, made within `virtual_time`, in lockstep with its client.
+    The robot sends a message every cycle by the clock.  If created within `virtual_time`, it runs in lockstep
+    with its client.
 
         with EgmRobot(robot, controller, to=("127.0.0.1", port)) as arm:
-            ...                                     # it is guided in a thread of its own
+            ...                                     # the robot runs in a background thread
         arm.log
 
     Attributes:
-        to: where it sends, and the only one whose answers count.
-        port: its own.
+        to: address of the client; answers from other addresses are ignored.
+        port: local port of the robot.
 
     Args:
-        robot: the plant, with its drives and its payload.
-        controller: `(state, reference) -> tau`, of this robot alone.
-        settings: the arguments of the RAPID instructions.
-        plan: how many of them, and how long.
+        robot: plant with drives and payload.
+        controller: controller `(state, reference) -> tau` of this robot; it must not be shared.
+        settings: arguments of the RAPID instructions.
+        plan: number and timing of the instructions.
         to: host and port of the client.
-        bind: own host and port to be answered at; needed where `to` is another machine, see `UdpChannel`.
-        start: (n,) where it begins, in [rad]; by default where all joints are at 0, or as near to that as
-            their ranges allow; in pose mode joint 5 is bent there by 30 degrees, for a straight wrist is
-            singular; in path mode where the path begins.
+        bind: local host and port that receive the answers; required if `to` is another machine, see
+            `UdpChannel`.
+        start: (n,) initial joint position, in [rad].  By default all joints are at 0, or as near to 0 as
+            their ranges allow.  In pose mode joint 5 starts at 30 degrees by default, because a straight
+            wrist is singular.  In path mode the default is the start of the path.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
-        path: what it moves along in path mode, see `guidance_of`.
-        sensors: between the motors and the control law; by default it sees them as they are.
-        time_step: of the engine, in [s].
-        steps_per_period: steps in a period of the control law, which has to divide the cycle.
-        gui: show it in a window; it ends when that is closed.
-        tell: called with every `Event`, in the thread in which the robot runs.
+        path: path in path mode, see `make_guidance`.
+        sensors: sensors between motors and controller; by default the controller gets the exact motor state.
+        time_step: time step of the engine, in [s].
+        steps_per_period: engine steps per control period; the control period must divide the cycle.
+        gui: whether to show the robot in a window; closing the window ends the run.
+        on_event: callback for every `Event`, called in the thread of the robot.
 
     Raises:
-        EgmError: settings or addresses that cannot be, a port in use, a robot with a sliding joint.
-        LimitError: a start beyond the range of a joint.
-        ValueError: a start, or a tool, that is none.
+        EgmError: settings or addresses are invalid, a port is in use, or the robot has a prismatic joint.
+        LimitError: the start is beyond the range of a joint.
+        ValueError: start or tool has the wrong shape or invalid values.
     """
 
     def __init__(
@@ -84,20 +86,20 @@ class EgmRobot:
         time_step: float = 1e-3,
         steps_per_period: int = 1,
         gui: bool = False,
-        tell: Callable[[Event], object] | None = None,
+        on_event: Callable[[Event], object] | None = None,
     ) -> None:
         require_turning_joints(robot)
         self._robot, self._controller = robot, controller
         self._settings = GuidanceSettings() if settings is None else settings
         self._tool = checked_tool(T_flange_tool)
         self._plan = Plan() if plan is None else plan
-        self._guidance = guidance_of(robot, self._settings, self._tool, path)
-        self._begin: Floats | None = getattr(self._guidance, "start", None)  # of a path
-        self._start = self._where(start)
+        self._guidance = make_guidance(robot, self._settings, self._tool, path)
+        self._path_start: Floats | None = getattr(self._guidance, "start", None)  # only in path mode
+        self._start = self._start_position(start)
         whole_periods(self._settings.cycle, time_step * whole_steps(steps_per_period))
         self._sensors, self._steps = sensors, (time_step, steps_per_period)
-        self._gui, self._tell = gui, tell
-        self._pace = pace_of(self._settings.cycle, self._plan.wait)
+        self._gui, self._on_event = gui, on_event
+        self._pace = make_pace(self._settings.cycle, self._plan.wait)
         self._channel = UdpChannel(to, bind)
         self.to, self.port = self._channel.to, self._channel.port
         self._stopping = threading.Event()
@@ -105,42 +107,42 @@ class EgmRobot:
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
-    def _where(self, start: ArrayLike | None) -> Floats:
-        """Where the arm begins (n,), in [rad]."""
+    def _start_position(self, start: ArrayLike | None) -> Floats:
+        """Return the initial joint position (n,), in [rad]."""
         robot = self._robot
         if start is not None:
             q = np.array(joint_vector(robot, "start", start))
-        elif self._begin is not None:
-            q = self._begin
+        elif self._path_start is not None:
+            q = self._path_start
         else:
             q = np.zeros(robot.n)
             if self._settings.mode == "pose":
-                q[4:5] = BENT
+                q[4:5] = BENT_WRIST
             q = np.clip(q, robot.q_min, robot.q_max)
         check_position(robot, q, " at the start")
         return q
 
     def run(self) -> EgmResult:
-        """Be on the wire, in this thread, until the plan is over or the window is closed.
+        """Run in this thread until the plan is complete or the window is closed.
 
         Raises:
-            EgmError: no client answers within the time that is given.
-            DivergenceError: the control law cannot even hold the arm.
-            TwinError: there is no display for a window.
+            EgmError: no client answered in time.
+            DivergenceError: the motion diverged without guidance.
+            TwinError: the window has no display.
         """
         self._prepare()
         self._serve()
         return self.result
 
     def __enter__(self) -> EgmRobot:
-        """Be on the wire in a thread; it is ready when this returns."""
+        """Start the robot in a background thread; it is ready on return."""
         self._prepare()
         self._thread = threading.Thread(target=self._serve_in_thread, name="EgmRobot", daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, and raise what `run` would have raised; where that is why the block failed, in its place."""
+        """Stop the robot; raise the error of its thread, if any, even after an error of the `with` block."""
         self.stop()
         if self._thread is not None:
             self._thread.join()
@@ -148,49 +150,50 @@ class EgmRobot:
             raise self._error
 
     def stop(self) -> None:
-        """Leave the wire soon; may be called from any thread.
+        """Request the end of the run, from any thread.
 
-        In virtual time the answers that were sent before are taken first.
+        In virtual time the robot first takes the answers sent before the request.
         """
         self._stopping.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has left the wire by itself, but not for longer; whether it has."""
+        """Wait for the end of the run, at most `seconds`; return whether it has ended."""
         if self._thread is not None:
             self._thread.join(seconds)
         return self._thread is None or not self._thread.is_alive()
 
     def close(self) -> None:
-        """Give the port back, if the robot never was on the wire; one that was has done so."""
+        """Free the port of a robot that was never run; a run frees it at its end."""
         self._channel.close()
 
     @property
     def state(self) -> EgmState:
-        """The state as `EGMGetState` tells it now."""
+        """Present state, as `EGMGetState` returns it."""
         return EgmState.DISCONNECTED if self._session is None else self._session.state
 
     @property
     def q(self) -> Floats:
-        """Where the arm was measured last (n,), in [rad]."""
+        """Last measured joint angles (n,), in [rad]."""
         return self._start.copy() if self._session is None else self._session.arm.q.copy()
 
     @property
     def log(self) -> Log | None:
-        """The end of the motion and of the stream so far, see `StreamRecord.arrays`; `None` without any.
+        """Log of the end of the motion and of the stream so far; `None` before the first cycle.
 
-        While the robot is on the wire, it costs it some milliseconds.
+        The arrays of the stream are described in `StreamRecord.arrays`.  Reading the log during a run delays
+        the robot by some milliseconds.
         """
         return None if self._session is None else self._session.log()
 
     @property
     def result(self) -> EgmResult:
-        """The result so far."""
+        """Result so far."""
         return EgmResult() if self._session is None else self._session.result()
 
     def _prepare(self) -> None:
-        """Make the arm, and use once whatever is compiled or loaded at its first use."""
+        """Create the arm, and execute once everything that is compiled or loaded at first use."""
         if self._session is not None:
-            raise EgmError("this robot was on the wire already: make another one")
+            raise EgmError("this EgmRobot has already been run: create a new one for another run")
         try:
             time_step, steps_per_period = self._steps
             arm = GuidedArm(
@@ -200,7 +203,8 @@ class EgmRobot:
             arm.show_tool(self._tool)
             self._session = Session(
                 arm, self._settings, self._guidance, self._channel, self._pace, self._plan,
-                partner=str(self.to), T_flange_tool=self._tool, start=self._begin, tell=self._tell,
+                partner=str(self.to), T_flange_tool=self._tool, start=self._path_start,
+                on_event=self._on_event,
             )  # fmt: skip
             self._session.rehearse()
         except BaseException:
@@ -208,11 +212,11 @@ class EgmRobot:
             raise
 
     def _serve(self) -> None:
-        """Be on the wire, and close everything."""
+        """Run the session, then close the arm and the channel."""
         session = self._session
         assert session is not None
         try:
-            with undisturbed(not self._pace.virtual):
+            with garbage_collection_frozen(not self._pace.virtual):
                 session.serve(self._stopping.is_set)
         finally:
             session.arm.close()
@@ -221,5 +225,5 @@ class EgmRobot:
     def _serve_in_thread(self) -> None:
         try:
             self._serve()
-        except BaseException as error:  # raised where the block ends
+        except BaseException as error:  # `__exit__` raises it
             self._error = error

@@ -1,14 +1,14 @@
-"""A robot's time on the wire: a message each cycle, one instruction after another that guides the arm.
+"""Session of an EGM robot: one message per cycle, and one instruction after another that guides the arm.
 
-Messages are sent at the sample rate all the time.  Their `mciState` is RUNNING during an instruction, ERROR
-after a fault until the next instruction begins, and STOPPED else.  After the last instruction of a plan one
-message more tells that it is over, which nobody has to answer.  They are numbered from 0; after a fault anew,
-for a program then sets up EGM again, and ABB's client in C++ takes number 0 for the beginning of a session
-(ours).
+The robot sends messages at the sample rate during the whole session.  Their `mciState` is RUNNING during an
+instruction, ERROR from a fault until the next instruction, else STOPPED.  After the last instruction of a
+plan the robot sends one more message with the final state, which needs no answer.  Messages are numbered from
+0, and again from 0 after a fault: a RAPID program then sets up EGM again, and ABB's C++ client takes number 0
+as the beginning of a session (ours).
 
-A cycle: the state is sent; one answer is taken, if there is one; the arm moves to the end of the cycle; the
-next message is made ready; the robot waits until it is due.  So an answer acts from the beginning of the
-cycle after the message.
+Each cycle has these steps: send the state; take one answer, if any; move the arm to the end of the cycle;
+prepare the next message; wait until it is due.  An answer therefore acts from the beginning of the cycle
+after the message.
 """
 
 import math
@@ -28,7 +28,7 @@ from twin.egm.guidance.pose_guidance import work_object
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm, RobotMotion
-from twin.egm.robot.inbox import Counts, Inbox
+from twin.egm.robot.inbox import AnswerCounts, Inbox
 from twin.egm.robot.pace import Lateness, Pace
 from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
@@ -37,23 +37,23 @@ from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
 from twin.rotations.rotations import pose_vector
 
-MOST_EVENTS = 1000
-"""Events, and faults, that a result holds: the last ones."""
+MAX_EVENTS = 1000
+"""Largest number of events, and of faults, in a result; the last ones are stored."""
 
 FOLLOWING_ERROR = np.deg2rad(5.0)
-"""In [rad] of a joint, from where it was commanded to where it is: beyond it the arm is stopped.  The manual
-tells no figure; ours."""
+"""Largest distance between measured and commanded joint angle, in [rad]; a larger one stops the arm.  The
+manual states no value; this one is ours."""
 
 
 class Event(NamedTuple):
-    """An event of a session.
+    """Event of a session.
 
     Attributes:
-        t: when, since the robot's start, in [s].
-        kind: of an instruction `waiting`, `guided`, `returning`, `ended`, `fault`; of datagrams, once each,
-            `broken`, `dropped`, `stranger`; `unsent`, of a message, once; `left`, where the window was
-            closed; `cut`, where the robot's time was over in the midst of a motion.
-        sentence: on it.
+        t: time since the start of the robot, in [s].
+        kind: `waiting`, `guided`, `returning`, `ended` or `fault` for an instruction; `broken`, `dropped` or
+            `stranger` for the first such datagram; `unsent` for the first message that could not be sent;
+            `left` after the window was closed; `cut` if the session ended during a motion.
+        sentence: description of the event.
     """
 
     t: float
@@ -66,19 +66,19 @@ class Event(NamedTuple):
 
 @dataclass(eq=False)
 class EgmResult:
-    """The result of a robot's time on the wire.
+    """Result of a session.
 
     Attributes:
-        events: what happened, the last 1000.
-        faults: why instructions stopped, the last 1000; empty where nothing was wrong.
-        runs: instructions that began.
-        completed: of them, those that ended without a fault.
-        sent: messages that left; one is sent every cycle.
-        unsent: messages that could not be sent.
-        counts: what came: answers taken, repeated, overtaken, unused, dropped, and what is no message.
-        strangers: datagrams from others than the partner.
-        lateness: of the messages; of none in virtual time.
-        log: the end of the motion and of the stream, `None` where there was no cycle.
+        events: the last 1000 events.
+        faults: the last 1000 faults; empty if no instruction stopped with a fault.
+        runs: number of instructions that began.
+        completed: number of instructions that ended without a fault.
+        sent: number of messages sent, one per cycle.
+        unsent: number of messages that could not be sent.
+        counts: counts of the received answers.
+        strangers: number of datagrams from other senders than the client.
+        lateness: lateness of the messages; empty in virtual time.
+        log: log of the end of the motion and of the stream; `None` before the first cycle.
     """
 
     events: Sequence[Event] = ()
@@ -87,34 +87,34 @@ class EgmResult:
     completed: int = 0
     sent: int = 0
     unsent: int = 0
-    counts: Counts = field(default_factory=Counts)
+    counts: AnswerCounts = field(default_factory=AnswerCounts)
     strangers: int = 0
     lateness: Lateness = field(default_factory=Lateness)
     log: Log | None = None
 
 
 class EgmState(Enum):
-    """The states that `EGMGetState` tells."""
+    """State of a robot, as `EGMGetState` returns it."""
 
     DISCONNECTED = "EGM_STATE_DISCONNECTED"
-    """Before the set-up, and after the last message."""
+    """The session has not begun, or has ended."""
     CONNECTED = "EGM_STATE_CONNECTED"
-    """Messages are sent, nothing guides the arm."""
+    """Messages are sent, and no instruction is active."""
     RUNNING = "EGM_STATE_RUNNING"
-    """An instruction waits for its first answer, guides, or comes to its end."""
+    """An instruction is active: it waits for its first answer, guides the arm, or stops."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a session: how long it is, and what happens meanwhile.
+    """Plan of a session: number and timing of its instructions.
 
     Attributes:
-        runs: instructions, one after another, however they end; `None`: without end.
-        pause: from the end of one to the next, in [s].
-        wait: for an instruction's first answer at most, in [s]; `None`: as long as it takes.
-        lag: by which answers act later, in [ms], rounded up to whole cycles.
-        duration: after which it ends, in [s]; `None`: not by itself.
-        keep: how much of the end is recorded, in [s].
+        runs: number of instructions, including those with a fault; `None` for no limit.
+        pause: time between the end of an instruction and the next one, in [s].
+        wait: longest wait for the first answer of an instruction, in [s]; `None` for no limit.
+        lag: additional delay of answers, in [ms], rounded up to whole cycles.
+        duration: duration of the session, in [s]; `None` for no limit.
+        keep: duration of the log, which contains the end of the session, in [s].
     """
 
     runs: int | None = None
@@ -126,21 +126,21 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.runs is not None and not self.runs >= 1:
-            raise EgmError(f"expected runs of at least 1, got {self.runs}")
+            raise EgmError(f"expected at least 1 run, got {self.runs}")
         for name, most, unit in (("pause", 1e6, "s"), ("lag", 1000.0, "ms")):
             if not 0 <= getattr(self, name) <= most:
                 raise EgmError(f"expected a {name} of 0 to {most:g} {unit}, got {getattr(self, name)}")
         for name in ("wait", "duration", "keep"):
             value = getattr(self, name)
             if not (name != "keep" and value is None) and not 0 < value <= 1e6:
-                raise EgmError(f"expected {name} above 0 s, to 1e6 s, got {value}")
+                raise EgmError(f"expected {name} above 0 s and up to 1e6 s, got {value}")
 
 
 def whole_periods(cycle: float, period: float) -> int:
-    """Count the periods of the control law in a cycle, both in [s].
+    """Return the number of control periods in a cycle, both in [s].
 
     Raises:
-        EgmError: they are no whole number.
+        EgmError: the period does not divide the cycle.
     """
     count = round(cycle / period)
     if count < 1 or abs(count * period - cycle) > 1e-9 * cycle:
@@ -151,12 +151,12 @@ def whole_periods(cycle: float, period: float) -> int:
 
 
 class StreamRecord:
-    """The last cycles of a robot on the wire: what it told and was answered, as arrays beside its log.
+    """Record of the last cycles of a session, as arrays for its log.
 
     Args:
-        joints: of the robot.
-        mode: how it is guided.
-        cycles: how many are recorded.
+        joints: number of joints of the robot.
+        mode: guidance mode of the robot.
+        cycles: number of cycles that are recorded.
     """
 
     def __init__(self, joints: int, mode: str, cycles: int) -> None:
@@ -164,7 +164,7 @@ class StreamRecord:
         self._rows: deque[tuple] = deque(maxlen=max(1, cycles))
 
     def add(self, t: float, message: RobotMessage, answer: SensorMessage | None) -> None:
-        """Note a cycle, which began at t, in [s]: what was told in it, and what was taken."""
+        """Add a cycle: its start t, in [s], the message sent, and the answer taken, if any."""
         place, speed = np.full(self._place, np.nan), np.full(self._speed, np.nan)
         seqno = -1
         if answer is not None:
@@ -174,20 +174,22 @@ class StreamRecord:
                 (place, (answer.q, pose, answer.path_correction)),
                 (speed, (answer.qd, answer.twist)),
             ):
-                for part in parts:  # a mode has one of them at most
+                for part in parts:  # each mode sets at most one of them
                     if part is not None:
                         row[:] = part
-        told = (int(message.state), message.converged, message.utilization or 0.0)
-        self._rows.append((t, message.seqno, answer is not None, seqno, place, speed, *told))
+        status = (int(message.state), message.converged, message.utilization or 0.0)
+        self._rows.append((t, message.seqno, answer is not None, seqno, place, speed, *status))
 
     def arrays(self) -> dict[str, Floats]:
-        """Arrays with a row a cycle.
+        """Return arrays with one row per cycle.
 
-        `egm_t` when it began, in [s]; `egm_robot_seqno` of the robot's message; `egm_taken` whether an answer
-        was taken, `egm_seqno` its number (-1: it had none); `egm_reference` and `egm_speed` what it said, NaN
-        where nothing: in joint guidance (n,) in [rad] and [rad/s], in pose guidance (7,) `[x y z a b c d]` in
-        [m] and (6,) `[v; omega]`, of path corrections (3,) in [m] and (0,).  `egm_state`, `egm_converged` and
-        `egm_utilization` are what the robot told.
+        - `egm_t`: start of the cycle, in [s].
+        - `egm_robot_seqno`: sequence number of the robot's message.
+        - `egm_taken`: whether an answer was taken; `egm_seqno`: its sequence number, -1 if missing.
+        - `egm_reference`, `egm_speed`: references of the answer, NaN if missing.  In joint mode they are (n,)
+          in [rad] and [rad/s]; in pose mode (7,) `[x y z a b c d]`, in [m], and (6,) `[v; omega]`, in
+          [m/s, rad/s]; in path mode (3,) in [m] and (0,).
+        - `egm_state`, `egm_converged`, `egm_utilization`: status in the robot's message.
         """
         columns = [
             ("t", float), ("robot_seqno", np.int64), ("taken", bool), ("seqno", np.int64),
@@ -199,78 +201,79 @@ class StreamRecord:
 
 
 class Session:
-    """One robot's time on the wire.
+    """Session of one EGM robot.
 
     Attributes:
-        state: see `EgmState`.
-        done: what became of it so far, still counting; `result` is a copy.
-        inbox, pace: see there.
+        state: present state of the robot.
+        done: result so far, updated during the session; `result` returns a copy.
+        inbox: queue of the received answers.
+        pace: timing of the cycles.
 
     Args:
-        arm: what is guided.
-        settings: how.
-        guidance: what makes speeds of answers.
-        channel: to the partner.
-        pace: of the cycles.
-        plan: how long.
-        partner: what it is called in sentences.
+        arm: arm that is guided.
+        settings: guidance settings.
+        guidance: guidance mode, which computes speeds from answers.
+        channel: channel to the partner.
+        pace: timing of the cycles.
+        plan: number and timing of the instructions.
+        partner: name of the partner in messages.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m].
-        start: (n,) where instructions have to begin, in [rad]; by default where the arm is.
-        tell: called with every event.
+        start: (n,) position at which every instruction must begin, in [rad]; by default the present one.
+        on_event: callback for every event.
     """
 
     def __init__(
         self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance, channel: UdpChannel, pace: Pace,
         plan: Plan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
-        tell: Callable[[Event], object] | None = None,
+        on_event: Callable[[Event], object] | None = None,
     ) -> None:  # fmt: skip
         self.arm, self.settings, self.channel, self.pace, self.plan = arm, settings, channel, pace, plan
         self._guidance, self._partner, self._tool, self._start = guidance, partner, T_flange_tool, start
         self._cycle = settings.cycle
         self._samples = whole_periods(self._cycle, arm.period)
         self._T_wobj_base = np.linalg.inv(work_object(settings))
-        self.state, self._notify = EgmState.CONNECTED, tell
+        self.state, self._on_event = EgmState.CONNECTED, on_event
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
-        self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._tell)
-        self._events, self._faults = deque[Event](maxlen=MOST_EVENTS), deque[Fault](maxlen=MOST_EVENTS)
+        self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._emit)
+        self._events, self._faults = deque[Event](maxlen=MAX_EVENTS), deque[Fault](maxlen=MAX_EVENTS)
         self.done = EgmResult(self._events, self._faults, counts=self.inbox.counts)
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
         self._phase, self._failed = Phase.FINISHED, False
-        self._own = RobotMotion(arm.robot, arm.q, arm.period)
-        self._until = 0  # the cycle in which the pause is over
-        self._waited = 0  # since when the instruction has been waiting
-        self._numbered_from = 0  # the cycle of message 0
-        self._t, self._epoch = 0.0, 0.0  # when the cycle begins, and what the clock said at the start
+        self._robot_motion = RobotMotion(arm.robot, arm.q, arm.period)
+        self._until = 0  # first cycle after the pause
+        self._waited = 0  # cycle in which the instruction began to wait
+        self._numbered_from = 0  # cycle of message 0
+        self._t, self._epoch = 0.0, 0.0  # start of the cycle, and system time at the start of the session
         self._datagram = self._sent_last = b""
-        self._looking = threading.Lock()
-        self._over = False  # the next message says so, and is the last
+        self._lock = threading.Lock()
+        self._over = False  # whether the next message is the last one
 
     def serve(self, stopping: Callable[[], bool]) -> None:
-        """Be on the wire, until the plan is over, somebody wants the robot to stop, or its window is closed.
+        """Run cycles until the plan is complete, a stop is requested, or the window is closed.
 
         Raises:
-            EgmError: no client answers within the time that is given.
-            DivergenceError: the control law cannot even hold the arm.
+            EgmError: no client answered in time.
+            DivergenceError: the motion diverged without guidance.
         """
         self._epoch = 0.0 if self.pace.virtual else time.time()
         try:
-            self._make_ready()
+            self._prepare_cycle()
             self.pace.begin()
             while self._run_cycle():
                 if not self.pace.wait(self.inbox, self._send_again, stopping):
                     break
             if self._run is not None and self._run.qd.any():
-                self._tell("cut", f"{self._name} was cut off in motion: the robot's time was over")
+                self._emit("cut", f"{self._name} was interrupted in motion: the session ended")
         except TwinError:
             if not self.arm.lost:
                 raise
-            self._tell("left", "the window was closed")
+            self._emit("left", "the window was closed")
         finally:
             self.state = EgmState.DISCONNECTED
 
     def rehearse(self) -> None:
-        """Use once what is compiled or loaded at its first use."""
+        """Execute once everything that is compiled or loaded at first use."""
         q, T = self.arm.q, self.arm.poses(self.arm.q, self._tool)
         answer = {
             "joint": SensorMessage(q=q),
@@ -284,12 +287,15 @@ class Session:
         run.samples(self._samples)
 
     def log(self) -> Log | None:
-        """The end of the motion, and of the stream, see `StreamRecord.arrays`; `None` without any."""
-        with self._looking:
+        """Return the log of the end of the motion and of the stream; `None` before the first cycle.
+
+        The arrays of the stream are described in `StreamRecord.arrays`.
+        """
+        with self._lock:
             return self.arm.log(self._tool, self._record.arrays())
 
     def result(self) -> EgmResult:
-        """Copy the result so far."""
+        """Return a copy of the result so far."""
         return replace(
             self.done, events=tuple(self._events), faults=tuple(self._faults),
             counts=replace(self.done.counts), strangers=self.channel.strangers,
@@ -297,8 +303,12 @@ class Session:
         )  # fmt: skip
 
     def _run_cycle(self) -> bool:
-        """Send, take and move, and make the next cycle ready; whether the plan has one."""
-        with self._looking:
+        """Send a message, take an answer, move the arm and prepare the next cycle.
+
+        Returns:
+            whether the plan continues with another cycle.
+        """
+        with self._lock:
             self.pace.sending()
             self._send()
             if self._over:
@@ -310,12 +320,12 @@ class Session:
             self._move()
             self._record.add(self._t, self._message, taken)
             if self._run is not None:
-                self._follow_up(self._run)
-            self._make_ready()
+                self._update_instruction(self._run)
+            self._prepare_cycle()
             return self.plan.duration is None or self.inbox.cycle * self._cycle < self.plan.duration - 1e-9
 
-    def _make_ready(self) -> None:
-        """Do for the next cycle what can be done before its message is due."""
+    def _prepare_cycle(self) -> None:
+        """Prepare the message of the next cycle before it is due."""
         self._t = self.arm.t
         if self._run is None:
             self._over = not self._start_next_instruction()
@@ -325,24 +335,24 @@ class Session:
         self._datagram = encode_robot(self._message)
 
     def _start_next_instruction(self) -> bool:
-        """Begin the next instruction where it is due; False where there is none any more."""
+        """Start the next instruction if it is due; return False if the plan has no further one."""
         if self.plan.runs is not None and self.done.runs >= self.plan.runs:
             return False
         if self.inbox.cycle < self._until:
             return True
-        if self._start is not None and not self._own.is_at(self._start):
-            if self._own.rests:
-                self._tell("returning", f"{self._name} is over: the arm goes back to where the path begins")
-            self._own.go_to(self._start)
-        if not self._own.rests:
+        if self._start is not None and not self._robot_motion.is_at(self._start):
+            if self._robot_motion.rests:
+                self._emit("returning", f"{self._name} has ended: the arm returns to the start of the path")
+            self._robot_motion.go_to(self._start)
+        if not self._robot_motion.rests:
             return True
-        self._run = self._new_run(self._own.q)
+        self._run = self._new_run(self._robot_motion.q)
         self.done.runs += 1
         if self._failed:
             self._numbered_from = self.inbox.cycle
         self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
         self.state = EgmState.RUNNING
-        self._tell("waiting", f"{self._name} waits for the first answer from {self._partner}")
+        self._emit("waiting", f"{self._name} waits for the first answer from {self._partner}")
         return True
 
     def _new_run(self, q: Floats) -> Run:
@@ -350,13 +360,13 @@ class Session:
 
     @property
     def _name(self) -> str:
-        """The present instruction, in sentences."""
+        """Name of the present instruction in messages."""
         return f"{self.settings.mode} guidance {self.done.runs}"
 
     def _robot_message(self) -> RobotMessage:
-        """Make the message that the robot sends now."""
+        """Return the robot's message on the present state."""
         arm, run = self.arm, self._run
-        planned = self._own.q if run is None else run.q
+        planned = self._robot_motion.q if run is None else run.q
         T, T_planned = self._T_wobj_base @ arm.poses(np.array([arm.q, planned]), self._tool)
         state = MotionState.STOPPED if run is None else MotionState.RUNNING
         guided = run is not None and run.phase is Phase.GUIDED
@@ -380,9 +390,9 @@ class Session:
         self.channel.send(self._sent_last)
 
     def _send(self) -> None:
-        if self._run is not None and self._waited == self.inbox.cycle:  # its first message
+        if self._run is not None and self._waited == self.inbox.cycle:  # first message of the instruction
             if not self.pace.virtual:
-                self.inbox.listen()  # answers to what was sent before, which are not for this instruction
+                self.inbox.listen()  # read and discard answers to messages before this instruction
             self.inbox.restart()
         self._sent_last = self._datagram
         if self.channel.send(self._datagram):
@@ -390,10 +400,12 @@ class Session:
             return
         self.done.unsent += 1
         if self.done.unsent == 1:
-            self._tell("unsent", f"a message to {self._partner} could not be sent: there is no way there")
+            self._emit(
+                "unsent", f"cannot send messages to {self._partner}: check its address and the network"
+            )
 
     def _take(self) -> SensorMessage | None:
-        """Take the answer whose turn it is; `None` where nothing was guided by it."""
+        """Take the next answer; return `None` if no answer guided the robot in this cycle."""
         run = self._run
         if run is not None and run.phase is Phase.WAITING:
             self.inbox.catch_up()
@@ -411,7 +423,7 @@ class Session:
         return answer
 
     def _supervise(self, run: Run) -> None:
-        """Stop where nobody is heard of any more, or the arm does not follow."""
+        """Stop if the client is silent or the arm does not follow its reference."""
         now = self.inbox.cycle - 1
         waited, silent = (self._cycle * (now - since) for since in (self._waited, self.inbox.heard))
         if run.phase is Phase.WAITING and self.plan.wait is not None and waited >= self.plan.wait:
@@ -423,65 +435,65 @@ class Session:
             run.stop(fault)
 
     def _following_error(self, q_commanded: Floats) -> Fault | None:
-        """The fault of an arm that is not where it was commanded to be (n,), in [rad]."""
+        """Return a fault if the arm is too far from its commanded position (n,), in [rad]; else `None`."""
         off = np.abs(self.arm.q - q_commanded)
         if np.all(off <= FOLLOWING_ERROR):
             return None
         joint = int(np.argmax(~(off <= FOLLOWING_ERROR)))
         return Fault(
             50204, "Motion supervision",
-            f"{self.arm.robot.joint_names[joint]} is {np.rad2deg(off[joint]):.3g} deg from where it is to "
-            f"be, at most {np.rad2deg(FOLLOWING_ERROR):g} deg are allowed",
+            f"{self.arm.robot.joint_names[joint]} is {np.rad2deg(off[joint]):.3g} deg from its commanded "
+            f"position, at most {np.rad2deg(FOLLOWING_ERROR):g} deg are allowed",
         )  # fmt: skip
 
     def _silence(self, seconds: float) -> Fault | None:
-        """The fault of a partner of whom nothing was heard for so long, in [s]."""
+        """Return a fault if the client has been silent for too long, in [s]; else `None`."""
         allowed, broken = self.settings.comm_timeout, self.inbox.counts.broken
-        if seconds < allowed - 1e-9:  # round-off of a sum
+        if seconds < allowed - 1e-9:  # tolerance for round-off
             return None
         return Fault(
             41822, "ERR_UDPUC_COMM",
             f"no message from {self._partner} for {seconds:g} s, at most {allowed:g} s are allowed "
-            "(CommTimeout)" + f"; {broken} datagrams came that are none" * (broken > 0),
+            "(CommTimeout)" + f"; {broken} datagrams could not be decoded" * (broken > 0),
         )  # fmt: skip
 
     def _move(self) -> None:
-        """Move the arm to the end of the cycle; one that ran away is put back to where it was commanded."""
+        """Move the arm to the end of the cycle; after a divergence place it at its commanded position."""
         run = self._run
-        source = self._own if run is None else run
+        source = self._robot_motion if run is None else run
         try:
             self.arm.move(source.samples(self._samples))
         except DivergenceError as error:
             if run is None:
                 raise
-            run.stop(Fault(0, "the arm ran away", f"{error}; it was put back to where it was commanded"))
+            run.stop(Fault(0, "the motion diverged", f"{error}; the arm was reset to its commanded position"))
             run.phase = Phase.FINISHED
             self.arm.put(run.q)
 
-    def _follow_up(self, run: Run) -> None:
-        """Tell what became of an instruction; end it, if that is it."""
+    def _update_instruction(self, run: Run) -> None:
+        """Emit the events of an instruction, and end it when it has finished."""
         if run.fault is not None and not self._failed:
             self._failed = True
             self._faults.append(run.fault)
             number = f"{run.fault.number} " if run.fault.number else ""
-            self._tell("fault", f"{self._name} stops: {number}{run.fault.name}: {run.fault.sentence}")
+            self._emit("fault", f"{self._name} stops: {number}{run.fault.name}: {run.fault.sentence}")
         if run.phase is self._phase:
             return
         self._phase = run.phase
         if run.phase is Phase.GUIDED:
-            self._tell("guided", f"{self._name} is guided by {self._partner}")
+            self._emit("guided", f"{self._name} is guided by {self._partner}")
         elif run.phase is Phase.RETURNING:
-            self._tell("returning", f"{self._name} goes back to where it began")
+            self._emit("returning", f"{self._name} returns to its start")
         elif run.phase is Phase.FINISHED:
             self.done.completed += not self._failed
-            self._tell("ended", f"{self._name} is over")
+            self._emit("ended", f"{self._name} has ended")
             self._run, self.state = None, EgmState.CONNECTED
-            self._own.rest(run.q)
+            self._robot_motion.rest(run.q)
             self._until = self.inbox.cycle + math.ceil(self.plan.pause / self._cycle - 1e-9)
 
-    def _tell(self, kind: str, sentence: str) -> None:
+    def _emit(self, kind: str, sentence: str) -> None:
         event = Event(self._t, kind, sentence)
         self._events.append(event)
-        if self._notify is not None:
-            self._notify(event)
-        self.arm.say(sentence)
+        if self._on_event is not None:
+            self._on_event(event)
+        self.arm.show_message(sentence)

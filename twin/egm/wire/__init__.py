@@ -1,1 +1,1 @@
-"""What the messages hold, and how it is written in bytes."""
+"""EGM messages: content, encoding, order and transport."""

@@ -1,6 +1,6 @@
-"""How a robot's datagrams come and go: over UDP, of which it is the client, for it sends first.
+"""UDP transport between a robot and its partner.
 
-A message that nobody listens for is lost like any other, and no error.
+The robot is the UDP client: it sends first.  A message without a listener is lost and raises no error.
 """
 
 import ipaddress
@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 from twin.errors import EgmError, describe_error
 
-MOST_BYTES = 1024
-"""Size of a message at most: what ABB's own C++ client has room for.  A longer datagram is cut, and is then
-no message."""
+MAX_BYTES = 1024
+"""Largest size of a message, in bytes: the buffer size of ABB's C++ client.  A longer datagram is truncated
+and counts as malformed."""
 
 HOST, PORT = "127.0.0.1", 6510
-"""Where ABB's examples have a robot send to, on this machine."""
+"""Default address of an EGM client: the loopback interface and the port of ABB's examples."""
 
 IP_RECVERR, IPV6_RECVERR, MSG_ERRQUEUE = 11, 25, 0x2000
-"""Numbers of Linux; the module `socket` has no names for them."""
+"""Linux socket constants that the module `socket` does not define."""
 
 
 class Address(NamedTuple):
-    """The address of a socket."""
+    """Host and port of a UDP endpoint."""
 
     host: str
     port: int
@@ -33,63 +33,65 @@ class Address(NamedTuple):
 
 
 class UdpChannel:
-    """A socket between a robot and the one partner that may guide it.
+    """UDP socket between a robot and the one partner that may guide it.
 
     Attributes:
-        to: where messages go, and the one address from where answers count.
-        port: its own.
-        strangers: datagrams that came from elsewhere; they were not looked at.
-        stranger: who sent the first of them.
+        to: address of the partner; datagrams of other senders are ignored.
+        port: local port.
+        strangers: number of datagrams from other senders.
+        stranger: address of the first other sender.
 
     Args:
-        to: host and port.
-        bind: own host and port to be answered at, port 0 for any free one; needed where `to` is another
-            machine. By default any free port of this machine's loopback, which no other machine reaches.
+        to: host and port of the partner.
+        bind: local host and port that receive the answers; port 0 selects a free port.  Required if `to` is
+            another machine.  The default is a free loopback port, which other machines cannot reach.
 
     Raises:
-        EgmError: an address that does not exist or is in use; `bind` is missing.
+        EgmError: an address does not exist or is in use, or `bind` is missing.
     """
 
     def __init__(self, to: tuple[str, int], bind: tuple[str, int] | None = None) -> None:
-        self.to, family, self._address = resolved(*to)
+        self.to, family, self._address = resolve_address(*to)
         if not 1 <= self.to.port <= 65535:
-            raise EgmError(f"expected a port of 1 to 65535 to send to, got {self.to.port}")
+            raise EgmError(f"expected a destination port of 1 to 65535, got {self.to.port}")
         if bind is None:
             if not ipaddress.ip_address(self.to.host.partition("%")[0]).is_loopback:
                 raise EgmError(
-                    f"to guide a robot from another machine, {self.to}, it needs an address of this one to "
-                    "be answered at: bind, say 0.0.0.0, which listens on every one of this machine's"
+                    f"the client {self.to} is on another machine: bind must name a local address for its "
+                    "answers, such as 0.0.0.0 for all interfaces"
                 )
             bind = (self.to.host, 0)
-        own, own_family, own_address = resolved(*bind)
-        if own_family != family:
-            raise EgmError(f"expected an address of the same kind as {self.to} to be answered at, got {own}")
+        local, local_family, local_address = resolve_address(*bind)
+        if local_family != family:
+            raise EgmError(
+                f"expected a local address of the same IP version as {self.to} in bind, got {local}"
+            )
         self.strangers = 0
         self.stranger: Address | None = None
         self._refused = False
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         try:
             self._socket.setblocking(False)
-            if sys.platform == "linux":  # else it is not told that nobody listens
+            if sys.platform == "linux":  # only Linux can report that no program listens at the partner
                 six = family == socket.AF_INET6
                 level = socket.IPPROTO_IPV6 if six else socket.IPPROTO_IP
                 self._socket.setsockopt(level, IPV6_RECVERR if six else IP_RECVERR, 1)
-            self._socket.bind(own_address)
+            self._socket.bind(local_address)
             self.port: int = self._socket.getsockname()[1]
         except OSError as error:
             self._socket.close()
-            raise EgmError(f"cannot be answered at {own}: {describe_error(error)}") from None
+            raise EgmError(f"cannot receive answers at {local}: {describe_error(error)}") from None
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
 
     def send(self, message: bytes) -> bool:
-        """Send a message, and tell whether it left this machine; never waits."""
-        for _ in range(3):  # what became of messages before is told once, and then this one is not sent
+        """Send a message without waiting; return whether it left this machine."""
+        for _ in range(3):  # a pending error of an earlier message makes one call fail: try again
             try:
                 self._socket.sendto(message, self._address)
             except ConnectionRefusedError:
                 self._note_refusals()
-            except OSError:  # no way there, or no room: lost
+            except OSError:  # no route, or no buffer space: the message is lost
                 self._note_refusals()
                 return False
             else:
@@ -97,35 +99,39 @@ class UdpChannel:
         return False
 
     def receive(self, most: int) -> list[bytes]:
-        """Return what has come, the oldest first: so many datagrams at most, with strangers'; never waits."""
-        came = []
+        """Return the datagrams received from the partner, oldest first, without waiting.
+
+        Args:
+            most: largest number of datagrams to read, including those of other senders.
+        """
+        received = []
         for _ in range(most):
             try:
-                datagram, sender = self._socket.recvfrom(MOST_BYTES + 1)
+                datagram, sender = self._socket.recvfrom(MAX_BYTES + 1)
             except BlockingIOError:
                 break
-            except OSError:  # of a message before
+            except OSError:  # an error of an earlier message
                 self._note_refusals()
                 continue
             if sender[:2] == self._address[:2]:
-                came.append(datagram)
+                received.append(datagram)
             else:
                 self.strangers += 1
                 self.stranger = self.stranger or Address(*sender[:2])
-        return came
+        return received
 
     def wait(self, seconds: float) -> None:
-        """Wait until something has come, but not for longer."""
+        """Wait until a datagram arrives, for at most `seconds`."""
         self._selector.select(seconds)
 
     def refused(self) -> bool:
-        """Tell whether, since this was last asked, it became known that a message found nobody to take it."""
+        """Return whether the network reported an undelivered message since the last call."""
         self._note_refusals()
         refused, self._refused = self._refused, False
         return refused
 
     def _note_refusals(self) -> None:
-        """Empty the queue of errors, which would wake every wait."""
+        """Empty the error queue of the socket, which would otherwise end every wait at once."""
         if sys.platform != "linux":
             return
         try:
@@ -133,26 +139,26 @@ class UdpChannel:
                 self._socket.recvmsg(1, 0, MSG_ERRQUEUE)
                 self._refused = True
         except OSError:
-            pass  # it is empty
+            pass  # the queue is empty
 
     def fileno(self) -> int:
-        """The number of its socket, by which a selector waits for it and for others."""
+        """Return the file descriptor of the socket, for a selector."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Send and receive no more."""
+        """Close the socket."""
         self._selector.close()
         self._socket.close()
 
 
-def resolved(host: str, port: int) -> tuple[Address, socket.AddressFamily, tuple]:
-    """An address in numbers, its family, and what the socket calls it.
+def resolve_address(host: str, port: int) -> tuple[Address, socket.AddressFamily, tuple]:
+    """Resolve a host name; return numeric address, address family, and the tuple that sockets expect.
 
     Raises:
-        EgmError: there is no such host.
+        EgmError: the host does not exist.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM)[0]
     except (OSError, UnicodeError, OverflowError, ValueError) as error:
-        raise EgmError(f"there is no address {host}:{port}: {describe_error(error)}") from None
+        raise EgmError(f"cannot resolve the address {host}:{port}: {describe_error(error)}") from None
     return Address(str(address[0]), int(address[1])), family, address

@@ -1,6 +1,6 @@
-"""What the two messages hold, in SI units: what a robot tells, and what it is answered.
+"""Content of the two EGM messages in SI units: the state of a robot, and the answer of its client.
 
-Degrees and millimetres are on the wire alone, see `twin.egm.wire.encoding` and `sensor_message`.
+Only the encoded messages use degrees and millimetres, see `twin.egm.wire.encoding`.
 """
 
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from enum import IntEnum
 
 from twin.arrays import Floats
 
-COUNT = 1 << 32
-"""Numbers of messages, and times in ms, begin anew after so many."""
+MODULUS = 1 << 32
+"""Modulus of message numbers and of time stamps in ms."""
 
 
 class MotionState(IntEnum):
-    """The state of the instruction that guides the robot (`EgmMCIState`)."""
+    """State of the instruction that guides the robot (`EgmMCIState`)."""
 
     UNDEFINED = 0
     ERROR = 1
@@ -23,24 +23,24 @@ class MotionState(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class RobotMessage:
-    """A message that a robot sends once a cycle (`EgmRobot`).
+    """Message that a robot sends once a cycle (`EgmRobot`).
 
     Attributes:
-        seqno: number of the message.
-        tm: time since the robot's controller was started, in [ms].
+        seqno: sequence number of the message.
+        tm: time since the start of the robot's controller, in [ms].
         q: (n,) measured joint angles, in [rad].
-        q_planned: (n,) commanded ones, in [rad].
-        T: (4, 4) measured pose of the tool in the work object, in [m]; `None` where it was not told.
-        T_planned: (4, 4) the commanded one.
-        time: of the measurement, by the clock of the robot, in [s]; `None` where it was not told.
-        motors_on: whether its motors are on.
-        state: of the guided motion.
-        program_runs: whether its program runs.
-        converged: whether it has been within the convergence window of the reference.
-        utilization: how much of what its drives can give the motion takes, in [%]; above 100 a part of what
-            is wanted is not done.
-        tau: (n,) torques of the motors at the joints, in [N m]; `None` where they were not told.
-        wrench: (6,) measured `[f; mu]`, in [N, N m]; `None` where it was not told.
+        q_planned: (n,) commanded joint angles, in [rad].
+        T: (4, 4) measured pose of the tool in the work object, in [m]; `None` if missing.
+        T_planned: (4, 4) commanded pose of the tool in the work object, in [m]; `None` if missing.
+        time: time of the measurement by the robot's clock, in [s]; `None` if missing.
+        motors_on: whether the motors are on.
+        state: state of the guided motion.
+        program_runs: whether the RAPID program runs.
+        converged: whether the robot is within the convergence window of the reference.
+        utilization: share of the drives' capacity that the requested motion needs, in [%].  Above 100 the
+            robot executes only a part of the motion.
+        tau: (n,) motor torques at the joints, in [N m]; `None` if missing.
+        wrench: (6,) measured wrench `[f; mu]`, in [N, N m]; `None` if missing.
     """
 
     seqno: int
@@ -61,17 +61,17 @@ class RobotMessage:
 
 @dataclass(frozen=True, eq=False)
 class SensorMessage:
-    """An answer to a robot (`EgmSensor`, or `EgmSensorPathCorr` where `path_correction` is given).
+    """Answer of a client to a robot (`EgmSensor`, or `EgmSensorPathCorr` with a `path_correction`).
 
     Attributes:
-        seqno: number of the message; `None` where it has none.
-        tm: time of the sender, in [ms]; `None` where it was not told.
-        q: (n,) joint angles to go to, in [rad].
-        qd: (n,) joint speeds, in [rad/s].
-        T: (4, 4) pose of the tool to go to, in the sensor's frame, in [m].
-        twist: (6,) speed of the tool `[v; omega]`, in [m/s, rad/s].
-        path_correction: (3,) distance from the path, in its own axes, in [m].
-        age: of what the correction was measured from, in [s].
+        seqno: sequence number of the message; `None` if missing.
+        tm: time of the sender, in [ms]; `None` if missing.
+        q: (n,) reference joint angles, in [rad].
+        qd: (n,) reference joint speeds, in [rad/s].
+        T: (4, 4) reference pose of the tool in the sensor frame, in [m].
+        twist: (6,) reference speed of the tool `[v; omega]`, in [m/s, rad/s].
+        path_correction: (3,) offset from the path in the path frame, in [m].
+        age: age of the measurement behind the path correction, in [s].
     """
 
     seqno: int | None = None

@@ -1,11 +1,11 @@
-"""The messages of EGM as protobuf has them: fields, numbers, types, units.
+"""Protobuf schema of the EGM messages: field numbers, types and units.
 
-Two public clients in Python each register a file `egm.proto` in the pool that all of a process share, so
-that a second one fails there.  Wire format knows no names: these are ours, in a pool of our own, made from
-the table when it is first imported.
+The module builds the message classes from the table on first import, in a separate descriptor pool.  Public
+Python clients register a file `egm.proto` in the process-wide default pool, where a second registration
+fails.  The wire format contains no names, so the names here may differ from ABB's.
 
-Source: ABB, Application manual Externally Guided Motion, 3HAC073318-001 Rev K, and the numbers that public
-clients use; `tests/twin/egm/test_schema.py` compares them.
+Source: ABB, Application manual Externally Guided Motion, 3HAC073318-001 Rev K, and the field numbers of
+public clients; `tests/twin/egm/test_schema.py` compares them.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ ENUMS = {
     "MotionIs": ("UNDEFINED", "ERROR", "STOPPED", "RUNNING"),
     "ProgramIs": ("UNDEFINED", "STOPPED", "RUNNING"),
 }
-"""The values of each enumeration, which are numbered from 0 on."""
+"""Values of each enumeration, numbered from 0."""
 
 _FEEDBACK = """
     1 optional Joints joints
@@ -63,7 +63,7 @@ MESSAGES = {
     "Pose": """
         1 optional Cartesian pos
         2 optional Quaternion orient
-        3 optional Euler euler          # counts where both are given
+        3 optional Euler euler          # takes precedence over orient
     """,
     "CartesianSpeed": """
         1 repeated double value         # mm/s, deg/s
@@ -133,11 +133,11 @@ MESSAGES = {
         2 optional PathCorr pathCorr
     """,
 }
-"""Number, label, type and name of every field; ABB's messages are called `Egm` and these names."""
+"""Number, label, type and name of every field.  ABB's names of the messages have the prefix `Egm`."""
 
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
-    """The table as protobuf describes a file; of proto2, where repeated numbers are not packed."""
+    """Return the table as a protobuf file descriptor, in proto2, which does not pack repeated numbers."""
     file = descriptor_pb2.FileDescriptorProto(name="irb_twin_egm.proto", package=PACKAGE, syntax="proto2")
     for enum, values in ENUMS.items():
         described = file.enum_type.add(name=enum)
@@ -161,7 +161,7 @@ _pool.AddSerializedFile(_file().SerializeToString())
 
 
 def message_class(name: str) -> Any:
-    """The class of a message of the table."""
+    """Return the protobuf class of a message in the table."""
     return message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 

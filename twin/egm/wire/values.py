@@ -1,10 +1,10 @@
-"""The values that messages share, read and written: joints, poses, speeds, orientations.
+"""Conversion of the values in EGM messages: joints, poses, speeds, orientations.
 
-What comes by wire is read within bounds: size, counts, finite numbers, quaternions that are near unit length.
+Received values are checked: message size, number of values, finite numbers, near-unit quaternions.
 
-Orientations of single messages are plain numbers here.  `twin.rotations` has the same for arrays, at a
-hundred times the cost of one: a robot writes two orientations in every message, some 4 ms apart.  The manual
-does not say in which order the angles of `EgmEuler` turn; as in ABB's own C++ client it is
+Orientations of single messages are plain Python numbers here.  The array functions of `twin.rotations` take a
+hundred times as long for one orientation, and a robot writes two orientations in every message, some 4 ms
+apart.  The manual does not define the rotation order of `EgmEuler`.  As in ABB's C++ client it is
 `R = Rz(z) Ry(y) Rx(x)`.
 """
 
@@ -16,97 +16,98 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from twin.arrays import Floats, real_array
-from twin.egm.wire.channel import MOST_BYTES
+from twin.egm.wire.channel import MAX_BYTES
 from twin.errors import EgmError
 from twin.robot.robot import Robot
 from twin.rotations.euler_angles import euler_from_matrix, matrix_from_euler
 
 JOINTS = 6
-"""So many joints at most are among `joints`; further ones are among `externalJoints`."""
+"""Largest number of values in `joints`; further joints are in `externalJoints`."""
 
 NEAR_UNIT = 0.01
-"""How far the norm of a quaternion may be from 1, which two decimals are (ours: the manual does not tell)."""
+"""Tolerance for the norm of a quaternion, sufficient for two decimals (ours: the manual states none)."""
 
 Rows = Sequence[Sequence[float]]
-"""The rows of a rotation matrix."""
+"""Rows of a rotation matrix."""
 
 MM = 1000.0
 """Millimetres in a metre."""
 
 
-def parsed(kind: Any, data: bytes) -> Any:
-    """Return the message of a class of `twin.egm.wire.schema` that these bytes are.
+def parse_message(kind: Any, data: bytes) -> Any:
+    """Parse bytes as a message of the class `kind` of `twin.egm.wire.schema`.
 
     Raises:
-        EgmError: they are none.
+        EgmError: the bytes are no such message.
     """
-    if not 0 < len(data) <= MOST_BYTES:
-        raise EgmError(f"expected a message of 1 to {MOST_BYTES} bytes, got {len(data)}")
+    if not 0 < len(data) <= MAX_BYTES:
+        raise EgmError(f"expected a message of 1 to {MAX_BYTES} bytes, got {len(data)}")
     try:
         return kind.FromString(bytes(data))
     except DecodeError:
-        raise EgmError(f"{len(data)} bytes that are no message of EGM") from None
+        raise EgmError(f"expected an EGM message, got {len(data)} bytes that cannot be decoded") from None
 
 
-def finite(values: Sequence[float], what: str) -> Sequence[float]:
-    """Return the values.
+def require_finite(values: Sequence[float], what: str) -> Sequence[float]:
+    """Return the values unchanged.
 
     Raises:
-        EgmError: one is NaN or infinite.
+        EgmError: a value is NaN or infinite.
     """
     for value in values:
         if not isfinite(value):
-            raise EgmError(f"expected {what} to be finite, got {value} among them")
+            raise EgmError(f"expected {what} to be finite, got {value}")
     return values
 
 
-def joints_of(holder: Any) -> list[float]:
-    """The joints and the external joints of a message that has both, in one list."""
+def all_joints(holder: Any) -> list[float]:
+    """Return joints and external joints of a message in one list."""
     return [*holder.joints.joints, *holder.externalJoints.joints]
 
 
 def require_turning_joints(robot: Robot) -> None:
-    """Raise `EgmError` for a robot with a sliding joint, whose metres no angle in degrees stands for."""
+    """Raise `EgmError` for a robot with a prismatic joint: EGM messages contain joint angles only."""
     if "prismatic" in robot.joint_kinds:
         joint = robot.joint_names[robot.joint_kinds.index("prismatic")]
         raise EgmError(
-            f"robot {robot.name!r} cannot speak EGM: its joint {joint} slides, and the joints of a message "
-            "are angles in degrees; expected a robot whose joints all turn"
+            f"robot {robot.name!r} cannot use EGM: joint {joint} is prismatic, and EGM messages contain only "
+            "joint angles in degrees; expected revolute joints only"
         )
 
 
-def joint_values(holder: Any, n: int, what: str) -> Floats | None:
-    """Return what a message has of n joints, in degrees there and in radians here; `None` if it has nothing.
+def read_joints(holder: Any, n: int, what: str) -> Floats | None:
+    """Return the values of n joints in a message, converted from degrees to radians; `None` if it has none.
 
     Raises:
-        EgmError: it is of another number of joints, or not finite.
+        EgmError: the number of values is not n, or a value is not finite.
     """
-    own, more = len(holder.joints.joints), len(holder.externalJoints.joints)
-    if not own and not more:
+    given = len(holder.joints.joints), len(holder.externalJoints.joints)
+    if not any(given):
         return None
-    wanted = min(n, JOINTS), max(n - JOINTS, 0)
-    if (own, more) != wanted:
+    expected = min(n, JOINTS), max(n - JOINTS, 0)
+    if given != expected:
         raise EgmError(
-            f"expected {what} of {wanted[0]} joints and {wanted[1]} external ones, got {own} and {more}"
+            f"expected {what} of {expected[0]} joints and {expected[1]} external ones, "
+            f"got {given[0]} and {given[1]}"
         )
-    return np.radians(finite(joints_of(holder), what))
+    return np.radians(require_finite(all_joints(holder), what))
 
 
-def put_joints(holder: Any, values: Floats) -> None:
-    """Write n joint values, in [rad], as degrees to a message that has joints and external joints."""
-    inside = np.degrees(values).tolist()
-    holder.joints.joints.extend(inside[:JOINTS])
-    if len(inside) > JOINTS:
-        holder.externalJoints.joints.extend(inside[JOINTS:])
+def write_joints(holder: Any, values: Floats) -> None:
+    """Write n joint values, in [rad], as degrees to the joints and external joints of a message."""
+    in_degrees = np.degrees(values).tolist()
+    holder.joints.joints.extend(in_degrees[:JOINTS])
+    if len(in_degrees) > JOINTS:
+        holder.externalJoints.joints.extend(in_degrees[JOINTS:])
 
 
-def pose(message: Any) -> Floats | None:
-    """Return the pose (4, 4) of an `EgmPose`, in [m]; `None` if it has nothing.
+def read_pose(message: Any) -> Floats | None:
+    """Return the pose (4, 4) of an `EgmPose`, in [m]; `None` if it is empty.
 
-    Where both are given Euler angles count, as the manual says.
+    Euler angles take precedence over the quaternion, as in the manual.
 
     Raises:
-        EgmError: it has no position or no orientation, or one that is none.
+        EgmError: position or orientation is missing or invalid.
     """
     given = [name for name in ("pos", "orient", "euler") if message.HasField(name)]
     if not given:
@@ -115,12 +116,12 @@ def pose(message: Any) -> Floats | None:
         raise EgmError(f"expected a pose of pos and orient or euler, got {given[0]} alone")
     if not message.IsInitialized():
         missing = ", ".join(message.FindInitializationErrors())
-        raise EgmError(f"a pose that is not complete: it has no {missing}")
+        raise EgmError(f"expected a complete pose, it has no {missing}")
     at = message.pos
-    x, y, z = finite((at.x, at.y, at.z), "a position")
+    x, y, z = require_finite((at.x, at.y, at.z), "a position")
     if "euler" in given:
         turn = message.euler
-        angles = finite((turn.z, turn.y, turn.x), "Euler angles")
+        angles = require_finite((turn.z, turn.y, turn.x), "Euler angles")
         rows = matrix_from_euler(np.radians(angles), "zyx")
     else:
         turn = message.orient
@@ -130,52 +131,52 @@ def pose(message: Any) -> Floats | None:
 
 
 def _rotation(quaternion: Sequence[float]) -> Rows:
-    """The rotation matrix of a quaternion that is near unit length."""
-    norm = hypot(*finite(quaternion, "a quaternion"))
+    """Return the rotation matrix of a near-unit quaternion."""
+    norm = hypot(*require_finite(quaternion, "a quaternion"))
     if not abs(norm - 1.0) <= NEAR_UNIT:
         raise EgmError(f"expected a unit quaternion (norm 1 within {NEAR_UNIT:g}), got norm {norm:.6g}")
     u0, u1, u2, u3 = quaternion
-    return rows_of_quaternion(u0 / norm, u1 / norm, u2 / norm, u3 / norm)
+    return rows_from_quaternion(u0 / norm, u1 / norm, u2 / norm, u3 / norm)
 
 
-def put_pose(message: Any, T: Floats, *, euler: bool) -> None:
-    """Write a pose (4, 4), in [m], as position and quaternion, if asked for as Euler angles, too."""
+def write_pose(message: Any, T: Floats, *, euler: bool) -> None:
+    """Write a pose (4, 4), in [m], as position and quaternion, and optionally as Euler angles."""
     rows = T.tolist()
     at, turn, R = message.pos, message.orient, [row[:3] for row in rows[:3]]
     at.x, at.y, at.z = rows[0][3] * MM, rows[1][3] * MM, rows[2][3] * MM
-    turn.u0, turn.u1, turn.u2, turn.u3 = quaternion_of(R)
+    turn.u0, turn.u1, turn.u2, turn.u3 = quaternion_from_rows(R)
     if euler:
         angles = message.euler
         angles.z, angles.y, angles.x = np.degrees(euler_from_matrix(T[:3, :3], "zyx")).tolist()
 
 
-def twist(values: Sequence[float]) -> Floats | None:
-    """Return the speed of a tool (6,) `[v; omega]`, in [m/s, rad/s], of an `EgmCartesianSpeed`.
+def read_twist(values: Sequence[float]) -> Floats | None:
+    """Return the tool speed (6,) `[v; omega]` of an `EgmCartesianSpeed`, in [m/s, rad/s].
 
-    Three values are those of the position alone.  `None` if it has none.
+    Three values are a linear speed; omega is then 0.  The result is `None` without values.
 
     Raises:
-        EgmError: it has neither three nor six values, or they are not finite.
+        EgmError: the number of values is neither 3 nor 6, or a value is not finite.
     """
     if not values:
         return None
     if len(values) not in (3, 6):
         raise EgmError(f"expected a Cartesian speed of 3 or 6 values, got {len(values)}")
-    v = [value / MM for value in finite(values, "a Cartesian speed")]
+    v = [value / MM for value in require_finite(values, "a Cartesian speed")]
     return np.array([*v[:3], *(map(radians, values[3:]) if len(v) == 6 else (0.0, 0.0, 0.0))])
 
 
-def twist_values(value: Floats) -> list[float]:
-    """Return a speed `[v; omega]`, in [m/s, rad/s], in mm/s and deg/s."""
+def wire_twist(value: Floats) -> list[float]:
+    """Convert a tool speed `[v; omega]` from [m/s, rad/s] to the mm/s and deg/s of messages."""
     rows = value.tolist()
     return [*(v * MM for v in rows[:3]), *map(degrees, rows[3:])]
 
 
-def sound(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
-    """Return an array that is to be written.
+def checked_array(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
+    """Return the values as an array.
 
     Raises:
-        ValueError: it has another shape, or is not finite.
+        ValueError: the array has the wrong shape or is not finite.
     """
     array = real_array(values, name)
     if array.shape != shape:
@@ -185,11 +186,11 @@ def sound(values: Any, name: str, shape: tuple[int, ...]) -> Floats:
     return array
 
 
-def quaternion_of(R: Rows) -> tuple[float, float, float, float]:
-    """Return the unit quaternion, scalar first and not negative, of the rows of a rotation matrix.
+def quaternion_from_rows(R: Rows) -> tuple[float, float, float, float]:
+    """Return the unit quaternion of a rotation matrix, scalar first and non-negative.
 
-    The largest component is taken from the diagonal, the others from sums and differences beside it, over
-    four times the largest: nothing cancels.
+    The diagonal yields the largest component.  Sums and differences of the other elements, divided by four
+    times the largest component, yield the other components.  This order avoids cancellation.
     """
     (r11, r12, r13), (r21, r22, r23), (r31, r32, r33) = R
     trace = r11 + r22 + r33
@@ -211,8 +212,8 @@ def quaternion_of(R: Rows) -> tuple[float, float, float, float]:
     return a[0] * scale, a[1] * scale, a[2] * scale, a[3] * scale
 
 
-def rows_of_quaternion(u0: float, u1: float, u2: float, u3: float) -> Rows:
-    """Return the rows of the rotation matrix of a unit quaternion, scalar first."""
+def rows_from_quaternion(u0: float, u1: float, u2: float, u3: float) -> Rows:
+    """Return the rotation matrix of a unit quaternion, scalar first."""
     return (
         (1.0 - 2.0 * (u2 * u2 + u3 * u3), 2.0 * (u1 * u2 - u0 * u3), 2.0 * (u1 * u3 + u0 * u2)),
         (2.0 * (u1 * u2 + u0 * u3), 1.0 - 2.0 * (u1 * u1 + u3 * u3), 2.0 * (u2 * u3 - u0 * u1)),
