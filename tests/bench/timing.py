@@ -108,8 +108,8 @@ class Meter:
     ) -> Row:
         """Measure two functions in turn and return their row.
 
-        Each function is first called once without measurement.  Each round then measures `calls` calls of each
-        function, in turns of a tenth of them, so that both meet the same load of the machine.
+        Each function is first called once without measurement.  Each round then measures `calls` calls of
+        each function, in turns of a tenth of them, so that both meet the same load of the machine.
 
         Args:
             what: name of our function.

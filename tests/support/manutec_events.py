@@ -23,7 +23,7 @@ R = 250.0  # Ohm: resistance of the armature, whose inductance L is R / (2 dampi
 
 
 class Motor(NamedTuple):
-    """Motors of all axes (n,): torque constant k in [N m/A], bandwidth w in [rad/s] and damping of its loop."""
+    """Motors (n,): torque constant in [N m/A], bandwidth in [rad/s] and damping of the current loop."""
 
     k: np.ndarray
     w: np.ndarray
