@@ -1,9 +1,9 @@
-# Everything below makes its own environment in .venv; nothing has to be set up first.
-# pybullet has wheels for Python 3.10 and 3.11; later ones compile it, which takes minutes and a C++ compiler.
+# Every target creates the environment in .venv that it needs.
+# pybullet has wheels for Python 3.10 and 3.11; for later versions pip compiles it with a C++ compiler in minutes.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-# Without the warning of setuptools of folders with the same names as ours: README has it.
+# Suppress the warning of setuptools about folders with the names of the packages; README explains it.
 INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: run test quick published docs fuzz lint bench clean
@@ -11,25 +11,25 @@ INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip ins
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
-# Several tests run at once: so BLAS takes one thread.  The processes that they start find byte code of ours.
+# Several tests run at once, so BLAS uses one thread.  Byte code is written for the processes that tests start.
 PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 test: $(VENV)/.test  ## all tests
 	$(PYTEST)
 
-quick: $(VENV)/.test  ## those that took at most 0.05 s in the last `make test` or `make quick`: for every save
-	$(PYTEST) --quick -n 0  # one process: to collect in several takes as long as they save
+quick: $(VENV)/.test  ## tests that took at most 0.05 s of processor time in their last run: for every save
+	$(PYTEST) --quick -n 0  # one process: collecting in several takes as long as they save
 
-published: $(VENV)/.test  ## every published number and equation, computed now, misprints first
+published: $(VENV)/.test  ## compute every published number and equation, misprints first
 	$(BIN)/python -m tests.published
 
-docs: $(VENV)/.docs  ## the documentation as web pages, which need no network, into docs/_build/html
+docs: $(VENV)/.docs  ## build the documentation as offline web pages in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 SECONDS ?= 300
 SEED ?= 1
-fuzz: $(VENV)/.test  ## damaged files of every kind, for SECONDS, from SEED on; each fault with its repeat command
+fuzz: $(VENV)/.test  ## judge damaged files for SECONDS with SEED; print each fault with the command that repeats it
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --workers 2
 
 lint: $(VENV)/.lint  ## ruff and pyright
@@ -37,10 +37,10 @@ lint: $(VENV)/.lint  ## ruff and pyright
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 
-bench: $(VENV)/.bench  ## speed beside other libraries, in one run
+bench: $(VENV)/.bench  ## compare the speed with that of other libraries, in one run
 	$(BIN)/python -m tests.bench
 
-clean:  ## remove the environment and what the tools left behind
+clean:  ## remove the environment and the files of the tools
 	rm -rf $(VENV) build docs/_build *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:

@@ -13,7 +13,7 @@ from tests.support.xwindow import xvfb
 
 pytest_plugins = ("tests.support.processor_times",)
 
-os.environ["COLUMNS"] = "100"  # as where the output is not a terminal; pytest-xdist sets 80
+os.environ["COLUMNS"] = "100"  # the width that is used without a terminal; pytest-xdist sets 80
 
 NEEDED = {
     "display": ("Xvfb",),
@@ -21,17 +21,17 @@ NEEDED = {
     "locale": ("localedef",),
     "browser": browser.PROGRAMS,
 }
-"""The programs without any of which tests of that mark are left out, which is said."""
+"""Programs that the tests of each mark need; without any of them, the tests are deselected with a notice."""
 
-LEFT_OUT = {
+DESELECTED = {
     mark: f"they need {' or '.join(programs)}, which is not installed"
     for mark, programs in NEEDED.items()
     if not any(map(shutil.which, programs))
 }
-"""Why tests of a mark are left out."""
+"""Reason why the tests of a mark are deselected, by mark."""
 
 if shared_folder() is None:
-    LEFT_OUT["shared"] = "they need measured data in ../shared/data, which is not there"
+    DESELECTED["shared"] = "they need the measured data in ../shared/data, which does not exist"
 
 FIRST = (
     "test_scenarios",
@@ -43,16 +43,22 @@ FIRST = (
     "test_symbolic_trees",
     "test_symbolic",
 )
-"""Modules to begin with, in this order.  The first compiles what most of the others need; those after it need
-little of that, and take as long: so a second worker does not compile the same functions at the same time."""
+"""Modules that run first, in this order.
+
+The first module compiles the functions that most other modules need.  The modules after it take as long but
+need few of these functions, so a second worker does not compile the same functions at the same time.
+"""
 
 SHARING = ("test_scenarios", "test_drive_scenarios", "test_drive_check", "test_verdicts")
-"""Modules that ask for the same runs of scenarios, which one process keeps: `scenario_cases.full_run`."""
+"""Modules that share scenario runs, which one process caches with `scenario_cases.full_run`."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One process more than there are cores: tests of windows and of wires wait for a third of their time."""
+    """Return one process more than there are cores.
+
+    The tests of windows and network connections spend a third of their time waiting.
+    """
     return os.cpu_count() + 1
 
 
@@ -61,7 +67,7 @@ def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
-        """A module to a process, and those that share runs to one."""
+        """Scheduler that runs each module in one process, and all modules of `SHARING` in the same."""
 
         def _split_scope(self, nodeid):
             module = super()._split_scope(nodeid)
@@ -77,7 +83,7 @@ def irb140():
 
 @pytest.fixture(scope="session")
 def robot(irb140):
-    """The robot of a test that would be the same for another one."""
+    """Robot for a test that does not depend on the choice of robot."""
     return irb140
 
 
@@ -93,20 +99,20 @@ def irb1600():
 
 @pytest.fixture(scope="session", params=["irb140", "irb1400", "irb1600"])
 def arm(request):
-    """Each of the robots, for what holds of them all."""
+    """Each ABB robot in turn, for properties that all of them share."""
     return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="module")
 def display():
-    """The name of an X server of the test's own."""
+    """Name of a new X server that only the tests of one module use."""
     with xvfb() as name:
         yield name
 
 
 @pytest.fixture
 def load(tmp_path):
-    """Load a robot from URDF text; its kernels run as plain Python, not compiled for so little."""
+    """Function that loads a robot from URDF text; its kernels run as plain Python, without compilation."""
 
     def from_text(text, name="robot.urdf"):
         path = tmp_path / name
@@ -123,23 +129,23 @@ def rng():
 
 @pytest.fixture
 def small_pictures(monkeypatch):
-    """Where nobody looks at the arm in a picture it is drawn in few pixels, in a tenth of the time."""
+    """Draw the pictures of the arm at a low resolution, in a tenth of the time."""
     from scenarios.report import picture
 
     monkeypatch.setattr(picture, "PICTURE", (350, 350))
 
 
 def pytest_collection_modifyitems(config, items):
-    wanting = [item for item in items if any(item.get_closest_marker(mark) for mark in LEFT_OUT)]
-    items[:] = sorted((item for item in items if item not in wanting), key=place)
-    config.hook.pytest_deselected(items=wanting)
+    deselected = [item for item in items if any(item.get_closest_marker(mark) for mark in DESELECTED)]
+    items[:] = sorted((item for item in items if item not in deselected), key=rank)
+    config.hook.pytest_deselected(items=deselected)
 
 
-def place(item):
-    """The place of a test's module; the others keep the order of their names."""
+def rank(item):
+    """Return the rank of a test's module in `FIRST`; all other modules rank last, in their given order."""
     return FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST)
 
 
 def pytest_terminal_summary(terminalreporter):
-    for mark, why in LEFT_OUT.items():
-        terminalreporter.write_line(f"tests marked {mark!r} are left out: {why}")
+    for mark, reason in DESELECTED.items():
+        terminalreporter.write_line(f"tests marked {mark!r} were not run: {reason}")

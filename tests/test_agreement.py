@@ -1,4 +1,4 @@
-"""The figures of docs/agreement.md are upper bounds: here of few states, in `support.agreement` of all."""
+"""Check the upper bounds of docs/agreement.md on a few states; `tests.support.agreement` uses all of them."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ BOUNDS = agreement.bounds(agreement.PAGE.read_text(encoding="utf-8"))
 
 
 def quick(name):
-    """What takes no new kernels and no long motion."""
+    """Yield the comparisons that need neither newly compiled kernels nor a long motion."""
     robot = twin.load(name)
     q, qd, qdd, tau = agreement.states(robot, COUNT)
     yield from agreement.against_libraries(robot, q, qd, qdd, tau)
@@ -23,15 +23,14 @@ def quick(name):
 
 
 @pytest.mark.parametrize("name", agreement.ROBOTS.values())
-def test_no_figure_exceeds_its_bound(name):
+def test_no_error_exceeds_its_bound(name):
     rows = list(quick(name))
     assert len(rows) > 10
     for what, peer, error in rows:
         assert error <= BOUNDS[name, what, peer], (what, peer)
 
 
-def test_a_figure_beyond_its_bound_is_found(monkeypatch, capsys):
-    """As it is where the model's gravity is off by 1e-12."""
+def test_relative_gravity_error_of_1e_12_exceeds_the_bounds(monkeypatch, capsys):
     exact = twin.gravity_torque
     monkeypatch.setattr(twin, "gravity_torque", lambda robot, q: exact(robot, q) * (1 + 1e-12))
     robot = twin.load("irb140")
@@ -41,7 +40,7 @@ def test_a_figure_beyond_its_bound_is_found(monkeypatch, capsys):
     assert set(exceeded) == {"gravity torque", "C qd + g"}
 
 
-def test_the_command_ends_with_1_where_a_figure_exceeds_its_bound_or_has_none(monkeypatch, capsys):
+def test_command_returns_1_if_an_error_exceeds_its_bound_or_has_no_bound(monkeypatch, capsys):
     for rows, status in (
         ([("mass matrix", "Pinocchio", 1e-16)], 0),
         ([("mass matrix", "Pinocchio", 1e-14)], 1),

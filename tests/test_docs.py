@@ -1,4 +1,4 @@
-"""What README and the guides tell their reader to do works as it stands there."""
+"""Run the commands and the Python code of README and the guides as printed."""
 
 import re
 from types import ModuleType, SimpleNamespace
@@ -9,18 +9,18 @@ import pytest
 
 import twin
 from scenarios.cli.egm.serving import Served, rows
-from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, give, give_here
+from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, run_in_bash, run_in_process
 from twin.egm import EgmResult, Lateness
 from urdf.facts import TABLES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_works(page, tmp_path, monkeypatch):
+def test_instructions_of_a_page_work(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     mpl.use("Agg")
-    done = follow(page, tmp_path)
-    assert done or page.stem not in EXECUTED
+    executed = follow(page, tmp_path)
+    assert executed or page.stem not in EXECUTED
 
 
 EXECUTED = (
@@ -41,8 +41,7 @@ EXECUTED = (
 )
 
 
-def test_the_blocks_of_a_page():
-    """A page of every kind of block: what is seen of it."""
+def test_every_kind_of_block_is_recognized():
     text = (
         "A table. Save this as\n`a/b.toml`:\n\n```toml\nx = 1\n```\n\n"
         "    irb-twin list\n    irb-twin --help\n\n"
@@ -50,38 +49,38 @@ def test_the_blocks_of_a_page():
         "<!-- exit status 2 -->\n\n    irb-twin lost\n\n"
         "- a list\n    with an indented line\n\n```console\n$ python -V\n```\n"
     )
-    saved, listed, left_out, lost, console = blocks(text)
+    saved, indented, skipped, failing, console = blocks(text)
     assert (saved.saved_as, saved.text, saved.line) == ("a/b.toml", "x = 1\n", 5)
-    assert listed.is_command
-    assert listed.text == "irb-twin list\nirb-twin --help\n"
-    assert left_out.is_left_out
-    assert (lost.status, listed.status) == (2, 0)
+    assert indented.is_command
+    assert indented.text == "irb-twin list\nirb-twin --help\n"
+    assert skipped.is_skipped
+    assert (failing.status, indented.status) == (2, 0)
     assert console.kind == "console"
-    assert [block.needs_bash for block in (listed, lost, console)] == [False, False, True]
+    assert [block.needs_bash for block in (indented, failing, console)] == [False, False, True]
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_a_command_that_ends_otherwise_is_told(status, tmp_path):
+def test_command_with_an_unexpected_exit_status_is_reported(status, tmp_path):
     with pytest.raises(AssertionError, match=r"guide, line 3: irb-twin dance"):
-        give("irb-twin dance", status, tmp_path, "guide, line 3")
+        run_in_bash("irb-twin dance", status, tmp_path, "guide, line 3")
     with pytest.raises(AssertionError, match=r"(?s)guide, line 3: irb-twin dance.*invalid choice"):
-        give_here("irb-twin dance", status, "guide, line 3")
-    give("irb-twin dance", 2, tmp_path, "guide, line 3")
-    give_here("irb-twin dance", 2, "guide, line 3")
+        run_in_process("irb-twin dance", status, "guide, line 3")
+    run_in_bash("irb-twin dance", 2, tmp_path, "guide, line 3")
+    run_in_process("irb-twin dance", 2, "guide, line 3")
 
 
 ROOMS = [name for name in twin.__all__ if isinstance(getattr(twin, name), ModuleType)]
-"""Packages and modules of `twin` that are reached from it."""
+"""Subpackages and modules that `twin` offers."""
 
 
 def test_every_public_name_is_in_the_reference():
     pages = "".join(path.read_text(encoding="utf-8") for path in (HOUSE / "docs" / "reference").glob("*.rst"))
     described = re.findall(r"^\.\. auto(?:function|class):: twin\.([\w.]+)$", pages, flags=re.M)
-    face = [name for name in twin.__all__ if name not in ROOMS and not name.startswith("_")]
+    names = [name for name in twin.__all__ if name not in ROOMS and not name.startswith("_")]
     rooms = [room for room in ROOMS if room not in ("egm", "plugins")]
     inside = {f"{room}.{name}" for room in rooms for name in getattr(twin, room).__all__}
-    assert 45 <= len(face) <= 55
-    assert sorted(face) == sorted(name for name in described if "." not in name)
+    assert 45 <= len(names) <= 55
+    assert sorted(names) == sorted(name for name in described if "." not in name)
     assert inside <= set(described)
 
 
@@ -94,13 +93,13 @@ def test_every_key_of_a_robot_toml_is_explained():
             assert key == "*" or f"`{key.rstrip('?')}`" in text, key
 
 
-def test_the_breakpoint_of_the_guide_to_debugging_stops(monkeypatch):
-    """Its script, without the window, and a breakpoint that raises."""
+def test_script_of_the_debugging_guide_reaches_its_breakpoint(monkeypatch):
+    """Run the script without a window, with a breakpoint that raises."""
     text = (HOUSE / "docs" / "guides" / "debugging.md").read_text(encoding="utf-8")
     (script,) = (block.text for block in blocks(text) if "breakpoint()" in block.text)
 
     class Stopped(Exception):
-        """What the breakpoint does here."""
+        """Raised in place of a stop at the breakpoint."""
 
     def stop():
         raise Stopped
@@ -110,7 +109,7 @@ def test_the_breakpoint_of_the_guide_to_debugging_stops(monkeypatch):
         exec(script.replace("gui=True", "gui=False"), {})
 
 
-def test_the_guide_to_egm_shows_every_row_of_the_table():
+def test_egm_guide_shows_every_row_of_the_result_table():
     text = (HOUSE / "docs" / "guides" / "egm.md").read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks(text) if "answers taken" in block.text)
     result = EgmResult(sent=1, lateness=Lateness(cycles=1), well=1, runs=1)

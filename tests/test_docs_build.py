@@ -1,4 +1,4 @@
-"""`make docs`: the pages are built without a warning and load nothing from elsewhere."""
+"""`make docs` builds the pages without a warning, and the pages load nothing from the network."""
 
 import os
 import re
@@ -18,21 +18,21 @@ LOADED = re.compile(
     """,
     flags=re.X | re.I,
 )
-"""What a browser loads from another place; links that a reader may follow are none."""
+"""Pattern of whatever a browser loads from the network; a link that the reader may follow does not match."""
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("html")
-    words = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(folder)]
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(folder)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HOUSE), os.environ.get("PYTHONPATH", "")])}
-    built = subprocess.run(words, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
+    built = subprocess.run(command, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     assert not built.stderr
     return folder
 
 
-def test_the_pages_load_nothing_from_elsewhere(pages):
+def test_pages_load_nothing_from_the_network(pages):
     files = [path for path in pages.rglob("*") if path.suffix in (".html", ".css", ".js", ".svg")]
     assert len(files) > 30
     for path in files:
@@ -40,7 +40,7 @@ def test_the_pages_load_nothing_from_elsewhere(pages):
         assert found is None, f"{path.relative_to(pages)}: {found[0]}"
 
 
-def test_what_would_be_loaded_is_seen():
+def test_pattern_matches_every_kind_of_network_load():
     for text in (
         '<script src="https://cdn.example/x.js"></script>',
         '<link rel="stylesheet" href="//fonts.example/css">',
@@ -52,8 +52,8 @@ def test_what_would_be_loaded_is_seen():
     assert not LOADED.search('<a href="https://example">')
 
 
-def test_every_page_can_be_searched_from_a_disk(pages):
-    """The index is a script, which browsers load from a disk, unlike what a script would fetch."""
+def test_search_works_on_pages_opened_from_disk(pages):
+    """Browsers load a script from disk, such as the index, but refuse to let a script fetch a file."""
     index = (pages / "searchindex.js").read_text(encoding="utf-8")
     assert index.startswith("Search.setIndex(")
     for page in ("guides/own_controller", "reference/kinematics", "conventions"):

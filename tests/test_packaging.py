@@ -1,4 +1,4 @@
-"""What an installation holds: every folder of the four packages, and their data."""
+"""An installation contains every folder of the four packages, and their data files."""
 
 import sys
 from fnmatch import fnmatch
@@ -22,10 +22,10 @@ FILES = [
 
 
 @pytest.mark.parametrize("folder", sorted({".".join(file.parts[:-1]) for file in FILES}))
-def test_every_folder_is_a_package_of_the_installation(folder):
+def test_every_folder_is_installed_as_a_package(folder):
     assert any(fnmatch(folder, pattern) for pattern in SETUPTOOLS["packages"]["find"]["include"])
 
 
-def test_every_file_is_code_or_data_of_the_installation():
+def test_every_file_is_installed_as_code_or_data():
     patterns = ["*.py", *SETUPTOOLS["package-data"]["*"]]
     assert not [str(file) for file in FILES if not any(fnmatch(file.name, pattern) for pattern in patterns)]

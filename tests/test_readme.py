@@ -1,4 +1,4 @@
-"""README is one screen, what it promises is there, and its lines of Python track to round-off."""
+"""README fits one screen, its links and commands exist, and its Python script tracks to round-off."""
 
 import re
 
@@ -9,11 +9,11 @@ from tests.support.doc_pages import HOUSE, blocks
 README = (HOUSE / "README.md").read_text(encoding="utf-8")
 
 
-def test_it_is_one_screen():
+def test_readme_has_at_most_105_lines():
     assert len(README.splitlines()) <= 105
 
 
-def test_its_script_tracks_to_round_off(tmp_path, monkeypatch, capsys):
+def test_readme_script_tracks_to_round_off(tmp_path, monkeypatch, capsys):
     (script,) = (block.text for block in blocks(README) if block.kind == "python")
     assert len(script.splitlines()) <= 12
     monkeypatch.chdir(tmp_path)
@@ -23,7 +23,7 @@ def test_its_script_tracks_to_round_off(tmp_path, monkeypatch, capsys):
     assert float(error[1]) <= 1e-10
 
 
-def test_every_command_of_make_exists():
+def test_every_make_target_exists():
     makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
     pages = [README, (HOUSE / "docs" / "guides" / "development.md").read_text(encoding="utf-8")]
     targets = {target for page in pages for target in re.findall(r"^    make (\w+)", page, flags=re.M)}
@@ -32,33 +32,34 @@ def test_every_command_of_make_exists():
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
 
 
-def test_every_link_leads_somewhere():
+def test_every_link_points_to_a_file():
     links = re.findall(r"\]\(([^)]+)\)", README)
     assert len(links) > 15
     for link in links:
         assert (HOUSE / link).is_file(), link
 
 
-def test_its_workflow_is_the_one_of_the_guide_which_is_tested():
+def test_readme_workflow_equals_the_tested_workflow_of_the_guide():
     (workflow,) = (block.text for block in blocks(README) if block.kind == "yaml")
     assert workflow in (HOUSE / "docs" / "guides" / "continuous_integration.md").read_text(encoding="utf-8")
     assert len(workflow.splitlines()) <= 17
 
 
-def test_what_a_newcomer_must_know_is_said():
-    for words in ("Python 3.10", "urchin", "urdfpy", "named `twin`, `controllers` or `scenarios`"):
-        assert words in README
+def test_readme_states_requirements_and_reserved_names():
+    for text in ("Python 3.10", "urchin", "urdfpy", "named `twin`, `controllers` or `scenarios`"):
+        assert text in README
 
 
-def test_what_is_identified_from_its_log_is_the_arm_with_its_friction():
-    """In steps of 20 ms, for the sake of time."""
+def test_friction_identified_from_the_readme_run_is_exact():
+    """Use steps of 20 ms to save time."""
     lines = [line.partition("#")[0].split()[1:] for line in README.splitlines() if "run.npz" in line]
     assert ["identify", "run.npz"] in lines
-    words = next(words for words in lines if words[0] == "run")
-    assert words[:2] == ["run", "pose_path"]
-    drives = words[words.index("--drives") + 1]
+    arguments = next(line for line in lines if line[0] == "run")
+    assert arguments[:2] == ["run", "pose_path"]
+    drives = arguments[arguments.index("--drives") + 1]
     log = pose_path.run(pose_path.Config(drives=drives, time_step=0.02))
-    friction = [one for one in twin.identify(log.robot, log).values if one.symbol[:2] in ("Fv", "Fc")]
+    values = twin.identify(log.robot, log).values
+    friction = [parameter for parameter in values if parameter.symbol[:2] in ("Fv", "Fc")]
     assert len(friction) == 12
-    for one in friction:
-        assert abs(one.value - one.before) < 1e-6 * one.before, one.symbol
+    for parameter in friction:
+        assert abs(parameter.value - parameter.before) < 1e-6 * parameter.before, parameter.symbol

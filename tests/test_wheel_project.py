@@ -1,4 +1,4 @@
-"""Somebody's controller under CI in their own project, as the guide tells: with the wheel installed."""
+"""Run the CI guide in a user's project that has the wheel installed."""
 
 import os
 import re
@@ -18,31 +18,36 @@ SAVED = re.findall(r"Save this as `([^`]+)`:\n\n```\w+\n(.*?)```", GUIDE.read_te
 BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
 
 
-def done(*words, cwd, **environment):
-    """Run a command, without anything of ours on Python's path."""
-    usual = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+def run_command(*arguments, cwd, **environment):
+    """Run a command without this checkout on Python's path; return its exit status and its output."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     result = subprocess.run(
-        [*map(str, words)], cwd=cwd, env=usual | environment, capture_output=True, text=True, check=False
+        [*map(str, arguments)],
+        cwd=cwd,
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return result.returncode, result.stdout + result.stderr
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A folder with the files of the guide, the wheel, and an environment with `pip` to install it in."""
+    """Folder with the files of the guide, the wheel, and a virtual environment with `pip`."""
     folder = tmp_path_factory.mktemp("project")
     source = tmp_path_factory.mktemp("source")
     for name in ("urdf", "twin", "controllers", "scenarios"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, source)
-    status, said = done(sys.executable, "-c", BUILD, folder, cwd=source)
-    assert status == 0, said
+    status, output = run_command(sys.executable, "-c", BUILD, folder, cwd=source)
+    assert status == 0, output
     for name, text in SAVED:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     venv.create(folder / ".venv", with_pip=True)
-    # What the wheel depends on is there already, where the tests found it.
+    # The new environment finds the wheel's dependencies where this process has them.
     places = [place for place in sys.path if Path(place).name in ("site-packages", "dist-packages")]
     site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder / ".venv")}))
     (site / "dependencies.pth").write_text("\n".join(places) + "\n", encoding="utf-8")
@@ -50,37 +55,39 @@ def project(tmp_path_factory):
 
 
 def steps():
-    """The commands of the workflow."""
+    """Return the commands of the workflow."""
     (workflow,) = [text for name, text in SAVED if name.endswith(".yml")]
     assert len(workflow.splitlines()) <= 15
     return re.findall(r"^ +- run: (.*)$", workflow, re.M)
 
 
-def test_the_workflow_of_the_guide(project):
+def test_workflow_of_the_guide_passes_and_finds_a_broken_controller(project):
     path = os.pathsep.join([str(project / ".venv" / "bin"), os.environ["PATH"]])
     summary = project / "step_summary"
     install, *rest = steps()
     assert install.startswith("pip install ")
     options = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    status, said = done("bash", "-c", install, cwd=project, PATH=path, **options)
-    assert status == 0, said
+    status, output = run_command("bash", "-c", install, cwd=project, PATH=path, **options)
+    assert status == 0, output
     for command in rest:
-        status, said = done("bash", "-c", command, cwd=project, PATH=path, GITHUB_STEP_SUMMARY=str(summary))
-        assert status == 0, said
+        status, output = run_command(
+            "bash", "-c", command, cwd=project, PATH=path, GITHUB_STEP_SUMMARY=str(summary)
+        )
+        assert status == 0, output
     assert summary.read_text(encoding="utf-8").startswith(
         "## irb-twin validate: every check passes, not all was judged\n"
     )
-    assert "commit" not in summary.read_text(encoding="utf-8").splitlines()[-1]  # it is no checkout
+    assert "commit" not in summary.read_text(encoding="utf-8").splitlines()[-1]  # no Git checkout
     root = ET.parse(project / "results.xml").getroot()
     assert int(root.attrib["tests"]) > 20
     assert root.attrib["failures"] == "0"
-    where = done("python", "-c", "import twin; print(twin.__file__)", cwd=project, PATH=path)[1]
+    where = run_command("python", "-c", "import twin; print(twin.__file__)", cwd=project, PATH=path)[1]
     assert where.startswith(str(project / ".venv")), where
 
     law = project / "law.py"
     law.write_text(law.read_text().replace("+ self.gain", "- 9 * self.gain"), encoding="utf-8")
-    status, said = done("bash", "-c", rest[0], cwd=project, PATH=path)
-    assert status == 1, said
+    status, output = run_command("bash", "-c", rest[0], cwd=project, PATH=path)
+    assert status == 1, output
     assert "irb140, reach, ./law.py:SlidingMode: error beside what the gripper bears is" in " ".join(
-        said.split()
+        output.split()
     )

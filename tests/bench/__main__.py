@@ -1,4 +1,4 @@
-"""`make bench`: our calls beside those of other libraries, interleaved in one run."""
+"""`make bench`: compare the speed of the library with that of other libraries, interleaved in one run."""
 
 import argparse
 import json
@@ -25,26 +25,26 @@ from tests.bench.timing import Meter, Row, heading
 from twin.threads import VARIABLE
 
 ABOUT = """
-Every pair gets the same input and its results are compared before anything is measured.  A row shows the
-median {measured} of one call of each (or of one sample, one step), the ratio of these
-(below 1: ours {takes}), the range of the ratio over the repeated, interleaved rounds, and the goal{goal}.
-Ours write into arrays that are given, where the row says "compiled"; theirs return new ones, or their own.
-Ours are compiled for this machine, AVX included, the peers' wheels for any.  What ends in "in a loop" is a
-loop in Python around a call for one sample, for there is no other.
-Compilation, loading and the first call of each are left out.  Ours use one thread where a row does not
-speak of more cores; so do the others.{more}
+Both functions of a pair get the same input, and their results are compared before any measurement.  A row
+shows the median {measured} of one call (or one sample, one step) of each function, their ratio
+(below 1: ours {takes}), the range of the ratio over the interleaved rounds, and the goal{goal}.
+Our "compiled" functions write into given arrays; the other libraries return new arrays or internal ones.
+Our functions are compiled for this machine with its AVX instructions; the other libraries' wheels run on any
+machine.  "in a Python loop" means a loop around calls for one sample, if there is no call for a batch.
+Compilation, loading and the first calls are not measured.  All functions use one thread unless the row
+states more cores.{more}
 """
 TIMED = {"measured": "time", "takes": "is faster", "goal": "", "more": ""}
 COUNTED = {
     "measured": "number of instructions",
     "takes": "needs fewer",
     "goal": " for times",
-    "more": "\nStarting up, robots on the wire and more cores are of times alone and have no rows here.",
+    "more": "\nStart-up, EGM robots and runs on several cores are only timed, so they have no rows here.",
 }
 
 
 def all_rows(meter: Meter) -> Iterator[Row]:
-    """Every row of the table, measured as it is asked for."""
+    """Measure and yield the rows of the table one by one."""
     robot, looped = twin.load("irb140"), twin.load("irb1400")
     yield from dynamics.rows(robot, meter)
     yield from inverse_kinematics.rows(robot, meter)
@@ -61,7 +61,7 @@ def all_rows(meter: Meter) -> Iterator[Row]:
 
 
 def verdict(rows: list[Row]) -> str:
-    """Where we lose, in words."""
+    """Summarize the goals that are met, the goals that are missed, and the slower rows within their goals."""
     missed = [
         f"  {row.what}, against {row.against}: {row.ratio:.2f}, the goal is {row.goal:.2f}"
         + ("" if row.lowest > row.goal else f" (reached in the best round: {row.lowest:.2f})")
@@ -72,9 +72,9 @@ def verdict(rows: list[Row]) -> str:
     met = sum(row.goal is not None and not row.missed for row in rows)
     lines = [f"{met} of {met + len(missed)} goals are met."]
     if missed:
-        lines += ["We lose, measured by the goal, at:", *missed]
+        lines += ["These rows miss their goal:", *missed]
     if slower:
-        lines += ["Within the goal, but slower than what it is timed against:", *slower]
+        lines += ["These rows meet their goal, but are slower than the other library:", *slower]
     return "\n".join(lines)
 
 
@@ -83,24 +83,24 @@ def _slower(row: Row) -> bool:
 
 
 def noise(rows: list[Row]) -> str:
-    """How much the rounds differ: with the load of the machine, how far the table can be trusted."""
+    """Describe how much the rounds differ, a measure of the table's accuracy on a busy machine."""
     spread = statistics.median((row.highest - row.lowest) / row.ratio for row in rows)
     return f"Between the rounds the ratio of the median row varied by {spread:.2%}."
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 9; 2 of counts)")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 9, with --instructions 2)")
     parser.add_argument("--instructions", action="store_true", help="count instructions under valgrind")
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"expected --rounds of at least 1, got {options.rounds}")
     if options.json and not options.json.parent.is_dir():
-        parser.error(f"--json: there is no folder {options.json.parent}")
+        parser.error(f"--json: the folder {options.json.parent} does not exist")
     if options.instructions and not repeated():
         print(
-            "First a run without valgrind, so that all is compiled; then the counts: some minutes in all.",
+            "A first run without valgrind compiles all functions; a second run counts.  This takes minutes.",
             flush=True,
         )
         try:

@@ -1,4 +1,4 @@
-"""PyBullet by itself, as who does without the twin's engine would use it, without what it prints."""
+"""Bare PyBullet, used without the twin's engine, with its output suppressed."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from twin.robot.robot import Robot
 
 
 def loaded(robot: Robot) -> tuple[Any, int, list[int]]:
-    """A world of its own with the robot in it, the robot's number, and those of its moving joints."""
+    """Load a robot into a new PyBullet world; return the client, the body's id and its moving joints' ids."""
     with suppress_output():
         import pybullet
         from pybullet_utils.bullet_client import BulletClient

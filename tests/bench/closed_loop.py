@@ -1,4 +1,4 @@
-"""A step of runs in the engine: closed loop against bare PyBullet, loops of links and drives against none."""
+"""Time of an engine step: closed loop against bare PyBullet, and the cost of kinematic loops and drives."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ from twin.trajectories.sampling import Reference, Samples, State, sample, sample
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """A closed loop with its log, against set torque, step, read state and nothing else."""
+    """Compare a closed loop with its log to bare PyBullet, which sets torques, steps and reads the state."""
     path = sines(robot.poses["zero"], np.full(robot.n, 0.3), np.full(robot.n, 0.5), 2.0)
     reference = sample_semi_implicit(path, 1e-3)
     for name, goal in (("computed_torque", 1.9), ("pid", 2.5)):
@@ -39,7 +39,11 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
 
 
 def _bare(robot: Robot, log) -> tuple[Callable[[], None], Callable[[], list]]:
-    """The same motion by the torques that it took, prepared as lists; and the state that it ends in."""
+    """Prepare a bare PyBullet run with the torques of a log.
+
+    Returns:
+        A function that repeats the motion, and a function that returns the final state.
+    """
     client, body, joints = loaded(robot)
     client.setTimeStep(1e-3)
     for link in range(-1, client.getNumJoints(body)):
@@ -47,10 +51,10 @@ def _bare(robot: Robot, log) -> tuple[Callable[[], None], Callable[[], list]]:
         client.changeDynamics(body, link, maxJointVelocity=1e6)
         client.changeDynamics(body, link, jointLowerLimit=-1e3, jointUpperLimit=1e3)
     client.setJointMotorControlArray(body, joints, client.VELOCITY_CONTROL, forces=[0.0] * robot.n)
-    torques = log.tau[:-1].tolist()  # the last one would be of the step beyond the end
+    torques = log.tau[:-1].tolist()  # the last torque belongs to a step beyond the end
     start = list(zip(joints, log.q[0].tolist(), log.qd[0].tolist(), strict=True))
 
-    # Looked up once: the client makes its functions anew whenever they are asked for.
+    # Look functions up once, because the client creates them at every access.
     apply, step, read = client.setJointMotorControlArray, client.stepSimulation, client.getJointStates
     mode = client.TORQUE_CONTROL
 
@@ -70,7 +74,7 @@ def _bare(robot: Robot, log) -> tuple[Callable[[], None], Callable[[], list]]:
 
 
 def loop_rows(robot: Robot, other: Robot, meter: Meter, steps: int = 1000) -> Iterator[Row]:
-    """A step of the engine with the closed loop of a robot, against one of a robot without."""
+    """Compare an engine step of a robot with a kinematic loop to a step of a robot without one."""
     with Simulation(robot) as looped, Simulation(other) as plain:
         yield meter.compare(
             f"engine step of the {robot.name}, its loop closed", f"of the {other.name}",
@@ -80,9 +84,9 @@ def loop_rows(robot: Robot, other: Robot, meter: Meter, steps: int = 1000) -> It
 
 
 class _FedForward:
-    """Computed torque of ideal drives, and at every sample what those that act take on the reference.
+    """Computed torque of ideal drives, plus feedforward of rotor inertia and friction along the reference.
 
-    The law costs the same for both then, and what is left is what drives cost the engine.
+    The controller costs the same with and without drives, so the difference is the engine's cost of drives.
     """
 
     def __init__(self, robot: Robot, reference: Samples) -> None:
@@ -95,26 +99,26 @@ class _FedForward:
 
     def reset(self) -> None:
         self.law.reset()
-        self.coming = iter(self.extra)
+        self.remaining = iter(self.extra)
 
     def __call__(self, state: State, reference: Reference) -> np.ndarray:
-        return self.law(state, reference) + next(self.coming)
+        return self.law(state, reference) + next(self.remaining)
 
 
 def drive_rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """A closed loop with rigid drives against the same with ideal ones, while axes move and while they stick.
+    """Compare a closed loop with rigid drives to one with ideal drives, while axes move and while they stick.
 
-    Where they move they have no more than Coulomb friction at rest: what is fed forward would not free them.
+    In the moving case static friction equals Coulomb friction, since the feedforward could not free the axes.
     """
     path = sample_semi_implicit(sines(robot.poses["zero"], [0.3] * robot.n, [0.5] * robot.n, 2.0), 1e-3)
     standing = sample(hold(robot.poses["test_1"], 2.0), 1e-3)
     drives = robot.with_drives("rigid").active_drives
     assert drives is not None
-    for what, reference, rubbing, goal in (
+    for what, reference, frictional, goal in (
         ("moving", path, replace(drives, static=drives.coulomb), 1.6),
         ("sticking", standing, drives, 2.0),
     ):
-        with Simulation(robot.with_drives("rigid", rubbing)) as ours, Simulation(robot) as ideal:
+        with Simulation(robot.with_drives("rigid", frictional)) as ours, Simulation(robot) as ideal:
             runs = []
             for simulation in (ours, ideal):
                 law = _FedForward(simulation.robot, reference)
@@ -129,7 +133,7 @@ def drive_rows(robot: Robot, meter: Meter) -> Iterator[Row]:
 
 
 def _replay(simulation: Simulation, steps: int) -> Callable[[], None]:
-    """A function that repeats a motion under computed torque with the torques that it took, and no more."""
+    """Return a function that repeats a computed torque motion by applying its logged torques."""
     robot = simulation.robot
     path = sines(robot.poses["zero"], np.full(robot.n, 0.2), np.full(robot.n, 0.5), steps * 1e-3)
     reference = sample_semi_implicit(path, 1e-3)

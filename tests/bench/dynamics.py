@@ -1,4 +1,4 @@
-"""One call and a batch of the open arm, against Pinocchio, MuJoCo, PyBullet and roboticstoolbox."""
+"""One call and a batch for an open-chain arm, against Pinocchio, MuJoCo, PyBullet and roboticstoolbox."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,13 +15,13 @@ from twin.kinematics.forward import FLANGE
 from twin.robot.robot import Robot
 
 LOOPED = 2000
-"""Samples of the batch that a peer which takes one at a time is given in a Python loop."""
+"""Number of samples for a library that takes one sample at a time, in a Python loop."""
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """All comparisons of an open chain."""
+    """Run all comparisons for an open chain."""
     arm = Pinocchio(robot.urdf, robot.joint_names)
-    assert list(arm.order) == list(range(robot.n))  # so that it needs no reordering
+    assert list(arm.order) == list(range(robot.n))  # no reordering needed
     sample = np.random.default_rng(0).uniform(-1, 1, (3, robot.n))
     yield from _inverse_dynamics(robot, arm.model, arm.data, sample, meter)
     yield from _other_dynamics(robot, arm.model, arm.data, sample, meter)
@@ -69,7 +69,7 @@ def _pybullet(robot: Robot, sample) -> Callable[[], object]:
 
 
 def _rne(toolbox, robot: Robot, sample) -> Callable[[], object]:
-    """Its recursion over the DH table, the one of its two that is written in C."""
+    """Return the toolbox's recursion over the DH table, the faster of its two, which is written in C."""
     frames = dh_frames(robot.dh, robot.dh.theta0)
     links, at = [], np.eye(4)
     for joint in range(robot.n):
@@ -90,7 +90,7 @@ def _other_dynamics(robot, model, data, sample, meter):
     q, qd, tau = sample[0], sample[1], 50 * sample[2]
     kernels, qdd, M = robot.kernels, np.empty(robot.n), np.empty((robot.n, robot.n))
     inertias, gravity = robot.single_sample.inertias, robot.single_sample.gravity
-    world = pin.Convention.WORLD  # the quicker one for this algorithm, not for the mass matrix
+    world = pin.Convention.WORLD  # faster for this algorithm, but not for the mass matrix
     single = {"calls": 5000, "goal": 0.8}
     kernels.mass_matrix(q, inertias, M)
     same(np.triu(M), np.triu(pin.crba(model, data, q)), 1e-12)
@@ -108,7 +108,7 @@ def _other_dynamics(robot, model, data, sample, meter):
 
 
 def _kinematics(robot, model, data, q, meter):
-    """Pinocchio leaves the poses of frames in its data: of all of them, or of the one that is asked for."""
+    """Compare kinematics; Pinocchio stores the pose of one requested frame, or of all, in its data."""
     kernels, T, J = robot.kernels, np.empty((4, 4)), np.empty((6, robot.n))
     tool = model.getFrameId("tool0")
 

@@ -1,4 +1,4 @@
-"""A robot on the wire by the clock: how late its messages are, when answers act, what it takes of a core."""
+"""EGM robot in real time: lateness of its messages, delay of answers, and processor load."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ CLIENT = """
 import numpy as np
 from twin.egm import EgmClient, SensorMessage, encode_sensor
 from twin.errors import EgmError
-encode_sensor(SensorMessage(0, q=np.zeros(6)))  # what is loaded at its first use is loaded now
+encode_sensor(SensorMessage(0, q=np.zeros(6)))  # load now what is loaded at first use
 with EgmClient(0, timeout=30.0) as client:
     print(client.port, flush=True)
     try:
@@ -28,13 +28,13 @@ with EgmClient(0, timeout=30.0) as client:
             client.send_joints(np.full(6, away))
             client.timeout = 1.0
     except EgmError:
-        pass  # it is over
+        pass  # the robot has stopped
 """
-"""Answers each message, the first with number 1, in a process of its own."""
+"""Program of a separate process that answers each message; the first answer has number 1."""
 
 
 def rows(robot: Robot) -> Iterator[Row]:
-    """Of a minute of joint guidance, against one cycle and the millisecond that counts as late."""
+    """Measure a minute of joint guidance against one cycle, and against 1 ms, the limit for lateness."""
     client = subprocess.Popen([sys.executable, "-c", CLIENT], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
     port = int(client.stdout.readline())

@@ -1,8 +1,8 @@
-"""Counts of instructions in place of times: they hardly vary, however busy the machine is.
+"""Instruction counts instead of times: they hardly vary with the load of the machine.
 
-The whole run is repeated under valgrind's callgrind, a processor in software.  It counts only while a call is
-measured, so that imports and checks stay affordable.  To a count all instructions are alike, a division or a
-miss of the cache too, and threads take turns: it says what changed between two versions, not what is faster.
+The whole run is repeated under valgrind's callgrind, which simulates a processor.  It counts only while a
+call is measured, so that imports and checks remain fast.  All instructions count alike, even a division or a
+cache miss, and threads run in turn.  Counts show changes between two versions, not which version is faster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.bench.timing import repeat_call
 
 FOLDER = "IRB_TWIN_BENCH_FOLDER"
-"""Environment variable by which the repeated run finds the switch, and where the counts are left."""
+"""Environment variable with the folder of the compiled switch and of the counts."""
 
 MISSING = (
     "counting instructions needs valgrind, its header files and a C compiler "
@@ -33,21 +33,21 @@ void start(void) { CALLGRIND_START_INSTRUMENTATION; }
 void stop(void) { CALLGRIND_STOP_INSTRUMENTATION; CALLGRIND_DUMP_STATS; }
 """
 
-# The processor that valgrind shows is not the one underneath, and numba compiles for what it finds.  So that
-# the run under valgrind only loads machine code, both it and a rehearsal are told the same processor: the one
-# that valgrind knows, with AVX2 and without AVX-512.
+# valgrind simulates another processor than the machine's, and numba compiles for the processor it finds.  The
+# rehearsal and the run under valgrind therefore get the same processor, with AVX2 and without AVX-512.  Then
+# the latter only loads machine code.
 ENVIRONMENT = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "PYTHONHASHSEED": "0"}
 
 
 def run_again(rehearsal: list[str], arguments: list[str]) -> int:
-    """Run Python with these arguments under callgrind, after a rehearsal without; the exit status.
+    """Run Python under callgrind after a rehearsal without callgrind, and return the exit status.
 
     Args:
-        rehearsal: arguments with which Python compiles whatever is measured.
-        arguments: those of the run that counts.
+        rehearsal: arguments of the rehearsal, which compiles the measured functions.
+        arguments: arguments of the run that counts.
 
     Raises:
-        FileNotFoundError: valgrind or what its switch is compiled with is not installed.
+        FileNotFoundError: valgrind or a C compiler is not installed.
     """
     with tempfile.TemporaryDirectory() as folder:
         if shutil.which("valgrind") is None or not _compile_switch(Path(folder)):
@@ -72,12 +72,12 @@ def _compile_switch(folder: Path) -> bool:
 
 
 def repeated() -> bool:
-    """Whether this is the repeated run."""
+    """Return whether this process is the run under callgrind."""
     return FOLDER in os.environ
 
 
 def instructions(call: Callable[[], object], calls: int, most: int = 100) -> float:
-    """What one of so many calls, but not more than `most`, takes above a function that does nothing."""
+    """Return the mean instructions of one of `calls` calls (at most `most`), less those of an empty call."""
     calls = min(calls, most)
     return (_count(call, calls) - _count(_nothing, calls)) / calls
 
@@ -87,10 +87,10 @@ def _nothing() -> None:
 
 
 def _count(call: Callable[[], object], calls: int) -> int:
-    """Instructions of so many calls and of the switch."""
+    """Count the instructions of a number of calls and of the switch."""
     folder = Path(os.environ[FOLDER])
     switch = ctypes.CDLL(str(folder / "switch.so"))
-    repeat_call(call, min(calls - 1, 20))  # until Python has specialised the bytecode
+    repeat_call(call, min(calls - 1, 20))  # lets Python specialise the bytecode
     switch.start()
     repeat_call(call, calls)
     switch.stop()
@@ -101,10 +101,10 @@ def _count(call: Callable[[], object], calls: int) -> int:
 
 
 def total(dump: str) -> int:
-    """The number of instructions in one of callgrind's files.
+    """Read the number of instructions from a callgrind file.
 
     Raises:
-        ValueError: it has none.
+        ValueError: the file has no total.
     """
     found = re.search(r"^totals: (\d+)$", dump, re.MULTILINE)
     if found is None:

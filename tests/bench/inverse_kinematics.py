@@ -1,7 +1,7 @@
-"""All solutions of a pose, one pose and many, against py-opw-kinematics and ik-geo.
+"""All inverse kinematics solutions of one pose and of many, against py-opw-kinematics and ik-geo.
 
-Both are given the same arm.  The joint limits are not asked, as neither of them has a way to in its fastest
-call: all of the existing solutions are compared.
+All libraries get the same arm.  Joint limits are not checked, since the fastest calls of the others cannot
+check them.  All existing solutions are compared.
 """
 
 import os
@@ -22,7 +22,7 @@ MANY = "inverse kinematics, batch of {}, a pose"
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """One pose and a batch, on one core; against the peer with threads of its own on all cores, too."""
+    """Compare one pose and a batch on one core, and a batch on all cores if the library has threads."""
     rng = np.random.default_rng(0)
     T = twin.forward_kinematics(robot, rng.uniform(robot.q_min, robot.q_max, (meter.batch, robot.n)))
     opw, geo = peer("py_opw_kinematics"), peer("ik_geo")
@@ -38,7 +38,7 @@ def _ours(robot: Robot, T: np.ndarray) -> Callable[[], np.ndarray]:
 
 def _against_opw(opw, robot: Robot, T: np.ndarray, meter: Meter) -> Iterator[Row]:
     d, a = robot.dh.d, robot.dh.a
-    offsets = (0.0, 0.0, -np.pi / 2, 0.0, 0.0, 0.0)  # its forearm points up at zero, ours forward
+    offsets = (0.0, 0.0, -np.pi / 2, 0.0, 0.0, 0.0)  # at zero its forearm points up, that of the twin forward
     model = opw.KinematicModel(a1=a[0], c1=d[0], c2=-a[1], c3=d[3], c4=d[5], offsets=offsets)
     arm = opw.Robot(model, degrees=False)
     one, one_pose, poses = (
@@ -46,35 +46,35 @@ def _against_opw(opw, robot: Robot, T: np.ndarray, meter: Meter) -> Iterator[Row
         opw.RigidTransform.from_matrix(T[0]),
         opw.RigidTransform.from_matrix(T),
     )
-    # Given limits that nothing meets, it leaves out how well conditioned each solution is, most of its time.
-    nowhere = np.tile([10.0, 11.0], (6, 1))
+    # With limits that no solution meets, it skips the conditioning of each solution, most of its time.
+    unreachable = np.tile([10.0, 11.0], (6, 1))
     ours, batch = _ours(robot, one), _ours(robot, T)
     _same_solutions(ours()[None], np.array(arm.inverse(one_pose))[None])
-    _same_solutions(batch(), arm.reach(poses, nowhere).joints)
+    _same_solutions(batch(), arm.reach(poses, unreachable).joints)
     yield meter.compare(ONE, "py-opw-kinematics inverse", ours, lambda: arm.inverse(one_pose), calls=5000)
     many = {"ours_per_call": meter.batch, "theirs_per_call": meter.batch}
     what = MANY.format(meter.batch)
     yield meter.compare(
-        what, "py-opw-kinematics reach", batch, lambda: arm.reach(poses, nowhere), **many, goal=0.3
+        what, "py-opw-kinematics reach", batch, lambda: arm.reach(poses, unreachable), **many, goal=0.3
     )
     if not meter.timed:
         return
     with _all_cores():
         yield meter.compare(
             what, "the same, both on all cores",
-            batch, lambda: arm.reach(poses, nowhere, threads=0), **many, goal=None,
+            batch, lambda: arm.reach(poses, unreachable, threads=0), **many, goal=None,
         )  # fmt: skip
 
 
 def _against_geo(geo, robot: Robot, T: np.ndarray, meter: Meter) -> Iterator[Row]:
-    """Axes at the zero pose, and the steps from each to the next."""
+    """Describe the arm to ik-geo by its axes at the zero pose and the displacements between them."""
     tree = robot.tree
     steps = np.array([*tree.T_parent_joint[:, :3, 3], tree.T_joint_flange[:3, 3]])
-    steps[3] += steps[4]  # axis 4 is known by any of its points: here by the wrist centre, as axes 5 and 6
+    steps[3] += steps[4]  # the point on axis 4 may be the wrist centre, as for axes 5 and 6
     steps[4] = 0.0
     arm = geo.Robot.spherical_two_parallel(tree.axes.tolist(), steps.tolist())
     R_zero = twin.forward_kinematics(robot, np.zeros(robot.n))[:3, :3]
-    # It is quicker with lists than with arrays, wants matrices by columns, and no rotation at the zero pose.
+    # ik-geo is faster with lists than with arrays, takes matrices by columns, and has no rotation at zero.
     lists = [((R_zero @ pose[:3, :3].T).tolist(), pose[:3, 3].tolist()) for pose in T[:LOOPED]]
     ours, batch = _ours(robot, T[0].copy()), _ours(robot, T)
     _same_solutions(batch()[:LOOPED], [_exact(arm.get_ik(*pose)) for pose in lists])
@@ -91,24 +91,24 @@ def _against_geo(geo, robot: Robot, T: np.ndarray, meter: Meter) -> Iterator[Row
 
 
 def _exact(solutions) -> np.ndarray:
-    """The exact ones, filled up to eight rows; the others come nearest to a pose that is out of reach."""
+    """Return the exact solutions, padded with NaN to eight rows, without least-squares approximations."""
     exact = [q for q, is_least_squares in solutions if not is_least_squares]
     return np.array(exact + [[np.nan] * 6] * (8 - len(exact)))
 
 
 def _same_solutions(ours, theirs) -> None:
-    """Whether two lists of solutions (N, 8, 6) are the same in any order and modulo full turns."""
+    """Assert that two arrays of solutions (N, 8, 6) are equal up to their order and full turns."""
     theirs = np.asarray(theirs)
     for a, b in ((ours, theirs), (theirs, ours)):
-        apart = a[:, :, None] - b[:, None]
-        apart = np.max(np.abs(apart - TURN * np.round(apart / TURN)), axis=-1)
-        nearest = np.min(np.where(np.isnan(apart), np.inf, apart), axis=-1)
+        difference = a[:, :, None] - b[:, None]
+        difference = np.max(np.abs(difference - TURN * np.round(difference / TURN)), axis=-1)
+        nearest = np.min(np.where(np.isnan(difference), np.inf, difference), axis=-1)
         assert np.all((nearest <= 1e-9) | np.isnan(a[..., 0]))
 
 
 @contextmanager
 def _all_cores():
-    """As many threads as there are cores, in place of the one that the run is given."""
+    """Use as many threads as cores, instead of one."""
     before = os.environ.pop(VARIABLE, None)
     try:
         yield

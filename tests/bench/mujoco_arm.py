@@ -1,4 +1,4 @@
-"""MuJoCo by itself, given nothing but the dynamics to do."""
+"""Bare MuJoCo, reduced to the dynamics."""
 
 from typing import Any
 
@@ -8,7 +8,10 @@ from twin.robot.robot import Robot
 
 
 def loaded(robot: Robot) -> tuple[Any, Any]:
-    """Model and data of the robot's tree: no constraints, no shapes, whose poses take a tenth of a step."""
+    """Return MuJoCo's model and data of the robot's tree, without constraints and shapes.
+
+    The poses of shapes would take a tenth of a step.
+    """
     spec = mujoco.MjSpec.from_file(str(robot.urdf))
     for shape in spec.geoms:
         spec.delete(shape)

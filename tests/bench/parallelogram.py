@@ -1,4 +1,4 @@
-"""The arm with a closed loop, in the pendant's coordinates, against Pinocchio on the tree and on the loop."""
+"""Arm with a parallelogram in the pendant's coordinates, against Pinocchio's tree and loop algorithms."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,10 @@ from twin.robot.robot import Robot
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """Inverse and forward dynamics: the compiled functions, against what is left to the user of Pinocchio."""
+    """Compare compiled inverse and forward dynamics with the calls that a Pinocchio user combines."""
     peer = PinocchioLoops(robot.urdf, robot.tree.names, robot.loops)
     model, data = peer.model, peer.data
-    # The embedding in Pinocchio's order of joints, so that nothing is reordered at run time.
+    # The embedding has Pinocchio's order of joints, so that nothing is reordered at run time.
     G, g0 = np.ascontiguousarray(robot.embedding[peer.back]), robot.embedding_offset[peer.back]
     G_T = np.ascontiguousarray(G.T)
     motors = np.zeros_like(G)
@@ -31,7 +31,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     def forward():
         kernels.forward_dynamics(q, qd, tau, inertias, gravity, out)
 
-    # For matrices so small `dot` is quicker than `@`, and LAPACK itself than `numpy.linalg.solve`.
+    # For such small matrices `dot` is faster than `@`, and LAPACK is faster than `numpy.linalg.solve`.
     def reduced_inverse():
         return G_T.dot(pin.rnea(model, data, G.dot(q) + g0, G.dot(qd), G.dot(qdd)))
 
@@ -41,7 +41,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
         h = G_T.dot(pin.nonLinearEffects(model, data, q_tree, G.dot(qd)))
         return dposv(M, tau - h)[1]
 
-    settings = pin.ProximalSettings(1e-6, 1e-6, 20)  # three iterations, exact to 1e-14 all the same
+    settings = pin.ProximalSettings(1e-6, 1e-6, 20)  # three iterations, exact to 1e-14
     pin.initConstraintDynamics(model, data, peer.loops, peer.states)
 
     def constrained():

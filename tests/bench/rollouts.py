@@ -1,4 +1,4 @@
-"""Rollouts of the analytic twin: beside MuJoCo's bare step, with drives beside none, two cores beside one."""
+"""Rollouts of the analytic twin against MuJoCo's bare step, with and without drives, on one and two cores."""
 
 import os
 import warnings
@@ -26,10 +26,10 @@ ENCODERS = Sensors(encoder=True, speed_cutoff=100.0, delay=1)
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """A rollout against MuJoCo's bare step, called from Python or in its own loop; many, and with drives.
+    """Compare rollouts with MuJoCo's bare step, called from Python or in MuJoCo's C loop.
 
-    Ours reads the state, evaluates computed torque, limits it, steps and logs; theirs steps.  Of a robot with
-    a closed loop theirs steps the tree without it, which is less work.
+    A rollout reads the state, evaluates computed torque, limits it, steps and logs; MuJoCo only steps.  For a
+    robot with a closed loop MuJoCo steps the open tree, which is less work.
     """
     reference = sample(_path(robot), 1e-3)
     law = controllers.make("computed_torque", robot)
@@ -69,10 +69,10 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
 
 
 def _with_drives(robot: Robot, laws: list[ControlLaw], reference: Samples, meter: Meter) -> Iterator[Row]:
-    """What rotors, friction and springs add to a step, and encoders with delay."""
+    """Compare steps with rotors, friction, springs, and delayed encoders to steps of ideal drives."""
     steps = ROLLOUTS * len(reference.t)
     with on_threads(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DriveWarning)  # the light wrist's springs, unloaded
+        warnings.simplefilter("ignore", DriveWarning)  # the springs of the unloaded, light wrist
         for what, mode, sensors, goal in (
             ("rigid drives", "rigid", None, 1.7),
             ("elastic drives", "elastic", None, 3.0),
@@ -96,7 +96,7 @@ def _path(robot):
 
 
 def _same_motion(rollout, model, data):
-    """MuJoCo moves alike under the same torques: its integrator is the same."""
+    """Assert that MuJoCo moves identically under the same torques; its integrator is the same."""
     mujoco.mj_resetData(model, data)
     data.qpos[:], data.qvel[:] = rollout.q[0], rollout.qd[0]
     for k in range(STEPS // 4):
@@ -106,7 +106,7 @@ def _same_motion(rollout, model, data):
 
 
 def _sweep(robot: Robot, reference: Samples) -> tuple[list[ControlLaw], Samples]:
-    """Laws of many bandwidths, and the first quarter of a reference."""
+    """Return controllers of many bandwidths, and the first quarter of a reference."""
     bandwidths = np.linspace(5.0, 30.0, ROLLOUTS)
     laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
     return laws, Samples(*(part[: STEPS // 4] for part in reference))

@@ -1,4 +1,4 @@
-"""How long a fresh process takes, everything compiled and kept by an earlier one."""
+"""Time of a new process, with machine code cached by an earlier one."""
 
 import os
 import statistics
@@ -16,7 +16,7 @@ IRB_TWIN = Path(sys.executable).with_name("irb-twin")
 
 
 def rows(rounds: int) -> Iterator[Row]:
-    """Whole processes, from start to end, against the number of seconds aimed at."""
+    """Time whole processes, from start to end, against a goal in seconds."""
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}  # all cores
     for what, goal, arguments in (
         ("irb-twin --help, a process", 0.4, ["--help"]),

@@ -1,4 +1,4 @@
-"""Sweeps: two threads beside one, and what the tool's error costs; the whole command is in `start_up`."""
+"""Sweeps: two threads against one, and the cost of the tool error; `start_up` times the whole command."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -18,7 +18,7 @@ VARIED = {"payload": "0:6", "model.mass": "+-10%"}
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
-    """Samples of a motion of 4 s under computed torque, arms and laws made anew for each."""
+    """Time runs of 4 s under computed torque; each run makes its arm and controller."""
     move = quintic(np.zeros(robot.n), np.full(robot.n, 0.8), duration=4.0)
     reference = sample_semi_implicit(move, 1e-3)
     law = partial(controllers.make, "computed_torque")

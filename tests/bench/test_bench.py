@@ -1,4 +1,4 @@
-"""What `make bench` says of its rows; the rows themselves are measured by it alone."""
+"""The text of `make bench`; only `make bench` measures its rows."""
 
 import json
 import time
@@ -14,29 +14,29 @@ def row(ratio, lowest, goal):
     return Row("this", "that", ratio, 1.0, "us", ratio, lowest, 2 * ratio, goal)
 
 
-def test_where_we_lose_is_said_in_words():
-    said = verdict([row(0.5, 0.4, 0.8), row(0.9, 0.7, 0.8), row(1.5, 1.4, 1.2), row(2.0, 1.9, None)])
-    assert said.splitlines()[0] == "1 of 3 goals are met."
-    assert "this, against that: 0.90, the goal is 0.80 (reached in the best round: 0.70)" in said
-    assert "this, against that: 1.50, the goal is 1.20\n" in said
-    assert said.endswith("slower than what it is timed against:\n  this, against that: 2.00")
+def test_verdict_lists_missed_goals_and_slower_rows():
+    text = verdict([row(0.5, 0.4, 0.8), row(0.9, 0.7, 0.8), row(1.5, 1.4, 1.2), row(2.0, 1.9, None)])
+    assert text.splitlines()[0] == "1 of 3 goals are met."
+    assert "this, against that: 0.90, the goal is 0.80 (reached in the best round: 0.70)" in text
+    assert "this, against that: 1.50, the goal is 1.20\n" in text
+    assert text.endswith("slower than the other library:\n  this, against that: 2.00")
     assert verdict([row(0.5, 0.4, 0.8)]) == "1 of 1 goals are met."
 
 
-def test_a_ratio_that_is_no_number_is_a_goal_missed():
+def test_nan_ratio_misses_its_goal():
     assert row(float("nan"), 0.1, 1.0).missed
 
 
-def test_the_slower_of_two_calls_has_the_larger_time():
+def test_slower_call_has_the_larger_time():
     measured = Meter(3).compare(
         "fast", "slow", lambda: time.sleep(1e-3), lambda: time.sleep(4e-3), theirs_per_call=2
     )
     assert measured.lowest <= measured.ratio <= measured.highest
-    assert 0.2 < measured.ratio < 0.9  # of 1 ms and 4 ms for two
+    assert 0.2 < measured.ratio < 0.9  # 1 ms against 4 ms for two calls
     assert len(str(measured)) == len(heading("us")) == len(heading("instructions"))
 
 
-def test_another_meter_gives_rows_of_its_own_unit():
+def test_meter_with_another_unit_gives_rows_in_that_unit():
     def ours() -> object:
         return None
 
@@ -51,18 +51,18 @@ def test_another_meter_gives_rows_of_its_own_unit():
     assert not meter.timed
 
 
-def test_how_much_the_rounds_differ_is_said():
+def test_noise_reports_the_spread_of_the_rounds():
     rows = [row(1.0, lowest, None) for lowest in (0.8, 1.9, 1.0)]
     assert noise(rows) == "Between the rounds the ratio of the median row varied by 100.00%."
 
 
-def test_the_total_of_a_file_of_counts_is_read():
+def test_total_reads_the_count_of_a_callgrind_file():
     assert total("summary: 5\n\nfn=(1)\n+3 12\n\ntotals: 12345\n") == 12345
     with pytest.raises(ValueError, match="no total"):
         total("summary: 5\n")
 
 
-def test_what_counting_needs_is_said_where_it_is_missing(monkeypatch, capsys):
+def test_missing_valgrind_is_reported_with_exit_status_2(monkeypatch, capsys):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr("sys.argv", ["bench", "--instructions"])
     with pytest.raises(SystemExit) as stopped:
@@ -84,29 +84,29 @@ print(json.dumps([instructions(call, 50) for call in (work, again, lambda: None,
 
 
 @pytest.mark.valgrind
-def test_twice_the_work_has_twice_the_instructions(capfd):
+def test_twice_the_work_takes_twice_the_instructions(capfd):
     assert run_again(["-c", "pass"], ["-c", COUNT]) == 0
     once, twice, nothing, once_again = json.loads(capfd.readouterr().out)
     assert once > 2000  # additions
-    assert twice == pytest.approx(2 * once, rel=0.02)  # and two calls more
+    assert twice == pytest.approx(2 * once, rel=0.02)  # plus two calls
     assert abs(nothing) < 20
     assert once_again == pytest.approx(once, rel=1e-3)
 
 
 @pytest.mark.valgrind
-def test_a_rehearsal_that_fails_ends_the_run(capfd):
+def test_failed_rehearsal_ends_the_run(capfd):
     assert run_again(["-c", "raise SystemExit(3)"], ["-c", "print('counted')"]) == 3
     assert "counted" not in capfd.readouterr().out
 
 
-def test_results_that_differ_stop_the_run():
+def test_different_results_stop_the_run():
     same([1.0, 2.0], [1.0, 2.0 + 1e-13], 1e-12)
     for other in ([1.0, 2.1], [1.0, float("nan")], [1.0, 2.0, 3.0]):
         with pytest.raises(AssertionError):
             same([1.0, 2.0], other, 1e-12)
 
 
-def test_a_peer_that_is_not_there_is_named(capsys):
+def test_missing_library_is_reported(capsys):
     assert peer("no_such_library") is None
     assert "no rows against no_such_library" in capsys.readouterr().out
 
@@ -115,10 +115,10 @@ def test_a_peer_that_is_not_there_is_named(capsys):
     ("options", "message"),
     [
         (["--rounds", "-1"], "--rounds of at least 1, got -1"),
-        (["--json", "no/such/f.json"], "no folder no/such"),
+        (["--json", "no/such/f.json"], "the folder no/such does not exist"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_it_takes_minutes(options, message, monkeypatch, capsys):
+def test_invalid_options_are_rejected_before_measuring(options, message, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["bench", *options])
     with pytest.raises(SystemExit, match="2"):
         main()

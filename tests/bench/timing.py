@@ -1,4 +1,4 @@
-"""How two calls are measured side by side, and what is said of the result."""
+"""Measurement of two calls in turn, and the table row of their result."""
 
 import importlib
 import statistics
@@ -13,18 +13,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: what a call (or a sample, a step) of each takes, and the ratio.
+    """One comparison: the cost of a call (or a sample, a step) of each function, and their ratio.
 
     Attributes:
-        what: what was measured of ours.
-        against: what it was measured against; a number of seconds where that is aimed at.
-        ours: median of ours, in `unit`.
-        theirs: median of theirs, in `unit`.
-        unit: of these two, "us" (microseconds) or "instructions".
-        ratio: of these medians, below 1 where ours takes less.
-        lowest: least ratio of one round.
-        highest: greatest ratio of one round.
-        goal: the ratio of times that is aimed at, `None` for a row that is only told.
+        what: name of our function.
+        against: name of the function that it is compared with, or a goal in seconds.
+        ours: median of our function, in `unit`.
+        theirs: median of the other function, in `unit`.
+        unit: unit of both medians, "us" (microseconds) or "instructions".
+        ratio: ratio of the medians, below 1 if ours is smaller.
+        lowest: smallest ratio of one round.
+        highest: largest ratio of one round.
+        goal: largest ratio that meets the goal, `None` for a row without a goal.
     """
 
     what: str
@@ -51,23 +51,23 @@ class Row:
 
 
 def heading(unit: str) -> str:
-    """The line above rows of that unit."""
-    ours, theirs = (f"{whose}/{unit[:5]}" for whose in ("ours", "theirs"))
+    """Return the heading of rows in a unit."""
+    ours, theirs = (f"{name}/{unit[:5]}" for name in ("ours", "theirs"))
     return f"{'what':49} {'against':36} {ours:>12} {theirs:>12} {'ratio':>6} {'range':>12}  {'goal':>5}"
 
 
 def repeat_call(call: Callable[[], object], calls: int) -> None:
-    """Call again and again, from C: a loop in Python is specialised to the function that it called before."""
+    """Call a function repeatedly from C, since Python specialises a loop to the function called first."""
     for _ in starmap(call, repeat((), calls)):
         pass
 
 
 TURNS = 10
-"""In a round."""
+"""Turns of each function in a round."""
 
 
 def microseconds(call: Callable[[], object], calls: int) -> float:
-    """The time of one of so many calls."""
+    """Return the mean time of one call in microseconds."""
     start = time.perf_counter()
     repeat_call(call, calls)
     return (time.perf_counter() - start) / calls * 1e6
@@ -75,13 +75,13 @@ def microseconds(call: Callable[[], object], calls: int) -> float:
 
 @dataclass(frozen=True)
 class Meter:
-    """What two calls are measured with, side by side.
+    """Settings for the comparison of two functions.
 
     Attributes:
-        rounds: how often each pair is measured.
-        unit: of what `per_call` gives.
-        per_call: what one of so many calls takes.
-        batch: samples of a batch.
+        rounds: number of measurements of each pair.
+        unit: unit of `per_call`.
+        per_call: function that returns the mean cost of one of a number of calls.
+        batch: number of samples in a batch.
     """
 
     rounds: int
@@ -91,7 +91,7 @@ class Meter:
 
     @property
     def timed(self) -> bool:
-        """Whether it measures time, the one thing that more cores or an earlier process can save."""
+        """Whether the meter measures time, which several cores or an earlier process can reduce."""
         return self.unit == "us"
 
     def compare(
@@ -106,17 +106,27 @@ class Meter:
         theirs_per_call: int = 1,
         goal: float | None = 1.0,
     ) -> Row:
-        """Measure two calls in turn, `rounds` times each, `calls` at a time, after one of each that is not.
+        """Measure two functions in turn and return their row.
 
-        The calls of a round are timed in turn, too, a tenth of them at once, so that both meet the machine in
-        the same mood.  `ours_per_call` and `theirs_per_call` are the samples or steps that a call does.
+        Each function is first called once without measurement.  Each round then measures `calls` calls of
+        each function, in turns of a tenth of them, so that both meet the same load of the machine.
+
+        Args:
+            what: name of our function.
+            against: name of the other function.
+            ours: our function.
+            theirs: the other function.
+            calls: number of calls in a round.
+            ours_per_call: samples or steps in one call of `ours`.
+            theirs_per_call: samples or steps in one call of `theirs`.
+            goal: largest ratio that meets the goal.
         """
         ours(), theirs()
         turns = min(calls, TURNS) if self.timed else 1
         pairs = []
         for number in range(self.rounds):
             spent = {ours: 0.0, theirs: 0.0}
-            for turn in range(turns):  # either goes first in every other turn
+            for turn in range(turns):  # the functions alternate in going first
                 for call in (ours, theirs) if (number + turn) % 2 == 0 else (theirs, ours):
                     spent[call] += self.per_call(call, calls // turns) / turns
             pairs.append((spent[ours] / ours_per_call, spent[theirs] / theirs_per_call))
@@ -126,16 +136,16 @@ class Meter:
 
 
 def same(a, b, relative: float) -> None:
-    """Stop the run where two results differ by more than `relative` of the largest value."""
+    """Raise AssertionError if two results differ by more than `relative` times the largest value."""
     a, b = np.asarray(a), np.asarray(b)
     assert a.shape == b.shape
     assert np.max(np.abs(a - b)) <= relative * np.max(np.abs(b)), (a, b)
 
 
 def peer(name: str) -> Any:
-    """A library to compare with, or nothing, having said why, where it cannot be imported."""
+    """Import a library to compare with; if that fails, print the reason and return None."""
     try:
         return importlib.import_module(name)
-    except Exception as error:  # whatever it raises: some do not work with every version of numpy
+    except Exception as error:  # any error: some libraries fail with some versions of NumPy
         print(f"no rows against {name}, which cannot be imported: {type(error).__name__}: {error}")
         return None

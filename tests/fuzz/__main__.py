@@ -1,7 +1,7 @@
-"""`python -m tests.fuzz`: judge cases for some time, or one case again.
+"""`python -m tests.fuzz`: judge fuzz cases for some time, or repeat one case.
 
---seconds 600 --seed 7              all kinds, ten minutes, from seed 7 on
---kind urdf --seed 1 --case 4711    this one, its files written to the folder `fuzz_case`
+--seconds 600 --seed 7              judge all kinds for ten minutes, with seed 7
+--kind urdf --seed 1 --case 4711    judge one case, and write its files to a folder
 """
 
 import argparse
@@ -20,27 +20,27 @@ from tests.fuzz.workers import judged
 
 
 def main() -> int:
-    """Exit status 0: no fault."""
+    """Run the command; return 0 if no fault was found, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n")[0])
     parser.add_argument("--kind", choices=KINDS, nargs="+", default=KINDS)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", type=int, help="this case alone")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long, all kinds together")
-    parser.add_argument("--workers", type=int, default=1, help="processes")
-    parser.add_argument("--out", type=Path, help="folder for the files of a case, or of each fault")
+    parser.add_argument("--case", type=int, help="judge only the case of this number")
+    parser.add_argument("--seconds", type=float, default=60.0, help="total time for all kinds, in s")
+    parser.add_argument("--workers", type=int, default=1, help="number of processes")
+    parser.add_argument("--out", type=Path, help="folder for the files of the case or of each new fault")
     given = parser.parse_args()
     if given.case is not None:
-        return one(
+        return judge_one(
             CaseId(given.kind[0], given.seed, given.case), given.out or Path(tempfile.mkdtemp(prefix="fuzz-"))
         )
     found = 0
     for kind in given.kind:
-        found += many(kind, given.seed, given.seconds / len(given.kind), given.workers, given.out)
+        found += judge_many(kind, given.seed, given.seconds / len(given.kind), given.workers, given.out)
     return 1 if found else 0
 
 
-def one(id: CaseId, folder: Path) -> int:
-    """Judge a case, and write its files out."""
+def judge_one(id: CaseId, folder: Path) -> int:
+    """Judge one case, write its files to a folder, and return 1 if it is a fault."""
     folder.mkdir(parents=True, exist_ok=True)
     path = cases.make(id).written(folder)
     _, verdict = next(judged(judge, [id]))
@@ -48,8 +48,8 @@ def one(id: CaseId, folder: Path) -> int:
     return 1 if verdict.is_fault else 0
 
 
-def many(kind: str, seed: int, seconds: float, workers: int, out: Path | None) -> int:
-    """Judge cases of a kind for some time, print each sort of fault once, and return how many there are."""
+def judge_many(kind: str, seed: int, seconds: float, workers: int, out: Path | None) -> int:
+    """Judge cases of a kind for some time, print each sort of fault once, and return the number of sorts."""
     end = time.monotonic() + seconds
     outcomes: Counter[str] = Counter()
     sorts: Counter[str] = Counter()

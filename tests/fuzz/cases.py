@@ -1,4 +1,4 @@
-"""What a case is, and how it is made from its kind, seed and number."""
+"""Fuzz cases, made from a kind, a seed and a number."""
 
 import zlib
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.fuzz import data_files, programs, robot_files
 
 
 class CaseId(NamedTuple):
-    """What names a case, and makes it again."""
+    """Kind, seed and number that determine a case."""
 
     kind: str
     seed: int
@@ -20,13 +20,20 @@ class CaseId(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command that judges this case alone."""
+        """Command that judges this case alone."""
         return f"python -m tests.fuzz --kind {self.kind} --seed {self.seed} --case {self.number}"
 
 
 @dataclass(frozen=True)
 class Case:
-    """Files by name, the first of which is read; whether they are right, where that is known."""
+    """Files of a case.
+
+    Attributes:
+        id: identity of the case.
+        files: contents by name; the program reads the first file.
+        right: whether the files are valid, `None` if that is not known.
+        rng: random generator for the judge.
+    """
 
     id: CaseId
     files: dict[str, bytes]
@@ -34,7 +41,7 @@ class Case:
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def written(self, folder: Path) -> Path:
-        """Write the files; returns the path of the one that is read."""
+        """Write the files to a folder, and return the path of the file that the program reads."""
         for name, content in self.files.items():
             (folder / name).write_bytes(content)
         return folder / next(iter(self.files))
@@ -58,9 +65,9 @@ KINDS = (*FILES, *PROGRAMS)
 
 
 def make(id: CaseId) -> Case:
-    """The case of that name, the same every time."""
+    """Make the case of an identity; equal identities give equal cases."""
     rng = np.random.default_rng([id.seed, zlib.crc32(id.kind.encode()), id.number])
     if id.kind in PROGRAMS:
         program = PROGRAMS[id.kind](rng)
-        return Case(id, {"own.py": program.text}, program.right, rng)
+        return Case(id, {"program.py": program.text}, program.right, rng)
     return Case(id, FILES[id.kind](rng), None, rng)

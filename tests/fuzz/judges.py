@@ -1,4 +1,4 @@
-"""What is right for each kind of file."""
+"""Judges of fuzz cases: the correct results for each kind of file."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 def judge(id: CaseId) -> Verdict:
-    """Make a case, and say what came of it; whatever it raises or warns of is a fault."""
+    """Make a case and return its verdict; an unexpected exception or warning is a fault."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
@@ -41,34 +41,36 @@ def judge(id: CaseId) -> Verdict:
 
 
 def recording_file(case: Case, path: Path) -> Verdict:
-    """A recording is what stands in the file, and can be written and read again."""
+    """Check that a recording has the numbers of its file, and that writing and reading preserve it."""
     try:
-        taken = read_recording(path)
+        recording = read_recording(path)
     except Exception as error:
         return refusal(error, [path.name])
-    for column, numbers in recorded_columns(path, taken).items():
+    for column, numbers in recorded_columns(path, recording).items():
         texts = column_texts(path, column)
-        if odd := [text for text in texts if not DECIMAL.fullmatch(text)]:
-            return fault("a number that only Python reads", repr(odd[0]))
+        if invalid := [text for text in texts if not DECIMAL.fullmatch(text)]:
+            return fault("a number that only Python reads", repr(invalid[0]))
         factor = next((factor for unit, factor in FACTORS.items() if re.search(unit, column)), 1.0)
         if not np.allclose(numbers, np.array(texts, dtype=float) * factor, rtol=1e-15, atol=0):
             return fault("not the numbers of the file", f"{column}: {texts} {numbers}")
-    if not np.all(np.diff(taken.t) > 0):
-        return fault("a recording that is none", str(taken))
-    quats = taken.poses[:, 3:] if isinstance(taken, ToolRecording) else np.eye(1, 4)
+    if not np.all(np.diff(recording.t) > 0):
+        return fault("a recording whose times do not increase", str(recording))
+    quats = recording.poses[:, 3:] if isinstance(recording, ToolRecording) else np.eye(1, 4)
     if not np.all(np.abs(np.linalg.norm(quats, axis=1) - 1) < 1e-14):
-        return fault("a recording that is none", str(taken))
-    write_recording(path, taken)
+        return fault("a recording whose quaternions are not of unit length", str(recording))
+    write_recording(path, recording)
     again = read_recording(path)
-    if not np.array_equal(again.t, taken.t) or not np.allclose(again[1], taken[1], rtol=0, atol=1e-15):
-        return fault("not the same when written and read again", str(taken))
+    if not np.array_equal(again.t, recording.t) or not np.allclose(
+        again[1], recording[1], rtol=0, atol=1e-15
+    ):
+        return fault("not the same when written and read again", str(recording))
     return Verdict("accepted")
 
 
-def recorded_columns(path: Path, taken: Recording) -> dict[str, np.ndarray]:
-    """The columns of a file that were taken as they are, by their labels, and the numbers made of them."""
-    values = np.column_stack([taken.t, taken[1]])
-    names = ["t", "x", "y", "z"] if isinstance(taken, ToolRecording) else ["t", *joint_columns(99)]
+def recorded_columns(path: Path, recording: Recording) -> dict[str, np.ndarray]:
+    """Return the numbers of a recording by the labels of the file's columns that they come from."""
+    values = np.column_stack([recording.t, recording[1]])
+    names = ["t", "x", "y", "z"] if isinstance(recording, ToolRecording) else ["t", *joint_columns(99)]
     header = split_rows(path)[0]
     found = {}
     for name, numbers in zip(names, values.T, strict=False):
@@ -78,13 +80,13 @@ def recorded_columns(path: Path, taken: Recording) -> dict[str, np.ndarray]:
 
 
 def column_texts(path: Path, label: str) -> list[str]:
-    """What stands below a label, with decimal points."""
+    """Return the texts of a column, with decimal points."""
     header, *rows = split_rows(path)
     return [row[header.index(label)].replace(",", ".") for row in rows if "".join(row)]
 
 
 def split_rows(path: Path) -> list[list[str]]:
-    """The cells of a file, without blanks around them; a tab, ; or , of the header separates."""
+    """Return the stripped cells of a file; the header decides whether a tab, `;` or `,` separates them."""
     content = path.read_bytes()
     text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     unquoted = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", text)[0])
@@ -94,24 +96,24 @@ def split_rows(path: Path) -> list[list[str]]:
 
 
 def log_file(case: Case, path: Path) -> Verdict:
-    """A log has the shapes that it promises, and can be written and read again."""
+    """Check the shapes and types of a log, and that writing and reading preserve it."""
     try:
         log = Log.load(path)
     except Exception as error:
-        named = not isinstance(error, RobotError | UnknownNameError)  # they name the robot's file instead
+        named = not isinstance(error, RobotError | UnknownNameError)  # these name the robot's file instead
         return refusal(error, [path.name] if named else [""])
     N, n = np.shape(log.q) if np.ndim(log.q) == 2 else (-1, -1)
-    promised = dict.fromkeys(JOINTS, (N, n))
-    promised |= {"t": (N,), "loop_gap": (N,), "saturated": (N, n), "pose": (N, 7), "pose_ref": (N, 7)}
-    for name, shape in promised.items():
-        array, wanted = getattr(log, name), bool if name == "saturated" else np.float64
-        if array.shape != shape or array.dtype != wanted or n != log.robot.n:
-            sort = f"a log whose {name} is of another shape or kind"
-            return fault(
-                "a log with an array of another shape or kind", f"{sort}: {array.shape} {array.dtype}"
-            )
+    shapes = dict.fromkeys(JOINTS, (N, n))
+    shapes |= {"t": (N,), "loop_gap": (N,), "saturated": (N, n), "pose": (N, 7), "pose_ref": (N, 7)}
+    for name, shape in shapes.items():
+        array, dtype = getattr(log, name), bool if name == "saturated" else np.float64
+        if array.shape != shape or array.dtype != dtype or n != log.robot.n:
+            text = f"{name}: {array.shape} {array.dtype}, expected {shape} {np.dtype(dtype)}"
+            return fault("a log with an array of the wrong shape or type", text)
     if not (0 < log.time_step < np.inf and log.steps_per_period >= 1 and np.all(np.diff(log.t) > 0)):
-        return fault("a log without a time", f"{log.time_step} {log.steps_per_period} {log.t}")
+        return fault(
+            "a log with an invalid time step or time", f"{log.time_step} {log.steps_per_period} {log.t}"
+        )
     log.save(path)
     again = Log.load(path)
     same = all(
@@ -126,40 +128,40 @@ def log_file(case: Case, path: Path) -> Verdict:
 
 
 def program(case: Case, path: Path) -> Verdict:
-    """A scenario file, run; it is known of most of them whether they hold."""
+    """Run a scenario file; for most files it is known whether the run must succeed."""
     return _command(case, ["run", str(path)], path)
 
 
 def checked_model(case: Case, path: Path) -> Verdict:
-    """A robot file, looked over by the command."""
+    """Check a robot file with the command `check-model`."""
     return _command(case, ["check-model", str(path)], path)
 
 
-def _command(case: Case, words: list[str], path: Path) -> Verdict:
-    """Carry out a command: it ends with a status and, where it is 2, one sentence; its JSON is JSON."""
+def _command(case: Case, arguments: list[str], path: Path) -> Verdict:
+    """Run a command; check its exit status, its one-line error message for status 2, and its JSON file."""
     out, err, results = io.StringIO(), io.StringIO(), path.with_name("results.json")
     with redirect_stdout(out), redirect_stderr(err):
-        status = main([*words, "--json", str(results)])
-    printed, said = out.getvalue(), err.getvalue()
+        status = main([*arguments, "--json", str(results)])
+    printed, errors = out.getvalue(), err.getvalue()
     if status not in (0, 1, 2, 130):
-        return fault("a status that is none", repr(status))
-    if "Traceback (most recent" in printed + said:
-        return fault("a traceback", said or printed)
-    if status >= 2 and not re.fullmatch(r"irb-twin: [^\n]+\n", said):
-        return fault("not one sentence on standard error", repr(said)[:300])
+        return fault("an invalid exit status", repr(status))
+    if "Traceback (most recent" in printed + errors:
+        return fault("a traceback", errors or printed)
+    if status >= 2 and not re.fullmatch(r"irb-twin: [^\n]+\n", errors):
+        return fault("not one sentence on standard error", repr(errors)[:300])
     if status == 1 and not printed.strip():
-        return fault("status 1 without a word", repr(said)[:300])
+        return fault("status 1 without output", repr(errors)[:300])
     if case.right is not None and case.right != (status == 0):
         return fault(
-            f"status {status} of what is {'right' if case.right else 'wrong'}", said or printed[-600:]
+            f"status {status} for a {'valid' if case.right else 'invalid'} file", errors or printed[-600:]
         )
     if results.exists():
         json.loads(results.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    return Verdict("accepted" if status < 2 else "refused", said.strip())
+    return Verdict("accepted" if status < 2 else "refused", errors.strip())
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 JUDGES = {

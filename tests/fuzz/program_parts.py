@@ -1,14 +1,15 @@
-"""The parts of programs, one a line: what stands there, and whether a program is right with it.
+"""Parts of generated programs, one per line, each with the expected result.
 
-"open" is said of what a program may be refused for or not, so long as it is in a sentence; "each" stands for
-all of `RAISED` in the place of the braces, "each failure" for those and `FAILURES`, all of them wrong.
+The first word of a line is the expectation: a program with the part is "right", "wrong" or "open".  An open
+part may be accepted, or rejected with a one-line message.  "each" inserts every error of `RAISED` in place of
+the braces.  "each failure" stands for these errors and for `FAILURES`.  All of them are wrong.
 """
 
 from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """What stands in one place of a program, and whether that is right; `None` where nobody says."""
+    """Text in one place of a program, and whether it is valid; `None` if both results are allowed."""
 
     text: str
     right: bool | None
@@ -17,26 +18,33 @@ class Part(NamedTuple):
 RAISED = (
     *("KeyError('x')", r"ValueError('a\nb')", "TypeError", "RuntimeError('[/x]')", "AssertionError()"),
     *("OSError(5, 'x')", "SystemExit", "SystemExit(0)", "SystemExit('text')", "SystemExit(3.5)"),
-    *("GeneratorExit", "Own()", "StopIteration", "BaseException('base')", "MemoryError", "RecursionError"),
+    *(
+        "GeneratorExit",
+        "Interrupt()",
+        "StopIteration",
+        "BaseException('base')",
+        "MemoryError",
+        "RecursionError",
+    ),
     *("UnicodeError", "ArithmeticError", "Exception(object)", "KeyboardInterrupt"),
     *("BaseExceptionGroup('g', [SystemExit(0)])", "np.linalg.LinAlgError('s')", "Warning('w')"),
 )
 FAILURES = ("sys.exit()", "sys.exit(0)", "return fail()", "1 / 0", "nowhere", "import nowhere_at_all")
 LONG = "x" * 5000
-SAID = {"right": True, "wrong": False, "open": None}
+EXPECTED = {"right": True, "wrong": False, "open": None}
 
 
 def parts(text: str) -> list[Part]:
-    """The parts that a text lists."""
+    """Parse the lines of a text as parts."""
     found = []
     for line in text.splitlines()[1:]:
-        said, code = line[:6].strip(), line[6:].replace("<long>", LONG)
-        if said == "each":
+        expected, code = line[:6].strip(), line[6:].replace("<long>", LONG)
+        if expected == "each":
             raised = [f"raise {error}" for error in RAISED]
             codes = [*raised, *FAILURES] if code == "failure" else [code.format(each) for each in raised]
             found += [Part(each, False) for each in codes]
         else:
-            found.append(Part(code, SAID[said]))
+            found.append(Part(code, EXPECTED[expected]))
     return found
 
 
@@ -173,7 +181,7 @@ wrong run = None
 wrong metrics = 'x'
 wrong class Config: pass
 wrong sys.exit(0)
-wrong raise Own()
+wrong raise Interrupt()
 wrong def run(): pass
 wrong Config = base.Config, 1
 open  class Config(Config): x = 1

@@ -1,11 +1,11 @@
-"""Cases of programs: scenario files whose parts are wrong, or odd and yet right, and control laws in them."""
+"""Fuzz cases of programs: scenario files with unusual or wrong parts, and control laws in them."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from tests.fuzz import odd, raw
 from tests.fuzz import program_parts as part
+from tests.fuzz import raw, unusual
 from tests.fuzz.program_parts import Part
 
 PROGRAM = """{doc}
@@ -21,7 +21,7 @@ from tests.fuzz.stage import TORQUE, driven, held
 
 {top}
 
-class Own(KeyboardInterrupt):
+class Interrupt(KeyboardInterrupt):
     pass
 
 
@@ -60,32 +60,32 @@ PLACES = {
 
 
 class Program(NamedTuple):
-    """A program, and whether it is right; `None` where that is not known."""
+    """Program text, and whether it is valid; `None` if that is not known."""
 
     text: bytes
     right: bool | None
 
 
 def scenario(rng: np.random.Generator) -> Program:
-    """A scenario file with one or two parts that are not as in the first of each list."""
+    """Make a scenario file in which one or two parts are replaced by other entries of their lists."""
     parts = {place: known[0] for place, known in PLACES.items()}
     for _ in range(rng.integers(1, 3)):
-        place = odd.one_of(rng, list(PLACES))
-        parts[place] = odd.one_of(rng, PLACES[place])
+        place = unusual.one_of(rng, list(PLACES))
+        parts[place] = unusual.one_of(rng, PLACES[place])
     return _program(rng, parts)
 
 
 def controller(rng: np.random.Generator) -> Program:
-    """A scenario file that is right, but for the control law in it."""
+    """Make a scenario file that is valid apart from its control law."""
     parts = {place: known[0] for place, known in PLACES.items()}
-    law = odd.one_of(rng, part.LAWS)
-    named = odd.one_of(rng, part.NAMED) if rng.random() < 0.2 else part.NAMED[0]
+    law = unusual.one_of(rng, part.LAWS)
+    named = unusual.one_of(rng, part.NAMED) if rng.random() < 0.2 else part.NAMED[0]
     parts["run"] = Part(LAW.format(law.text, named.text), _both([law, named]))
     return _program(rng, parts)
 
 
 def _program(rng: np.random.Generator, parts: dict[str, Part]) -> Program:
-    """The program of these parts; seldom with its bytes damaged, and then nobody knows."""
+    """Put parts together; rarely damage the bytes, which makes the expectation unknown."""
     text = PROGRAM.format(**{place: chosen.text for place, chosen in parts.items()})
     content, verdict = text.encode("utf-8", "surrogatepass"), _both(list(parts.values()))
     if rng.random() < 0.05:
@@ -94,6 +94,6 @@ def _program(rng: np.random.Generator, parts: dict[str, Part]) -> Program:
 
 
 def _both(parts: list[Part]) -> bool | None:
-    """Whether all are right: not if one is wrong, and unknown if that is so of one."""
-    said = [chosen.right for chosen in parts]
-    return False if False in said else None if None in said else True
+    """Return False if a part is wrong, else None if one is open, else True."""
+    expected = [chosen.right for chosen in parts]
+    return False if False in expected else None if None in expected else True

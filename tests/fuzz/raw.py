@@ -1,22 +1,22 @@
-"""Damage to a file that knows nothing of its form: bytes, lines, numbers and quoted texts."""
+"""Damage to a file of any format: bytes, lines, numbers and quoted texts."""
 
 import re
 
 import numpy as np
 
-from tests.fuzz import odd
+from tests.fuzz import unusual
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 QUOTED = re.compile(r'"[^"\n]*"')
 
 
 def damaged(rng: np.random.Generator, content: bytes) -> bytes:
-    """The content with one random damage."""
-    return odd.one_of(rng, DAMAGES)(rng, content)
+    """Apply one random damage."""
+    return unusual.one_of(rng, DAMAGES)(rng, content)
 
 
 def flip(rng, content):
-    """Some bits turned round."""
+    """Flip some bits."""
     changed = bytearray(content)
     for _ in range(rng.integers(1, 5)):
         if changed:
@@ -25,24 +25,24 @@ def flip(rng, content):
 
 
 def cut(rng, content):
-    """The end missing."""
+    """Remove the end."""
     return content[: rng.integers(len(content) + 1)]
 
 
 def hole(rng, content):
-    """A part missing."""
+    """Remove a part."""
     at = rng.integers(len(content) + 1)
     return content[:at] + content[at + rng.integers(1, 50) :]
 
 
 def noise(rng, content):
-    """Random bytes put in."""
+    """Insert random bytes."""
     at = rng.integers(len(content) + 1)
     return content[:at] + rng.bytes(rng.integers(1, 20)) + content[at:]
 
 
 def lines(rng, content):
-    """A line taken out, doubled, or put in another's place."""
+    """Delete a line, duplicate it, or exchange it with another line."""
     all_lines = content.splitlines(keepends=True)
     if not all_lines:
         return content
@@ -58,7 +58,7 @@ def lines(rng, content):
 
 
 def encoded(rng, content):
-    """Another encoding, line ends or byte-order mark."""
+    """Change the encoding, the line ends or the byte-order mark."""
     content_text = content.decode("utf-8", "replace")
     match rng.integers(6):
         case 0:
@@ -76,20 +76,20 @@ def encoded(rng, content):
 
 
 def replaced(pattern, make):
-    """A damage that puts something else in the place of one match of a pattern."""
+    """Return a damage function that replaces one match of a pattern."""
 
     def damage(rng, content):
         content_text = content.decode("utf-8", "replace")
         found = list(pattern.finditer(content_text))
         if not found:
             return content
-        match = odd.one_of(rng, found)
+        match = unusual.one_of(rng, found)
         made = make(rng, match.group())
         return (content_text[: match.start()] + made + content_text[match.end() :]).encode()
 
     return damage
 
 
-number = replaced(NUMBER, odd.number)
-quoted = replaced(QUOTED, lambda rng, _: f'"{odd.text(rng)}"')
+number = replaced(NUMBER, unusual.number)
+quoted = replaced(QUOTED, lambda rng, _: f'"{unusual.text(rng)}"')
 DAMAGES = (flip, cut, hole, noise, lines, lines, encoded, number, number, number, quoted)

@@ -1,4 +1,4 @@
-"""Cases of robot files: URDFs with meshes beside them, a `robot.toml` with its URDF, a `dh.toml`."""
+"""Fuzz cases of robot files: a URDF with meshes, a `robot.toml` with its URDF, or a `dh.toml`."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import urdf
-from tests.fuzz import odd, raw, toml_changes, xml_changes
+from tests.fuzz import raw, toml_changes, unusual, xml_changes
 from tests.support import small_robots
 from tests.support.random_trees import random_urdf
 
@@ -21,24 +21,24 @@ SMALL = (small_robots.SOUND, small_robots.ROTOR, small_robots.arm(), small_robot
 
 @lru_cache
 def content(name: str) -> str:
-    """The text of a file in `urdf/`."""
+    """Return the text of a file in `urdf/`."""
     return (ROBOTS / name).read_text(encoding="utf-8")
 
 
 def urdf_case(rng: np.random.Generator) -> dict[str, bytes]:
-    """`robot.urdf`, and meshes."""
+    """Make a changed `robot.urdf`, and meshes."""
     match rng.choice(["small", "tree", "arm"], p=[0.3, 0.65, 0.05]):
         case "small":
-            text = odd.one_of(rng, SMALL)
+            text = unusual.one_of(rng, SMALL)
         case "tree":
             text = random_urdf(rng, int(rng.integers(1, 7)))
         case _:
-            text = content(odd.one_of(rng, [f"{arm}/{arm}.urdf" for arm in ARMS]))
+            text = content(unusual.one_of(rng, [f"{arm}/{arm}.urdf" for arm in ARMS]))
     return {"robot.urdf": changed_urdf(rng, text), **xml_changes.MESHES}
 
 
 def changed_urdf(rng: np.random.Generator, text: str) -> bytes:
-    """The text of a URDF with some changes of its form and, seldom, of its bytes."""
+    """Change the elements of a URDF and, rarely, its bytes."""
     root = ET.fromstring(text)
     for _ in range(rng.geometric(0.6)):
         xml_changes.changed(rng, root)
@@ -51,32 +51,32 @@ def changed_urdf(rng: np.random.Generator, text: str) -> bytes:
 
 
 def nested(rng: np.random.Generator, document: bytes) -> bytes:
-    """The document with elements in elements in elements put in somewhere."""
-    depth, tag = odd.one_of(rng, DEPTHS), odd.one_of(rng, (b"link", b"joint", b"geometry", b"x"))
-    at = odd.one_of(rng, [match.end() for match in re.finditer(b">", document)])
+    """Insert deeply nested elements into a document."""
+    depth, tag = unusual.one_of(rng, DEPTHS), unusual.one_of(rng, (b"link", b"joint", b"geometry", b"x"))
+    at = unusual.one_of(rng, [match.end() for match in re.finditer(b">", document)])
     return document[:at] + b"<%s>" % tag * depth + b"</%s>" % tag * depth + document[at:]
 
 
 def robot_toml_case(rng: np.random.Generator) -> dict[str, bytes]:
-    """`robot.toml`, and the URDF of that robot, seldom changed too."""
-    arm = odd.one_of(rng, ARMS)
+    """Make a changed `robot.toml`, and the URDF of that robot, which is rarely changed too."""
+    arm = unusual.one_of(rng, ARMS)
     text, robot = content(f"{arm}/robot.toml"), content(f"{arm}/{arm}.urdf")
-    spoilt = rng.random() < 0.1
+    change_robot = rng.random() < 0.1
     return {
         "robot.toml": changed_toml(rng, text),
-        f"{arm}.urdf": changed_urdf(rng, robot) if spoilt else robot.encode(),
+        f"{arm}.urdf": changed_urdf(rng, robot) if change_robot else robot.encode(),
     }
 
 
 def dh_toml_case(rng: np.random.Generator) -> dict[str, bytes]:
-    """`dh.toml`."""
+    """Make a changed `dh.toml`."""
     known = rng.random() < 0.3
-    text = content(f"{odd.one_of(rng, TABLES)}/dh.toml") if known else toml_changes.random_table(rng)
+    text = content(f"{unusual.one_of(rng, TABLES)}/dh.toml") if known else toml_changes.random_table(rng)
     return {"dh.toml": changed_toml(rng, text)}
 
 
 def changed_toml(rng: np.random.Generator, text: str) -> bytes:
-    """A TOML text with some changes of its form and, seldom, of its bytes."""
+    """Change the entries of a TOML text and, rarely, its bytes."""
     for _ in range(rng.geometric(0.6)):
         text = toml_changes.changed(rng, text)
     changed = text.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Robot files: refused in a sentence, or read as they stand, and then one robot to PyBullet and the model."""
+"""Judge of robot files: rejected with a one-line message, or read alike by PyBullet and the model."""
 
 import re
 import warnings
@@ -19,7 +19,7 @@ from twin.robot.loading.model_check import check_model
 from twin.robot.loading.urdf_reader import read_document
 from twin.robot.robot import Robot
 
-CLOSE = 1e-11  # as in `scenarios/checks/engine_agreement.py`, which says why the condition number enters
+CLOSE = 1e-11  # see `scenarios/checks/engine_agreement.py`, also for the role of the condition number
 EPS = float(np.finfo(float).eps)
 ACCELERATION = 50.0
 NUMBER = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf|infinity)", re.ASCII | re.IGNORECASE)
@@ -34,21 +34,21 @@ NUMERIC = {
 
 
 def robot_file(case: Case, path: Path) -> Verdict:
-    """Load it, look it over, compare."""
+    """Load a robot file, check its model, and compare PyBullet with the model."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DriveWarning)
             robot = twin.load(path)
     except Exception as error:
         refused = refusal(error, list(case.files))
-        return refused if refused.is_fault else _looked_over(case, path, refused)
-    looked = _looked_over(case, path, Verdict("accepted"))
-    if looked.is_fault:
-        return looked
-    if path.suffix == ".urdf" and (odd := odd_number(path)):
-        return fault("a number that only Python reads", odd)
+        return refused if refused.is_fault else _check_model_verdict(case, path, refused)
+    checked = _check_model_verdict(case, path, Verdict("accepted"))
+    if checked.is_fault:
+        return checked
+    if path.suffix == ".urdf" and (number := python_only_number(path)):
+        return fault("a number that only Python reads", number)
     if not robot.has_inertia:
-        return looked
+        return checked
     if robot.drives is not None:
         for mode in ("rigid", "elastic"):
             drive_numbers(robot.with_drives(mode).drives, mode, 1e-3)
@@ -57,24 +57,24 @@ def robot_file(case: Case, path: Path) -> Verdict:
         return _compared(case, robot)
 
 
-def _looked_over(case: Case, path: Path, loaded: Verdict) -> Verdict:
-    """Whether `check_model` says the same as `load`."""
+def _check_model_verdict(case: Case, path: Path, loaded: Verdict) -> Verdict:
+    """Check that `check_model` agrees with the verdict of `load`."""
     try:
         check = check_model(path)
     except Exception as error:
         refused = refusal(error, list(case.files))
         if refused.is_fault or loaded.outcome == "refused":
             return refused
-        return fault("check_model refuses what load takes", refused.text)
+        return fault("check_model rejects a file that load accepts", refused.text)
     if loaded.outcome == "refused" and check.sound:
-        return fault("check_model finds nothing in what load refuses", loaded.text)
+        return fault("check_model finds no error in a file that load rejects", loaded.text)
     if loaded.outcome == "accepted" and check.robot is None:
-        return fault("check_model refuses what load takes", str(check.findings))
+        return fault("check_model rejects a file that load accepts", str(check.findings))
     return loaded
 
 
-def odd_number(path: Path) -> str:
-    """A number of an accepted URDF that C would not read as Python does."""
+def python_only_number(path: Path) -> str:
+    """Return a number of an accepted URDF that C would read differently from Python, or ""."""
     root = read_document(path)
     for place, names in NUMERIC.items():
         for element in root.iterfind(place):
@@ -85,7 +85,7 @@ def odd_number(path: Path) -> str:
 
 
 def _compared(case: Case, robot: Robot) -> Verdict:
-    """One step and the tool's pose of PyBullet against the model, from a random state."""
+    """Compare one step and the tool pose of PyBullet with the model, from a random state."""
     model, rng = uncompiled(robot), case.rng
     q, qd, qdd = rng.uniform(-1, 1, (3, robot.n)) * [[1.0], [1.0], [ACCELERATION]]
     if robot.passive:
@@ -93,10 +93,10 @@ def _compared(case: Case, robot: Robot) -> Verdict:
     M = twin.mass_matrix(model, q)
     tau = twin.inverse_dynamics(model, q, qd, qdd)
     if not np.all(np.isfinite(tau)) or not np.all(np.isfinite(M)):
-        return Verdict("accepted", "numbers beyond all bodies: not compared")
+        return Verdict("accepted", "not compared: torques or masses are not finite")
     limit = max(10 * CLOSE if robot.loops else CLOSE, EPS * float(np.linalg.cond(M)))
     if not limit < 1e-3:
-        return Verdict("accepted", "mass matrix too badly conditioned to compare")
+        return Verdict("accepted", "not compared: the mass matrix is too ill-conditioned")
     expected, T = twin.forward_dynamics(model, q, qd, tau), twin.forward_kinematics(model, q)
     try:
         measured, T_engine = _in_engine(robot, q, qd, tau)
@@ -105,14 +105,14 @@ def _compared(case: Case, robot: Robot) -> Verdict:
     step = np.max(np.abs(measured - expected)) / np.max(np.abs(expected))
     pose = np.max(np.abs(T_engine - T))
     if not step <= limit:
-        return fault("engine and model differ in a step", f"by {step:.3g}, allowed {limit:.3g}")
+        return fault("engine and model differ in a step", f"by {step:.3g}, limit {limit:.3g}")
     if not pose <= (allowed := 1e-13 * max(1.0, _lengths(robot))):
-        return fault("engine and model differ in a pose", f"by {pose:.3g}, allowed {allowed:.3g}")
-    return Verdict("compared", f"step {step:.3g}, allowed {limit:.3g}; pose {pose:.3g}")
+        return fault("engine and model differ in a pose", f"by {pose:.3g}, limit {allowed:.3g}")
+    return Verdict("compared", f"step {step:.3g}, limit {limit:.3g}; pose {pose:.3g}")
 
 
 def _lengths(robot: Robot) -> float:
-    """The lengths that a pose is a sum of, in [m]: to PyBullet a link is where its centre of mass is."""
+    """Return the scale of the lengths in a pose, in [m]; PyBullet places links by their centres of mass."""
     masses, moments = robot.inertias[:, 0], robot.inertias[:, 1:4]
     centres = np.abs(moments[masses > 0]) / masses[masses > 0, None]
     offsets = np.abs([*robot.tree.T_parent_joint[:, :3, 3], robot.tree.T_joint_flange[:3, 3]])
@@ -120,10 +120,10 @@ def _lengths(robot: Robot) -> float:
 
 
 def _in_engine(robot: Robot, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Acceleration of one step, and the pose of the tool before it."""
+    """Return the acceleration of one step, and the tool pose before it."""
     with Simulation(robot) as simulation:
         simulation.reset(q, qd)
         T = simulation.tool_pose()
-        with suppress(LimitError):  # the step may lead beyond the range of a closed loop; it is done
+        with suppress(LimitError):  # raised after a step that leads beyond the range of a closed loop
             simulation.step(tau)
         return (simulation.state()[1] - qd) / simulation.time_step, T

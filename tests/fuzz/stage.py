@@ -1,4 +1,4 @@
-"""A short closed loop for the programs of `programs.py`, without anything that has to be compiled for it."""
+"""A short closed loop for the programs of `programs.py`, without compiled kernels."""
 
 import numpy as np
 
@@ -13,11 +13,11 @@ TORQUE = (0.0, 1.0, 0.5, 0.0, 0.1, 0.0)
 
 
 def driven(config, law) -> Log:
-    """Two joints' robot, or whichever is asked for, held for 5 ms by a law."""
+    """Hold the configured robot for 5 ms under a control law, and return the log."""
     robot = uncompiled(config.load_robot())
     return run_closed_loop(AnalyticPlant(robot), law, sample(hold(np.zeros(robot.n), 0.005), 1e-3))
 
 
 def held(config) -> Log:
-    """As `driven`, by a law that is right."""
+    """Hold the configured robot for 5 ms under a valid control law, and return the log."""
     return driven(config, lambda state, reference: np.array(TORQUE[: len(state.q)]))

@@ -1,4 +1,4 @@
-"""Hundreds of damaged files of every kind, the same ones every time; `make fuzz` goes on for longer."""
+"""Judge hundreds of reproducible damaged files of every kind; `make fuzz` judges more."""
 
 from collections import Counter
 
@@ -22,15 +22,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_file_is_refused_in_a_sentence_or_read_as_it_stands(kind):
+def test_every_file_is_rejected_with_one_line_or_read_correctly(kind):
     outcomes, faults = Counter(), {}
     for id, verdict in judged(judge, [CaseId(kind, SEED, number) for number in range(CASES[kind])]):
         outcomes[verdict.outcome] += 1
         if verdict.is_fault:
             faults.setdefault(verdict.sort, f"{verdict.sort}: {id.command}\n    {verdict.text[:300]}")
     if faults:
-        told = "\n".join(faults.values())
-        pytest.fail(f"{outcomes['fault']} faults, {len(faults)} sorts:\n{told}", pytrace=False)
-    # Files that are all refused, or all accepted, would try nothing.
+        report = "\n".join(faults.values())
+        pytest.fail(f"{outcomes['fault']} faults of {len(faults)} sorts:\n{report}", pytrace=False)
+    # Cases that are all rejected, or all accepted, would test nothing.
     accepted = outcomes["accepted"] + outcomes["compared"]
     assert min(outcomes["refused"], accepted) > 0.05 * CASES[kind], outcomes

@@ -1,4 +1,4 @@
-"""That the fuzz suite sees what it looks for: crashes, hangs, tracebacks, and an engine that differs."""
+"""The fuzz suite detects crashes, hangs, tracebacks, and deviations of the engine."""
 
 import os
 import subprocess
@@ -19,9 +19,9 @@ from tests.support import small_robots
 from twin.errors import RobotError
 
 
-def behaving(how):
-    """A judge whose process does as it is told."""
-    match how:
+def misbehaving_judge(behaviour):
+    """Judge whose process crashes, exits, hangs or returns as requested."""
+    match behaviour:
         case "crash":
             os.abort()
         case "exit":
@@ -31,21 +31,21 @@ def behaving(how):
     return Verdict("accepted", str(os.getpid()))
 
 
-def test_a_process_that_dies_or_hangs_is_a_fault_of_one_case(monkeypatch):
-    monkeypatch.setattr(workers, "PATIENCE", 1.0)
-    told = ["well", "crash", "well", "exit", "well", "hang", "well", "well"]
-    found = dict(enumerate(judged(behaving, told)))
-    assert [case for case, _ in found.values()] == told
+def test_crash_or_hang_is_a_fault_of_one_case(monkeypatch):
+    monkeypatch.setattr(workers, "TIMEOUT", 1.0)
+    behaviours = ["return", "crash", "return", "exit", "return", "hang", "return", "return"]
+    found = dict(enumerate(judged(misbehaving_judge, behaviours)))
+    assert [case for case, _ in found.values()] == behaviours
     sorts = [verdict.sort.partition(" in ")[0] for _, verdict in found.values()]
     crash, exit, hang = "the process ended with SIGABRT", "the process ended with status 3", "no end"
     assert sorts == ["", crash, "", exit, "", hang, "", ""]
-    assert found[6][1].text == found[7][1].text, "the same process goes on where nothing happened"
-    assert "behaving" in found[1][1].text, "its last words say where it was"
-    assert "behaving" in found[5][1].text
+    assert found[6][1].text == found[7][1].text, "the same process judges the next case"
+    assert "misbehaving_judge" in found[1][1].text, "the traceback names the function that crashed"
+    assert "misbehaving_judge" in found[5][1].text
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_case_is_made_of_its_name_alone(kind):
+def test_equal_identities_make_equal_cases(kind):
     for number in range(5):
         first, second = (cases.make(CaseId(kind, 3, number)) for _ in range(2))
         assert first.files == second.files
@@ -65,7 +65,7 @@ def test_a_case_is_made_of_its_name_alone(kind):
         (RecursionError("a.urdf"), "RecursionError"),
     ],
 )
-def test_a_refusal_is_one_sentence_of_the_domain_that_names_the_file(error, sort):
+def test_rejection_must_be_one_printable_line_that_names_the_file(error, sort):
     assert refusal(error, ["a.urdf"]).sort.partition(":")[0].partition(" from")[0] == sort
 
 
@@ -74,7 +74,7 @@ def judged_robot(tmp_path, text):
     return robot_file(case, case.written(tmp_path))
 
 
-def test_an_engine_that_differs_in_the_tenth_digit_is_a_fault(tmp_path, monkeypatch):
+def test_relative_engine_error_of_1e_10_is_a_fault(tmp_path, monkeypatch):
     assert judged_robot(tmp_path, small_robots.SOUND).outcome == "compared"
     in_engine = robots_judged._in_engine
     for part, sort in enumerate(("step", "pose")):
@@ -88,17 +88,19 @@ def test_an_engine_that_differs_in_the_tenth_digit_is_a_fault(tmp_path, monkeypa
         assert judged_robot(tmp_path, small_robots.SOUND).sort == f"engine and model differ in a {sort}"
 
 
-@pytest.mark.parametrize(("text", "odd"), [("1_0", True), ("\u0661", True), ("10", False), ("-.5e-3", False)])
-def test_a_number_that_only_python_reads_is_seen(tmp_path, monkeypatch, text, odd):
+@pytest.mark.parametrize(
+    ("text", "python_only"), [("1_0", True), ("\u0661", True), ("10", False), ("-.5e-3", False)]
+)
+def test_number_that_only_python_reads_is_found(tmp_path, monkeypatch, text, python_only):
     path = tmp_path / "robot.urdf"
     path.write_text(
         small_robots.SOUND.replace('<mass value="3"/>', f'<mass value="{text}"/>'), encoding="utf-8"
     )
     monkeypatch.setattr(robots_judged, "read_document", lambda path: ET.parse(path).getroot())
-    assert bool(robots_judged.odd_number(path)) == odd
+    assert bool(robots_judged.python_only_number(path)) == python_only
 
 
-def test_a_recording_that_changes_when_it_is_written_is_a_fault(tmp_path, monkeypatch):
+def test_recording_changed_by_writing_is_a_fault(tmp_path, monkeypatch):
     rows = b"t,x,y,z,a,b,c,d\n0,0,0,0,1,0,0,0\n1,%s,0,0,1,0,0,0\n"
     case = Case(CaseId("csv", 0, 0), {"path.csv": rows % b"0"})
     assert recording_file(case, case.written(tmp_path)).outcome == "accepted"
@@ -107,9 +109,9 @@ def test_a_recording_that_changes_when_it_is_written_is_a_fault(tmp_path, monkey
     assert recording_file(case, case.written(tmp_path)).sort == "not the same when written and read again"
 
 
-def test_a_case_can_be_seen_again_from_the_command_line(tmp_path):
-    words = ["--kind", "csv", "--seed", "1", "--case", "3", "--out", str(tmp_path / "case")]
-    run = subprocess.run([sys.executable, "-m", "tests.fuzz", *words], capture_output=True, text=True)
+def test_command_line_repeats_a_case(tmp_path):
+    arguments = ["--kind", "csv", "--seed", "1", "--case", "3", "--out", str(tmp_path / "case")]
+    run = subprocess.run([sys.executable, "-m", "tests.fuzz", *arguments], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "case" / "path.csv").read_bytes() == cases.make(CaseId("csv", 1, 3)).files["path.csv"]
     assert run.stdout.startswith(("accepted", "refused"))

@@ -1,15 +1,15 @@
-"""Changes to a TOML file that know its form, and random tables of Denavit and Hartenberg."""
+"""Changes to TOML files that respect their syntax, and random Denavit-Hartenberg tables."""
 
 import json
 import re
 
 import numpy as np
 
-from tests.fuzz import odd, raw
+from tests.fuzz import raw, unusual
 
 KEY = re.compile(r"^(\w+) = (?!\"\"\")(.*[^\[{,])$", re.MULTILINE)
 HEADER = re.compile(r"^\[+[\w.]+\]+$", re.MULTILINE)
-LISTED = re.compile(r"[^\s\[\],][^\[\],]*,")
+ITEM = re.compile(r"[^\s\[\],][^\[\],]*,")
 VALUES = (
     *(
         "{ a = 1 }",
@@ -62,8 +62,8 @@ HEADERS = (
 
 
 def changed(rng: np.random.Generator, text: str) -> str:
-    """The text with one random change."""
-    return odd.one_of(rng, CHANGES)(rng, text)
+    """Apply one random change."""
+    return unusual.one_of(rng, CHANGES)(rng, text)
 
 
 def _in_place_of(pattern, make):
@@ -74,37 +74,37 @@ def _in_place_of(pattern, make):
 
 
 def quoted(rng, _=""):
-    """An odd text as TOML writes it; those that TOML cannot hold stay as they are."""
-    return json.dumps(odd.text(rng), ensure_ascii=False)
+    """Draw an unusual text in double quotes with JSON escapes, some of which are invalid in TOML."""
+    return json.dumps(unusual.text(rng), ensure_ascii=False)
 
 
 def _other_value(rng, line):
-    made = quoted(rng) if rng.random() < 0.3 else odd.one_of(rng, VALUES)
+    made = quoted(rng) if rng.random() < 0.3 else unusual.one_of(rng, VALUES)
     return f"{line.partition(' = ')[0]} = {made}"
 
 
 def _other_key(rng, line):
-    key = odd.one_of(rng, ("source", "name", "mass", "unphysical", "x", '""', "'[/x]'", "d", "q"))
+    key = unusual.one_of(rng, ("source", "name", "mass", "unphysical", "x", '""', "'[/x]'", "d", "q"))
     return f"{key} = {line.partition(' = ')[2]}"
 
 
 def lines(rng, text):
-    """A line gone, doubled or moved."""
+    """Delete, duplicate or move a line."""
     return raw.lines(rng, text.encode()).decode()
 
 
-number = _in_place_of(raw.NUMBER, odd.number)
+number = _in_place_of(raw.NUMBER, unusual.number)
 string = _in_place_of(raw.QUOTED, quoted)
 value = _in_place_of(KEY, _other_value)
 key = _in_place_of(KEY, _other_key)
-header = _in_place_of(HEADER, lambda rng, _: odd.one_of(rng, HEADERS))
+header = _in_place_of(HEADER, lambda rng, _: unusual.one_of(rng, HEADERS))
 no_header = _in_place_of(HEADER, lambda rng, _: "")
-shorter = _in_place_of(LISTED, lambda rng, _: "")
+shorter = _in_place_of(ITEM, lambda rng, _: "")
 CHANGES = (number, number, number, number, string, value, value, key, lines, header, no_header, shorter)
 
 
 def random_table(rng: np.random.Generator) -> str:
-    """A `dh.toml` of one to six rows, often with masses, some of them of bodies that cannot be."""
+    """Draw a `dh.toml` of one to six rows, often with masses, some of them physically impossible."""
     n = int(rng.integers(1, 7))
     angles = rng.choice([0, 90, -90, 180, 37.5], (2, n))
     rows = {"theta0_deg": angles[0], "d": rng.normal(size=n) * 0.3, "a": rng.normal(size=n) * 0.3}
@@ -133,7 +133,7 @@ def random_table(rng: np.random.Generator) -> str:
 
 
 def random_drives(rng: np.random.Generator, n: int) -> list[str]:
-    """A table `[drives]` of n joints, some of whose columns are left out; seldom one that cannot be."""
+    """Draw a table `[drives]` of n joints with some columns omitted; rarely it is physically impossible."""
     columns = {
         "ratio": rng.choice([-100.0, 60.0, 1.0], n).tolist(),
         "rotor_inertia": (rng.uniform(0, 1e-3, n) - (1e-3 if rng.random() < 0.05 else 0.0)).tolist(),

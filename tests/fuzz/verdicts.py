@@ -1,4 +1,4 @@
-"""What came of a case, and when a refusal is one: one sentence, of the domain, that names the file."""
+"""Verdicts on fuzz cases; a valid rejection is a `TwinError` with a one-line message that names the file."""
 
 import traceback
 from collections.abc import Sequence
@@ -8,16 +8,17 @@ from pathlib import Path
 from twin.errors import TwinError
 
 ROOT = Path(__file__).parents[2]
-OURS = ("twin", "urdf", "controllers", "scenarios")
+PACKAGES = ("twin", "urdf", "controllers", "scenarios")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a case.
+    """Result of a case.
 
-    outcome: "refused", "accepted", or "compared" where engine and model were one robot; "fault".
-    text: the sentence of a refusal, or what is wrong.
-    sort: of a fault, the same for all that have one cause, as far as can be told.
+    Attributes:
+        outcome: "refused", "accepted", "compared" (engine and model agree) or "fault".
+        text: message of the rejection, or description of the fault.
+        sort: sort of a fault, which faults of one cause usually share.
     """
 
     outcome: str
@@ -26,27 +27,27 @@ class Verdict:
 
     @property
     def is_fault(self) -> bool:
-        """Whether something is wrong."""
+        """Whether the case is a fault."""
         return self.outcome == "fault"
 
 
 def fault(sort: str, text: str = "") -> Verdict:
-    """Something wrong."""
+    """Return the verdict of a fault."""
     return Verdict("fault", text or sort, sort)
 
 
 def raised(error: BaseException) -> Verdict:
-    """An error that nobody should see: its type, and the last place of ours that it came from."""
+    """Return the fault of an unexpected error; its sort is its type and the project's innermost function."""
     frames = traceback.extract_tb(error.__traceback__)
     place = last_place([(frame.filename, frame.name) for frame in frames])
     return fault(f"{type(error).__name__} from {place}", f"{type(error).__name__}: {str(error)[:300]}")
 
 
 def last_place(frames: Sequence[tuple[str, str]]) -> str:
-    """Of (file, function) pairs from outer to inner the last one of the program itself."""
-    ours = [(_relative(file), name) for file, name in frames]
-    ours = [f"{file}, {name}" for file, name in ours if file.split("/")[0] in OURS]
-    return ours[-1] if ours else "outside"
+    """Return the last of the (file, function) pairs, from outer to inner, that belongs to the project."""
+    places = [(_relative(file), name) for file, name in frames]
+    places = [f"{file}, {name}" for file, name in places if file.split("/")[0] in PACKAGES]
+    return places[-1] if places else "outside"
 
 
 def _relative(file: str) -> str:
@@ -55,7 +56,12 @@ def _relative(file: str) -> str:
 
 
 def refusal(error: Exception, files: list[str]) -> Verdict:
-    """A refused file: right if it is said in one line which file it is; `files` are the names that count."""
+    """Return the verdict of a rejected file.
+
+    Args:
+        error: error that rejected it; its message must be one printable line.
+        files: names, one of which the message must contain.
+    """
     if not isinstance(error, TwinError):
         return raised(error)
     text = str(error)

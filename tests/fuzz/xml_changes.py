@@ -1,10 +1,10 @@
-"""Changes to a URDF that know its form, so that many files are still accepted."""
+"""Changes to a URDF that respect XML, so that many files are still accepted."""
 
 import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from tests.fuzz import odd
+from tests.fuzz import unusual
 from tests.support.random_trees import random_inertial
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical", "Revolute", "")
@@ -38,108 +38,110 @@ MESHES = {
     "nan.obj": b"v nan inf 1e999\nv 1 0 0\nv 0 1 0\nf 1 2 3\n",
     "broken.dae": b"<COLLADA><library_geometries><geometry><mesh><source>",
     "short.stl": b"solid x" + bytes(80),
-    "lying.stl": bytes(80) + b"\xff\xff\xff\x7f" + bytes(50),
+    "false_count.stl": bytes(80) + b"\xff\xff\xff\x7f" + bytes(50),
     "empty.obj": b"",
 }
 CHAINS = (5, 40, 119, 129, 400, 1_000)
 
 
 def changed(rng: np.random.Generator, root: ET.Element) -> None:
-    """Make one random change."""
-    odd.one_of(rng, CHANGES)(rng, root)
+    """Apply one random change."""
+    unusual.one_of(rng, CHANGES)(rng, root)
 
 
 def number(rng, root):
-    """Another number in the place of one."""
+    """Replace a number of an attribute."""
     element, name = _attribute(rng, root, lambda value: value[:1] in "-+.0123456789" and value != "")
     if element is not None:
-        words = element.get(name).split()
-        at = rng.integers(len(words))
-        words[at] = odd.number(rng, words[at])
-        element.set(name, " ".join(words))
+        numbers = element.get(name).split()
+        at = rng.integers(len(numbers))
+        numbers[at] = unusual.number(rng, numbers[at])
+        element.set(name, " ".join(numbers))
 
 
 def text(rng, root):
-    """An odd text as an attribute."""
+    """Replace an attribute by an unusual text."""
     element, name = _attribute(rng, root, lambda value: True)
     if element is not None:
-        element.set(name, odd.text(rng).replace("\0", ""))
+        element.set(name, unusual.text(rng).replace("\0", ""))
 
 
 def clash(rng, root):
-    """A name or a reference that is another's: two of a name, circles, second parents."""
+    """Copy a name or reference to another attribute, which makes duplicates, cycles or second parents."""
     element, name = _attribute(rng, root, lambda value: True, names=("name", "link", "joint"))
-    other, theirs = _attribute(rng, root, lambda value: True, names=("name", "link"))
+    other, other_name = _attribute(rng, root, lambda value: True, names=("name", "link"))
     if element is not None and other is not None:
-        element.set(name, other.get(theirs))
+        element.set(name, other.get(other_name))
 
 
 def kind(rng, root):
-    """Another kind of joint."""
+    """Change the type of a joint."""
     joints = root.findall("joint")
     if joints:
-        odd.one_of(rng, joints).set("type", odd.one_of(rng, KINDS))
+        unusual.one_of(rng, joints).set("type", unusual.one_of(rng, KINDS))
 
 
 def remove_attribute(rng, root):
-    """An attribute left out."""
+    """Remove an attribute."""
     element, name = _attribute(rng, root, lambda value: True)
     if element is not None:
         del element.attrib[name]
 
 
 def remove(rng, root):
-    """An element left out."""
+    """Remove an element."""
     parent, child = _edge(rng, root)
     if child is not None:
         parent.remove(child)
 
 
 def double(rng, root):
-    """An element twice, or inside another one."""
+    """Copy an element into a random element."""
     _, child = _edge(rng, root)
     if child is not None:
         copy = ET.fromstring(ET.tostring(child))
-        odd.one_of(rng, [*root.iter()]).append(copy)
+        unusual.one_of(rng, [*root.iter()]).append(copy)
 
 
 def reorder(rng, root):
-    """The children of an element in another order."""
-    element = odd.one_of(rng, [root, *root])
+    """Shuffle the children of an element."""
+    element = unusual.one_of(rng, [root, *root])
     children = list(element)
     rng.shuffle(children)  # type: ignore[arg-type]
     element[:] = children
 
 
 def special(rng, root):
-    """An element that only some programs heed, or that is not quite right, before the others or after."""
-    tag, known = odd.one_of(rng, (("link", OF_LINKS), ("joint", OF_JOINTS), ("*", OF_ANY)))
-    owner = odd.one_of(rng, [*root.iterfind(tag)] or [root])
-    owner.insert(len(owner) * int(rng.integers(2)), ET.fromstring(odd.one_of(rng, known)))
+    """Insert an element that only some programs use, or an invalid one, before or after its siblings."""
+    tag, known = unusual.one_of(rng, (("link", OF_LINKS), ("joint", OF_JOINTS), ("*", OF_ANY)))
+    owner = unusual.one_of(rng, [*root.iterfind(tag)] or [root])
+    owner.insert(len(owner) * int(rng.integers(2)), ET.fromstring(unusual.one_of(rng, known)))
 
 
 def body(rng, root):
-    """Another body, its tensor turned."""
+    """Replace the inertial of a link by a random one with a rotated tensor."""
     links = root.findall("link")
     if links:
-        link = odd.one_of(rng, links)
+        link = unusual.one_of(rng, links)
         link[:] = [ET.fromstring(random_inertial(rng)), *(child for child in link if child.tag != "inertial")]
 
 
 def mesh(rng, root):
-    """A shape from a file that is not there, is broken, or is whole."""
-    name = odd.one_of(rng, [*MESHES, "nowhere.stl", "package://a/b.dae", odd.text(rng).replace("\0", "")])
-    shape = ET.Element(odd.one_of(rng, ("visual", "collision")))
+    """Add a shape whose mesh file is missing, broken or valid."""
+    name = unusual.one_of(
+        rng, [*MESHES, "nowhere.stl", "package://a/b.dae", unusual.text(rng).replace("\0", "")]
+    )
+    shape = ET.Element(unusual.one_of(rng, ("visual", "collision")))
     ET.SubElement(ET.SubElement(shape, "geometry"), "mesh", filename=name)
-    odd.one_of(rng, [*root.iterfind("link"), root]).append(shape)
+    unusual.one_of(rng, [*root.iterfind("link"), root]).append(shape)
 
 
 def chain(rng, root):
-    """Many more joints, one after the other; most of them fixed, or most of them not."""
+    """Append a long chain of joints, of which none, a tenth or all can move."""
     links = [link.get("name") for link in root.iterfind("link")]
     before = links[-1] if links else "base"
-    share = odd.one_of(rng, (0.0, 0.1, 1.0))
-    for i in range(odd.one_of(rng, CHAINS)):
+    share = unusual.one_of(rng, (0.0, 0.1, 1.0))
+    for i in range(unusual.one_of(rng, CHAINS)):
         moves = rng.random() < share
         link = ET.SubElement(root, "link", name=f"more{i}")
         if moves:
@@ -152,20 +154,20 @@ def chain(rng, root):
 
 
 def _attribute(rng, root, fits, names=()):
-    """An attribute whose value fits: its element and its name, or nothing."""
+    """Draw an attribute whose value fits; return its element and name, or `(None, "")`."""
     found = [
         (element, name)
         for element in root.iter()
         for name, value in element.attrib.items()
         if fits(value) and (not names or name in names)
     ]
-    return odd.one_of(rng, found) if found else (None, "")
+    return unusual.one_of(rng, found) if found else (None, "")
 
 
 def _edge(rng, root):
-    """An element and the one that it is in, or nothing."""
+    """Draw an element; return its parent and the element, or `(root, None)`."""
     found = [(parent, child) for parent in root.iter() for child in parent]
-    return odd.one_of(rng, found) if found else (root, None)
+    return unusual.one_of(rng, found) if found else (root, None)
 
 
 OFTEN = (number, number, number, number, body, special, special, special, kind, reorder, mesh)

@@ -1,1 +1,1 @@
-"""Every number and equation that the sources print, computed by the library now; `items.py` says how."""
+"""Numbers and equations of the published sources, computed by the library; see `items.py`."""

@@ -1,8 +1,8 @@
-"""Computes the published items and prints them, misprints first.
+"""Compute the published items and print them, misprints first.
 
-python -m tests.published              # all of them (`make published`)
-python -m tests.published N-2.9 T-FK1  # some of them, in full
-python -m tests.published --write      # all of them, and the tables of the documentation's page
+python -m tests.published              # print all items (`make published`)
+python -m tests.published N-2.9 T-FK1  # print some items in full
+python -m tests.published --write      # print all items, and write the tables of the documentation's page
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ TITLES = {
     "lost": ("Lost in the text", "holds within"),
     "reproduced": ("Reproduced", "holds within"),
 }
-"""The heading of each verdict's table, and that of its last column."""
+"""Title of each verdict's table, and heading of its last column."""
 FEW = 4
-"""So many numbers are shown in a table; of more, the first ones."""
+"""Largest count of numbers in a table cell; longer arrays are truncated."""
 
 
 def sections(found: Sequence[Row]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, headings and lines of each table; a figure that rounding decides is in none."""
+    """Yield the title, the headings and the lines of each table, without values that depend on rounding."""
     for verdict, (title, last) in TITLES.items():
         lines = [
             (row.item.source, row.item.where, row.item.id, row.item.what, *_values(row))
@@ -52,7 +52,7 @@ def sections(found: Sequence[Row]) -> Iterator[tuple[str, tuple[str, ...], list[
 
 
 def _values(row: Row) -> tuple[str, str, str]:
-    """What is printed, what is right, and how far off that is."""
+    """Return the cells of the printed value, the right or computed value, and the error or tolerance."""
     item, finding = row.item, row.finding
     printed = item.printed or (_numbers(item.expected) if np.size(item.expected) else "")
     if finding is None:
@@ -71,7 +71,7 @@ def _numbers(value: Any) -> str:
 
 
 def total(found: Sequence[Row]) -> str:
-    """How many items of each verdict there are, and whether all are confirmed."""
+    """Return the number of items by verdict, and the number that is not confirmed, as text."""
     counts = {name: sum(row.item.verdict == name for row in found) for name in TITLES}
     verdicts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     text = sum(bool(row.item.text_only) for row in found)
@@ -82,18 +82,20 @@ def total(found: Sequence[Row]) -> str:
 
 
 def fault(row: Row) -> str:
-    """Why an item is not confirmed."""
+    """Return the reason why an item is not confirmed."""
     item, finding = row.item, row.finding
     if finding is None:
         return row.error
     if not finding.residual <= item.tolerance:
-        return f"residual {figure(finding.residual)}, wanted at most {figure(item.tolerance)}"
-    printed = "nothing" if finding.printed_residual is None else figure(finding.printed_residual)
-    return f"as printed it misses by {printed}, expected at least {figure(item.least_error)}"
+        return f"residual {figure(finding.residual)}, expected at most {figure(item.tolerance)}"
+    if finding.printed_residual is None:
+        return "the printed form was not computed"
+    printed = figure(finding.printed_residual)
+    return f"the printed form misses by {printed}, expected at least {figure(item.least_error)}"
 
 
 def page(found: Sequence[Row]) -> str:
-    """The page: what was written by hand up to the mark, then the tables."""
+    """Return the text of the page: the hand-written part up to the mark, then the tables."""
     by_hand, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     lines = [f"{by_hand}{mark}"]
     for title, headings, cells in sections(found):
@@ -106,7 +108,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def in_full(row: Row) -> Iterator[str]:
-    """Everything that is known of one item."""
+    """Yield lines with all fields of an item and of its finding."""
     item, finding = row.item, row.finding
     yield f"{item.id}: {item.what}; {item.source}, {item.where}"
     known = vars(item) if finding is None else vars(item) | vars(finding)
@@ -115,16 +117,16 @@ def in_full(row: Row) -> Iterator[str]:
             yield f"  {name}: {value}"
 
 
-def main(words: Sequence[str]) -> int:
-    """Print what the words ask for; 1 where an item is not confirmed, 2 where there is no such item."""
+def main(arguments: Sequence[str]) -> int:
+    """Print all items, or those of the given ids; return 1 if one is not confirmed, 2 for an unknown id."""
     names = {item.id: item for item in items()}
-    wanted = [word for word in words if word != "--write"]
-    if unknown := [word for word in wanted if word not in names]:
+    requested = [argument for argument in arguments if argument != "--write"]
+    if unknown := [name for name in requested if name not in names]:
         print(f"unknown items: {', '.join(unknown)}", file=sys.stderr)
         return 2
-    found = list(rows([names[word] for word in wanted] or None))
+    found = list(rows([names[name] for name in requested] or None))
     console = Console()
-    if wanted:
+    if requested:
         for row in found:
             print(*in_full(row), "", sep="\n")
     else:
@@ -137,7 +139,7 @@ def main(words: Sequence[str]) -> int:
         if not row.passes:
             print(f"{row.item.id}, {row.item.what}: {fault(row)}")
     print(total(found))
-    if "--write" in words:
+    if "--write" in arguments:
         PAGE.write_text(page(list(rows())), encoding="utf-8")
     return 0 if all(row.passes for row in found) else 1
 

@@ -1,6 +1,6 @@
-"""The published numbers and equations: the TOML files state them, a function each computes them.
+"""The published numbers and equations: TOML files state them, and one function computes each of them.
 
-A module beside this one holds functions like
+The functions have this form:
 
     @computes("N-2.9")
     def inverse(item: Item) -> Finding:
@@ -9,7 +9,8 @@ A module beside this one holds functions like
         ...
         return Finding(right, residual=..., printed_residual=...)
 
-It calls the library wherever that has the quantity. A misprinted formula stands in the function, as printed.
+A function calls the library for every quantity that the library has.  It contains a misprinted formula as
+printed.
 """
 
 from __future__ import annotations
@@ -31,8 +32,13 @@ else:
     import tomli as tomllib
 
 VERDICTS = ("reproduced", "misprint", "ambiguous", "lost")
-"""An item holds as printed; is printed wrong, and has a right form; can be read in several ways, of which one
-works; or did not survive in the text, and has a value that we recovered or derived, if any."""
+"""Verdicts on items.
+
+- reproduced: the item is right as printed.
+- misprint: the printed form is wrong, and `right` has the correct form.
+- ambiguous: the text allows several readings, one of which is right.
+- lost: the text has lost the item; `right` has a recovered or derived value, if there is one.
+"""
 
 
 FILES = (
@@ -45,7 +51,7 @@ FILES = (
     "ljubljana",
     "kawasaki",
 )
-"""How the names of the files begin, in the order in which they are read."""
+"""Prefixes of the file names, in reading order."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +59,20 @@ class Item:
     """One published number, equation or statement.
 
     Attributes:
-        id: as `N-2.9`: a letter for the source, and where it stands.
-        source: author and year, as the README lists them.
+        id: letter of the source, and place in the source, such as `N-2.9`.
+        source: author and year, as in the README.
         where: equation, table or section of the source.
-        what: the quantity or the claim, in a few words.
+        what: short name of the quantity or the claim.
         verdict: one of `VERDICTS`.
-        tolerance: largest residual at which the item holds; for a printed number half a unit of its last
-            digit, for an equation 1e-9 or the bound that `note` explains.
-        printed: the formula as the source has it, for a misprint or an ambiguity; else what helps to read.
-        right: the right form of a misprint, the reading of an ambiguity that works, the recovered value.
-        expected: the printed number, or empty for an equation; an entry that is lost is NaN.
-        inputs: what the number was computed from.
-        least_error: a misprint must miss by at least this, in the units of the residual.
-        text_only: why there is nothing to compute; empty where there is.
-        note: what else a reader should know.
+        tolerance: largest residual of a confirmed item; half a unit of the last digit for a printed number,
+            1e-9 or the bound that `note` explains for an equation.
+        printed: formula of the source for a misprint or an ambiguity, else an explanation, if any.
+        right: right form of a misprint, right reading of an ambiguity, or recovered value.
+        expected: printed number, NaN for a lost entry; empty for an equation.
+        inputs: values from which the number is computed.
+        least_error: smallest residual that the printed form of a misprint must have.
+        text_only: reason why nothing can be computed, else empty.
+        note: further information for the reader.
     """
 
     id: str
@@ -86,7 +92,7 @@ class Item:
 
 @lru_cache(maxsize=1)
 def items() -> tuple[Item, ...]:
-    """All items, source by source, in the order of the files.
+    """Read all items, source by source, in the order of the files.
 
     Raises:
         ValueError: an item is incomplete, or two have the same id.
@@ -104,18 +110,22 @@ def items() -> tuple[Item, ...]:
 
 
 def checked_item(file: str, source: str, entry: dict[str, Any]) -> Item:
-    """An item of a file; `ValueError` where it is incomplete."""
+    """Return an entry of a file as an item.
+
+    Raises:
+        ValueError: the entry is incomplete, or has an unknown key or verdict.
+    """
     known = {part.name for part in fields(Item)} - {"source"}
     where = f"{file}: item {entry.get('id', '?')!r}"
     for key in entry:
         if key not in known:
-            raise ValueError(f"{where} has the unknown key {key!r}, known are {', '.join(sorted(known))}")
+            raise ValueError(f"{where} has the unknown key {key!r}; valid keys: {', '.join(sorted(known))}")
     for key in ("id", "where", "what", "verdict"):
         if not entry.get(key):
             raise ValueError(f"{where} lacks {key!r}")
     item = Item(source=source, **entry)
     if item.verdict not in VERDICTS:
-        raise ValueError(f"{where} has the verdict {item.verdict!r}, known are {', '.join(VERDICTS)}")
+        raise ValueError(f"{where} has the verdict {item.verdict!r}; valid verdicts: {', '.join(VERDICTS)}")
     if item.verdict == "misprint" and not (item.printed and item.right):
         raise ValueError(f"{where} is a misprint and lacks its printed or its right form")
     if item.verdict == "misprint" and not item.text_only and not item.least_error > item.tolerance:
@@ -125,17 +135,17 @@ def checked_item(file: str, source: str, entry: dict[str, Any]) -> Item:
 
 SEED = 20
 SAMPLES = 200
-"""How many random samples an identity is tried on, the awkward ones apart."""
+"""Number of random samples for an identity, in addition to the special cases."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What computing an item gave.
+    """Result of computing an item.
 
     Attributes:
-        computed: the library's result, an array, a number, or a few words.
-        residual: how far it is from what was printed, or how far the right form is from holding, at most.
-        printed_residual: of a misprint or an ambiguity, the same for the form as it is printed.
+        computed: result of the library as an array or number, or a short description of the check.
+        residual: largest difference from the printed number, or largest error of the right form.
+        printed_residual: largest error of the printed form of a misprint or an ambiguity.
     """
 
     computed: Any
@@ -145,9 +155,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Row:
-    """An item and what came of it; `finding` is `None` where there is nothing to compute.
+    """An item and its result.
 
-    `error` says why an item could not be computed that should have been.
+    Attributes:
+        item: the item.
+        finding: result of its computation, `None` if nothing was computed.
+        seconds: computing time.
+        error: reason why the computation failed, else empty.
     """
 
     item: Item
@@ -157,7 +171,7 @@ class Row:
 
     @property
     def passes(self) -> bool:
-        """Whether the verdict is confirmed: the right form holds; of a misprint, the printed one fails."""
+        """Whether the verdict is confirmed: the right form holds, and a misprint's printed form fails."""
         item, finding = self.item, self.finding
         if finding is None:
             return bool(item.text_only) and not self.error
@@ -174,7 +188,7 @@ _COMPUTATIONS: dict[str, Computation] = {}
 
 
 def computes(*names: str) -> Callable[[Computation], Computation]:
-    """Declare that a function computes the items of these ids."""
+    """Register the decorated function for the items of the given ids."""
 
     def registered(function: Computation) -> Computation:
         for name in names:
@@ -188,7 +202,7 @@ def computes(*names: str) -> Callable[[Computation], Computation]:
 
 @lru_cache(maxsize=1)
 def computations() -> dict[str, Computation]:
-    """The function of every item that is computed, by id."""
+    """Return the functions of all computed items, by id."""
     here = Path(__file__).parent
     for file in sorted((here / "kawasaki.py", *here.glob("*/*.py"))):
         module = ".".join(file.relative_to(here).with_suffix("").parts)
@@ -204,29 +218,29 @@ def rows(chosen: Iterable[Item] | None = None) -> Iterator[Row]:
             yield Row(item, None)
             continue
         if item.id not in known:
-            yield Row(item, None, error="no function computes it, and it is not text only")
+            yield Row(item, None, error="no function computes the item, and it is not text only")
             continue
         start, finding, error = time.perf_counter(), None, ""
         try:
             finding = known[item.id](item)
-        except Exception as fault:  # whatever goes wrong in one row: the others still count
+        except Exception as fault:  # an error of any kind in one row must not stop the others
             first_line, *_ = f"{fault}\n".splitlines()
             error = f"{type(fault).__name__}: {first_line}"
         yield Row(item, finding, time.perf_counter() - start, error)
 
 
 def rng() -> np.random.Generator:
-    """The random numbers of a row; every row begins anew, so that rows do not depend on each other."""
+    """Return a new generator with the fixed seed, so that rows do not depend on each other."""
     return np.random.default_rng(SEED)
 
 
 def largest(*differences: Any) -> float:
-    """The largest magnitude in arrays; NaN if there is one."""
+    """Return the largest magnitude in arrays, NaN if one of them contains NaN."""
     return float(np.max([np.max(np.abs(np.asarray(d, dtype=float)), initial=0.0) for d in differences]))
 
 
 def against_printed(item: Item, computed: Any) -> Finding:
-    """The finding of a printed number: the largest difference from it, entries that were lost (NaN) aside."""
+    """Return the finding of a printed number, whose lost entries (NaN) do not count."""
     value, printed = np.asarray(computed, dtype=float), np.asarray(item.expected, dtype=float)
     if value.shape != printed.shape or not np.all(np.isfinite(value)):
         raise ValueError(

@@ -15,18 +15,18 @@ NEAR = np.array([0.0, 1e-8, -1e-8, 1e-4])
 
 @computes("K-1")
 def stewart_platform(item: Item) -> Finding:
-    """M of the example, and the sum of the joints' freedoms."""
+    """Compute M of the example, and the sum of the joints' degrees of freedom."""
     freedoms = [l for count, l in item.inputs["joints"] for _ in range(count)]  # noqa: E741
     return against_printed(item, [mobility(item.inputs["L"], freedoms), sum(freedoms)])
 
 
 @computes("K-3")
 def direction_cosines(item: Item) -> Finding:
-    """(3) of two frames known in a third one, against the turn from one to the other; then (2)."""
+    """Compare (3) for two frames known in a third with the rotation between them; then check (2)."""
     quats = rng().normal(size=(2, SAMPLES, 4))
     quats /= np.linalg.norm(quats, axis=-1, keepdims=True)
     quats[1, :20] = quats[0, :20]  # frames that are the same
-    quats[1, 20:40] = quaternion_product(quats[0, 20:40], [0.0, 0.6, 0.0, 0.8])  # half a turn apart
+    quats[1, 20:40] = quaternion_product(quats[0, 20:40], [0.0, 0.6, 0.0, 0.8])  # rotated by 180 degrees
     axes_0, axes_A = np.swapaxes(matrix_from_quaternion(quats), -1, -2)  # the unit vectors in rows
     printed = np.einsum("nik,njk->nij", axes_0, axes_A)
 
@@ -42,7 +42,7 @@ def direction_cosines(item: Item) -> Finding:
 
 
 def angles() -> np.ndarray:
-    """Euler angles (N, 3), random ones and all that is at or near a quarter of a turn."""
+    """Return Euler angles (N, 3): random triplets, and all triplets at or near multiples of 90 degrees."""
     quarters = (np.arange(-2, 3)[:, None] * np.pi / 2 + NEAR).ravel()
     special = np.stack(np.meshgrid(quarters, quarters, quarters), axis=-1).reshape(-1, 3)
     return np.concatenate([rng().uniform(-np.pi, np.pi, (SAMPLES, 3)), special])
@@ -54,7 +54,7 @@ def _modulo_turns(difference: np.ndarray) -> np.ndarray:
 
 @computes("K-4", "K-6")
 def euler_matrix(item: Item) -> Finding:
-    """The matrix of three angles, entry by entry as it is printed."""
+    """Compare the matrix of three angles with the printed entries."""
     sequence: Sequence = "zyz" if item.id == "K-4" else "zyx"
     triplets = angles()
     (Cf, Ct, Cp), (Sf, St, Sp) = np.cos(triplets).T, np.sin(triplets).T  # of phi, theta and the last angle
@@ -76,9 +76,9 @@ def euler_matrix(item: Item) -> Finding:
 
 @computes("K-5")
 def euler_inverse(item: Item) -> Finding:
-    """Both triplets of (5), against the library's; both of the library's give the matrix back.
+    """Compare both triplets of (5) with those of the library, which must reproduce the matrix.
 
-    Near sin(theta) = 0 the angles phi and psi are ill-conditioned: differences count times sin(theta).
+    Near sin(theta) = 0 the angles phi and psi are ill-conditioned, so differences are weighted by sin(theta).
     """
     R = matrix_from_euler(angles(), "zyz")
     sine = np.hypot(R[:, 0, 2], R[:, 1, 2])
@@ -89,16 +89,16 @@ def euler_inverse(item: Item) -> Finding:
         theta = np.arctan2(sign * sine, R[:, 2, 2])
         phi = np.arctan2(sign * R[:, 1, 2], sign * R[:, 0, 2])
         psi = np.arctan2(sign * R[:, 2, 1], -sign * R[:, 2, 0])
-        apart = _modulo_turns(found - np.stack([phi, theta, psi], axis=-1))
-        differences += [apart[:, 1], (sine[:, None] * apart)[regular], matrix_from_euler(found, "zyz") - R]
+        error = _modulo_turns(found - np.stack([phi, theta, psi], axis=-1))
+        differences += [error[:, 1], (sine[:, None] * error)[regular], matrix_from_euler(found, "zyz") - R]
     return Finding(f"{len(R)} rotations", largest(*differences))
 
 
 @computes("K-5s")
 def euler_singularity(item: Item) -> Finding:
-    """At theta = 0 only phi + psi shows, at pi only phi - psi: changing the other one changes nothing.
+    """Check that the matrix depends only on phi + psi at theta = 0, and only on phi - psi at theta = pi.
 
-    The library then has phi = 0, and all of the turn in psi; its rate matrix has rank 2.
+    The library then returns phi = 0 and the whole rotation in psi; its rate matrix has rank 2.
     """
     phi, psi, shift = rng().uniform(-np.pi, np.pi, (3, SAMPLES))
     differences = []

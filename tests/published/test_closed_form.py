@@ -1,8 +1,8 @@
-"""The report's D, C and g: the corrected ones hold, and each misprint fails where its correction holds.
+"""D, C and g of Norrlöf's report: the corrected forms hold, and each misprint fails.
 
-What judges is the kernel (`twin/multibody/recursions.py`), over the tree of column, arms, lever and rod.
-`STATE` is one set of parameters and one motion; its numbers were worked out apart from this code, by an
-Euler-Lagrange derivation that agreed with Pinocchio on the same tree.
+The reference is the library's kernel (`twin/multibody/recursions.py`) over the tree of column, arms, lever
+and rod.  `STATE` is one set of parameters, and `Q`, `QD`, `QDD` are one motion.  The numbers for them come
+from a separate Euler-Lagrange derivation, which agreed with Pinocchio on the same tree.
 """
 
 from dataclasses import astuple, replace
@@ -46,7 +46,7 @@ TAU_STATE = [-0.39636120839509115, 87.88138130956597, -22.25250063298928]
 
 @pytest.fixture(scope="module")
 def arm():
-    """The IRB 1400 with the report's simplifications imposed."""
+    """IRB 1400 with the report's simplifications."""
     return interpreted(main_axes_robot(twin.load("irb1400")))
 
 
@@ -61,7 +61,7 @@ def motions(rng):
 
 
 def robot_of(p, arm):
-    """A robot with these parameters."""
+    """Return the robot with the given parameters."""
     T = arm.tree.T_parent_joint.copy()
     T[1, 0, 3] = T[3, 0, 3] = p.l1x
     T[2, 2, 3], T[4, 0, 3] = p.l2z, p.l5x
@@ -75,23 +75,23 @@ def robot_of(p, arm):
 
 
 def inertia_rate(D, p, q, qd):
-    """`Ddot` of an inertia matrix that is a function of (p, q): five-point difference along the motion."""
+    """Return `Ddot` of an inertia matrix D(p, q) along a motion, by a five-point difference."""
     h = 1e-3
     weights = {-2: 1 / 12, -1: -8 / 12, 1: 8 / 12, 2: -1 / 12}
     return sum(weight * D(p, q + k * h * qd) for k, weight in weights.items()) / h
 
 
 def asymmetry(D, C, p, q, qd):
-    """What `Ddot - 2 C` lacks to be skew-symmetric."""
+    """Return twice the symmetric part of `Ddot - 2 C`."""
     N = inertia_rate(D, p, q, qd) - 2 * C(p, q, qd)
     return N + np.swapaxes(N, -1, -2)
 
 
-# The forms as printed, where they differ from the right ones.
+# The printed forms that differ from the right ones.
 
 
 def printed_mass_matrix(p, q):
-    """(3.55): the last term of d11 has cos(2 theta2) and sin(theta2)."""
+    """Return D of (3.55) as printed: the last term of d11 has cos(2 theta2) and sin(theta2)."""
     D = mass_matrix(p, q)
     c3, s2, s3 = np.cos(q[..., 2]), np.sin(q[..., 1]), np.sin(q[..., 2])
     square = p.rc5x**2 + p.rc5z**2
@@ -104,7 +104,7 @@ def printed_mass_matrix(p, q):
 
 
 def printed_coriolis_matrix(p, q, qd):
-    """(3.58): c11, c23 and c32 are zero."""
+    """Return C of (3.58) as printed: c11, c23 and c32 are zero."""
     C = coriolis_matrix(p, q, qd)
     for i, j in ((0, 0), (1, 2), (2, 1)):
         C[..., i, j] = 0
@@ -112,13 +112,13 @@ def printed_coriolis_matrix(p, q, qd):
 
 
 def printed_gravity_torque(p, q):
-    """(3.59): m3 l2z with the other sign."""
+    """Return g of (3.59) as printed: m3 l2z has the wrong sign."""
     g = gravity_torque(p, q)
     g[..., 1] += 2 * p.gz * p.m3 * p.l2z * np.sin(q[..., 1])
     return g
 
 
-def test_numbers_of_an_independent_derivation():
+def test_closed_form_gives_the_numbers_of_a_separate_derivation():
     np.testing.assert_allclose(mass_matrix(STATE, Q), D_STATE, atol=1e-14)
     np.testing.assert_allclose(coriolis_matrix(STATE, Q, QD), C_STATE, atol=1e-14)
     np.testing.assert_allclose(gravity_torque(STATE, Q), G_STATE, atol=1e-13)
@@ -126,7 +126,7 @@ def test_numbers_of_an_independent_derivation():
     np.testing.assert_allclose(tau, TAU_STATE, atol=1e-13)
 
 
-def test_closed_form_is_the_kernel_on_the_robot(arm, p, motions):
+def test_closed_form_equals_the_kernel_for_the_robot(arm, p, motions):
     q, qd, qdd = motions
     D, C, g = mass_matrix(p, q), coriolis_matrix(p, q, qd), gravity_torque(p, q)
     assert largest_relative_error(D, twin.mass_matrix(arm, q)) < 1e-12
@@ -136,8 +136,8 @@ def test_closed_form_is_the_kernel_on_the_robot(arm, p, motions):
     assert largest_relative_error(tau, twin.inverse_dynamics(arm, q, qd, qdd)) < 1e-12
 
 
-def test_closed_form_is_the_kernel_for_any_parameters(arm, rng, motions):
-    """Every length and moment at work, `rc4x` included, which the printed formulas leave out."""
+def test_closed_form_equals_the_kernel_for_random_parameters(arm, rng, motions):
+    """No parameter is zero, not even `rc4x`, which the printed formulas omit."""
     q, qd, _ = motions
     for _ in range(5):
         p = MainAxes(*rng.uniform(0.1, 2.0, 9), *rng.uniform(-1, 1, 11), gz=9.81)
@@ -148,7 +148,7 @@ def test_closed_form_is_the_kernel_for_any_parameters(arm, rng, motions):
         assert largest_relative_error(gravity_torque(p, q), twin.gravity_torque(robot, q)) < 1e-12
 
 
-def test_misprint_of_d11(arm, p, motions):
+def test_printed_d11_is_wrong(arm, p, motions):
     q, _, _ = motions
     expected = twin.mass_matrix(arm, q)[:, 0, 0]
     assert largest_relative_error(mass_matrix(p, q)[:, :1, 0], expected[:, None]) < 1e-12
@@ -157,8 +157,7 @@ def test_misprint_of_d11(arm, p, motions):
     np.testing.assert_allclose(abs(error), 0.04591255731103239, rtol=1e-12)
 
 
-def test_misprint_of_c11(arm, p, motions):
-    """Printed as zero, it halves the torque that the turning base needs."""
+def test_printed_c11_halves_the_coriolis_torque_of_the_base(arm, p, motions):
     q, qd, _ = motions
     expected = twin.inverse_dynamics(arm.with_gravity((0, 0, 0)), q, qd, 0 * qd)[:, 0]
     right, printed = coriolis_matrix(p, q, qd), coriolis_matrix(p, q, qd)
@@ -170,9 +169,9 @@ def test_misprint_of_c11(arm, p, motions):
     np.testing.assert_allclose(rate / 2, C_STATE[0][0], rtol=1e-9)  # difference quotient
 
 
-def test_misprint_of_c23_and_c32(arm, p, motions):
+def test_printed_c23_and_c32_are_wrong(arm, p, motions):
     q, qd, _ = motions
-    qd = qd * [0, 1, 1]  # the base at rest: no other Coriolis torque remains
+    qd = qd * [0, 1, 1]  # with the base at rest there is no other Coriolis torque
     expected = twin.inverse_dynamics(arm.with_gravity((0, 0, 0)), q, qd, 0 * qd)[:, 1:]
     right = np.einsum("kij,kj->ki", coriolis_matrix(p, q, qd), qd)[:, 1:]
     printed = np.einsum("kij,kj->ki", printed_coriolis_matrix(p, q, qd), qd)[:, 1:]
@@ -181,7 +180,7 @@ def test_misprint_of_c23_and_c32(arm, p, motions):
     assert np.max(np.abs(expected)) > 10
 
 
-def test_misprint_of_g2(arm, p, motions):
+def test_printed_g2_is_wrong(arm, p, motions):
     q, _, _ = motions
     expected = twin.gravity_torque(arm, q)
     assert largest_relative_error(gravity_torque(p, q), expected) < 1e-12
@@ -190,7 +189,7 @@ def test_misprint_of_g2(arm, p, motions):
     np.testing.assert_allclose(np.max(np.abs(error)), 160.4481453980102, rtol=1e-12)
 
 
-def test_printed_forms_lose_the_skew_symmetry(p, motions):
+def test_printed_forms_violate_skew_symmetry(p, motions):
     q, qd, _ = motions
     rounding = 1e-7  # of the difference quotient
     assert np.max(np.abs(asymmetry(mass_matrix, coriolis_matrix, p, q, qd))) < rounding
@@ -208,7 +207,7 @@ def test_printed_forms_lose_the_skew_symmetry(p, motions):
     np.testing.assert_allclose(N, skew, atol=1e-9)
 
 
-def test_misprint_of_the_kinetic_energy(load, rng):
+def test_printed_kinetic_energy_is_wrong(load, rng):
     """(3.38) prints `Jw^T R^T I Jw R Jw`; the rotational term is `Jw^T R I R^T Jw`."""
     robot = load(random_urdf(rng, 3, ("revolute",)))
     tree = robot.tree
@@ -237,7 +236,7 @@ def test_misprint_of_the_kinetic_energy(load, rng):
         assert np.max(np.abs(printed - M)) > 1e-3 * np.max(M)
 
 
-def test_misprint_of_the_sign_of_the_potential(arm, p, motions):
+def test_printed_sign_of_the_potential_is_wrong(arm, p, motions):
     """(3.43) subtracts dV/dq; the torque adds it."""
     q, qd, qdd = motions
     expected = twin.inverse_dynamics(arm, q, qd, qdd)
@@ -249,17 +248,17 @@ def test_misprint_of_the_sign_of_the_potential(arm, p, motions):
     np.testing.assert_allclose(error, 210.82285134494876, rtol=1e-12)
 
 
-def test_misprint_of_the_coriolis_matrix_without_velocities(arm, p, motions):
-    """(3.45) adds the Christoffel symbols up without the velocities that belong to them."""
+def test_printed_coriolis_matrix_without_velocities_is_wrong(arm, p, motions):
+    """(3.45) sums the Christoffel symbols without multiplying by velocities."""
     q, qd, _ = motions
     assert largest_relative_error(coriolis_matrix(p, q, qd), twin.coriolis_matrix(arm, q, qd)) < 1e-12
-    printed = coriolis_matrix(p, q, np.ones(3))  # what the sum is without them
+    printed = coriolis_matrix(p, q, np.ones(3))  # the sum without velocities
     assert largest_relative_error(printed, twin.coriolis_matrix(arm, q, qd)) > 0.1
     error = coriolis_matrix(STATE, Q, np.ones(3)) - C_STATE
     np.testing.assert_allclose(np.max(np.abs(error)), 4.632637544493232, rtol=1e-12)
 
 
-def test_misprint_of_the_cross_product_matrix(rng):
+def test_printed_cross_product_matrix_is_wrong(rng):
     """(3.28) prints the third row as [w2, w1, 0]."""
     for w, r in rng.normal(size=(5, 2, 3)):
         right = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
@@ -270,8 +269,8 @@ def test_misprint_of_the_cross_product_matrix(rng):
     np.testing.assert_allclose(np.cross([1, 2, 3], [0.5, -1, 2]), [7, -0.5, -2])
 
 
-def test_simplified_robot_keeps_mass_and_gravity(arm):
-    """Only what lies off the plane is dropped: with the wrist at zero, g stays what it was."""
+def test_simplified_robot_has_the_same_gravity_torque_and_mass(arm):
+    """The simplification drops only offsets from the plane, so g is unchanged with the wrist at zero."""
     robot = interpreted(twin.load("irb1400"))
     q = np.random.default_rng(3).uniform(-1, 1, (50, 3))
     q_full = np.concatenate([q, np.zeros((50, 3))], axis=1)
@@ -283,33 +282,33 @@ def test_simplified_robot_keeps_mass_and_gravity(arm):
     M, M_full = twin.mass_matrix(arm, q), twin.mass_matrix(robot, q_full)
     np.testing.assert_allclose(M[:, 1, 2], M_full[:, 1, 2], atol=1e-12)
     np.testing.assert_allclose(M[:, 1, 1], M_full[:, 1, 1], rtol=1e-12)
-    carrying = main_axes_parameters(robot.with_payload(twin.Payload(5.0, (0, 0, 0.1))))
-    assert carrying.m3 == pytest.approx(main_axes_parameters(robot).m3 + 5.0, rel=1e-14)
+    loaded = main_axes_parameters(robot.with_payload(twin.Payload(5.0, (0, 0, 0.1))))
+    assert loaded.m3 == pytest.approx(main_axes_parameters(robot).m3 + 5.0, rel=1e-14)
 
 
-def test_simplified_robot_of_a_simplified_robot_is_itself(arm, p):
+def test_simplifying_a_robot_twice_changes_nothing(arm, p):
     again = main_axes_robot(arm)
     np.testing.assert_allclose(again.tree.inertias, arm.tree.inertias, rtol=1e-13, atol=1e-15)
     assert main_axes_parameters(again).l5x == p.l5x == -0.17
 
 
-def test_robots_without_the_parallelogram_are_refused(irb140, arm):
+def test_robots_without_the_parallelogram_are_rejected(irb140, arm):
     with pytest.raises(RobotError, match=r"'irb140' has no joint 'joint_elbow'.*parallelogram"):
         main_axes_parameters(irb140)
     with pytest.raises(RobotError, match=r"gravity is \[-9.81, 0.0, 0.0\]"):
         main_axes_parameters(arm.mounted("wall"))
     T = arm.tree.T_parent_joint.copy()
     T[4, 1, 3] = 0.01
-    aside = replace(arm, tree=replace(arm.tree, T_parent_joint=T))
+    displaced = replace(arm, tree=replace(arm.tree, T_parent_joint=T))
     with pytest.raises(RobotError, match=r"'joint_rod' at \[-0.17, 0.01, 0.0\] m"):
-        main_axes_robot(aside)
-    with pytest.raises(RobotError, match=r"'joint_elbow' that moves otherwise"):
+        main_axes_robot(displaced)
+    with pytest.raises(RobotError, match=r"'joint_elbow' with another axis, parent or coupling"):
         main_axes_robot(replace(arm, embedding=np.abs(arm.embedding)))
     with pytest.raises(RobotError, match=r"not at zero"):
         main_axes_robot(replace(arm, embedding_offset=arm.embedding_offset + 0.1))
 
 
-def test_angles_of_another_shape_are_refused(p):
+def test_angles_of_a_wrong_shape_are_rejected(p):
     with pytest.raises(ValueError, match=r"expected finite q of shape \(..., 3\), got \[0.0, 0.0\]"):
         mass_matrix(p, np.zeros(2))
     with pytest.raises(ValueError, match="expected finite qd"):

@@ -1,4 +1,4 @@
-"""The published items: all are there, every one is confirmed, each can fail, and the page has them."""
+"""All published items exist, are confirmed, can fail, and are on the page."""
 
 import dataclasses
 import time
@@ -37,7 +37,7 @@ def computed():
     return list(rows()), time.perf_counter() - start
 
 
-def test_every_published_item_is_there():
+def test_number_of_items_by_source_and_verdict():
     found = {source: Counter() for source in COUNTS}
     for item in items():
         found[item.source][item.verdict] += 1
@@ -45,7 +45,7 @@ def test_every_published_item_is_there():
     assert len(items()) == 155
 
 
-def test_every_item_is_computed_or_says_why_not():
+def test_every_item_is_computed_or_gives_a_reason():
     known = computations()
     for item in items():
         assert bool(item.text_only) != (item.id in known), item.id
@@ -57,24 +57,24 @@ def test_every_item_is_computed_or_says_why_not():
 def test_every_item_is_confirmed(computed):
     found, seconds = computed
     assert not [f"{row.item.id}: {row.finding} {row.error}" for row in found if not row.passes]
-    assert seconds < 60  # twenty on a quiet machine
+    assert seconds < 60  # 20 s on an idle machine
 
 
-def test_every_misprint_visibly_fails(computed):
+def test_every_misprint_has_an_error_above_1e_3(computed):
     for row in computed[0]:
         if row.item.verdict == "misprint" and row.finding is not None:
             assert row.finding.printed_residual > 1e3 * row.item.tolerance, row.item.id
             assert row.finding.printed_residual > 1e-3, row.item.id
 
 
-def test_equations_hold_to_1e_9_or_say_why_not(computed):
+def test_equations_hold_to_1e_9_or_have_a_note(computed):
     for row in computed[0]:
         if row.finding is not None and not np.size(row.item.expected):
             assert row.item.tolerance <= 1e-9 or row.item.note, row.item.id
 
 
 def made_up(**changes):
-    item = Item("X-1", "nobody", "(1)", "a number", "reproduced", tolerance=0.1, expected=[1.0, float("nan")])
+    item = Item("X-1", "source", "(1)", "a number", "reproduced", tolerance=0.1, expected=[1.0, float("nan")])
     return dataclasses.replace(item, **changes)
 
 
@@ -92,17 +92,17 @@ def made_up(**changes):
         ("lost", None, False),
     ],
 )
-def test_a_verdict_is_confirmed_only_by_figures(verdict, finding, holds):
-    assert Row(made_up(verdict=verdict, least_error=2.0), finding).passes is holds
+def test_residuals_decide_whether_a_verdict_is_confirmed(verdict, finding, passes):
+    assert Row(made_up(verdict=verdict, least_error=2.0), finding).passes is passes
 
 
-def test_text_only_holds_unless_it_failed():
+def test_text_only_item_passes_without_an_error():
     item = made_up(verdict="lost", text_only="a figure that is not in the text")
     assert Row(item, None).passes
     assert not Row(item, None, error="ValueError").passes
 
 
-def test_lost_entries_are_passed_over_and_computed_ones_must_be_numbers():
+def test_lost_entries_are_ignored_and_computed_values_must_be_finite():
     assert against_printed(made_up(), [1.05, 7.0]).residual == pytest.approx(0.05)
     with pytest.raises(ValueError, match="'X-1': expected finite numbers of shape"):
         against_printed(made_up(), [1.0, np.nan])
@@ -111,9 +111,9 @@ def test_lost_entries_are_passed_over_and_computed_ones_must_be_numbers():
     assert np.isnan(largest([0.0], [np.nan], [5.0]))
 
 
-def test_a_row_that_raises_fails_and_the_others_go_on(monkeypatch):
+def test_row_that_raises_fails_without_stopping_the_others(monkeypatch):
     def broken(item):
-        raise ValueError("no such pose\nand what else a compiler tells")
+        raise ValueError("no such pose\nand further lines")
 
     monkeypatch.setitem(computations(), "N-2.9", broken)
     found = list(rows([item for item in items() if item.id in ("N-2.8", "N-2.9")]))
@@ -121,17 +121,20 @@ def test_a_row_that_raises_fails_and_the_others_go_on(monkeypatch):
     assert found[1].error == "ValueError: no such pose"
 
 
-def test_two_functions_for_one_item_are_refused():
+def test_two_functions_for_one_item_are_rejected():
     with pytest.raises(ValueError, match=r"two functions compute the item 'N-2\.9'"):
         computes("N-2.9")(lambda item: Finding(0, 0.0))
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ({"what": "w", "where": "(1)", "verdict": "reproduced"}, "lacks 'id'"),
-        ({"id": "X", "what": "w", "where": "(1)", "verdict": "true"}, "has the verdict 'true', known are"),
-        ({"id": "X", "what": "w", "where": "(1)", "verdict": "lost", "x": 1}, "unknown key 'x', known are"),
+        (
+            {"id": "X", "what": "w", "where": "(1)", "verdict": "true"},
+            "has the verdict 'true'; valid verdicts:",
+        ),
+        ({"id": "X", "what": "w", "where": "(1)", "verdict": "lost", "x": 1}, "unknown key 'x'; valid keys:"),
         (
             {"id": "X", "what": "w", "where": "(1)", "verdict": "misprint", "printed": "a"},
             "or its right form",
@@ -142,9 +145,9 @@ def test_two_functions_for_one_item_are_refused():
         ),
     ],
 )
-def test_an_incomplete_item_is_refused(entry, told):
-    with pytest.raises(ValueError, match=told):
-        checked_item("x.toml", "nobody", entry)
+def test_incomplete_item_is_rejected(entry, message):
+    with pytest.raises(ValueError, match=message):
+        checked_item("x.toml", "source", entry)
 
 
 def named(name):
@@ -152,7 +155,7 @@ def named(name):
 
 
 @pytest.mark.parametrize("name", ["N-2.29", "N-2.31", "N-2.34", "N-2.36", "N-2.38"])
-def test_an_item_misses_an_elbow_that_is_lost(monkeypatch, name):
+def test_item_fails_if_an_elbow_solution_is_missing(monkeypatch, name):
     whole = norrlof_inverse.main_axis_angles
 
     def without(robot, p):
@@ -166,13 +169,13 @@ def test_an_item_misses_an_elbow_that_is_lost(monkeypatch, name):
     assert not next(rows([item])).passes
 
 
-def test_what_is_text_only_is_not_counted_as_computed():
+def test_text_only_items_do_not_count_as_computed():
     some = list(rows(map(named, ["T-T32", "K-rest", "K-1"])))
     assert "; 1 computed, 2 text only" in program.total(some)
 
 
-def test_the_page_has_every_item(computed):
-    """Where it fails, `python -m tests.published --write` makes the page again."""
+def test_page_is_up_to_date(computed):
+    """If this fails, `python -m tests.published --write` updates the page."""
     assert program.PAGE.read_text(encoding="utf-8") == program.page(computed[0])
 
 
@@ -184,7 +187,7 @@ def test_chosen_items_are_printed_in_full(capsys):
     assert program.main(["N-9.9"]) == 2
 
 
-def test_an_item_that_fails_fails_the_program(monkeypatch, capsys):
+def test_failed_item_makes_the_program_return_1(monkeypatch, capsys):
     monkeypatch.setitem(computations(), "N-2.9", lambda item: Finding(0.0, 1.0, 5.0))
     assert program.main(["N-2.9"]) == 1
-    assert "residual 1, wanted at most 1e-12" in capsys.readouterr().out
+    assert "residual 1, expected at most 1e-12" in capsys.readouterr().out

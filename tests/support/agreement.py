@@ -1,8 +1,9 @@
-"""`python -m tests.support.agreement`: how well the models agree with all that they are compared with.
+"""`python -m tests.support.agreement`: measure how well the models agree with other libraries.
 
-Prints a row for each quantity of the first table of docs/agreement.md, with its upper bound there: the worst
-sample of `max |a - b| / max |b|` over random states in the full range of positions, speeds and torques,
-unless the row says otherwise.  The exit status is 1 where a figure exceeds its bound, or has none.
+Print a row for each quantity of the first table of docs/agreement.md, with its upper bound on that page.  An
+error is the worst sample of `max |a - b| / max |b|` over random states in the full range of positions, speeds
+and torques, unless the row states another measure.  The exit status is 1 if an error exceeds its bound or has
+none.
 """
 
 import sys
@@ -20,21 +21,22 @@ from twin.engine.simulation import Simulation
 
 PAGE = Path(__file__).parents[2] / "docs" / "agreement.md"
 ROBOTS = {"IRB 140": "irb140", "IRB 1400": "irb1400", "IRB 1600": "irb1600"}
-"""Headings of the page's columns, and the robots' names."""
+"""Robot names by the headings of the page's columns."""
 
 STATES = 1000
 POSES = 10_000
-SOFTNESS = 1.0001e-4  # of a loop in MuJoCo: the least that it takes
+SOFTNESS = 1.0001e-4  # the smallest softness of a closed loop that MuJoCo accepts
 
 Rows = Iterator[tuple[str, str, float]]
 
 
 def rows(function, *vectors) -> np.ndarray:
+    """Evaluate a function sample by sample and stack the results."""
     return np.array([function(*sample) for sample in zip(*vectors, strict=True)])
 
 
 def against_libraries(robot, q, qd, qdd, tau) -> Rows:
-    """Their trees, reduced by G where the robot has passive joints."""
+    """Compare with the tree models of Pinocchio and MuJoCo, reduced by G if the robot has passive joints."""
     pinocchio = Reduced(robot, Pinocchio(robot.urdf, robot.tree.names))
     mujoco = Reduced(robot, MuJoCo(robot.urdf))
     for what, function, name, vectors in (
@@ -62,7 +64,7 @@ def against_libraries(robot, q, qd, qdd, tau) -> Rows:
 
 
 def against_loop_solvers(robot, q, qd, tau) -> Rows:
-    """Libraries that are told of the loop itself, and know nothing of G."""
+    """Compare with libraries that close the loop by a constraint, without using G."""
     ours = twin.forward_dynamics(robot, q, qd, tau) @ robot.embedding.T
     solver = Reduced(robot, PinocchioLoops(robot.urdf, robot.tree.names, robot.loops))
     expected = rows(solver.loop_dynamics, q, qd, tau)
@@ -78,10 +80,10 @@ def against_loop_solvers(robot, q, qd, tau) -> Rows:
 
 
 def against_engine(robot, q, qd, qdd, tau, payloads=(None, BODY)) -> Rows:
-    """One step under torques of even accelerations, and under random torques of the drives.
+    """Compare one step of PyBullet under the torques of uniform accelerations and under random drive torques.
 
-    The latter, and a wrench at the tool, mostly accelerate the wrist, by up to 1e6 rad/s^2, and a relative
-    error divides by that.
+    Random torques and a wrench at the tool mostly accelerate the wrist, by up to 1e6 rad/s^2.  The relative
+    error is divided by this large acceleration.
     """
     F = np.random.default_rng(1).uniform(-100, 100, (len(q), 6))
     for payload in payloads:
@@ -90,9 +92,9 @@ def against_engine(robot, q, qd, qdd, tau, payloads=(None, BODY)) -> Rows:
         gap = 0.0
         for where in ("floor", "wall", "inverted"):
             arm = robot.mounted(where).with_payload(payload)
-            even = twin.inverse_dynamics(arm, q, qd, qdd)
+            uniform = twin.inverse_dynamics(arm, q, qd, qdd)
             for kind, torques, wrench in (
-                ("accelerations up to 50 rad/s²", even, np.zeros_like(F)),
+                ("accelerations up to 50 rad/s²", uniform, np.zeros_like(F)),
                 ("random torques of the drives and a tool wrench", tau, F),
             ):
                 errors, widest = _steps(arm, q, qd, torques, wrench)
@@ -116,7 +118,7 @@ def against_engine(robot, q, qd, qdd, tau, payloads=(None, BODY)) -> Rows:
 
 
 def _steps(arm, q, qd, tau, F) -> tuple[np.ndarray, float]:
-    """Relative errors (N,) of the engine's accelerations, and the widest gap of a loop, in [m]."""
+    """Return the relative errors (N,) of the engine's accelerations, and the widest loop gap in [m]."""
     found, gap = np.empty_like(q), 0.0
     with Simulation(arm) as simulation:
         for k in range(len(q)):
@@ -127,7 +129,7 @@ def _steps(arm, q, qd, tau, F) -> tuple[np.ndarray, float]:
 
 
 def in_motion(robot) -> Rows:
-    """The scenario of the loop: ten seconds of fast motion, and the free fall before it."""
+    """Run the scenario `parallelogram`: a free fall, then ten seconds of fast motion."""
     log = parallelogram.run(parallelogram.Config(robot=robot.name, duration=10.0, speed_fraction=0.9))
     what = "fast motion of 10 s at 1 kHz, computed torque:"
     yield f"{what} tracking, in rad", "zero", float(np.max(np.abs(log.q - log.q_ref)))
@@ -137,17 +139,17 @@ def in_motion(robot) -> Rows:
 
 
 def inverse_kinematics(robot, poses: int) -> Rows:
-    """Every solution of many poses."""
+    """Check every inverse kinematics solution of random poses."""
     q = random_positions(robot, np.random.default_rng(2), poses)
     T = twin.forward_kinematics(robot, q)
     solutions = twin.inverse_kinematics(robot, T)
-    there = ~np.isnan(solutions[..., 0])
-    error = np.abs(twin.forward_kinematics(robot, solutions[there]) - T[np.nonzero(there)[0]])
+    exists = ~np.isnan(solutions[..., 0])
+    error = np.abs(twin.forward_kinematics(robot, solutions[exists]) - T[np.nonzero(exists)[0]])
     yield "FK(IK(T)) - T, every solution, absolute", "itself", float(np.max(error))
 
 
 def states(robot, count: int) -> tuple[np.ndarray, ...]:
-    """Positions within all limits, speeds within theirs, accelerations, torques within the drives'."""
+    """Draw positions, speeds and torques within their limits, and accelerations up to 50 rad/s^2."""
     rng = np.random.default_rng(0)
     q = random_positions(robot, rng, count)
     qd, qdd, tau = rng.uniform(-1, 1, (3, count, robot.n))
@@ -155,7 +157,7 @@ def states(robot, count: int) -> tuple[np.ndarray, ...]:
 
 
 def measured(name: str) -> Rows:
-    """Quantities of a robot, what each is compared with, and its worst error."""
+    """Yield the quantities of a robot, the reference of each, and its worst error."""
     robot = twin.load(name)
     q, qd, qdd, tau = states(robot, STATES)
     yield from against_libraries(robot, q, qd, qdd, tau)
@@ -167,7 +169,7 @@ def measured(name: str) -> Rows:
 
 
 def bounds(page: str) -> dict[tuple[str, str, str], float]:
-    """The upper bounds in a page's table, by robot, quantity and what it is compared with."""
+    """Read the upper bounds of a page's table, by robot, quantity and reference."""
     found: dict[tuple[str, str, str], float] = {}
     columns: list[str] = []
     for line in page.splitlines():

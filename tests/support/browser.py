@@ -1,4 +1,4 @@
-"""A browser without a window, driven over the DevTools protocol: what a page does and asks for."""
+"""Headless browser, controlled over the DevTools protocol, that records the events of a page."""
 
 import base64
 import json
@@ -12,19 +12,19 @@ from pathlib import Path
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 PROGRAM = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-"""The browser's path, `None` where there is none."""
+"""Path of the browser, or `None` if none is installed."""
 
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--enable-unsafe-swiftshader",
     "--use-angle=swiftshader", "--hide-scrollbars", "--remote-debugging-port=0",
 )  # fmt: skip
-PATIENCE = 60.0  # s: for a start, an answer, or a thing to happen
+TIMEOUT = 60.0  # s: for the start of the browser, an answer, or an event
 
 
 @contextmanager
 def browser(folder):
-    """A started browser whose own files are in `folder`; gives a function that opens an address."""
+    """Start a browser with its profile in `folder`; yield a function that opens an address as a `Page`."""
     from websockets.sync.client import connect
 
     command = [PROGRAM, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]
@@ -32,12 +32,12 @@ def browser(folder):
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        port, path = _soon(lambda: _port_file(folder), "the browser's port")
+        port, path = _poll(lambda: _port_file(folder), "the browser's port")
         with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None) as socket:
             yield lambda url, width=1200, height=900: Page(socket, url, width, height)
     finally:
-        os.killpg(process.pid, signal.SIGTERM)  # a script may stand before the browser, which draws on
-        process.wait(PATIENCE)
+        os.killpg(process.pid, signal.SIGTERM)  # the program may be a script that starts the browser
+        process.wait(TIMEOUT)
 
 
 def _port_file(folder):
@@ -46,11 +46,11 @@ def _port_file(folder):
     return lines if len(lines) == 2 else None
 
 
-def _soon(ask, what):
-    """The first answer that is not nothing."""
-    end = time.monotonic() + PATIENCE
+def _poll(ask, what):
+    """Call `ask` until its result is true, and return that result."""
+    end = time.monotonic() + TIMEOUT
     while not (answer := ask()):
-        assert time.monotonic() < end, f"{what} did not come in {PATIENCE:.0f} s"
+        assert time.monotonic() < end, f"{what} did not come in {TIMEOUT:.0f} s"
         time.sleep(0.05)
     return answer
 
@@ -59,7 +59,7 @@ class Page:
     """An open page.
 
     Attributes:
-        events: everything that the page, its frames and its workers told so far, as the protocol has it.
+        events: events of the page, its frames and its workers so far, as DevTools messages.
     """
 
     def __init__(self, socket, url, width, height):
@@ -80,14 +80,14 @@ class Page:
         self.call("Page.navigate", url=url)
 
     def call(self, method, session=None, **parameters):
-        """The answer of the page; events on the way are kept."""
+        """Call a DevTools method and return its result; store the events that arrive meanwhile."""
         number = self._send(method, session or self.session, parameters)
         while True:
-            said = json.loads(self.socket.recv(timeout=PATIENCE))
-            if said.get("id") == number:
-                assert "error" not in said, f"{method}: {said['error']}"
-                return said["result"]
-            self._happened(said)
+            message = json.loads(self.socket.recv(timeout=TIMEOUT))
+            if message.get("id") == number:
+                assert "error" not in message, f"{method}: {message['error']}"
+                return message["result"]
+            self._handle_event(message)
 
     def _send(self, method, session, parameters):
         self.count += 1
@@ -95,43 +95,46 @@ class Page:
         self.socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
         return self.count
 
-    def _happened(self, said):
-        if "method" not in said:
-            return  # the answer to what was only sent
-        self.events.append(said)
-        if said["method"] == "Target.attachedToTarget" and said.get("sessionId") == self.session:
-            child = said["params"]["sessionId"]  # a frame or a worker: listen to it before it runs
+    def _handle_event(self, event):
+        if "method" not in event:
+            return  # the answer to a message of `_send` that nothing waits for
+        self.events.append(event)
+        if event["method"] == "Target.attachedToTarget" and event.get("sessionId") == self.session:
+            child = event["params"]["sessionId"]  # a frame or a worker: listen to it before it runs
             for method in ("Runtime.enable", "Network.enable", "Runtime.runIfWaitingForDebugger"):
                 self._send(method, child, {})
 
     def evaluate(self, expression):
-        """The value of an expression of JavaScript, which may be a promise."""
+        """Return the value of a JavaScript expression, which may be a promise."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def wait_for(self, expression):
-        """Wait until an expression of JavaScript is true, and return its value."""
-        return _soon(lambda: self.evaluate(expression), expression)
+        """Wait until a JavaScript expression is true, and return its value."""
+        return _poll(lambda: self.evaluate(expression), expression)
 
     def screenshot(self):
-        """What is seen, as PNG; a part that is out of sight might not be drawn again afterwards."""
+        """Return the visible part of the page as PNG data.
+
+        Capturing more than that could leave the hidden parts undrawn afterwards.
+        """
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def requests(self):
-        """Addresses of everything that was asked for, by any frame or worker, but for data in it."""
-        asked = [
+        """Return the addresses of all requests of any frame or worker, except inline data."""
+        addresses = [
             event["params"]["request"]["url"]
             for event in self.events
             if event["method"] == "Network.requestWillBeSent"
         ]
-        asked += [
+        addresses += [
             event["params"]["url"] for event in self.events if event["method"] == "Network.webSocketCreated"
         ]
-        return [url for url in asked if not url.startswith(("data:", "blob:", "about:"))]
+        return [url for url in addresses if not url.startswith(("data:", "blob:", "about:"))]
 
     def complaints(self):
-        """Errors and warnings of the console, of the browser about the page, and exceptions."""
+        """Return the errors of the console and the browser, and the exceptions of the page."""
         found = []
         for event in self.events:
             about = event["params"]
@@ -144,7 +147,7 @@ class Page:
         return found
 
     def close(self):
-        """Close it."""
+        """Close the page."""
         session, self.session = self.session, None
         self.call("Target.closeTarget", targetId=self.target)
         self.session = session

@@ -1,4 +1,4 @@
-"""Commands of `irb-twin` as processes, and as words that are parsed back."""
+"""Commands of `irb-twin` as processes, and as text that is parsed again."""
 
 import shlex
 import sys
@@ -12,6 +12,7 @@ COMMAND = [sys.executable, "-c", "import sys; from scenarios.cli.process import 
 
 
 def wait(reached, longest=60.0):
+    """Wait until `reached()` is true, for at most `longest` seconds."""
     end = time.monotonic() + longest
     while not reached():
         assert time.monotonic() < end
@@ -19,7 +20,7 @@ def wait(reached, longest=60.0):
 
 
 def parsed_back(command):
-    """The scenario that a command names, and the one setting that it makes."""
+    """Return the scenario that a command names, and the one configuration that it makes."""
     words = shlex.split(command)
     assert words[:2] == ["irb-twin", "run"]
     scenario = registry.find(words[2])

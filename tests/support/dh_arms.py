@@ -1,4 +1,4 @@
-"""Arms by their Denavit-Hartenberg tables: plain products as a second oracle, and what tests ask of poses."""
+"""Kinematics of six-joint DH arms by plain matrix products, as a second oracle, and pose errors."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ TURN = 2 * np.pi
 
 
 def dh_frames(dh, theta):
-    """Poses of the six DH frames, the plain product of the four elementary transforms: the second oracle."""
+    """Return the poses of the six DH frames as plain products of the four elementary transforms."""
     T = np.zeros((*theta.shape[:-1], 4, 4)) + np.eye(4)
     frames = []
     for i in range(6):
@@ -28,20 +28,20 @@ def dh_pose(robot, q):
 
 
 def pose_errors(robot, q, T, fk=dh_pose):
-    """Largest entry of FK(q) - T for each of the solutions (..., 8, 6), 0 for the NaN rows."""
+    """Return the largest entry of `|FK(q) - T|` for each of the solutions (..., 8, 6), 0 for NaN rows."""
     none = np.isnan(q[..., :1])
     errors = np.max(np.abs(fk(robot, np.where(none, 0.0, q)) - T[..., None, :, :]), axis=(-2, -1))
     return np.where(none[..., 0], 0.0, errors)
 
 
 def distance_mod_turn(q, q_ref):
-    """Largest joint difference modulo 2 pi of each row of (..., 8, 6) from (..., 6)."""
+    """Return the largest joint difference modulo 2 pi of each row of q (..., 8, 6) from q_ref (..., 6)."""
     difference = q - q_ref[..., None, :]
     return np.max(np.abs(difference - TURN * np.round(difference / TURN)), axis=-1)
 
 
 def geometry(robot, q):
-    """What the bits of the row are made of, from the DH frames: forward, bend, sine of theta_5."""
+    """Compute from the DH frames the three signs that number a solution: forward, bend, sine of theta_5."""
     theta = q @ robot.dh_coupling.T + robot.dh.theta0
     frames = dh_frames(robot.dh, theta)
     wrist = frames[3][..., :3, 3]
@@ -54,7 +54,7 @@ def geometry(robot, q):
 
 
 def random_poses_of(robot, rng, count):
-    """Joint angles within the limits, those of passive joints included, and their poses."""
+    """Draw joint angles within all limits, passive joints included; return them and their poses."""
     q = random_positions(robot, rng, count)
     return q, dh_pose(robot, q)
 
@@ -67,4 +67,5 @@ def states_of(robot, count=25, seed=11):
 
 
 def times(A, b):
+    """Return the products `A b` of stacked matrices and vectors."""
     return np.einsum("...ij,...j->...i", A, b)

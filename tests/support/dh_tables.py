@@ -1,4 +1,4 @@
-"""Robots of a DH table for tests: random ones, and the plain product of a table's rows as a second oracle."""
+"""Random robots from DH tables, and the plain product of a table's rows as a second oracle."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ MIXED = ("revolute", "prismatic", "revolute", "revolute", "prismatic", "revolute
 
 
 def plain(robot):
-    """A robot, or the one of that name, whose kernels run as plain Python."""
+    """Return a robot, given itself or by name, whose kernels run as plain Python."""
     return interpreted(twin.load(robot) if isinstance(robot, str) else robot)
 
 
 def dh_product(robot, q):
-    """The pose of the last DH frame by the elementary transforms, prismatic rows included."""
+    """Return the pose of the last DH frame as a product of elementary transforms; rows may be prismatic."""
     T = np.eye(4)
     for theta0, d, a, alpha, kind, x in zip(*robot.dh, robot.joint_kinds, q, strict=True):
         theta, d = (theta0 + x, d) if kind == "revolute" else (theta0, d + x)
@@ -28,7 +28,7 @@ def dh_product(robot, q):
 
 
 def random_robot(rng, kinds, **settings):
-    """A robot of random DH rows and bodies that can exist."""
+    """Draw a robot of random DH rows and physically possible bodies."""
     n = len(kinds)
     bodies = []
     for _ in range(n):

@@ -1,14 +1,11 @@
-"""The pages of the documentation as things to do, in order: files to save, Python to run, commands to give.
+"""Execute the pages of the documentation: save their files, run their Python code and their commands.
 
-What is done, and what is not:
-
-- a fenced block after a line that ends with "Save this as `name`:" is written to that file;
-- any other block of ```` ```python ```` is run, all of a page in one namespace;
-- an indented block, or one of ```` ```console ````, whose first word is `irb-twin` is given to the program
-  in this process, which has imported what every new one would import again for two seconds, and which shares
-  no runs between processes;
-- bash runs what needs a shell, and what begins with `python`;
-- `<!-- not run: why -->` before a block leaves it out, `<!-- exit status 1 -->` says how a command ends.
+- A fenced block after a line that ends with "Save this as `name`:" is written to that file.
+- Any other ```` ```python ```` block is run; the blocks of a page share one namespace.
+- An indented or ```` ```console ```` block whose first word is `irb-twin` is run by the program in this
+  process.  A new process would take two seconds to import the same modules.  Such a run uses one process.
+- A block that needs a shell, or begins with `python`, is run by bash.
+- `<!-- not run: reason -->` before a block skips it; `<!-- exit status 1 -->` sets the expected status.
 """
 
 import contextlib
@@ -44,10 +41,10 @@ class Block:
     """A block of a page.
 
     Attributes:
-        kind: what stands after the fence, "" of an indented block.
-        text: its lines.
-        line: number of its first one in the page.
-        before: the paragraph before it, as one line.
+        kind: word after the fence, "" for an indented block.
+        text: lines of the block.
+        line: number of the block's first line in the page.
+        before: paragraph before the block, as one line.
     """
 
     kind: str
@@ -57,12 +54,12 @@ class Block:
 
     @property
     def saved_as(self):
-        """The file that the reader is to save it as, or None."""
+        """Name of the file that the reader saves the block as, or None."""
         found = SAVED.search(self.before)
         return found and found[1]
 
     @property
-    def is_left_out(self):
+    def is_skipped(self):
         return self.before.startswith("<!-- not run: ")
 
     @property
@@ -71,18 +68,18 @@ class Block:
 
     @property
     def needs_bash(self):
-        """Whether there is more to it than words and names of files for `irb-twin`."""
+        """Whether a line has shell syntax, or is no plain `irb-twin` command."""
         return not all(WITHOUT_SHELL.fullmatch(line) for line in self.text.splitlines())
 
     @property
     def status(self):
-        """The exit status that a command must end with."""
+        """Expected exit status of the commands."""
         found = STATUS.match(self.before)
         return int(found[1]) if found else 0
 
 
 def blocks(text):
-    """The fenced and the indented blocks of a page, in order."""
+    """Yield the fenced and the indented blocks of a page, in order."""
     lines, before, i = text.splitlines(), "", 0
     while i < len(lines):
         line, start = lines[i], i
@@ -100,17 +97,17 @@ def blocks(text):
             yield Block("", text + "\n", start + 1, before)
             before = ""
         elif line.strip():
-            goes_on = start and lines[start - 1].strip() and before
-            before = f"{before} {line.strip()}" if goes_on else line.strip()
+            continues = start and lines[start - 1].strip() and before
+            before = f"{before} {line.strip()}" if continues else line.strip()
         i += 1
 
 
 def follow(page, folder):
-    """Do what a page tells its reader, in a folder that is the current one; the number of things done."""
-    namespace, done = {"__name__": page.stem}, 0
+    """Execute the blocks of a page in the current folder `folder`, and return their number."""
+    namespace, executed = {"__name__": page.stem}, 0
     for block in blocks(page.read_text(encoding="utf-8")):
         place = f"{page.relative_to(HOUSE)}, line {block.line}"
-        if block.is_left_out:
+        if block.is_skipped:
             continue
         if block.saved_as:
             file = folder / block.saved_as
@@ -121,36 +118,36 @@ def follow(page, folder):
             exec(code, namespace)
         elif block.is_command:
             if block.needs_bash:
-                give(block.text, block.status, folder, place)
+                run_in_bash(block.text, block.status, folder, place)
             else:
-                give_here(block.text, block.status, place)
+                run_in_process(block.text, block.status, place)
         else:
             continue
-        done += 1
-    return done
+        executed += 1
+    return executed
 
 
-def give(commands, status, folder, place):
-    """Give commands to bash; the first that fails ends them."""
+def run_in_bash(commands, status, folder, place):
+    """Run commands in bash up to the first that fails; raise AssertionError on another exit status."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PYTHONPATH": str(HOUSE), "PATH": path}
-    words = ["bash", "-eu", "-o", "pipefail", "-c", commands.replace("\n$ ", "\n").removeprefix("$ ")]
-    ended = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    command = ["bash", "-eu", "-o", "pipefail", "-c", commands.replace("\n$ ", "\n").removeprefix("$ ")]
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == status, f"{place}: {commands}\n{ended.stdout}\n{ended.stderr}"
 
 
-def give_here(commands, status, place):
-    """Give commands `irb-twin` to the program in this process; the first that fails ends them."""
-    said, ended = io.StringIO(), 0
+def run_in_process(commands, status, place):
+    """Run `irb-twin` commands in this process up to the first that fails; check the exit status."""
+    output, ended = io.StringIO(), 0
     for line in commands.splitlines():
         with (
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(output),
             warnings.catch_warnings(),
             pytest.MonkeyPatch.context() as patch,
         ):
             patch.setenv(VARIABLE, "1")
-            warnings.simplefilter("default")  # as in a process of its own
+            warnings.simplefilter("default")  # as in a new process
             try:
                 words = shlex.split(line)[1:]
                 ended = main([name for word in words for name in sorted(glob.glob(word)) or [word]])
@@ -158,4 +155,4 @@ def give_here(commands, status, place):
                 ended = end.code or 0
         if ended:
             break
-    assert ended == status, f"{place}: {commands}\n{said.getvalue()}"
+    assert ended == status, f"{place}: {commands}\n{output.getvalue()}"

@@ -1,12 +1,13 @@
-"""One step of an arm with its drives, slowly: every way in which its shafts may stick or slide is tried.
+"""One step of an arm with its drives, by trying every combination of sticking and sliding shafts.
 
-Written from the equations, in the speeds of all joints and all motors, none of which is left out:
+The step is written from the equations, in the speeds of all joints and all motors:
 
     M (qd+ - qd) / dt = T - h - (friction at joints)
     A (thetad+ - thetad) / dt = tau - T - R^T (friction at motors)
     T = K (e + dt (ed+ - ed) / 4) + D (ed + ed+) / 2,    e = theta - q
 
-where a drive is rigid, T is what keeps thetad = qd.  It shares no line with `twin/robot/drives/`.
+If a drive is rigid, T is the constraint torque of thetad = qd.  The module shares no code with
+`twin/robot/drives/`.
 """
 
 from itertools import product
@@ -17,11 +18,11 @@ import numpy as np
 from twin.robot.drives.drives import Drives
 
 AT_REST = 1e-12
-"""Shafts that are slower are at rest, in [rad/s]."""
+"""Speed in [rad/s] up to which a shaft is at rest."""
 
 
 class Case(NamedTuple):
-    """Drives, how they act, and the state of an arm before a step."""
+    """Drives, their mode, and the state of an arm before a step."""
 
     drives: Drives
     mode: str
@@ -36,7 +37,7 @@ class Case(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a step makes of it."""
+    """State after a step, torques of the joints, sticking shafts, and violation of the law of friction."""
 
     qd: np.ndarray
     qd_motor: np.ndarray
@@ -46,7 +47,7 @@ class Step(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """`H z = b - dt S^T f` for the speeds z after the step; S z are those of the shafts that rub."""
+    """Equations `H z = b - dt S^T f` of the speeds z after a step; S z are the speeds of the shafts."""
 
     H: np.ndarray
     b: np.ndarray
@@ -56,7 +57,7 @@ class Equations(NamedTuple):
 
 
 def levels(drives, w):
-    """What friction is before its sign, viscous friction aside (n,), at speeds w (n,)."""
+    """Return the magnitudes (n,) of static, Coulomb and Stribeck friction at speeds w (n,)."""
     level = np.array(drives.coulomb)
     for i in range(drives.n):
         more = drives.static[i] - drives.coulomb[i]
@@ -68,7 +69,7 @@ def levels(drives, w):
 
 
 def equations(case):
-    """The step's equations in x = (qd, thetad), and those of the speeds that are free: x = Z z."""
+    """Set up the equations of the step in x = (qd, thetad), reduced to the free speeds z: x = Z z."""
     drives, dt, n = case.drives, case.dt, case.drives.n
     sprung = np.isfinite(drives.stiffness) & (case.mode == "elastic")
     k, d = np.where(sprung, drives.stiffness, 0.0), np.where(sprung, drives.damping, 0.0)
@@ -95,20 +96,20 @@ def equations(case):
 
 
 def oracle_step(case):
-    """The one way of sticking and sliding that obeys the law of friction, found by trying them all."""
+    """Compute the step with the one combination of sticking and sliding that obeys the law of friction."""
     dt, n = case.dt, case.drives.n
     H, b, S, Z, level = equations(case)
     free, yielding = np.linalg.solve(H, b), np.linalg.solve(H, dt * S.T)
     w0, G = S @ free, S @ yielding  # w = w0 - G f
-    ways = np.array(list(product((-1.0, 0.0, 1.0), repeat=n)))
-    slides = ways != 0
+    combinations = np.array(list(product((-1.0, 0.0, 1.0), repeat=n)))
+    slides = combinations != 0
     viscous = np.diag(case.drives.viscous)
     left = np.where(slides[:, :, None], np.eye(n) + viscous @ G, G)
-    right = np.where(slides, ways * level + viscous @ w0, w0)
+    right = np.where(slides, combinations * level + viscous @ w0, w0)
     f = np.linalg.solve(left, right[..., None])[..., 0]
     w = w0 - f @ G.T
     force, speed = np.max(np.abs(f), axis=-1) + np.max(level), np.max(np.abs(w0)) + np.max(np.abs(w), axis=-1)
-    backwards = np.max(np.where(slides, -ways * w, 0.0), axis=-1) / (speed + 1e-300)
+    backwards = np.max(np.where(slides, -combinations * w, 0.0), axis=-1) / (speed + 1e-300)
     too_much = np.max(np.where(slides, 0.0, np.abs(f) - level), axis=-1) / (force + 1e-300)
     misfit = np.maximum(np.maximum(backwards, too_much), 0.0)
     best = int(np.argmin(misfit))
@@ -119,7 +120,7 @@ def oracle_step(case):
 
 
 def random_case(rng, n, mode, coupled=False, roughness=1.0):
-    """An arm of n axes at rest, or in motion, or about to break away; friction `roughness` times sensible."""
+    """Draw an arm of n axes at rest, in motion or about to break away; `roughness` scales its friction."""
     spread = 10.0 ** rng.uniform(-2, 0.5, n)
     L = np.tril(rng.normal(size=(n, n))) * 0.5 + np.eye(n)
     M = spread[:, None] * (L @ L.T) * spread
@@ -151,7 +152,7 @@ def random_case(rng, n, mode, coupled=False, roughness=1.0):
 
 
 def at_breakaway(case, rng):
-    """The arm at rest, each shaft loaded with its static friction, less, or a little more."""
+    """Return the arm at rest, each shaft loaded with its static friction, less, or slightly more."""
     rest, share = np.zeros(case.drives.n), rng.choice([1.0, -1.0, 0.3, 1.0 + 1e-9], case.drives.n)
     still = case._replace(tau=case.h, qd=rest, qd_motor=rest, q_motor=case.q)
     sprung = np.isfinite(case.drives.stiffness) & (case.mode == "elastic")

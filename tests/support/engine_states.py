@@ -1,4 +1,4 @@
-"""States of the engine beside those of the model, and ways to put a loop out of its place."""
+"""Random states, a coupled wrist, and an opened loop for tests of the engine."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from twin.robot.robot import Payload
 BODY = Payload(5.0, [0.02, 0.03, 0.1], np.diag([0.02, 0.03, 0.025]))
 WRIST = np.eye(6)
 WRIST[4, 3], WRIST[5, 3], WRIST[5, 4] = 0.3, -0.2, 0.6
-"""A wrist whose motors turn together: motor 5 turns with joint 4, motor 6 with joints 4 and 5."""
+"""Coupling matrix of a wrist: motor 5 turns with joint 4, motor 6 with joints 4 and 5."""
 
 
 def with_coupled_wrist(robot):
@@ -32,6 +32,6 @@ WEIGHTLESS = (0.0, 0.0, 0.0)
 
 
 def open_loop(simulation, angle):
-    """Turn the rod out of its place by so many [rad]."""
+    """Turn the rod to an angle in [rad] that opens the loop."""
     rod = simulation._joints[simulation.robot.tree.names.index("joint_rod")]
     simulation._client.resetJointState(simulation._body, rod, angle, 0.0)

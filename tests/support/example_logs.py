@@ -1,4 +1,4 @@
-"""Logs made of numbers, without a run: for what tells, draws and shows logs."""
+"""Logs made of numbers, without a run, for tests of reports, plots and films."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ PERIOD = 2e-3
 
 
 def made_log(robot, q, q_ref=None, *, controller="pd", time_step=0.01, start=0.0, **others):
-    """A log of positions (N, n), one a time step, with nothing in it that they do not say."""
+    """Make a log of positions (N, n), one per time step; speeds, torques and gaps are zero."""
     q = np.asarray(q, dtype=float)
     N, n = q.shape
     zeros = np.zeros((N, n))
@@ -33,14 +33,14 @@ def made_log(robot, q, q_ref=None, *, controller="pd", time_step=0.01, start=0.0
 
 
 def swing(robot, joint, angle, *, samples=51, **others):
-    """A log in which one joint goes from 0 to an angle, in [rad], at even speed."""
+    """Make a log in which one joint moves from 0 to an angle in [rad] at constant speed."""
     q = np.zeros((samples, robot.n))
     q[:, joint] = np.linspace(0.0, angle, samples)
     return made_log(robot, q, **others)
 
 
 def log_of(robot, controller="pd", period=PERIOD, samples=N, error=0.01, scale=1.0):
-    """Every joint swings at a frequency of its own, and is off by an error of its own."""
+    """Make a log in which each joint swings at a different frequency, with a different tracking error."""
     t = 0.5 + period * np.arange(samples)
     numbers = np.arange(1, robot.n + 1)
     q_ref = 0.3 * scale * np.sin(np.outer(t, numbers))
@@ -61,15 +61,15 @@ def irb140_log(controller="pd", **settings):
 
 
 def sliding_log():
-    """Of a robot whose second joint slides, and whose kernels are not worth compiling."""
+    """Make a log of a robot with a prismatic second joint and interpreted kernels."""
     return log_of(interpreted(twin.load("rtr")))
 
 
 def broken_log(controller="pd", first=40, **settings):
-    """From some sample on nothing is finite, as of a run that diverged."""
+    """Make a log that is not finite from sample `first` on, like that of a diverged run."""
     log = irb140_log(controller, **settings)
     arrays = {name: getattr(log, name).copy() for name in ("q", "qd", "tau")}
     for array in arrays.values():
         array[first:] = np.nan
-    # Not those that stood for them before.
+    # These arrays default to copies of the replaced ones: None sets them again.
     return replace(log, **arrays, q_motor=None, qd_motor=None, q_seen=None, qd_seen=None, tau_joint=None)

@@ -1,4 +1,4 @@
-"""A run whose errors are known, and what a console makes of it."""
+"""A made-up run with known errors, and console output as text."""
 
 import numpy as np
 from rich.console import Console
@@ -12,7 +12,7 @@ N = 50
 
 
 def made_up_log(controller, error=0.01):
-    """Joint k is off by (k + 1) * error with alternating sign; joint 2 was cut in seven samples."""
+    """Make a log: joint k (from 0) is off by +-(k + 1) * error, and joint 1 saturates in seven samples."""
     robot = twin.load("irb140")
     t = 1e-3 * np.arange(N)
     q_ref = 0.2 + np.outer(t, np.ones(6))
@@ -28,9 +28,9 @@ def made_up_log(controller, error=0.01):
 
 
 def made_up_run(controller="pd", *metrics, error=0.01):
-    held = Metric("the check that holds", 1e-12, "rad", 1e-10, "its reason")
+    passed = Metric("the check that holds", 1e-12, "rad", 1e-10, "its reason")
     config = Config(controller=controller)
-    return Run("swing", config, made_up_log(controller, error), metrics or (held,), 0.5)
+    return Run("swing", config, made_up_log(controller, error), metrics or (passed,), 0.5)
 
 
 def rendered(parts, width=100):

@@ -1,4 +1,4 @@
-"""Two-mass joints: the one that Norrlöf identified, and one with every kind of damping."""
+"""Two-mass joints: the joint that Norrlöf identified, and a joint with every kind of damping."""
 
 from twin.dynamics.flexible_joint import FlexibleJoint
 

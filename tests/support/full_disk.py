@@ -1,4 +1,4 @@
-"""A disk that is full."""
+"""Simulation of a full disk."""
 
 import resource
 import sys
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def disk_full_after(size):
-    """No file may grow beyond so many bytes: as on a full disk, writing fails half-way."""
+    """Limit every file to `size` bytes, so that writing fails midway as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     writes = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True  # Python would keep the half of a module's byte code, and stumble over it
+    sys.dont_write_bytecode = True  # Python would later fail on truncated byte code of a module
     try:
         yield
     finally:

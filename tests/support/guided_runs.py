@@ -1,4 +1,4 @@
-"""Runs of joint guidance, for tests of what they do."""
+"""Runs of joint guidance without a network."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def run_of(robot, q=HOME, period=DT, **arguments):
 
 
 def to_the_end(run, cycles=5000):
-    """The samples to the end of a run whose arm is where it is commanded, and after it."""
+    """Run cycles until the run has finished, with an arm that follows exactly; return all samples."""
     parts = []
     for _ in range(cycles):
         run.measured(run.q, 0.004)

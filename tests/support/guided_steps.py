@@ -1,4 +1,4 @@
-"""A guidance in the steps of a control loop, and the law that it states, solved in closed form."""
+"""Guidance in the steps of a control loop, and its control law solved in closed form."""
 
 import numpy as np
 
@@ -6,7 +6,10 @@ PERIOD = 1e-3
 
 
 def driven(guidance, q, periods, left=None):
-    """Joint angles (periods + 1, n) from q on; of each speed beyond the program's a share `left(speed)`."""
+    """Compute joint angles (periods + 1, n) from q on.
+
+    `left(speed)` is the share of the guidance's speed, in excess of the program's, that the joints carry out.
+    """
     angles = [q]
     for _ in range(periods):
         speed, program = guidance.speed(angles[-1]), guidance.programmed()
@@ -18,9 +21,10 @@ def driven(guidance, q, periods, left=None):
 
 
 def decay(gain, bandwidth, periods):
-    """What is left (periods + 1,) of a distance of 1, from rest: powers of the step of (distance, speed).
+    """Return the remaining distances (periods + 1,) from a distance of 1 at rest, in closed form.
 
-    `v+ = v + s (k e - v)` and `e+ = e - dt v+`, s the filter's share, as eigenvalues of one matrix.
+    The step of (distance e, speed v) is `v+ = v + s (k e - v)`, `e+ = e - dt v+`, with the filter's share s.
+    Its powers follow from the eigenvalues of one matrix.
     """
     share = 1.0 if bandwidth is None else 1.0 - np.exp(-2.0 * np.pi * bandwidth * PERIOD)
     step = np.array([[1.0 - PERIOD * share * gain, -PERIOD * (1.0 - share)], [share * gain, 1.0 - share]])

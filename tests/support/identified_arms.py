@@ -1,4 +1,4 @@
-"""An arm as it is believed to be, and motions of it that tell what it is."""
+"""Simulated measurements of an arm, and a wrong initial model of it."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from twin.identification.measurements import Measurements
 
 
 def measured(robot, noise=0.0, count=400, seed=1):
-    """Any motion of a robot, its torques with noise, in [N m]."""
+    """Draw random states of a robot and compute their torques, with noise of that deviation in [N m]."""
     rng = np.random.default_rng(seed)
     q, qd, qdd = rng.uniform(-2, 2, (count, robot.n)), *rng.normal(size=(2, count, robot.n))
     tau = twin.drive_inverse_dynamics(robot, q, qd, qdd) + noise * rng.normal(size=q.shape)
@@ -20,6 +20,6 @@ def measured(robot, noise=0.0, count=400, seed=1):
 
 
 def believed(robot):
-    """The robot with other links, as one knows them beforehand."""
+    """Return the robot with wrong inertial parameters, as an initial model."""
     factors = np.linspace(0.7, 1.4, robot.tree.n)[:, None]
     return replace(robot, tree=replace(robot.tree, inertias=robot.tree.inertias * factors))

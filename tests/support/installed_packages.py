@@ -1,4 +1,4 @@
-"""Packages that are installed for a test: folders on Python's path, with their entry points."""
+"""Packages that a test installs: folders on Python's path, with their entry points."""
 
 import contextlib
 import sys
@@ -8,7 +8,14 @@ from twin import plugins
 
 @contextlib.contextmanager
 def installed(folder, modules, entry_points, name="my-things"):
-    """Install modules, a text each by file name, with entry points by group, for a while."""
+    """Install modules within a `with` block.
+
+    Args:
+        folder: folder that is put on Python's path.
+        modules: texts of the modules by file name.
+        entry_points: entry points by group, each a dictionary of names and values.
+        name: name of the package.
+    """
     for file, text in modules.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The Ljubljana laboratory's arms by their Denavit-Hartenberg tables, as URDF text: for kinematics."""
+"""Kinematics of the Ljubljana laboratory's arms: their Denavit-Hartenberg tables as URDF text."""
 
 import numpy as np
 
@@ -22,7 +22,10 @@ NO_BODY = SOME_BODY.replace('"1"', '"0"').replace("0.1", "0")
 
 
 def urdf_of(dh) -> str:
-    """Each row `Rz(theta) Tz(d) Tx(a) Rx(alpha)` is a joint and a fixed frame behind it, at last `tool0`."""
+    """Return a DH table as URDF text.
+
+    Each row `Rz(theta) Tz(d) Tx(a) Rx(alpha)` becomes a joint and a fixed frame; the last frame is `tool0`.
+    """
     n = len(dh["d"])
     parts = ['<robot name="arm">', f'<link name="frame0">{SOME_BODY}</link>']
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Arms with published drives, integrated with every change of a friction's mode found as an event in time.
+"""Arms with published drives, integrated with an event at every change of a friction mode.
 
 The equations are those of the Modelica Standard Library's RobotR3, in joint units: with `qm = N^-1 theta_m`,
 a rotor's inertia `A = N^2 J` and the motor's torque `N k i`,
@@ -8,8 +8,8 @@ a rotor's inertia `A = N^2 J` and the motor's torque `N k i`,
     current:  dv/dt = 25 (w / damping) (i - i_ref),   L di/dt = -5 v - R i - k theta_m_d
     control:  u = N qd_ref + kp (N q_ref - theta_m) - theta_m_d,   dx/dt = u / Ts,   i_ref = ks (x + u)
 
-Coulomb and viscous friction acts where the mode is +1 or -1, `F = mode Fc + Fv v`; in mode 0 the shaft is
-stuck and F is what holds it.  A mode ends where v passes zero, or where F exceeds the static friction.
+In the modes +1 and -1 friction is Coulomb and viscous, `F = mode Fc + Fv v`.  In mode 0 the shaft sticks, and
+F is the constraint torque.  A mode ends when v passes zero, or when F exceeds the static friction.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ import numpy as np
 from scipy.integrate import DOP853
 from scipy.optimize import brentq
 
-R = 250.0  # Ohm, of the armature; its L is R / (2 damping w)
+R = 250.0  # Ohm: resistance of the armature, whose inductance L is R / (2 damping w)
 
 
 class Motor(NamedTuple):
-    """Of every axis (n,): torque constant in [N m/A]; the current loop's bandwidth in [rad/s] and damping."""
+    """Motors (n,): torque constant in [N m/A], bandwidth in [rad/s] and damping of the current loop."""
 
     k: np.ndarray
     w: np.ndarray
@@ -31,7 +31,7 @@ class Motor(NamedTuple):
 
 
 class Control(NamedTuple):
-    """Gains of all axes: in [1/s], [A s/rad], [s]."""
+    """Gains of the controllers of all axes, in [1/s], [A s/rad] and [s]."""
 
     kp: float
     ks: float
@@ -39,14 +39,14 @@ class Control(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """M(q) (n, n) and h(q, qd) (n,), Coriolis and gravity torque."""
+    """Mass matrix M(q) (n, n), and h(q, qd) (n,), the Coriolis and gravity torque."""
 
     mass_matrix: Callable
     bias: Callable
 
 
 class State(NamedTuple):
-    """Parts (..., n) of the integrated vector: i and v of the current loop, x of the speed controller."""
+    """Parts (..., n) of the integrated vector; i, v of the current loop, x of the speed controller."""
 
     q: np.ndarray
     qd: np.ndarray
@@ -58,7 +58,11 @@ class State(NamedTuple):
 
 
 class ModeChange(NamedTuple):
-    """Axis, from 1, and its friction's mode (of the joint's sense: +1, 0 for stuck, -1) before and after."""
+    """Change of a friction mode at time t.
+
+    Axes count from 1.  Modes are +1 and -1 for sliding in the joint's positive and negative direction, and 0
+    for sticking.
+    """
 
     t: float
     axis: int
@@ -67,13 +71,15 @@ class ModeChange(NamedTuple):
 
 
 class Simulation:
-    """One arm with its drives along one reference.
+    """Simulation of one arm with its drives along one reference.
 
     Args:
-        arm: M and h.
-        drives: the table `[drives]` of its file; without coupling, and without a Stribeck curve.
-        motor, control: see there.
-        reference: of t, gives q_ref and qd_ref (n,); `kinks`: the times where it is not smooth, the end last.
+        arm: functions for M and h.
+        drives: drives of the arm, without coupling and without a Stribeck curve.
+        motor: motors of all axes.
+        control: gains of the controllers.
+        reference: function of t that returns q_ref and qd_ref (n,).
+        kinks: times at which the reference is not smooth; the last one is its end.
     """
 
     def __init__(self, arm, drives, motor, control, reference, kinks) -> None:
@@ -89,7 +95,7 @@ class Simulation:
         self.L = R / (2 * motor.damping * motor.w)
 
     def start(self, q) -> np.ndarray:
-        """At rest and in equilibrium without friction, its current loops steady."""
+        """Return the state at rest in equilibrium without friction, with steady current loops."""
         hold = self.arm.bias(q, np.zeros_like(q))  # torque against gravity
         qm = q + np.divide(hold, self.K, out=np.zeros_like(q), where=self.elastic)
         i = hold / (self.N * self.motor.k)
@@ -97,7 +103,7 @@ class Simulation:
         return np.concatenate([q, 0 * q, qm, 0 * q, i, -50 * i, i / self.control.ks - u])
 
     def parts(self, y) -> State:
-        """The state (..., 7 n) by names; a rigid gear has its motor's angle and speed from the joint."""
+        """Split the state (..., 7 n) into named parts; with a rigid gear the motor follows the joint."""
         q, qd, qm, qmd, *rest = np.moveaxis(y.reshape(*y.shape[:-1], 7, -1), -2, 0)
         return State(q, qd, np.where(self.elastic, qm, q), np.where(self.elastic, qmd, qd), *rest)
 
@@ -106,7 +112,10 @@ class Simulation:
         return self.N * (qd_ref + self.control.kp * (q_ref - qm) - qmd)
 
     def accelerations(self, s, modes):
-        """qdd, qmdd and the friction torques (n,), at the joints and at the rotors of elastic ones."""
+        """Return qdd, qmdd and the friction torques (n,).
+
+        Friction acts at the joint of a rigid gear and at the rotor of an elastic one.
+        """
         drive = self.N * self.motor.k * s.i
         spring = self.K * (s.qm - s.q) + self.D * (s.qmd - s.qd)
         slides = modes != 0
@@ -125,7 +134,7 @@ class Simulation:
         return qdd, qmdd, F
 
     def rates(self, t, y, modes):
-        """dy/dt (7 n,) while no mode changes."""
+        """Return dy/dt (7 n,) for constant friction modes."""
         s = self.parts(y)
         qdd, qmdd, _ = self.accelerations(s, modes)
         u = self.speed_error(t, s.qm, s.qmd)
@@ -135,13 +144,13 @@ class Simulation:
         return np.concatenate([s.qd, qdd, s.qmd, qmdd, i_rate, vd, u / self.control.Ts])
 
     def margins(self, y, modes):
-        """How far (n,) every mode is from its end: the speed that is left, or the torque, below 0 beyond."""
+        """Return the distance (n,) of every mode from its end, as a speed or a torque; negative beyond it."""
         s = self.parts(y)
         _, _, F = self.accelerations(s, modes)
         return np.where(modes != 0, modes * s.qmd, self.static - np.abs(F))
 
     def run(self, q_start, times, rtol=1e-8, atol=1e-10) -> tuple[State, list[ModeChange]]:
-        """The states at `times` (N,), and the changes of modes, from rest at q_start (n,)."""
+        """Integrate from rest at q_start (n,); return the states at `times` (N,) and the changes of modes."""
         times = np.asarray(times, dtype=float)
         t, y = 0.0, self.start(np.asarray(q_start, dtype=float))
         modes = np.zeros(len(self.N), dtype=int)
@@ -167,7 +176,10 @@ class Simulation:
         return self.parts(states), changes
 
     def first_end(self, dense, modes):
-        """The axis whose mode ends first in a step, and when; `None` and the step's end if none does."""
+        """Return the axis whose mode ends first in a step, and the time of that end.
+
+        If no mode ends, return `None` and the end of the step.
+        """
         ends = [
             (brentq(lambda t, j=j: self.margins(dense(t), modes)[j], dense.t_old, dense.t, xtol=1e-14), j)
             for j in np.flatnonzero(self.margins(dense(dense.t), modes) < 0)
@@ -176,10 +188,11 @@ class Simulation:
         return axis, t
 
     def changed(self, y, modes, axis):
-        """State and modes behind the end of the mode of an axis: stuck, if static friction holds it.
+        """Return the state and the modes after the mode of an axis has ended.
 
-        Stuck joints hold one another by the mass matrix, so all that could be stuck are taken as stuck, and
-        the one furthest beyond its static friction let go until none is.
+        The axis sticks if its static friction suffices.  Stuck joints interact through the mass matrix.
+        Therefore all joints that could stick are first taken as stuck.  Then the joint whose torque exceeds
+        its static friction most is released, until no torque exceeds it.
         """
         n, modes, y = len(modes), modes.copy(), y.copy()
         if modes[axis] == 0:

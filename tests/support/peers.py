@@ -1,4 +1,4 @@
-"""The other libraries that compute the same quantities, behind one interface, one sample at a time."""
+"""Other libraries of robot dynamics behind one interface, one sample at a time."""
 
 import contextlib
 
@@ -10,7 +10,7 @@ from twin.errors import LimitError
 
 
 class Pinocchio:
-    """A URDF in Pinocchio; joints are taken in the order of `names`, which may differ from its own."""
+    """URDF model in Pinocchio; vectors follow the order of `names`, not that of Pinocchio."""
 
     def __init__(self, urdf, names) -> None:
         self.model = pin.buildModelFromUrdf(str(urdf))
@@ -18,46 +18,49 @@ class Pinocchio:
         self.order = [self.model.joints[self.model.getJointId(name)].idx_q for name in names]
         self.back = np.argsort(self.order)
 
-    def _own(self, *vectors):
+    def _reordered(self, *vectors):
         return [np.asarray(v)[self.back] for v in vectors]
 
     def inverse_dynamics(self, q, qd, qdd):
-        return pin.rnea(self.model, self.data, *self._own(q, qd, qdd))[self.order]
+        return pin.rnea(self.model, self.data, *self._reordered(q, qd, qdd))[self.order]
 
     def mass_matrix(self, q):
-        upper = np.triu(pin.crba(self.model, self.data, *self._own(q)))
+        upper = np.triu(pin.crba(self.model, self.data, *self._reordered(q)))
         return (upper + np.triu(upper, 1).T)[np.ix_(self.order, self.order)]
 
     def coriolis_matrix(self, q, qd):
-        C = pin.computeCoriolisMatrix(self.model, self.data, *self._own(q, qd))
+        C = pin.computeCoriolisMatrix(self.model, self.data, *self._reordered(q, qd))
         return C[np.ix_(self.order, self.order)]
 
     def gravity_torque(self, q):
-        return pin.computeGeneralizedGravity(self.model, self.data, *self._own(q))[self.order]
+        return pin.computeGeneralizedGravity(self.model, self.data, *self._reordered(q))[self.order]
 
     def forward_dynamics(self, q, qd, tau):
-        return pin.aba(self.model, self.data, *self._own(q, qd, tau))[self.order]
+        return pin.aba(self.model, self.data, *self._reordered(q, qd, tau))[self.order]
 
     def forward_kinematics(self, q, frame="tool0"):
-        pin.framesForwardKinematics(self.model, self.data, *self._own(q))
+        pin.framesForwardKinematics(self.model, self.data, *self._reordered(q))
         return self.data.oMf[self.model.getFrameId(frame)].homogeneous.copy()
 
     def jacobian(self, q, frame="tool0"):
         at = (self.model.getFrameId(frame), pin.LOCAL_WORLD_ALIGNED)
-        return pin.computeFrameJacobian(self.model, self.data, *self._own(q), *at)[:, self.order]
+        return pin.computeFrameJacobian(self.model, self.data, *self._reordered(q), *at)[:, self.order]
 
     def jacobian_dot(self, q, qd, frame="tool0"):
         at = (self.model.getFrameId(frame), pin.LOCAL_WORLD_ALIGNED)
-        pin.computeJointJacobiansTimeVariation(self.model, self.data, *self._own(q, qd))
+        pin.computeJointJacobiansTimeVariation(self.model, self.data, *self._reordered(q, qd))
         return pin.getFrameJacobianTimeVariation(self.model, self.data, *at)[:, self.order]
 
     def energy(self, q, qd):
-        kinetic = pin.computeKineticEnergy(self.model, self.data, *self._own(q, qd))
-        return kinetic + pin.computePotentialEnergy(self.model, self.data, *self._own(q))
+        kinetic = pin.computeKineticEnergy(self.model, self.data, *self._reordered(q, qd))
+        return kinetic + pin.computePotentialEnergy(self.model, self.data, *self._reordered(q))
 
 
 class PinocchioLoops(Pinocchio):
-    """Pinocchio's own solver for closed loops, by proximal iterations: across its plane one is redundant."""
+    """Pinocchio's proximal solver for closed loops.
+
+    A planar loop has redundant constraints across its plane, which the solver's damping resolves.
+    """
 
     def __init__(self, urdf, names, loops) -> None:
         super().__init__(urdf, names)
@@ -76,25 +79,26 @@ class PinocchioLoops(Pinocchio):
     def forward_dynamics(self, q, qd, tau):
         pin.initConstraintDynamics(self.model, self.data, self.loops, self.states)
         return pin.constraintDynamics(
-            self.model, self.data, *self._own(q, qd, tau), self.loops, self.states, self.settings
+            self.model, self.data, *self._reordered(q, qd, tau), self.loops, self.states, self.settings
         )[self.order]
 
 
 class MuJoCo:
-    """A URDF in MuJoCo, contacts and joint limits off.
+    """URDF model in MuJoCo, without contacts and joint limits.
 
-    Its constraints are soft: a closed loop gives way in proportion to `softness`, at least 1e-4.  It says
-    nothing of their acceleration at speed, but that of a parallelogram is zero.
+    MuJoCo's constraints are soft: a closed loop yields in proportion to `softness`, which is at least 1e-4.
+    MuJoCo leaves out the constraint's acceleration at speed, which is zero for a parallelogram.
     """
 
     def __init__(self, urdf, loops=(), links=(), softness=1.0001e-4) -> None:
         spec = mujoco.MjSpec.from_file(str(urdf))
         for loop in loops:
-            held = spec.add_equality()
-            held.type, held.objtype = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtObj.mjOBJ_BODY
-            held.name1, held.name2 = (links[joint] for joint in loop.joints)
-            held.data[:3] = loop.points[0]  # in the first link; the zero pose says where in the second
-            held.solimp[:2] = 1 / (1 + softness)
+            constraint = spec.add_equality()
+            constraint.type, constraint.objtype = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtObj.mjOBJ_BODY
+            constraint.name1, constraint.name2 = (links[joint] for joint in loop.joints)
+            # Point in the first link; MuJoCo computes the point in the second link from the zero pose.
+            constraint.data[:3] = loop.points[0]
+            constraint.solimp[:2] = 1 / (1 + softness)
         self.model = spec.compile()
         off = mujoco.mjtDisableBit
         self.model.opt.disableflags |= int(off.mjDSBL_CONTACT) | int(off.mjDSBL_LIMIT)
@@ -134,7 +138,7 @@ class MuJoCo:
 
 
 class Reduced:
-    """A peer of a robot's tree in the pendant's coordinates: `q_tree = G q + g0`, forces by `G^T`."""
+    """Another library's tree model in the pendant's coordinates: `q_tree = G q + g0`, forces by `G^T`."""
 
     def __init__(self, robot, peer) -> None:
         self.robot, self.peer, self.G = robot, peer, robot.embedding
@@ -144,7 +148,7 @@ class Reduced:
         return self.G @ q + self.robot.embedding_offset, *(self.G @ rate for rate in rates)
 
     def on_tree(self, tau):
-        """Torques of the motors as those of all joints of the tree: none on the passive ones."""
+        """Expand motor torques to all joints of the tree; passive joints have none."""
         tau_tree = np.zeros(len(self.G))
         tau_tree[list(self.robot.driven)] = tau
         return tau_tree
@@ -177,19 +181,23 @@ class Reduced:
         return self.peer.jacobian_dot(*self._tree(q, qd)) @ self.G
 
     def forward_dynamics(self, q, qd, tau):
-        """By Gauss' principle: of the motions that keep loops closed, the one nearest to the free tree's."""
+        """Compute accelerations by Gauss' principle of least constraint.
+
+        Of all accelerations that respect the loops, the solution is nearest to that of the free tree, in the
+        metric of the mass matrix.
+        """
         q_tree, qd_tree = self._tree(q, qd)
         free = self.peer.forward_dynamics(q_tree, qd_tree, self.on_tree(tau))
         root = np.linalg.cholesky(self.peer.mass_matrix(q_tree)).T
         return np.linalg.lstsq(root @ self.G, root @ free)[0]
 
     def loop_dynamics(self, q, qd, tau):
-        """By the peer's own solver for closed loops: the accelerations of all joints of the tree."""
+        """Compute the accelerations of all joints of the tree with the library's solver for closed loops."""
         return self.peer.forward_dynamics(*self._tree(q, qd), self.on_tree(tau))
 
 
 def one_step(simulation, q, qd, tau, wrench=None, T_flange_tool=None):
-    """The acceleration of one step of the engine; a step that ends beyond a fold was made all the same."""
+    """Return the acceleration of one step of the engine, even if the step ends beyond a joint limit."""
     simulation.reset(q, qd)
     with contextlib.suppress(LimitError):
         simulation.step(tau, wrench, T_flange_tool)
@@ -197,7 +205,7 @@ def one_step(simulation, q, qd, tau, wrench=None, T_flange_tool=None):
 
 
 def largest_relative_error(values, expected) -> float:
-    """The worst sample of `max |a - b| / max |b|`."""
+    """Return the largest `max |a - b| / max |b|` of all samples."""
     values, expected = np.asarray(values), np.asarray(expected)
     axes = tuple(range(1, expected.ndim))
     return float(np.max(np.max(np.abs(values - expected), axis=axes) / np.max(np.abs(expected), axis=axes)))

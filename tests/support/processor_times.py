@@ -1,8 +1,8 @@
-"""`pytest --quick`: the tests that took little time of the processor when they last ran.
+"""`pytest --quick`: run only the tests that took little processor time in their last run.
 
-Every run notes in pytest's cache what each test took; `--quick` leaves out those above `MOST`.  The processes
-that a test begins count as well, so windows, commands and pages of the docs are left out without a list.  A
-test of which no time is known is run: the first `--quick` in a new checkout runs everything.
+Every run stores the processor time of each test in pytest's cache; `--quick` deselects tests above `MOST`.
+The processes that a test starts count too.  A test without a stored time is run, so the first `--quick` in a
+new checkout runs everything.
 """
 
 import functools
@@ -11,22 +11,22 @@ import resource
 import pytest
 
 MOST = 0.05
-"""The longest quick test, in [s]."""
+"""Largest processor time of a quick test, in [s]."""
 
 FIXTURES = pytest.StashKey[dict[str, float]]()
 
 _shared = []
-"""What the shared results that the running test asked for took, in [s]."""
+"""Processor times of the shared results that the running test has used, in [s]."""
 
 
 def processor_time():
-    """Time of this process and of those that it began and waited for, in [s]."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    """Return the processor time of this process and of its finished children, in [s]."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def shared(function):
-    """Cache a function for all tests of a process; each test that calls it is charged its time."""
+    """Cache a function for all tests of a process; its processor time counts for each test that calls it."""
     timed = functools.cache(functools.partial(_timed, function))
 
     @functools.wraps(function)
@@ -44,7 +44,7 @@ def _timed(function, *arguments, **named):
 
 
 def pytest_addoption(parser):
-    help_ = f"run only tests that took at most {MOST} s of processor when they last ran"
+    help_ = f"run only tests that took at most {MOST} s of processor time in their last run"
     parser.addoption("--quick", action="store_true", help=help_)
 
 
@@ -54,10 +54,10 @@ def pytest_configure(config):
 
 
 class Times:
-    """The times of the tests: what is known of them from before, and what this run finds.
+    """Processor times of the tests: stored times of earlier runs, and times of this run.
 
-    A quick run keeps what is known: the test that happens to come first in a process loads machine code for
-    all others, which is not its own time.
+    A quick run does not replace stored times.  The first test in a process loads machine code for all others,
+    and this time must not count for that test.
     """
 
     def __init__(self, config):
@@ -105,9 +105,9 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Add to the report what the test took, with what its module made for it, whichever test came first.
+    """Add the processor time of the test and of its module's fixtures to the report.
 
-    What the whole session shares, such as a robot, is nobody's.
+    A module's fixture counts for each test that uses it.  Fixtures of the session, such as robots, do not.
     """
     report = yield
     if call.when == "call":

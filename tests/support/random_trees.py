@@ -28,7 +28,10 @@ def random_inertial(rng: np.random.Generator) -> str:
 
 
 def random_urdf(rng: np.random.Generator, joints: int, kinds=("revolute", "revolute", "prismatic")) -> str:
-    """A tree of `joints` moving joints; some links hang on a fixed joint, the last one carries `tool0`."""
+    """Draw the URDF of a tree of `joints` moving joints.
+
+    Some links have another link on a fixed joint; `tool0` is fixed to the last link.
+    """
     parts = [f'<link name="base">{random_inertial(rng)}</link>']
     for i in range(joints):
         parent = "base" if i == 0 else f"link{rng.integers(max(0, i - 2), i)}"
@@ -56,9 +59,9 @@ def random_urdf(rng: np.random.Generator, joints: int, kinds=("revolute", "revol
 
 
 def interpreted(robot):
-    """The robot with the same generated source, run by Python: nothing to compile for a robot met once."""
+    """Make a robot run its generated kernels as plain Python, without compilation, and return it."""
     module = SimpleNamespace()
     text = kernels.source(robot.tree, robot.embedding, robot.embedding_offset, robot.loops)
-    exec(re.sub(r"@(njit|kept)\(.*\)\n", "", text), module.__dict__)
+    exec(re.sub(r"@(cached_njit|njit)\(.*\)\n", "", text), module.__dict__)
     robot.__dict__["kernels"] = module
     return robot

@@ -1,4 +1,4 @@
-"""Drives of arms with six joints: geared, coupled, rubbing, with limits of their motors."""
+"""Drives of six-joint arms with gears, coupling, friction and motor limits."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ CURVED = replace(
 
 
 def by_motor(drives, demand, qd_motor):
-    """The same for each motor by itself, in its own torque and speed, and back to the joints."""
+    """Limit the demanded joint torques motor by motor, in motor torques and speeds."""
     N = np.diag(drives.ratio) @ drives.coupling
     tau_m, speed = np.linalg.solve(N.T, demand), N @ qd_motor
     for i in range(6):
@@ -56,7 +56,7 @@ SENSORS = Sensors(encoder=True, noise=1e-5, speed_cutoff=80.0, delay=2, seed=5)
 
 
 def coupled(robot):
-    """Motors of the wrist that turn together; one joint is rigid, two rub behind their springs."""
+    """Return the robot's drives with a coupled wrist, a rigid joint 2, and joint friction at axes 2 and 4."""
     stiffness = robot.drives.stiffness.copy()
     stiffness[1] = np.inf
     sides = ("motor", "joint", "motor", "joint", "motor", "motor")

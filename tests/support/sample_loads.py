@@ -1,4 +1,4 @@
-"""A body without any symmetry on the flange, and a tool that is turned as it is moved."""
+"""Payload without symmetry, and a tool frame that is rotated and displaced."""
 
 import numpy as np
 

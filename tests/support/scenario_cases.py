@@ -1,4 +1,4 @@
-"""Every scenario with every arm and every law, and settings under which a run of it is short."""
+"""Combinations of scenario, arm and controller, and settings that make their runs short."""
 
 import controllers
 import twin
@@ -9,11 +9,14 @@ NAMES = tuple(registry.titles())
 ROBOTS = twin.robot_names()
 SUITED = [(robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).suits(twin.load(robot))]
 FEW = ("computed_torque", "cascade")
-"""Laws that run with every arm in every scenario; others in `joint_tracking` or with the first arm."""
+"""Controllers that run with every arm in every scenario.
+
+Other controllers run with every arm in `joint_tracking` only, and with the first arm elsewhere.
+"""
 
 
 def is_tried(robot: str, scenario: str, controller: str) -> bool:
-    """Whether tests run it: so every two of robot, scenario and law meet, but not all three."""
+    """Return whether tests run a combination: every pair of the three occurs, but not every triple."""
     first = next(suited for suited, name in SUITED if name == scenario)
     return robot == first or scenario == "joint_tracking" or controller in FEW
 
@@ -37,13 +40,13 @@ SHORT = {
 
 @shared
 def full_run(name, controller, robot="irb140"):
-    """A scenario as `irb-twin validate` runs it; kept, for a run takes half a second."""
+    """Run a scenario as `irb-twin validate` does; the result is cached because a run takes half a second."""
     scenario = registry.find(name)
     log = scenario.run(scenario.Config(robot=robot, controller=controller, **shorter(name, robot)))
     return log, scenario.metrics(log)
 
 
 def shorter(name, robot):
-    """Settings that make the longest runs shorter, with all arms but one."""
+    """Return settings that shorten the longest scenarios, for all arms except the IRB 140."""
     long = ("drive_check", "drive_mismatch", "excitation", "identify_joint", "laboratory", "pose_path")
     return SHORT[name] if name in long and robot != "irb140" else {}

@@ -1,4 +1,4 @@
-"""References, laws and comparisons for runs of some hundred samples."""
+"""References, control laws and comparisons for runs of some hundred samples."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def nothing(state, reference, parameters, memory, model):
 
 
 def filtered(state, reference, parameters, memory, model):
-    """A law of a user: the torque of the reference, and of a smoothed error, and of the clock."""
+    """Add terms of a filtered error and of time to the inverse dynamics torque, as a user's law might."""
     tau = np.empty(len(state.q))
     model.inverse_dynamics(reference.q, reference.qd, reference.qdd, model.inertias, model.gravity, tau)
     memory[0] += parameters[1] * (reference.q - state.q - memory[0])
@@ -28,7 +28,7 @@ def path(robot, duration=0.3, amplitude=0.3):
 
 
 def same(rolled, log, index=()):
-    """Whether a rollout is a run of `run_closed_loop`, to the bit."""
+    """Return whether a rollout equals a run of `run_closed_loop` bit by bit."""
     pairs = [(getattr(rolled, name)[index], getattr(log, name)) for name in ("q", "qd", "tau", "tau_demand")]
     pairs += [(rolled.t, log.t), (rolled.saturated[index], log.saturated.sum(axis=0))]
     return all(np.array_equal(a, b) for a, b in pairs)

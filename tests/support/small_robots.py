@@ -1,4 +1,4 @@
-"""Small robots that lead into one trap of PyBullet each, as URDF text, and the step that shows it."""
+"""Small robots as URDF text that each expose one pitfall of PyBullet, and the error of one step."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ LUMP = inertial()
 
 
 def arm(base=LUMP, first=LUMP, second=LUMP, axis="0 0 1", dynamics="", shape=""):
-    """URDF text of two links on a base, with a frame at the end that nobody gave an inertial."""
+    """Return URDF text of two links on a base, with a massless frame `tool0` at the end."""
     return "\n".join(
         [
             '<robot name="arm">',
@@ -52,7 +52,7 @@ ROTOR = f"""
     <limit lower="-1" upper="1" effort="100" velocity="3"/></joint>
 </robot>"""
 
-# Nothing is wrong with it: shapes that its masses and moments fit, limits on every joint.
+# A valid robot: shapes that match the masses and moments, limits on every joint.
 SOUND = """<robot name="arm">
 <link name="base"><visual><geometry><box size="0.2 0.2 0.1"/></geometry></visual></link>
 <link name="one">
@@ -77,7 +77,7 @@ SOUND = """<robot name="arm">
 
 
 def one_step_error(simulation, rng, states=10):
-    """The largest relative error of the acceleration of one step, over random states."""
+    """Return the largest relative error of the acceleration of one step over random states."""
     robot, dt, worst = simulation.robot, simulation.time_step, 0.0
     for _ in range(states):
         q, qd, tau = rng.uniform(-3, 3, robot.n), rng.uniform(-2, 2, robot.n), rng.uniform(-9, 9, robot.n)

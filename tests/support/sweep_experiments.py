@@ -1,4 +1,4 @@
-"""Experiments that cost little, for tests of how sweeps are carried out: a short swing under PD."""
+"""Cheap experiments for tests of sweeps: a short swing under PD control."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def _parts():
 
 @dataclass(frozen=True)
 class Swing:
-    """A payload that the law does not know of; `folder` is where its trials leave traces."""
+    """Experiment with a payload unknown to the controller; trials write marker files to `folder`."""
 
     folder: str = ""
 
@@ -43,7 +43,7 @@ class Swing:
 
 
 class Deadly(Swing):
-    """One trial ends its process, when it is made for the first time."""
+    """Experiment with a trial that kills its process on the first attempt."""
 
     def trial(self, values):
         mark = Path(self.folder, "died")
@@ -54,7 +54,7 @@ class Deadly(Swing):
 
 
 class Fatal(Swing):
-    """One trial ends every process that makes it."""
+    """Experiment with a trial that kills its process on every attempt."""
 
     def trial(self, values):
         if values["payload"] > 0.59:
@@ -63,7 +63,7 @@ class Fatal(Swing):
 
 
 class Slow(Swing):
-    """Trials that leave a trace each, and take their time."""
+    """Experiment with trials that take 20 ms each and append to a marker file."""
 
     def trial(self, values):
         with Path(self.folder, "made").open("a") as file:
@@ -73,7 +73,7 @@ class Slow(Swing):
 
 
 class Faulty(Swing):
-    """A trial of which a mistake comes."""
+    """Experiment with a trial that raises an error."""
 
     def trial(self, values):
         if values["payload"] > 0.59:
@@ -82,7 +82,7 @@ class Faulty(Swing):
 
 
 class Warned(Swing):
-    """Trials that warn, all of the same."""
+    """Experiment with trials that all print and issue the same warning."""
 
     def trial(self, values):
         print("loud")
@@ -91,14 +91,14 @@ class Warned(Swing):
 
 
 def sleep_in_two_processes():
-    """Say the ids of this process and of one that it begins, and sleep."""
+    """Report the ids of this process and of a child process, and sleep."""
     child = subprocess.Popen(["sleep", "600"])
     say((os.getpid(), child.pid))
     time.sleep(600)
 
 
 def points(count, seed=1):
-    """Points of which some cannot be made, for their payload is negative, and the last one is heavy."""
+    """Draw points; those with a negative payload are invalid, and the last one has a heavy payload."""
     random = np.random.default_rng(seed)
     values = np.column_stack([random.uniform(-0.02, 0.6, count), random.uniform(5.0, 40.0, count)])
     values[-1, 0] = 0.595

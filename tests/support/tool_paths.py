@@ -1,4 +1,4 @@
-"""A short path of the tool, and the gains of the feedback that follows it."""
+"""A short tool path, and gains of the feedback that follows it."""
 
 import numpy as np
 

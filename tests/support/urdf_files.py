@@ -1,4 +1,4 @@
-"""The committed robots: each one's facts, and its URDF read as plain XML, not by twin or urchin."""
+"""Facts of the committed robots, and their URDFs read as plain XML, without twin and urchin."""
 
 import xml.etree.ElementTree as ET
 from functools import cached_property
@@ -20,7 +20,7 @@ class Body(NamedTuple):
 
 
 class UrdfFile:
-    """One robot's files."""
+    """Files of one robot."""
 
     def __init__(self, name):
         self.name = name
@@ -37,14 +37,14 @@ class UrdfFile:
 
     @property
     def moving(self):
-        """The links that move, in the order of the joints that move them."""
+        """Links on moving joints, in the order of the joints."""
         return [find(joint, "child").attrib["link"] for joint in self.joints("revolute")]
 
     def joints(self, kind):
         return [joint for joint in self.root.findall("./joint") if joint.attrib["type"] == kind]
 
     def body(self, link):
-        """The `<inertial>` of a link as the file says it, turned into link axes."""
+        """Return the `<inertial>` of a link, rotated into link axes."""
         origin, mass, inertia = find(self.root, f"./link[@name='{link}']/inertial")
         xx, yy, zz, xy, xz, yz = (
             float(inertia.attrib[k]) for k in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
@@ -54,7 +54,10 @@ class UrdfFile:
         return Body(float(mass.attrib["value"]), numbers(origin, "xyz"), tensor)
 
     def poses(self, q):
-        """The pose (4, 4) of every link at the pendant's angles q (6,), passive joints by their row `q`."""
+        """Return the pose (4, 4) of every link at the pendant's angles q (6,).
+
+        The angle of a passive joint is the product of its row `q` in the facts and the pendant's angles.
+        """
         angles = dict(zip(self.facts["joints"]["names"], q, strict=True))
         for name, values in self.facts.get("joint", {}).items():
             if "q" in values:
@@ -78,7 +81,7 @@ def numbers(element, attribute):
 
 
 def find(element, path):
-    """The one element at an XPath, which must exist."""
+    """Return the first element at an XPath, which must exist."""
     found = element.find(path)
     assert found is not None, path
     return found

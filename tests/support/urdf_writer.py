@@ -1,4 +1,4 @@
-"""Writes the URDF of a robot that has none, for other libraries to read: numbers to the same bits."""
+"""Write the URDF of a robot that has none, for other libraries; numbers are exact to the bit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def urdf_of_tree(robot: Robot) -> str:
     The flange is the link `tool0`.
 
     Args:
-        robot: any; its limits are written where they are finite.
+        robot: any robot; finite limits are written.
 
     Raises:
         RobotError: the masses of its links are not known.
@@ -45,14 +45,14 @@ def _link_name(tree: Tree, i: int) -> str:
 
 
 def _body(parameters: np.ndarray) -> ET.Element:
-    """The `<inertial>` of (10,) inertial parameters about the link's origin."""
+    """Return the `<inertial>` element of inertial parameters (10,) about the link's origin."""
     mass, com, tensor = body_of_parameters(parameters)
     moments, axes = np.linalg.eigh(tensor)
     return inertial(mass, com, axes * np.sign(np.linalg.det(axes)), possible_moments(moments))
 
 
 def _frame() -> ET.Element:
-    """The `<inertial>` of a link that weighs nothing; without one, PyBullet would make it 1 kg."""
+    """Return the `<inertial>` element of a massless link; without it PyBullet assumes 1 kg."""
     return inertial(0.0, np.zeros(3), np.eye(3), np.zeros(3))
 
 
@@ -81,7 +81,7 @@ def _join(joint: ET.Element, parent: str, child: str, T: np.ndarray) -> None:
 
 
 def inertial(mass: float, com: np.ndarray, axes: np.ndarray, moments: np.ndarray) -> ET.Element:
-    """An `<inertial>` with principal moments (3,) along the columns of the rotation `axes` (3, 3)."""
+    """Return an `<inertial>` element with principal moments (3,) along the columns of `axes` (3, 3)."""
     element = ET.Element("inertial")
     ET.SubElement(element, "origin", xyz=numbers_text(com), rpy=numbers_text(rpy_from_matrix(axes)))
     ET.SubElement(element, "mass", value=numbers_text([mass]))
@@ -91,15 +91,15 @@ def inertial(mass: float, com: np.ndarray, axes: np.ndarray, moments: np.ndarray
 
 
 def numbers_text(numbers: np.ndarray | list[float]) -> str:
-    """Numbers as text that reads back to the same bits."""
+    """Return numbers as text from which the same floating-point values are read."""
     return " ".join(repr(float(number)) for number in numbers)
 
 
 def rpy_from_matrix(R: np.ndarray) -> np.ndarray:
-    """Roll, pitch, yaw (3,) of a rotation, exact at a pitch of a right angle too.
+    """Return roll, pitch and yaw (3,) of a rotation, exact even at a pitch of 90 degrees.
 
-    The URDF's order, `R = Rz(yaw) Ry(pitch) Rx(roll)`.  Roll is read after yaw has been turned back, so that
-    the two stay consistent where each is ill-defined.
+    The order is that of URDF, `R = Rz(yaw) Ry(pitch) Rx(roll)`.  Roll is computed after the rotation by yaw
+    is removed, so that the two remain consistent where each is ill-defined.
     """
     yaw = np.arctan2(R[1, 0], R[0, 0])
     c, s = np.cos(yaw), np.sin(yaw)

@@ -1,6 +1,6 @@
-"""Scenario files of a user's own, sound and unsound."""
+"""Scenario files of a user, valid and invalid."""
 
-HEAD = '''"""Something of one's own."""
+HEAD = '''"""Scenario of a user."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ PARTS = {
 
 
 def scenario(head="", **parts):
-    """The text of a file; `head` comes before everything, a part of that name replaces the sound one."""
+    """Return the text of a scenario file; `head` comes first, and `parts` replace the valid parts by name."""
     return head + HEAD + "\n\n".join((PARTS | parts).values())
 
 
 def write(path, head="", **parts):
-    """Write such a file, its folder too; its path as text."""
+    """Write a scenario file and its folder, and return its path as text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(scenario(head, **parts), encoding="utf-8")
     return str(path)

@@ -1,4 +1,4 @@
-"""Scripts in processes of their own, in which PyBullet's window lives."""
+"""Scripts that run in a separate process, which shows PyBullet's window."""
 
 import os
 import subprocess

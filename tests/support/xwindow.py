@@ -1,4 +1,4 @@
-"""An X server without a screen, and what a person does to a window on it, through Xlib."""
+"""X server without a screen, and input to its windows through Xlib, as from a user."""
 
 import ctypes
 import os
@@ -18,10 +18,10 @@ SIZE = 1024, 768
 
 @contextmanager
 def xvfb() -> Iterator[str]:
-    """A display of one's own; the server picks a free number."""
+    """Start an X server on a free display number, and yield the name of the display."""
     read, write = os.pipe()
     server = subprocess.Popen(
-        # Without -noreset it starts anew when the last client leaves, and refuses the next one meanwhile.
+        # Without -noreset the server restarts after the last client and refuses new clients meanwhile.
         [
             "Xvfb",
             "-noreset",
@@ -51,7 +51,7 @@ def xvfb() -> Iterator[str]:
 
 
 class Display:
-    """A second client of the display, as the window manager is."""
+    """Second client of a display, like a window manager."""
 
     def __init__(self, name: str) -> None:
         self.xlib = ctypes.CDLL("libX11.so.6")
@@ -61,7 +61,7 @@ class Display:
         self.xlib.XDefaultRootWindow.restype = ctypes.c_ulong
 
     def window(self, title: str) -> int:
-        """The top-level window whose title has `title` in it."""
+        """Return the top-level window whose title contains a match of `title`."""
         root, parent, count = ctypes.c_ulong(), ctypes.c_ulong(), ctypes.c_uint()
         children = ctypes.POINTER(ctypes.c_ulong)()
         top = ctypes.c_ulong(self.xlib.XDefaultRootWindow(self.display))
@@ -76,7 +76,7 @@ class Display:
         return found[0]
 
     def screenshot(self) -> np.ndarray:
-        """What the screen shows: (height, width, 3) of 0 to 255, red first."""
+        """Return the pixels of the screen (height, width, 3), RGB values of 0 to 255."""
         root = ctypes.c_ulong(self.xlib.XDefaultRootWindow(self.display))
         self.xlib.XGetImage.restype = ctypes.POINTER(Image)
         all_planes, by_pixel = ctypes.c_ulong(0xFFFFFFFF), 2
@@ -86,7 +86,7 @@ class Display:
         return pixels.reshape(SIZE[1], SIZE[0], 4)[..., 2::-1].astype(int)
 
     def close_from_title_bar(self, window: int) -> None:
-        """What a window manager does to a window that takes no WM_DELETE_WINDOW."""
+        """Kill the window's client, as a window manager does if it does not handle WM_DELETE_WINDOW."""
         self.xlib.XKillClient(self.display, ctypes.c_ulong(window))
         self.xlib.XSync(self.display, 0)
 
@@ -94,20 +94,20 @@ class Display:
         self.press(window, ESCAPE)
 
     def press(self, window: int, key: int | str, kinds: tuple[int, ...] = (KEY_PRESS, KEY_RELEASE)) -> None:
-        """Press a key, a character or X's number for it, and let it go; `kinds` for one of the two."""
+        """Press and release a key, given as a character or X keysym; `kinds` selects the events to send."""
         symbol = ctypes.c_ulong(ord(key) if isinstance(key, str) else key)
         for kind in kinds:
             self._send(window, kind, kind - 1, self.xlib.XKeysymToKeycode(self.display, symbol))
 
     @contextmanager
     def held(self, window: int, key: int | str) -> Iterator[None]:
-        """A key down, and up again at the end."""
+        """Press a key at the start of a `with` block, and release it at the end."""
         self.press(window, key, (KEY_PRESS,))
         yield
         self.press(window, key, (KEY_RELEASE,))
 
     def drag(self, window: int, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """The mouse's left button down at one place of a window, and up at another."""
+        """Drag with the left mouse button from one place of a window to another."""
         self.mouse(window, MOTION, *start)
         self.mouse(window, BUTTON_PRESS, *start)
         for place in np.linspace(start, end, 6).round().astype(int).tolist():
@@ -116,7 +116,7 @@ class Display:
         self.mouse(window, BUTTON_RELEASE, *end)
 
     def mouse(self, window: int, kind: int, x: int, y: int) -> None:
-        """Move the mouse, press or release its left button: kind is one of the constants above."""
+        """Move the mouse, or press or release its left button; `kind` is one of the constants above."""
         masks = {BUTTON_PRESS: 1 << 2, BUTTON_RELEASE: 1 << 3, MOTION: 1 << 6}
         self._send(window, kind, masks[kind], 0 if kind == MOTION else 1, x, y)
 

@@ -88,7 +88,7 @@ def evaluate(
 def uncompiled(robot: Robot) -> Robot:
     """The same robot with kernels that are run, not compiled; what is made from it compiles again."""
     robot = replace(robot)
-    functions: dict[str, Any] = {"np": np, "kept": lambda **_: lambda function: function}
+    functions: dict[str, Any] = {"np": np, "cached_njit": lambda **_: lambda function: function}
     exec(kernels.FOOTER, functions)
     for title, kernel in kernels.KERNELS.items():
         if kernel.trace is not None:

@@ -1,1 +1,1 @@
-"""Aliaga 2019, item by item."""
+"""Items of Aliaga 2019."""

@@ -17,7 +17,7 @@ from twin.trajectories.sampling import Reference, State
 
 
 def facts() -> dict[str, Any]:
-    """The IRB 140's facts, every printed digit of them."""
+    """Read the facts of the IRB 140 with all printed digits."""
     from urdf.build import HERE
     from urdf.facts import read
 
@@ -26,13 +26,13 @@ def facts() -> dict[str, Any]:
 
 @computes("T-vol")
 def total_volume(item: Item) -> Finding:
-    """The sum of the links' volumes, in [mm^3]."""
+    """Compute the sum of the links' volumes, in [mm^3]."""
     return against_printed(item, float(sum(link["volume_mm3"] for link in facts()["link"].values())))
 
 
 @computes("T-mass")
 def masses(item: Item) -> Finding:
-    """(3.5); the residual counts in half units of each mass's own last digit."""
+    """Compute the masses by (3.5); residuals are in half units of the last printed digit of each mass."""
     from urdf.solids import bulk
     from urdf.solids import masses as masses_by_volume
 
@@ -45,7 +45,7 @@ def masses(item: Item) -> Finding:
 
 @computes("T-2.20")
 def equation_of_motion(item: Item) -> Finding:
-    """Inertia, Coriolis and gravity terms add up to inverse dynamics, for both robots, relative."""
+    """Compare the sum of inertia, Coriolis and gravity terms with inverse dynamics, for two robots."""
     robot, q, qd, qdd = states()
     errors, count = [_terms(robot, q, qd, qdd)], len(q)
     robot = twin.load("irb1400")
@@ -55,7 +55,7 @@ def equation_of_motion(item: Item) -> Finding:
 
 
 def _terms(robot: twin.Robot, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> float:
-    robot = uncompiled(robot)  # compiling takes longer than all its states
+    robot = uncompiled(robot)  # compilation would take longer than all states
     tau = twin.inverse_dynamics(robot, q, qd, qdd)
     terms = np.einsum("nij,nj->ni", twin.mass_matrix(robot, q), qdd)
     terms += np.einsum("nij,nj->ni", twin.coriolis_matrix(robot, q, qd), qd)
@@ -65,9 +65,9 @@ def _terms(robot: twin.Robot, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) ->
 
 @computes("T-2.29")
 def error_dynamics(item: Item) -> Finding:
-    """The law on the library's forward dynamics: errors of all joints, at the times that the item gives.
+    """Integrate the control law with the library's forward dynamics, and compare the decay of the errors.
 
-    The arm moves along sines while the error, `e0` in every joint at first, must fade as
+    The arm moves along sines with an initial error `e0` in every joint.  The error must decay as
     `e0 (1 + omega t) exp(-omega t)`, the solution of a double pole at -omega that starts at rest.
     """
     from scipy.integrate import solve_ivp

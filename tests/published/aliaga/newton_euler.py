@@ -1,7 +1,7 @@
 """Aliaga 2019, section 2.2.2.3: the Newton-Euler method in the frames of the Denavit-Hartenberg table.
 
-The recursion stands here as the thesis has it, because it is what is judged, with its right and its printed
-forms; the torques that it must give are those of the library's own recursions, which runs over other frames.
+The module contains the recursion of the thesis, in its right and its printed forms.  The reference is the
+library's recursion, which uses other frames.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ ARMS = 20
 
 
 class Chain(NamedTuple):
-    """An arm as N-E 1 and 2 describe it.
+    """An arm as in N-E 1 and 2.
 
-    dh: its table; theta (n,) is q + theta0.
-    m: (n,) masses.
-    s: (n, 3) centre of mass of link i from the origin of {S_i}, in the axes of {S_i}.
-    I: (n, 3, 3) its inertia about that centre, in the same axes.
+    Attributes:
+        dh: DH table; theta (n,) is q + theta0.
+        m: masses (n,).
+        s: centres of mass (n, 3) of link i from the origin of {S_i}, in the axes of {S_i}.
+        I: inertias (n, 3, 3) about these centres, in the same axes.
     """
 
     dh: DH
@@ -40,7 +41,7 @@ class Chain(NamedTuple):
 
 
 def chain_of(tree: Tree, dh: DH) -> Chain:
-    """The bodies of an unbranched tree in the frames of its table, which are known at the zero position."""
+    """Express the bodies of an unbranched tree in its DH frames, which are known at the zero position."""
     links = recursions.world_frames(tree, recursions.placements(tree, [0.0] * tree.n, math))
     bodies = []
     for i, T_dh in enumerate(dh_poses(dh, dh.theta0)):
@@ -57,7 +58,7 @@ def chain_of(tree: Tree, dh: DH) -> Chain:
 def newton_euler(
     chain: Chain, q, qd, qdd, base_acceleration=-GRAVITY_VECTOR, printed: str = ""
 ) -> np.ndarray:
-    """N-E 3 to N-E 10: torques (N, n); `printed` names the equation that is taken as it is printed."""
+    """Compute torques (N, n) by N-E 3 to N-E 10; `printed` names an equation to use in its printed form."""
     dh, m, s, I = chain  # noqa: E741
     n = len(m)
     R = np.moveaxis(dh_transforms(dh, q + dh.theta0)[..., :3, :3], 1, 0)
@@ -78,7 +79,7 @@ def newton_euler(
         moved.append((back, w, wd, a))
 
     f, n_up, tau = zero, zero, np.zeros(q.shape)
-    ahead = np.tile(np.eye(3), (len(q), 1, 1))  # R of the next link; beyond the last one there is no force
+    ahead = np.tile(np.eye(3), (len(q), 1, 1))  # R of the next link; the last link has none, and no force
     for i in reversed(range(n)):
         back, w, wd, a = moved[i]
         spin = w if printed == "(2.25)" else wd
@@ -96,7 +97,7 @@ def _of(R: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def states() -> tuple[twin.Robot, np.ndarray, np.ndarray, np.ndarray]:
-    """The IRB 140 with joint angles, velocities and accelerations (N, 6), at rest in some of them."""
+    """Return the IRB 140 with joint angles, velocities and accelerations (N, 6), some of them zero."""
     robot = twin.load("irb140")
     q = configurations(robot)
     qd, qdd = rng().uniform(-1, 1, (2, *q.shape)) * np.array([[robot.qd_max], [np.full(6, 20.0)]])
@@ -105,9 +106,9 @@ def states() -> tuple[twin.Robot, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def random_arm(generator: np.random.Generator) -> tuple[twin.Robot, Chain]:
-    """An arm of six revolute joints with any twists, lengths and bodies, and its chain."""
+    """Draw an arm of six revolute joints with arbitrary DH parameters and bodies; return it and its chain."""
     d, a, alpha = generator.normal(size=(3, 6)) * np.array([[0.3], [0.3], [2.0]])
-    points = 0.1 * generator.normal(size=(6, 5, 3))  # of unit mass each, that the tensors are made of
+    points = 0.1 * generator.normal(size=(6, 5, 3))  # points of unit mass, which define the tensors
     squares = np.einsum("bpi,bpj->bij", points, points)
     I = np.trace(squares, axis1=1, axis2=2)[:, None, None] * np.eye(3) - squares  # noqa: E741
     m, s = generator.uniform(1, 20, 6), 0.2 * generator.normal(size=(6, 3))
@@ -117,7 +118,7 @@ def random_arm(generator: np.random.Generator) -> tuple[twin.Robot, Chain]:
 
 
 def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
-    """How far the thesis' torques are from the library's, of the IRB 140 and of random arms, relative."""
+    """Return the largest relative error of the thesis' torques, for the IRB 140 and for random arms."""
     robot, q, qd, qdd = states()
     assert robot.dh is not None
     right = twin.inverse_dynamics(robot, q, qd, qdd)
@@ -127,7 +128,7 @@ def torque_error(base_acceleration=-GRAVITY_VECTOR, printed: str = "") -> float:
     for _ in range(ARMS):
         arm, chain = random_arm(generator)
         q, qd, qdd = generator.uniform(-3, 3, (3, 1, 6))
-        at = recursions.placements(arm.tree, q[0].tolist(), math)  # uncompiled: each arm is met once
+        at = recursions.placements(arm.tree, q[0].tolist(), math)  # not compiled, since each arm is used once
         moving = (qd[0].tolist(), qdd[0].tolist(), arm.tree.inertias.tolist())
         right = recursions.newton_euler(arm.tree, at, *moving, tuple(arm.gravity.tolist()))
         tau = newton_euler(chain, q, qd, qdd, base_acceleration, printed)
@@ -141,13 +142,13 @@ def _relative(tau: np.ndarray, right: np.ndarray) -> float:
 
 @computes("T-2.22")
 def recursion_row(item: Item) -> Finding:
-    """All steps, with (2.23), (2.25) and N-E 2 put right."""
+    """Check the recursion with (2.23), (2.25) and N-E 2 corrected."""
     return Finding(f"{SAMPLES} random states, {ARMS} random arms", torque_error())
 
 
 @computes("T-2.23", "T-2.25")
 def misprinted_step(item: Item) -> Finding:
-    """The torques with one equation as it is printed, and without."""
+    """Compare the torques with the right equation and with the printed one."""
     return Finding(
         f"{SAMPLES} random states, {ARMS} random arms", torque_error(), torque_error(printed=item.where)
     )
@@ -155,16 +156,16 @@ def misprinted_step(item: Item) -> Finding:
 
 @computes("T-NE2g")
 def gravity_sign(item: Item) -> Finding:
-    """The base accelerates against gravity: upwards where z is up; literally, with g = 9.81, downwards."""
+    """Compare a base that accelerates upwards with the literal reading, downwards for g = 9.81."""
     literal = np.array([0.0, 0.0, -item.inputs["g"]])
     return Finding(-literal, torque_error(-literal), torque_error(literal))
 
 
 @computes("T-NE2p")
 def frame_origins(item: Item) -> Finding:
-    """The origin of each frame as the row before it has it, turned into the frame, in all configurations.
+    """Check the origin of each frame, relative to the previous frame, in the axes of the frame itself.
 
-    Of the IRB 140, and of a table with any twists.
+    The check covers the IRB 140 and a table with arbitrary twists.
     """
     robot = twin.load("irb140")
     assert robot.dh is not None
@@ -183,7 +184,7 @@ def frame_origins(item: Item) -> Finding:
 
 @computes("T-2.21")
 def torque_balance(item: Item) -> Finding:
-    """The torque that turns a body fixed to the flange: what its inertia adds to the torques of the arm."""
+    """Compare the torque on a body fixed to the flange with what its inertia adds to the joint torques."""
     robot, q, qd, qdd = states()
     I = np.array(item.inputs["I"])  # noqa: E741
     with_body, with_point = (robot.with_payload(Payload(5.0, inertia=x)) for x in (I, 0 * I))

@@ -16,7 +16,7 @@ X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 
 
 def dh_matrix(theta, d, a, alpha) -> np.ndarray:
-    """(2.3) as it is printed, (..., 4, 4); the angles may be complex."""
+    """Return the matrices (..., 4, 4) of (2.3) as printed; the angles may be complex."""
     c, s, ca, sa = np.cos(theta), np.sin(theta), np.cos(alpha), np.sin(alpha)
     entries = [
         *(c, -ca * s, sa * s, a * c),
@@ -29,10 +29,10 @@ def dh_matrix(theta, d, a, alpha) -> np.ndarray:
 
 
 def configurations(robot: Robot) -> np.ndarray:
-    """Joint angles (N, 6): random ones, and of the IRB 140 the awkward ones.
+    """Return joint angles (N, 6): random ones and, for the IRB 140, special cases.
 
-    These are wrist, elbow and shoulder singularities, the flange turned by nothing and by half a turn, and
-    what lies 1e-8 rad beside them.
+    The special cases are wrist, elbow and shoulder singularities, the flange rotated by 0 and 180 degrees,
+    and configurations 1e-8 rad away from them.
     """
     q = random_positions(robot, rng(), SAMPLES)
     if robot.name != "irb140":
@@ -47,7 +47,7 @@ def configurations(robot: Robot) -> np.ndarray:
 
 
 def quaternions() -> np.ndarray:
-    """Unit quaternions (N, 4), a >= 0: random ones, and turns by 0 and pi, exactly and nearly."""
+    """Return unit quaternions (N, 4), a >= 0: random ones, and rotations by exactly and nearly 0 and pi."""
     quats = rng().normal(size=(SAMPLES, 4))
     axes = np.concatenate([rng().normal(size=(20, 3)), np.eye(3), -np.eye(3), [[1, 1, 0], [0, -1, 1]]])
     axes /= np.linalg.norm(axes, axis=-1, keepdims=True)
@@ -59,7 +59,7 @@ def quaternions() -> np.ndarray:
 
 @computes("T-2.3")
 def dh_row(item: Item) -> Finding:
-    """The four moves of (2.1), turned by the library's rotation about an axis; and the library's rows."""
+    """Compare the printed row with the four motions of (2.1), and with the library's row."""
     theta, alpha, d, a = rng().uniform(-4, 4, (4, SAMPLES))
     corners = np.arange(-4, 5) * np.pi / 2
     theta, alpha = np.append(theta, corners), np.append(alpha, corners[::-1])
@@ -83,7 +83,7 @@ def dh_row(item: Item) -> Finding:
 
 @computes("T-2.4")
 def dh_product(item: Item) -> Finding:
-    """The last frame of the table against forward kinematics over the URDF, of both robots."""
+    """Compare the last DH frame with forward kinematics of the URDF, for two robots."""
     differences, count = [], 0
     for name in ("irb140", "irb1400"):
         robot = twin.load(name)
@@ -96,7 +96,7 @@ def dh_product(item: Item) -> Finding:
 
 
 def printed_quaternions(R: np.ndarray) -> np.ndarray:
-    """(2.8)-(2.11) as they are printed, with eta = 0: (..., 4), square roots alone."""
+    """Return the square roots (..., 4) of (2.8)-(2.11) as printed, with eta = 0 and without signs."""
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = np.moveaxis(R.reshape(*R.shape[:-2], 9), -1, 0)
 
     def component(trace, x, y, z):
@@ -112,7 +112,7 @@ def printed_quaternions(R: np.ndarray) -> np.ndarray:
 
 @computes("T-2.8")
 def magnitudes(item: Item) -> Finding:
-    """The printed magnitudes and the library's against the quaternions that the matrices were made of."""
+    """Compare printed and computed magnitudes with the quaternions from which the matrices are made."""
     quats = quaternions()
     R = matrix_from_quaternion(quats)
     library = np.abs(quaternion_from_matrix(R))
@@ -122,7 +122,7 @@ def magnitudes(item: Item) -> Finding:
 
 @computes("T-2.8s")
 def signs(item: Item) -> Finding:
-    """The quaternion must give the matrix back; of the printed form, the matrix of test pose 2."""
+    """Check that the quaternion reproduces its matrix; the printed form is tried on test pose 2."""
     robot = twin.load("irb140")
     R_test = twin.forward_kinematics(robot, robot.poses["test_2"])[:3, :3]
     quat = quaternion_from_matrix(R_test)
@@ -134,7 +134,7 @@ def signs(item: Item) -> Finding:
 
 @computes("T-FK1", "T-FK2", "T-FK3")
 def test_pose(item: Item) -> Finding:
-    """The pose vector of the flange at the joint angles of a test."""
+    """Compute the pose vector of the flange at the joint angles of a test."""
     robot = twin.load("irb140")
     pose = twin.forward_kinematics(robot, robot.poses[item.inputs["pose"]])
     return against_printed(item, pose_vector(pose))
@@ -142,7 +142,7 @@ def test_pose(item: Item) -> Finding:
 
 @computes("T-IK1", "T-IK2", "T-IK3")
 def test_solution(item: Item) -> Finding:
-    """Of the eight solutions for the pose of a test, the one nearest to the printed angles, in degrees."""
+    """Compute the solution for the pose of a test that is nearest to the printed angles, in degrees."""
     robot = twin.load("irb140")
     name = item.inputs["pose"]
     if name in robot.published:
@@ -155,7 +155,7 @@ def test_solution(item: Item) -> Finding:
 
 @computes("T-reach")
 def reach(item: Item) -> Finding:
-    """How far the wrist centre comes from axis 1, in [mm]: nowhere further than at full stretch."""
+    """Compute the largest distance of the wrist centre from axis 1, in [mm], reached by the stretched arm."""
     robot = twin.load("irb140")
     assert robot.dh is not None
     to_wrist = np.eye(4)

@@ -1,4 +1,4 @@
-"""Aliaga 2019: velocities and accelerations of the pose vector, and of the joints that make them."""
+"""Aliaga 2019: velocities and accelerations of the pose vector, and the inverse problem for the joints."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ POINTS, RADIUS = 32, 0.1
 def derivatives(
     robot: Robot, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First and second derivative (..., 7) of the pose vector (2.15) at t = 0 of `q + qd t + qdd t^2 / 2`.
+    """Return the derivatives (..., 7) of the pose vector (2.15) at t = 0 along `q + qd t + qdd t^2 / 2`.
 
-    They are coefficients of its Taylor series, which the Fourier transform of its values on a circle of
-    complex times gives to round-off; no Jacobian is involved.  (2.3) takes complex angles, the library's
-    kinematics does not.  The quaternion is taken of the turn since t = 0, which is small.
+    The first and second derivatives are coefficients of the Taylor series.  The Fourier transform of the
+    values on a circle of complex times gives them to round-off, without a Jacobian.  The pose is computed by
+    (2.3), which accepts complex angles, unlike the library's kinematics.  The quaternion describes the small
+    rotation since t = 0.
     """
     t = RADIUS * np.exp(2j * np.pi * np.arange(POINTS) / POINTS)[:, None]
     path = q[..., None, :] + qd[..., None, :] * t + qdd[..., None, :] * t**2 / 2
@@ -47,7 +48,7 @@ def derivatives(
 
 
 def motions() -> tuple[Robot, np.ndarray, np.ndarray, np.ndarray]:
-    """The IRB 140 with joint angles, velocities and accelerations (N, 6), random and awkward."""
+    """Return the IRB 140 with random and special joint angles, velocities and accelerations (N, 6)."""
     robot = twin.load("irb140")
     q = configurations(robot)
     qd, qdd = rng().uniform(-2, 2, (2, *q.shape))
@@ -57,7 +58,7 @@ def motions() -> tuple[Robot, np.ndarray, np.ndarray, np.ndarray]:
 
 @computes("T-2.13")
 def pose_jacobian(item: Item) -> Finding:
-    """The columns are the partial derivatives of (2.15): the rates of motions of one joint alone."""
+    """Compare the columns with the derivatives of (2.15) by each joint angle."""
     robot, q, _, _ = motions()
     rates, _ = derivatives(robot, q[:, None, :], np.eye(6), np.zeros((6, 6)))
     J = twin.kinematics.pose_jacobian(robot, q)
@@ -66,7 +67,7 @@ def pose_jacobian(item: Item) -> Finding:
 
 @computes("T-2.16")
 def acceleration(item: Item) -> Finding:
-    """The second derivative of the pose vector along a motion."""
+    """Compare the acceleration with the second derivative of the pose vector along a motion."""
     robot, q, qd, qdd = motions()
     _, second = derivatives(robot, q, qd, qdd)
     of_qdd = np.einsum("nij,nj->ni", twin.kinematics.pose_jacobian(robot, q), qdd)
@@ -77,18 +78,18 @@ def acceleration(item: Item) -> Finding:
 
 @computes("T-2.18")
 def joint_velocity(item: Item) -> Finding:
-    """The joint velocities found must make the rates of the pose, and be those given, condition aside."""
+    """Check that joint velocities reproduce the pose rates, and equal the given ones up to conditioning."""
     robot, q, qd, qdd = motions()
     rates, _ = derivatives(robot, q, qd, qdd)
     J = twin.kinematics.pose_jacobian(robot, q)
     found = inverse_velocity(robot, q, rates, coordinates="quaternion")
-    made = np.einsum("nij,nj->ni", J, found) - rates
-    return Finding(f"{len(q)} motions", largest(made, (found - qd) / np.linalg.cond(J)[:, None]))
+    error = np.einsum("nij,nj->ni", J, found) - rates
+    return Finding(f"{len(q)} motions", largest(error, (found - qd) / np.linalg.cond(J)[:, None]))
 
 
 @computes("T-2.19")
 def joint_acceleration(item: Item) -> Finding:
-    """The same of accelerations, and of what the printed sign leads to."""
+    """Check joint accelerations in the same sense, with the right and with the printed sign."""
     robot, q, qd, qdd = motions()
     _, second = derivatives(robot, q, qd, qdd)
     J = twin.kinematics.pose_jacobian(robot, q)
@@ -96,6 +97,6 @@ def joint_acceleration(item: Item) -> Finding:
     found = inverse_acceleration(robot, q, qd, second, coordinates="quaternion")
     printed = solution_in_range(J, second + of_qd, "the printed right-hand side", least_squares=True)
 
-    made, made_by_printed = (np.einsum("nij,nj->ni", J, x) + of_qd - second for x in (found, printed))
-    residual = largest(made, (found - qdd) / np.linalg.cond(J)[:, None])
-    return Finding(f"{len(q)} motions", residual, largest(made_by_printed))
+    error, printed_error = (np.einsum("nij,nj->ni", J, x) + of_qd - second for x in (found, printed))
+    residual = largest(error, (found - qdd) / np.linalg.cond(J)[:, None])
+    return Finding(f"{len(q)} motions", residual, largest(printed_error))

@@ -1,1 +1,1 @@
-"""The laboratory manual of the University of Ljubljana, item by item."""
+"""Items of the laboratory manual of the University of Ljubljana."""

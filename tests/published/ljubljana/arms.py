@@ -1,4 +1,4 @@
-"""The Ljubljana laboratory's arms, and what the rows on them are tried on."""
+"""Arms of the Ljubljana laboratory, and the joint angles on which their items are checked."""
 
 from functools import cache
 
@@ -16,18 +16,18 @@ AWKWARD = (0.0, 1e-8, np.pi / 2, np.pi - 1e-8, np.pi, -np.pi / 2)
 
 @cache
 def arm(name: str) -> Robot:
-    """A robot of the manual, not compiled: little is asked of it."""
+    """Load a robot of the manual, without compilation, since it is used little."""
     return uncompiled(load(name))
 
 
 def table(robot: Robot) -> DH:
-    """The Denavit-Hartenberg table of a robot that has one."""
+    """Return the Denavit-Hartenberg table of a robot that has one."""
     assert robot.dh is not None
     return robot.dh
 
 
 def configurations(n: int) -> Floats:
-    """Joint angles (N, n): random, and at quarter turns and beside, where arms are stretched or folded."""
+    """Return joint angles (N, n): random, and at or near multiples of 90 degrees (stretched, folded)."""
     q = rng().uniform(-np.pi, np.pi, (SAMPLES, n))
     q[: SAMPLES // 4] = rng().choice(AWKWARD, (SAMPLES // 4, n))
     q[0] = 0.0

@@ -1,7 +1,7 @@
-"""Ljubljana lab manual, chapter 6: what torque, inertia3 and tau3_q_dq print, and what it asks for.
+"""Ljubljana lab manual, chapter 6: printed results of torque, inertia3 and tau3_q_dq, and exercises.
 
-These numbers are no youBot's: the mechanism that gives them is `urdf/youbot3`.  The variants here differ
-from what the manual prints in one respect each, which is the input of the item about it.
+The numbers are not those of a youBot; the mechanism of `urdf/youbot3` gives them.  Each variant differs from
+the manual in one respect, which is the input of the item about it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ REST = np.zeros(3)
 
 @lru_cache(maxsize=1)
 def manual() -> dict[str, Item]:
-    """The items of the manual, by id."""
+    """Return the items of the manual, by id."""
     return {item.id: item for item in items() if item.id.startswith("B-")}
 
 
 @lru_cache(maxsize=1)
 def printed_arm() -> LabArm:
-    """The manual's function torque, its lost tensors put in, on the youBot's first three rows."""
+    """Return the arm of the manual's function torque: the youBot's first three rows, tensors restored."""
     read = {name: manual()[name].inputs for name in ("B-m1", "B-rC", "B-I", "B-6.92", "B-NEconv")}
     return LabArm(
         dh=DH(*(column[:3] for column in table(arm("youbot")))),
@@ -50,7 +50,7 @@ def printed_arm() -> LabArm:
 
 
 def by_library(robot: Robot, test: Item) -> Floats:
-    """What a test prints, of a robot and with the manual's viscous friction."""
+    """Compute the result of a test with the library, for a robot with the manual's viscous friction."""
     q = np.array(test.inputs["q"], dtype=float)
     if test.id == "B-inertia3":
         return mass_matrix(robot, q)
@@ -59,7 +59,10 @@ def by_library(robot: Robot, test: Item) -> Floats:
 
 
 def by_manual(lab: LabArm, test: Item) -> Floats:
-    """The same by the manual's recursion; column i of B by a unit acceleration, without gravity, (6.95)."""
+    """Compute the result of a test with the manual's recursion.
+
+    Column i of B follows from a unit acceleration without gravity, (6.95).
+    """
     q = np.array([test.inputs["q"]], dtype=float)
     if test.id == "B-inertia3":
         return lab_torques(lab, np.repeat(q, 3, axis=0), np.zeros((3, 3)), np.eye(3), REST).T
@@ -68,19 +71,19 @@ def by_manual(lab: LabArm, test: Item) -> Floats:
 
 
 def tests() -> list[Item]:
-    """The three functions with printed results."""
+    """Return the items of the three functions with printed results."""
     return [manual()[name] for name in ("B-inertia3", "B-torque", "B-tau3")]
 
 
 def misses(results: list[Floats]) -> Floats:
-    """How far results of the three tests (3,) are from the printed ones."""
+    """Return the largest errors (3,) of the results of the three tests."""
     return np.array([largest(x - test.expected) for x, test in zip(results, tests(), strict=True)])
 
 
 def variant(lab: LabArm) -> list[Floats]:
-    """Results of the library for r as printed, which is that of a table with d_1 = 0 and d_2 = 0.147.
+    """Compute the three tests with the library for r as printed, which belongs to d_1 = 0 and d_2 = 0.147.
 
-    Frame 1 of that table lies the 0.147 m short of the manual's, so link 1 has its centre that much further.
+    Frame 1 of that table lies 0.147 m before the manual's, so the centre of mass of link 1 shifts by as much.
     """
     dh = table(arm("youbot3"))
     rC = lab.rC + dh.d[1] * np.array([[0, 0, 1], [0, 0, 0], [0, 0, 0]])
@@ -90,19 +93,19 @@ def variant(lab: LabArm) -> list[Floats]:
 
 @computes("B-inertia3", "B-torque", "B-tau3")
 def printed_test(item: Item) -> Finding:
-    """One of the three."""
+    """Compare one of the three tests."""
     return against_printed(item, by_library(arm("youbot3"), item))
 
 
 @computes("B-6.92")
 def joint_force(item: Item) -> Finding:
-    """The functions torque and tau3_q_dq by the manual's recursion, with r, rC and m as printed."""
+    """Compute torque and tau3_q_dq by the manual's recursion, with r, rC and m as printed."""
     return against_printed(item, [by_manual(printed_arm(), test) for test in tests()[1:]])
 
 
 @computes("B-m1")
 def first_mass(item: Item) -> Finding:
-    """The three tests with m_1 = 0, and how far those go wrong that the data sheet's mass changes."""
+    """Compare the three tests with m_1 = 0, and with the data sheet's mass, which changes the results."""
     lab = printed_arm()
     heavy = misses(variant(lab._replace(m=np.array([item.inputs["data_sheet_m1"], *lab.m[1:]]))))
     residual = largest(misses(variant(lab)), heavy - item.inputs["data_sheet_misses"])
@@ -111,7 +114,7 @@ def first_mass(item: Item) -> Finding:
 
 @computes("B-rC")
 def origin_of_centres(item: Item) -> Finding:
-    """With rC from the far frame of a link; from its near one, as on a real arm, all three tests go wrong."""
+    """Take rC from the far frame of a link; from the near frame, as on a real arm, all three tests fail."""
     lab = printed_arm()
     assert lab.r is not None
     physical = misses(variant(lab._replace(rC=lab.rC - lab.r)))
@@ -121,9 +124,9 @@ def origin_of_centres(item: Item) -> Finding:
 
 @computes("B-NEconv")
 def first_offset(item: Item) -> Finding:
-    """r_1 by the table; the recursion with it and with r_1 as printed, against the arm of that table.
+    """Compare the recursion with r_1 of the table, and with r_1 as printed, to the arm of the table.
 
-    Of that arm also the results of the three tests, which the manual does not print.
+    The results of the three tests for that arm, which the manual does not print, are checked too.
     """
     lab, r = printed_arm(), np.array(item.inputs["r_in_own_frame"])
     A = dh_transforms(lab.dh, configurations(3) + lab.dh.theta0)
@@ -131,8 +134,8 @@ def first_offset(item: Item) -> Finding:
     my_robot = robot_of(lab)
     found = [by_library(my_robot, test) for test in tests()]
     right, printed = (
-        [by_manual(way, test) - x for test, x in zip(tests(), found, strict=True)]
-        for way in (lab._replace(r=r), lab)
+        [by_manual(arm_of_r, test) - x for test, x in zip(tests(), found, strict=True)]
+        for arm_of_r in (lab._replace(r=r), lab)
     )
     ours = against_printed(item, np.vstack(found))
     return Finding(ours.computed, largest(ours.residual, r - by_table, *right), min(map(largest, printed)))
@@ -140,10 +143,10 @@ def first_offset(item: Item) -> Finding:
 
 @computes("B-I")
 def tensors(item: Item) -> Finding:
-    """Least squares on the printed numbers for the five sums of moments that show in them.
+    """Fit the five sums of moments that affect the printed numbers, by least squares.
 
-    The rest of the nine moments must not show, the fit must give the printed numbers, and the sums must be
-    those of the data sheet.  As printed, all moments are 0.
+    The nine moments must affect the numbers only through these sums, the fit must reproduce the printed
+    numbers, and the sums must equal those of the data sheet.  As printed, all moments are 0.
     """
     lab, sums = printed_arm(), np.array(item.inputs["sums"], dtype=float)
 
@@ -166,7 +169,7 @@ def tensors(item: Item) -> Finding:
 
 
 def random_states(robot: Robot) -> tuple[Floats, Floats, Floats]:
-    """Angles, velocities and accelerations (N, n), at rest in some."""
+    """Draw angles, velocities and accelerations (N, n), some of them zero."""
     q = configurations(robot.n)[::4]
     qd, qdd = rng().uniform(-2, 2, (2, *q.shape))
     qd[-2:] = qdd[-3:-1] = 0.0
@@ -174,30 +177,30 @@ def random_states(robot: Robot) -> tuple[Floats, Floats, Floats]:
 
 
 def with_friction(robot: Robot, viscous: Floats | float, coulomb: Floats | float = 0.0) -> Robot:
-    """The robot with joints that rub, and nothing else of drives."""
+    """Return the robot with joint friction as the only effect of drives."""
     drives = Drives(ratio=np.ones(robot.n), rotor_inertia=0.0, viscous=viscous, coulomb=coulomb)
     return uncompiled(robot.with_drives("rigid", drives))
 
 
 @computes("B-6.94")
 def direct_dynamics(item: Item) -> Finding:
-    """B by (6.95), and (6.93) solved for the accelerations, as torques over the largest torque."""
+    """Check B by (6.95) and the solution of (6.93) for accelerations, relative to the largest torque."""
     fv = printed_arm().fv
     errors = []
     for robot in (arm("youbot3"), arm("irb140")):
         q, qd, qdd = random_states(robot)
         viscous, Fs = np.resize(fv, robot.n), np.full(robot.n, item.inputs["Fs"])
-        rubbing = with_friction(robot, viscous, Fs)
+        frictional = with_friction(robot, viscous, Fs)
         floating = uncompiled(robot.with_gravity(REST))
         columns = [inverse_dynamics(floating, q, 0 * qd, 0 * qd + unit) for unit in np.eye(robot.n)]
         B, rest = np.stack(columns, axis=-1), inverse_dynamics(robot, q, qd, 0 * qd)
         friction = viscous * qd + Fs * np.sign(qd)
         tau = times(B, qdd) + rest + friction
         solved = np.linalg.solve(B, (tau - rest - friction)[..., None])
-        found = forward_dynamics(robot, q, qd, tau - friction_torque(rubbing, qd))[..., None]
+        found = forward_dynamics(robot, q, qd, tau - friction_torque(frictional, qd))[..., None]
         errors += [
             B - mass_matrix(robot, q),
-            (drive_inverse_dynamics(rubbing, q, qd, qdd) - tau) / largest(tau),
+            (drive_inverse_dynamics(frictional, q, qd, qdd) - tau) / largest(tau),
             B @ (found - solved) / largest(tau),
         ]
     return Finding(f"{len(q)} states of two arms", largest(*errors))
@@ -205,13 +208,13 @@ def direct_dynamics(item: Item) -> Finding:
 
 @computes("B-6.96")
 def friction_at_constant_speed(item: Item) -> Finding:
-    """Torques at constant speed: Coulomb friction eats F_s |qd|, and (6.94) finds no acceleration."""
+    """Check at constant speed that Coulomb friction dissipates F_s |qd|, and that (6.94) gives qdd = 0."""
     robot, fv, Fs = arm("youbot3"), printed_arm().fv, np.array(item.inputs["Fs"])
-    rubbing = with_friction(robot, fv, Fs)
+    frictional = with_friction(robot, fv, Fs)
     q, qd, _ = random_states(robot)
     smooth = inverse_dynamics(robot, q, qd, 0 * qd) + fv * qd
     errors = []
     for coulomb in (Fs * np.sign(qd), Fs + 0 * qd):
-        qdd = forward_dynamics(robot, q, qd, smooth + coulomb - friction_torque(rubbing, qd))
+        qdd = forward_dynamics(robot, q, qd, smooth + coulomb - friction_torque(frictional, qd))
         errors.append(largest(coulomb * qd - Fs * np.abs(qd), qdd))
     return Finding(f"{len(q)} states", *errors)

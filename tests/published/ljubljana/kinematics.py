@@ -1,4 +1,4 @@
-"""Ljubljana lab manual, chapters 1 to 3: what its functions of kinematics print, and Z-Y-X Euler angles."""
+"""Ljubljana lab manual, chapters 1 to 3: printed results of its kinematics, and Z-Y-X Euler angles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from twin.rotations.euler_angles import euler_from_matrix, euler_rate_matrix, ma
 
 @computes("B-hdh")
 def single_row(item: Item) -> Finding:
-    """One row of a Denavit-Hartenberg table."""
+    """Compute one row of a Denavit-Hartenberg table."""
     theta, d, a, alpha = item.inputs["row"]
     row = DH(*np.array([[0.0], [d], [a], [alpha]]))
     return against_printed(item, dh_transforms(row, [theta])[0])
@@ -27,31 +27,31 @@ def single_row(item: Item) -> Finding:
 
 @computes("B-RX90", "B-YB")
 def flange_pose(item: Item) -> Finding:
-    """The pose of the last frame."""
+    """Compute the pose of the last frame."""
     return against_printed(item, forward_kinematics(arm(item.inputs["robot"]), item.inputs["q"]))
 
 
 @computes("B-jac")
 def geometric_jacobian(item: Item) -> Finding:
-    """The Jacobian of the manual's jacobi0."""
+    """Compute the Jacobian of the manual's jacobi0."""
     return against_printed(item, jacobian(arm("youbot"), item.inputs["q"]))
 
 
 @computes("B-q2e")
 def coordinates(item: Item) -> Finding:
-    """Position and Z-Y-X angles."""
+    """Compute the position and the Z-Y-X angles."""
     return against_printed(item, tool_coordinates(arm("youbot"), item.inputs["q"]))
 
 
 @computes("B-ijac")
 def analytic_inverse(item: Item) -> Finding:
-    """The pseudo-inverse of the analytic Jacobian."""
+    """Compute the pseudo-inverse of the analytic Jacobian."""
     return against_printed(item, analytic_jacobian_inverse(arm("youbot"), item.inputs["q"]))
 
 
 @computes("B-2.16")
 def joint_axes(item: Item) -> Finding:
-    """Axes z of joints 2, 3, ...: third columns of T_1, T_2, ... as (2.16) has it, not of A_1, A_2, ..."""
+    """Compare the axes of joints 2, 3, ... with the third columns of T_1, T_2, ... and of A_1, A_2, ..."""
     right, printed = [], []
     for robot in map(arm, ("rx90", "youbot")):
         q = configurations(robot.n)
@@ -63,7 +63,7 @@ def joint_axes(item: Item) -> Finding:
 
 
 def printed_matrix(triplets: np.ndarray) -> np.ndarray:
-    """(3.21) multiplied out, (N, 3, 3); the angles may be complex."""
+    """Return the matrices (N, 3, 3) of (3.21), multiplied out; the angles may be complex."""
     (cf, ct, cp), (sf, st, sp) = np.cos(triplets).T, np.sin(triplets).T
     rows = [
         [cf * ct, cf * st * sp - sf * cp, cf * st * cp + sf * sp],
@@ -74,7 +74,7 @@ def printed_matrix(triplets: np.ndarray) -> np.ndarray:
 
 
 def printed_angles(R: Floats) -> Floats:
-    """(3.25), (N, 3)."""
+    """Return the angles (N, 3) of (3.25)."""
     phi, psi = np.arctan2(R[:, 1, 0], R[:, 0, 0]), np.arctan2(R[:, 2, 1], R[:, 2, 2])
     theta = np.arctan2(-R[:, 2, 0], np.hypot(R[:, 2, 1], R[:, 2, 2]))
     return np.stack([phi, theta, psi], axis=-1)
@@ -82,9 +82,10 @@ def printed_angles(R: Floats) -> Floats:
 
 @computes("B-3.21")
 def euler_angles(item: Item) -> Finding:
-    """Matrix, angles, and the angular velocity as the derivative of the matrix.
+    """Check the matrix, the angles, and the angular velocity as the derivative of the matrix.
 
-    phi and psi of (3.25) are ill-conditioned near theta = +-90 degrees: they count times cos(theta).
+    phi and psi of (3.25) are ill-conditioned near theta = +-90 degrees, so their errors are weighted by
+    cos(theta).
     """
     triplets = angles()
     rates = rng().uniform(-1, 1, triplets.shape)
@@ -92,12 +93,12 @@ def euler_angles(item: Item) -> Finding:
     found = euler_from_matrix(R, "zyx")
     cosine = np.abs(np.cos(found[:, 1]))
     weights = np.stack([cosine, np.ones_like(cosine), cosine], axis=-1)
-    apart = weights * modulo_turn(printed_angles(R) - found)
+    errors = weights * modulo_turn(printed_angles(R) - found)
     spin = np.imag(printed_matrix(triplets + 1j * STEP * rates)) / STEP @ np.swapaxes(R, -1, -2)
     omega = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
     residual = largest(
         printed_matrix(triplets) - R,
-        apart[cosine > 1e-9],
+        errors[cosine > 1e-9],
         matrix_from_euler(found, "zyx") - R,
         times(euler_rate_matrix(triplets, "zyx"), rates) - omega,
     )
@@ -106,9 +107,10 @@ def euler_angles(item: Item) -> Finding:
 
 @computes("B-3.22")
 def where_phi_is_determined(item: Item) -> Finding:
-    """It is where the rates of the angles are, det T = -cos(theta) != 0; how often conditions say otherwise.
+    """Count the rotations for which a condition on phi is wrong.
 
-    Tried on the rotations of a cube into itself, whose entries are exact zeros and ones, and on random ones.
+    phi is determined where the rates of the angles are, for det T = -cos(theta) != 0.  The rotations are
+    those of a cube into itself, whose entries are exact zeros and ones, and random ones.
     """
     permutations = [np.eye(3)[list(order)] for order in itertools.permutations(range(3))]
     signs = [np.diag(signs) for signs in itertools.product((1.0, -1.0), repeat=3)]
@@ -123,7 +125,7 @@ def where_phi_is_determined(item: Item) -> Finding:
 
 @computes("B-3.23")
 def range_of_theta(item: Item) -> Finding:
-    """What (3.23) makes of a theta out of the right range, and of one out of the printed range."""
+    """Apply (3.23) to theta of the right range, and to theta of the printed range."""
     phi, fraction, psi = rng().uniform(0, 1, (3, SAMPLES))
     fraction[:6] = (0.0, 1e-8, 0.25, 0.75, 1 - 1e-8, 1.0)
     errors = []

@@ -1,7 +1,7 @@
 """Ljubljana lab manual, chapter 6: its Newton-Euler recursion, right and as printed.
 
-It stands here because it is what is judged; the torques that it must give are those of the library's own
-recursion, which runs over other frames.  N configurations go through it at once.
+The reference is the library's recursion, which uses other frames.  The recursion handles N configurations at
+once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ KINDS = (("revolute",) * 6, ("revolute", "prismatic", "revolute", "revolute", "p
 
 
 class LabArm(NamedTuple):
-    """What the manual's function torque knows of an arm.
+    """Parameters of an arm for the manual's function torque.
 
-    dh, kinds: its table and the kinds of its joints.
-    m: (n,) masses.
-    rC: (n, 3) centre of mass of segment i from the origin of frame i, in frame i.
-    I: (n, 3, 3) its tensor about that centre, in frame i.
-    fv: (n,) viscous friction.
-    r: (n, 3) origin of frame i from that of frame i - 1, in frame i; `None` for what the table says.
+    Attributes:
+        dh: DH table.
+        kinds: kinds of the joints.
+        m: masses (n,).
+        rC: centres of mass (n, 3) of segment i from the origin of frame i, in frame i.
+        I: tensors (n, 3, 3) about these centres, in frame i.
+        fv: viscous friction (n,).
+        r: origins (n, 3) of frame i from that of frame i - 1, in frame i; `None` for those of the table.
     """
 
     dh: DH
@@ -48,9 +50,9 @@ class LabArm(NamedTuple):
 def lab_torques(
     arm: LabArm, q: Floats, qd: Floats, qdd: Floats, base_acceleration=GRAVITY * Z0, printed: str = ""
 ) -> Floats:
-    """(6.85)-(6.92): torques and forces (N, n) of the joints.
+    """Compute the torques and forces (N, n) of the joints by (6.85)-(6.92).
 
-    The equation named by `printed` is taken without the transposes that it lacks.
+    The equation named by `printed` is used as printed, without its transposes.
     """
     slides = np.array([kind == "prismatic" for kind in arm.kinds])
     dh = arm.dh._replace(d=arm.dh.d + slides * q)
@@ -89,15 +91,15 @@ def lab_torques(
 
 
 def robot_of(arm: LabArm) -> Robot:
-    """The library's robot of the same table and bodies, which need not be ones that can exist."""
+    """Return the library's robot of the same table and bodies, which may be physically impossible."""
     bodies = [LinkBody(*body) for body in zip(arm.m, arm.rC, arm.I, strict=True)]
     return uncompiled(dh_robot("lab", arm.dh, kinds=arm.kinds, bodies=bodies, unphysical=True))
 
 
 def torque_error(printed: str = "") -> float:
-    """How far the manual's torques are from the library's, relative, on arms with and without slides.
+    """Return the relative error of the manual's torques on arms with and without prismatic joints.
 
-    The largest error of all arms; with an equation as printed, that of the arm where it harms least.
+    The result is the largest error of all arms, but with a printed equation the smallest one.
     """
     generator, errors = rng(), []
     for kinds in KINDS:
@@ -114,20 +116,20 @@ def torque_error(printed: str = "") -> float:
 
 @computes("B-6.91")
 def recursion_row(item: Item) -> Finding:
-    """All steps, transposes put in."""
+    """Check the recursion with all transposes."""
     return Finding(f"{ARMS} random arms, half of them with slides", torque_error())
 
 
 @computes("B-6.85")
 def missing_transposes(item: Item) -> Finding:
-    """One equation after the other without its transposes, all others right."""
+    """Use one equation at a time without its transposes, and all others in the right form."""
     printed = min(torque_error(equation) for equation in item.inputs["equations"])
     return Finding(f"{ARMS} random arms, half of them with slides", torque_error(), printed)
 
 
 @computes("B-home6")
 def force_on_segment(item: Item) -> Finding:
-    """(6.90) with nothing beyond the segment: the forces of three slides at right angles that move it so."""
+    """Check (6.90) for the last segment by the forces of three orthogonal prismatic joints that move it."""
     quarter = np.pi / 2
     table = DH(np.array([quarter, quarter, 0.0]), np.zeros(3), np.zeros(3), np.array([quarter, quarter, 0.0]))
     bodies = [None, None, LinkBody(item.inputs["m3"])]

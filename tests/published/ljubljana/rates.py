@@ -1,4 +1,4 @@
-"""Ljubljana lab manual, chapters 2 and 3: motions of the tool, forwards and back."""
+"""Ljubljana lab manual, chapters 2 and 3: forward and inverse differential kinematics of the tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from twin.trajectories.tool_paths import ToolMotion, through_poses
 
 @computes("B-2.11")
 def velocity(item: Item) -> Finding:
-    """J qd is the derivative of the pose, not that of the velocity; least squares lead back."""
+    """Check that J qd is the derivative of the pose, not of the velocity; least squares invert it."""
     robot = arm("youbot")
     q = configurations(robot.n)[::4]
     qd, qdd = rng().uniform(-1, 1, (2, *q.shape))
@@ -36,16 +36,16 @@ def velocity(item: Item) -> Finding:
 
 @computes("B-xref")
 def reference_velocity(item: Item) -> Finding:
-    """(2.20) of the working reading, where the five joints allow it: with the arm in the plane of x and z."""
-    robot, wanted = arm("youbot"), np.array(item.inputs["rates"])
+    """Check (2.20) in its right reading, with the arm in the x-z plane, where five joints suffice."""
+    robot, desired = arm("youbot"), np.array(item.inputs["rates"])
     q = configurations(robot.n) * [0, 1, 1, 1, 1]
     q = q[np.linalg.matrix_rank(jacobian(robot, q), tol=1e-3) == robot.n]
-    qd = inverse_velocity(robot, q, wanted)
-    return Finding(f"{len(q)} configurations", largest(times(jacobian(robot, q), qd) - wanted))
+    qd = inverse_velocity(robot, q, desired)
+    return Finding(f"{len(q)} configurations", largest(times(jacobian(robot, q), qd) - desired))
 
 
 def differentiated_coordinates(robot: Robot, q: Floats) -> Floats:
-    """dx/dq (6, n) of (3.27), the angles (3.25) by the chain rule."""
+    """Return dx/dq (6, n) of (3.27), with the angles (3.25) by the chain rule."""
     J_A = np.empty((6, robot.n))
     for joint, direction in enumerate(np.eye(robot.n)):
         _, R, p = turning(robot, q + 1j * STEP * direction)
@@ -61,15 +61,15 @@ def differentiated_coordinates(robot: Robot, q: Floats) -> Floats:
 
 @computes("B-3.38")
 def jacobians(item: Item) -> Finding:
-    """J_A as the derivative of x, and J = T_A J_A.
+    """Check J_A as the derivative of x, and J = T_A J_A.
 
-    Beside theta = +-90 degrees, where half of the youBot's samples are, J_A grows as 1 / cos(theta) and is
-    worse conditioned by as much again.
+    Near theta = +-90 degrees, where half of the youBot's samples are, J_A grows as 1 / cos(theta), and its
+    condition number by the same factor again.
     """
     errors = []
     for robot in (arm("rx90"), arm("youbot")):
         q = configurations(robot.n)[SAMPLES // 2 :: 2]
-        if robot.name == "youbot":  # theta = q2 + q3 + q4 where q5 = 0
+        if robot.name == "youbot":  # theta = q2 + q3 + q4 for q5 = 0
             theta = np.resize([1, -1], 25) * np.pi / 2 + np.resize([0.01, 1e-4, -1e-4], 25)
             q[:25, 3:] = np.stack([theta - q[:25, 1] - q[:25, 2], 0 * theta], axis=-1)
         x = tool_coordinates(robot, q)
@@ -84,9 +84,9 @@ def jacobians(item: Item) -> Finding:
 
 @computes("B-3.46")
 def error_dynamics(item: Item) -> Finding:
-    """A wrong start of the RX90 dies away as exp(-K t); at any instant e_dot + K e = 0.
+    """Check that an initial error of the RX90 decays as exp(-K t), with e_dot + K e = 0 at any time.
 
-    What the youBot's five joints leave of it is at right angles to all that they can do: J_A^T (...) = 0.
+    For the youBot's five joints, the remainder is orthogonal to all feasible rates: J_A^T (e_dot + K e) = 0.
     """
     K, ends = np.array(item.inputs["K"]), np.array(item.inputs["q"])
     path = through_poses(forward_kinematics(arm("rx90"), ends), durations=1.0)

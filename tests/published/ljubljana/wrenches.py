@@ -16,7 +16,7 @@ from twin.rotations.rotations import matrix_from_quaternion
 
 
 def along_z(distance: float) -> Floats:
-    """The pose of a frame that lies so far along z, (4.68) and (4.69)."""
+    """Return the pose of a frame at a distance along z, (4.68) and (4.69)."""
     T = np.eye(4)
     T[2, 3] = distance
     return T
@@ -24,20 +24,20 @@ def along_z(distance: float) -> Floats:
 
 @computes("B-ft2ee")
 def wrench_at_handle(item: Item) -> Finding:
-    """From the sensor to the handle, in which the sensor lies backwards."""
+    """Transform a wrench from the sensor to the handle, in whose frame the sensor lies at negative z."""
     T_handle_sensor = np.linalg.inv(along_z(item.inputs["T_fe"]))
     return against_printed(item, wrench_transform(T_handle_sensor) @ item.inputs["wrench"])
 
 
 @computes("B-ft2base")
 def wrench_at_base(item: Item) -> Finding:
-    """From the sensor on the RX90 to its base frame."""
+    """Transform a wrench from the sensor on the RX90 to its base frame."""
     T_base_sensor = forward_kinematics(arm("rx90"), item.inputs["q"]) @ along_z(item.inputs["T_6f"])
     return against_printed(item, wrench_transform(T_base_sensor) @ item.inputs["wrench"])
 
 
 def poses() -> Floats:
-    """Poses (N, 4, 4), turns by 0, by pi and beside them included."""
+    """Return poses (N, 4, 4), including rotations by exactly and nearly 0 and pi."""
     quats = rotations()
     T = np.tile(np.eye(4), (len(quats), 1, 1))
     T[:, :3, :3] = matrix_from_quaternion(quats)
@@ -47,7 +47,7 @@ def poses() -> Floats:
 
 @computes("B-4.67")
 def transforms(item: Item) -> Finding:
-    """Both transforms of frames 1 and 2 of one body in frame 0, step by step, and their power."""
+    """Check twist and wrench transforms between frames 1 and 2 of a body step by step, and their power."""
     T_01, T_12 = poses(), rng().permutation(poses())
     T_02 = T_01 @ T_12
     (R_01, R_12, R_02), r = (T[:, :3, :3] for T in (T_01, T_12, T_02)), T_12[:, :3, 3]
@@ -73,7 +73,7 @@ def transforms(item: Item) -> Finding:
 
 @computes("B-4.56")
 def angular_velocity(item: Item) -> Finding:
-    """R_2^0 w_2^2 is the angular velocity of frame 2; that of frame 0, which is at rest, is 0."""
+    """Check that R_2^0 w_2^2 is the angular velocity of frame 2; that of frame 0, which is at rest, is 0."""
     T_01, T_12 = poses(), rng().permutation(poses())
     w_1 = rng().normal(size=(len(T_01), 3))
     twist = np.concatenate([0 * w_1, w_1], axis=-1)
@@ -84,7 +84,7 @@ def angular_velocity(item: Item) -> Finding:
 
 @computes("B-home2")
 def cylindrical_robot(item: Item) -> Finding:
-    """All that the exercises ask, of the cylindrical robot that we take in place of the drawing."""
+    """Compute the results of the exercises for a cylindrical robot in place of the lost drawing."""
     robot, q = arm("figure_7_1"), np.array(item.inputs["q"])
     T, x = forward_kinematics(robot, q), tool_coordinates(robot, q)
     J = jacobian(robot, q)
@@ -97,5 +97,5 @@ def cylindrical_robot(item: Item) -> Finding:
         "wrench": wrench_transform(T) @ force,
         "w3": T[:3, :3].T @ J[3:, 0] * item.inputs["rate_1"],
     }
-    wanted = {name: np.array(value, dtype=float) for name, value in item.inputs["ours"].items()}
-    return Finding(found["wrench"], largest(*(found[name] - value for name, value in wanted.items())))
+    expected = {name: np.array(value, dtype=float) for name, value in item.inputs["ours"].items()}
+    return Finding(found["wrench"], largest(*(found[name] - value for name, value in expected.items())))

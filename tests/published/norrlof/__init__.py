@@ -1,1 +1,1 @@
-"""Norrlöf 1999 and his lecture, item by item."""
+"""Items of Norrlöf 1999 and of his lecture."""

@@ -3,9 +3,9 @@
     D(q) qdd + C(q, qd) qd + g(q) = tau                       Norrlöf 1999, eq. (3.55), (3.58)-(3.60)
 
 `q2` and `q3` are absolute: the lower arm against the vertical, the upper arm against the horizontal.  Link 1
-is the column, 2 the lower arm, 3 the upper arm, 4 the parallel rod, 5 the lever of motor 3.  Corrected are
-d11 (the term of link 5), c11, c23 and c32 (printed as zero) and g2 (a sign); the printed formulas also leave
-out `rc4x`, which is here.  `main_axes_parameters` says how the report simplifies the robot.
+is the column, 2 the lower arm, 3 the upper arm, 4 the parallel rod, 5 the lever of motor 3.  Corrections
+concern d11 (the term of link 5), c11, c23 and c32 (printed as zero) and g2 (a sign).  The printed formulas
+also omit `rc4x`, which is included here.  `main_axes_robot` describes the report's simplifications.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from twin.robot.robot import Robot
 
 @dataclass(frozen=True)
 class MainAxes:
-    """The parameters of the report's model; lengths in the plane of the arm, in [m].
+    """Parameters of the report's model; lengths in the plane of the arm, in [m].
 
     Attributes:
         I1: moment of inertia of link 1 about axis 1, in [kg m^2].
-        I2, I3, I4, I5: moments of links 2 to 5 about their centres of mass, about y, in [kg m^2].
-        m2, m3, m4, m5: masses, in [kg].
-        l1x: from axis 1 to axis 2.
-        l2z: from axis 2 to axis 3.
-        l5x: from axis 2 to the rod's eye in the lever, negative behind the arm.
+        I2, I3, I4, I5: moments of inertia of links 2 to 5 about y, at their centres of mass, in [kg m^2].
+        m2, m3, m4, m5: masses of links 2 to 5, in [kg].
+        l1x: distance from axis 1 to axis 2.
+        l2z: distance from axis 2 to axis 3.
+        l5x: distance from axis 2 to the rod's eye in the lever, negative behind the arm.
         rc2x, rc2z: centre of mass of the lower arm, from axis 2.
-        rc3x, rc3z: of the upper arm, from axis 3.
-        rc4x, rc4z: of the rod, from its eye in the lever.
-        rc5x, rc5z: of the lever, from axis 2.
-        gz: what gravity accelerates downwards with, in [m/s^2].
+        rc3x, rc3z: centre of mass of the upper arm, from axis 3.
+        rc4x, rc4z: centre of mass of the rod, from its eye in the lever.
+        rc5x, rc5z: centre of mass of the lever, from axis 2.
+        gz: downward acceleration of gravity, in [m/s^2].
     """
 
     I1: float
@@ -64,14 +64,14 @@ class MainAxes:
 
 
 def mass_matrix(p: MainAxes, q: ArrayLike) -> np.ndarray:
-    """Inertia matrix D.
+    """Compute the inertia matrix D.
 
     Args:
-        p: the parameters.
-        q: (..., 3) joint angles, in [rad].
+        p: parameters of the model.
+        q: joint angles (..., 3), in [rad].
 
     Returns:
-        (..., 3, 3), in [kg m^2].
+        Inertia matrix (..., 3, 3), in [kg m^2].
 
     Source: Norrlöf 1999, eq. (3.55), in d11 the term of m5 corrected: it depends on q3 alone.
     """
@@ -90,15 +90,15 @@ def mass_matrix(p: MainAxes, q: ArrayLike) -> np.ndarray:
 
 
 def coriolis_matrix(p: MainAxes, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
-    """Matrix C of Christoffel symbols, for which `Ddot - 2 C` is skew-symmetric.
+    """Compute the matrix C of Christoffel symbols, for which `Ddot - 2 C` is skew-symmetric.
 
     Args:
-        p: the parameters.
-        q: (..., 3) joint angles, in [rad].
-        qd: (..., 3) joint velocities, in [rad/s].
+        p: parameters of the model.
+        q: joint angles (..., 3), in [rad].
+        qd: joint velocities (..., 3), in [rad/s].
 
     Returns:
-        (..., 3, 3), in [kg m^2/s].
+        Coriolis matrix (..., 3, 3), in [kg m^2/s].
 
     Source: Norrlöf 1999, eq. (3.58), with c11, c23 and c32, which are printed as zero.
     """
@@ -122,14 +122,14 @@ def coriolis_matrix(p: MainAxes, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
 
 def gravity_torque(p: MainAxes, q: ArrayLike) -> np.ndarray:
-    """Torques g that hold the arm still.
+    """Compute the torques g that balance gravity.
 
     Args:
-        p: the parameters.
-        q: (..., 3) joint angles, in [rad].
+        p: parameters of the model.
+        q: joint angles (..., 3), in [rad].
 
     Returns:
-        (..., 3), in [N m].
+        Gravity torques (..., 3), in [N m].
 
     Source: Norrlöf 1999, eq. (3.59), in g2 the sign of m3 l2z corrected.
     """
@@ -142,7 +142,7 @@ def gravity_torque(p: MainAxes, q: ArrayLike) -> np.ndarray:
 
 
 def _reaches(p: MainAxes, q: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Distances of the centres of mass of links 2 to 5 from axis 1, signed."""
+    """Return the signed distances of the centres of mass of links 2 to 5 from axis 1."""
     s2, s3, c2, c3 = np.sin(q[..., 1]), np.sin(q[..., 2]), np.cos(q[..., 1]), np.cos(q[..., 2])
     return (
         p.l1x + p.rc2x * c2 + p.rc2z * s2,
@@ -153,12 +153,12 @@ def _reaches(p: MainAxes, q: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _couplings(p: MainAxes) -> tuple[float, float]:
-    """What d23 has with the cosine and the sine of `q2 - q3`."""
+    """Return the coefficients of the cosine and the sine of `q2 - q3` in d23."""
     return p.m3 * p.l2z * p.rc3z + p.m4 * p.l5x * p.rc4x, p.m3 * p.l2z * p.rc3x + p.m4 * p.l5x * p.rc4z
 
 
 def _angles(**vectors: ArrayLike) -> np.ndarray:
-    """A joint vector as a finite float64 array (..., 3)."""
+    """Return a joint vector as a finite float64 array (..., 3); raise ValueError otherwise."""
     ((name, values),) = vectors.items()
     array = real_array(values, name)
     if array.ndim == 0 or array.shape[-1] != 3 or not np.all(np.isfinite(array)):
@@ -171,16 +171,16 @@ JOINTS = ("joint_1", "joint_2", "joint_elbow", "joint_3", "joint_rod")
 AXES = ((0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (0, 1, 0))
 PARENTS = (-1, 0, 1, 0, 3)
 OFFSETS = ((2,), (0, 2), (2,), (), (0,))
-"""Along which axes each joint may lie off its parent's; the lever's is counted from axis 2."""
+"""Axes along which each joint may be offset from its parent; the offset of the lever counts from axis 2."""
 EMBEDDING = ((1, 0, 0), (0, 1, 0), (0, -1, 1), (0, 0, 1), (0, 1, -1))
-WANTED = "the report's main axes are those of an arm with a parallelogram, as the irb1400's"
+REQUIRED = "the report's model needs an arm with a parallelogram like that of the irb1400"
 
 
 def main_axes_parameters(robot: Robot) -> MainAxes:
-    """The report's parameters of a robot with a parallelogram, simplified as `main_axes_robot` says.
+    """Return the report's parameters of a robot with a parallelogram, simplified by `main_axes_robot`.
 
     Raises:
-        RobotError: see `main_axes_robot`; or gravity does not act along the base's z axis.
+        RobotError: the robot has no such parallelogram, or gravity does not act along the base's z axis.
     """
     robot = main_axes_robot(robot)
     if np.any(robot.gravity[:2] != 0):
@@ -199,15 +199,15 @@ def main_axes_parameters(robot: Robot) -> MainAxes:
 
 
 def main_axes_robot(robot: Robot) -> Robot:
-    """The robot of three joints that the report's formulas describe exactly.
+    """Return the robot of three joints that the report's formulas describe exactly.
 
-    The wrist joints are frozen at zero, and what they carry, payload included, is a part of the upper arm.
-    Then the report's simplifications: every centre of mass is moved into the plane y = 0 of the arm, that of
-    the column onto axis 1; of the tensors about the centres of mass only Iyy of links 2 to 5 remains, and of
-    the column its moment about axis 1 as it was.  The drives are ideal, as the report's.
+    The wrist joints are fixed at zero, and the wrist with its payload becomes part of the upper arm.  Then
+    the report's simplifications apply.  Every centre of mass is moved into the plane y = 0 of the arm, and
+    that of the column onto axis 1.  Links 2 to 5 have only the moment Iyy about their centres of mass, and
+    the column has only its moment about axis 1.  The drives are ideal.
 
     Raises:
-        RobotError: the robot has no such parallelogram, by the names, axes and places of its joints.
+        RobotError: the names, axes and positions of the joints show no such parallelogram.
     """
     where = _main_joints(robot)
     tree = robot.tree
@@ -257,11 +257,11 @@ def main_axes_robot(robot: Robot) -> Robot:
 
 
 def _main_joints(robot: Robot) -> list[int]:
-    """The tree's index of each of `JOINTS`."""
+    """Return the tree's indices of `JOINTS`, after a check of their axes and positions."""
     tree = robot.tree
     missing = [name for name in JOINTS if name not in tree.names]
     if missing:
-        raise RobotError(f"robot {robot.name!r} has no joint {missing[0]!r}: {WANTED}")
+        raise RobotError(f"robot {robot.name!r} has no joint {missing[0]!r}: {REQUIRED}")
     where = [tree.names.index(name) for name in JOINTS]
     at = tree.T_parent_joint[where]
     embedding = np.zeros((5, robot.n))
@@ -270,21 +270,25 @@ def _main_joints(robot: Robot) -> list[int]:
         place = at[i, :3, 3]
         offset = place - at[1, :3, 3] if name == "joint_3" else place
         if not np.all(np.abs(np.delete(offset, OFFSETS[i])) <= 1e-12):
-            raise RobotError(f"robot {robot.name!r} has its joint {name!r} at {place.tolist()} m: {WANTED}")
+            raise RobotError(f"robot {robot.name!r} has its joint {name!r} at {place.tolist()} m: {REQUIRED}")
         if (
             tree.parents[where[i]] != (where[PARENTS[i]] if i else -1)
             or not np.array_equal(at[i, :3, :3], np.eye(3))
             or not np.array_equal(tree.axes[where[i]], AXES[i])
             or not np.array_equal(robot.embedding[where[i]], embedding[i])
         ):
-            raise RobotError(f"robot {robot.name!r} has a joint {name!r} that moves otherwise: {WANTED}")
+            raise RobotError(
+                f"robot {robot.name!r} has a joint {name!r} with another axis, parent or coupling: {REQUIRED}"
+            )
     if np.any(robot.embedding_offset != 0):
-        raise RobotError(f"robot {robot.name!r} has joints that are not at zero with the pendant's: {WANTED}")
+        raise RobotError(
+            f"robot {robot.name!r} has joints that are not at zero when the pendant's angles are: {REQUIRED}"
+        )
     return where
 
 
 def _planar(row: np.ndarray) -> tuple[float, float, float, float]:
-    """Mass, x and z of the centre of mass, and Iyy about it, of a link's (10,) inertial parameters."""
+    """Return mass, x and z of the centre of mass, and Iyy about it, of inertial parameters (10,)."""
     mass = float(row[0])
     x, z = (float(row[1]) / mass, float(row[3]) / mass) if mass > 0 else (0.0, 0.0)
     return mass, x, z, float(row[5]) - mass * (x * x + z * z)

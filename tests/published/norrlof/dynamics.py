@@ -33,7 +33,7 @@ from twin.multibody.tree import inertial_parameters
 
 @computes("N-3.28")
 def cross_product_matrix(item: Item) -> Finding:
-    """What the library's matrix makes of a vector, and what the printed one makes of it."""
+    """Compare the products of the library's and of the printed matrix with a vector to the cross product."""
     w, r = (np.concatenate([[item.inputs[name]], rng().normal(size=(SAMPLES, 3))]) for name in ("w", "r"))
     printed = cross_matrix(w)
     printed[:, 2, 0] = w[:, 1]
@@ -48,7 +48,7 @@ def cross_product_matrix(item: Item) -> Finding:
 
 @computes("N-3.32")
 def trace_of_outer_product(item: Item) -> Finding:
-    """Random vectors."""
+    """Check the trace of the outer product of random vectors."""
     a, b = rng().normal(size=(2, SAMPLES, 3))
     outer = np.einsum("ni,nj->nij", b, a)
     return Finding(f"{SAMPLES} pairs", worst(np.trace(outer, axis1=1, axis2=2) - np.sum(a * b, axis=1)))
@@ -56,7 +56,7 @@ def trace_of_outer_product(item: Item) -> Finding:
 
 @computes("N-3.36")
 def kinetic_energy_of_body(item: Item) -> Finding:
-    """Forty particles that move as one body; its inertial parameters are the library's, of all particles."""
+    """Compare the energy of forty particles that move as one body with that of the body."""
     generator = rng()
     masses, r = generator.uniform(0.1, 2, 40), generator.normal(size=(40, 3))
     r -= masses @ r / np.sum(masses)  # the frame lies in the centre of mass
@@ -77,7 +77,7 @@ def kinetic_energy_of_body(item: Item) -> Finding:
 
 
 def inertia_by_jacobians(bodies: list[Link], printed: bool = False) -> Array:
-    """D by (3.38), corrected or as printed, which only an arm of three joints lets one multiply."""
+    """Compute D by (3.38), corrected or as printed; the printed product requires an arm of three joints."""
     D = np.zeros(())
     for body in bodies:
         R, R_T, Jw = body.R, np.swapaxes(body.R, 1, 2), body.Jw
@@ -87,14 +87,14 @@ def inertia_by_jacobians(bodies: list[Link], printed: bool = False) -> Array:
 
 
 def arms(n: int, kinds: str = "R", points: bool = False) -> list[Arm]:
-    """Three random chains."""
+    """Draw three random chains."""
     generator = rng()
     return [chain(generator, n, kinds, points) for _ in range(3)]
 
 
 @computes("N-3.38")
 def inertia_of_arm(item: Item) -> Finding:
-    """Against D by unit accelerations."""
+    """Compare D with the one computed by unit accelerations."""
     right, printed = [], []
     for arm in arms(3):
         q, *_ = states(3)
@@ -106,7 +106,7 @@ def inertia_of_arm(item: Item) -> Finding:
 
 @computes("N-3.20", "L-inertia2")
 def virtual_work(item: Item) -> Finding:
-    """Particles that joints carry: how they move, and the torques that it takes without gravity."""
+    """Check the motion of particles on an arm, and the joint torques that it requires without gravity."""
     return Finding(
         "3 random arms of 4 particles", worst(*(_virtual_work(arm) for arm in arms(4, "RRP", True)))
     )
@@ -141,7 +141,7 @@ def _virtual_work(arm: Arm) -> float:
 
 @computes("N-Alg2")
 def algorithm(item: Item) -> Finding:
-    """Steps 1 to 5 by derivatives, against the recursion, sliding joints included."""
+    """Compare steps 1 to 5, by derivatives, with the recursion; some joints are prismatic."""
     return Finding("3 random arms of 4 joints", worst(*(_algorithm(arm) for arm in arms(4, "RRP"))))
 
 
@@ -156,14 +156,14 @@ def _algorithm(arm: Arm) -> float:
 
 
 def weight(arm: Arm, q: Array) -> Array:
-    """`V = g^T sum(m r)`, g against gravity."""
+    """Return the potential energy `V = g^T sum(m r)`, with g opposite to gravity."""
     moment = np.sum([body.mass * body.centre for body in links(arm, q)], axis=0)
     return moment @ -np.array(arm.gravity)
 
 
 @computes("N-3.66")
 def torque_on_turning_body(item: Item) -> Finding:
-    """A body on three joints through its centre: (3.63), (3.65) and (3.66), as its joints feel them."""
+    """Check (3.63), (3.65) and (3.66) by the joint torques of a body on three joints through its centre."""
     return Finding("3 random bodies", worst(*(_torque_on_body(on_a_gimbal(arm)) for arm in arms(3))))
 
 
@@ -186,7 +186,7 @@ def _torque_on_body(arm: Arm) -> float:
 
 
 def on_a_gimbal(arm: Arm) -> Arm:
-    """The arm with all joints through one point, the centre of mass of its last link, the others massless."""
+    """Return the arm with all axes through the centre of mass of its last link, and other links massless."""
     T, inertias = arm.tree.T_parent_joint.copy(), np.zeros_like(arm.tree.inertias)
     T[:, :3, 3] = 0.0
     mass, _, inertia = about_centre(arm.tree.inertias[-1])

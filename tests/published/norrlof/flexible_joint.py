@@ -20,18 +20,18 @@ from twin.dynamics.flexible_joint import (
 )
 
 SIZES = np.array([100.0, 100.0, 1.0, 1.0])
-"""States of motor and arm are of these magnitudes, in [rad, rad/s]: the gear is slow."""
+"""Magnitudes of the states of motor and arm, in [rad, rad/s]; the gear reduces those of the arm."""
 
 
 @lru_cache(maxsize=1)
 def table() -> dict[str, float]:
-    """Table 3.1, with the gear ratio of the text: `Jm, Ja, fm, k, r`."""
+    """Return `Jm, Ja, fm, k, r` of Table 3.1, with the gear ratio of the text."""
     (inputs,) = (item.inputs for item in items() if item.id == "N-T3.1")
     return {name: inputs[name] for name in ("Jm", "Ja", "fm", "k")} | {"r": 1 / inputs["gear"]}
 
 
 def samples() -> tuple[Array, Array]:
-    """States `[qm, qm', qa, qa']` (N, 4) and motor torques (N,): random, at rest, with the spring at rest."""
+    """Draw states `[qm, qm', qa, qa']` (N, 4), some at rest or with a relaxed spring, and torques (N,)."""
     generator = rng()
     x, tau = generator.normal(size=(SAMPLES, 4)) * SIZES, generator.normal(size=SAMPLES)
     x[1::10, [1, 3]] = 0.0
@@ -42,7 +42,7 @@ def samples() -> tuple[Array, Array]:
 def printed_models(
     Jm: float, Ja: float, fm: float, k: float, r: float, fa: float = 0.0
 ) -> tuple[Array, Array]:
-    """A of (3.73), and A of the model with three states, as printed."""
+    """Return A of (3.73), and A of the model with three states, as printed."""
     four = [
         [0, 1, 0, 0],
         [-k * r / Jm, -fm / Jm, k / Jm, 0],
@@ -54,7 +54,10 @@ def printed_models(
 
 
 def power_gap(joint: FlexibleJoint, x: Array, xd: Array, tau: Array) -> float:
-    """What the energy of a joint gains beyond the motor's power less friction, over the power that flows."""
+    """Return the error of the power balance of a joint, relative to the power that flows.
+
+    The rate of the energy must equal the motor's power minus the losses.
+    """
     H = energy_matrix(joint)
     stretching = joint.r * x[:, 1] - x[:, 3]
     lost = joint.fm * x[:, 1] ** 2 + joint.fa * x[:, 3] ** 2 + joint.d * stretching**2
@@ -65,7 +68,7 @@ def power_gap(joint: FlexibleJoint, x: Array, xd: Array, tau: Array) -> float:
 
 @computes("N-3.73")
 def state_space(item: Item) -> Finding:
-    """The library's A, B, C against (3.73), and their motion in (3.71); the arm has friction too."""
+    """Compare A, B, C with (3.73), and their motion with (3.71); the arm has friction too."""
     known, fa = table(), item.inputs["fa"]
     model = angle_model(FlexibleJoint.reported(**table(), fa=fa))
     x, tau = samples()
@@ -86,25 +89,25 @@ def state_space(item: Item) -> Finding:
 
 @computes("N-A3")
 def three_states(item: Item) -> Finding:
-    """The states of (3.72) carried over, and the poles but the one of the free angle."""
+    """Compare the model with the transformed states of (3.72), and its poles with the oscillating ones."""
     joint = FlexibleJoint.reported(**table())
     known = table()
     four, A = printed_models(**known)
-    carried = np.array([[0, 1, 0, 0], [0, 0, 0, 1], [known["r"], 0, -1, 0]])
+    transform = np.array([[0, 1, 0, 0], [0, 0, 0, 1], [known["r"], 0, -1, 0]])
     right = velocity_model(joint)
     swinging = np.array(sorted(poles(angle_model(joint)), key=abs)[1:])
 
     def error(A: Array) -> float:
         found = np.linalg.eigvals(A)
         missed = [np.min(np.abs(found - pole)) for pole in swinging]
-        return worst(relative(A @ carried, carried @ four), np.array(missed) / worst(swinging))
+        return worst(relative(A @ transform, transform @ four), np.array(missed) / worst(swinging))
 
     return Finding(np.column_stack([np.real(poles(right)), np.imag(poles(right))]), error(right.A), error(A))
 
 
 @computes("N-3.69")
 def spring_power(item: Item) -> Finding:
-    """The motion of (3.73), with k and Ja read as r times those of the arm, and literally."""
+    """Check the power of (3.73), with k and Ja read as r times those of the arm, and literally."""
     x, tau = samples()
     known = table()
     A, _ = printed_models(**known)
@@ -116,7 +119,7 @@ def spring_power(item: Item) -> Finding:
 
 @computes("N-3.69t")
 def torque_of_spring(item: Item) -> Finding:
-    """What the arm feels by (3.71), and by the line below (3.69); the spring at rest in some states."""
+    """Compare the torque on the arm by (3.71) with the spring torque and with the line below (3.69)."""
     x, tau = samples()
     joint = FlexibleJoint.reported(**table())
     model = angle_model(joint)
@@ -130,7 +133,7 @@ def torque_of_spring(item: Item) -> Finding:
 
 @computes("N-T3.1")
 def identified_joint(item: Item) -> Finding:
-    """Poles, zeros and slow gain of the identified model."""
+    """Compute the poles, the zeros and the low-frequency gain of the identified model."""
     joint = FlexibleJoint.reported(**table())
     model = velocity_model(joint)
     slow, _, swinging = sorted(poles(model), key=lambda pole: (abs(pole.imag) > 1e-9, pole.imag))
@@ -142,14 +145,14 @@ def identified_joint(item: Item) -> Finding:
 
 @computes("N-2.5Hz")
 def sampling_rate(item: Item) -> Finding:
-    """Nyquist's frequency and the rate, from the cut-off and the share of it that the text names."""
+    """Compute the Nyquist frequency and the sampling rate from the cut-off and its share of the former."""
     nyquist = item.inputs["cut_off"] / item.inputs["share"]
     return against_printed(item, [nyquist, 2 * nyquist])
 
 
 @computes("L-flex")
 def flexible_joint_of_lecture(item: Item) -> Finding:
-    """The power of both forms; as printed the masses flee from each other."""
+    """Check the power balance of both forms; in the printed form the masses repel each other."""
     joint = FlexibleJoint(**item.inputs)
     D, M, k, d, f, fm = joint.Ja, joint.Jm, joint.k, joint.d, joint.fa, joint.fm
     printed = np.array(

@@ -1,7 +1,7 @@
 """Inverse kinematics of the IRB 1400 in Norrlöf's report: section 2.2.2, his `ikin1` and `ikin2`.
 
-Of both theta_1 the first has the wrist centre in front of axis 1; behind it (2.38)-(2.40) turn the angles
-round, which `FACING` does here.
+With the first theta_1 the wrist centre is in front of axis 1.  With the second it is behind, and
+(2.38)-(2.40) reverse the signs of the angles, as `FACING` does here.
 """
 
 from typing import NamedTuple
@@ -18,19 +18,22 @@ from twin.rotations.euler_angles import matrix_from_axis_angle
 
 Floats = NDArray[np.float64]
 FACING = np.array([1.0, 1.0, -1.0, -1.0])
-"""Of the four rows of `ikin1`: 1 in front of axis 1, -1 behind it."""
+"""Signs of the four rows of `ikin1`: 1 in front of axis 1, -1 behind it."""
 
 SIGN = np.array([1.0, -1.0])
-"""Of both rows of `ikin2`: sign(theta_5)."""
+"""Signs of theta_5 in both rows of `ikin2`."""
 
 
 class Arm(NamedTuple):
     """Wrist centres and the library's four solutions for each, NaN for none.
 
-    p: (N, 3) wrist centres.
-    theta: (N, 4, 3) DH angles.
-    t2, t3: (N, 4) the angles of Figure 2.8.
-    r, z: (N, 4) the wrist centre in its plane, out and up from axis 2.
+    Attributes:
+        p: wrist centres (N, 3).
+        theta: DH angles (N, 4, 3).
+        t2: angle theta_2 of Figure 2.8 (N, 4).
+        t3: angle theta_3 of Figure 2.8 (N, 4).
+        r: horizontal distance (N, 4) of the wrist centre from axis 2, in the plane of the arm.
+        z: height (N, 4) of the wrist centre above axis 2.
     """
 
     p: Floats
@@ -42,7 +45,7 @@ class Arm(NamedTuple):
 
 
 def arms() -> tuple[Arm, Floats, Floats]:
-    """Wrist centres of all configurations, solved by the library; and a2 and b3, the lengths of both arms."""
+    """Solve the wrist centres of all configurations; return them with the arm lengths a2 and b3."""
     robot, dh = irb1400()
     p = wrist_centres(configurations())
     theta = main_axis_angles(robot, p)
@@ -53,7 +56,7 @@ def arms() -> tuple[Arm, Floats, Floats]:
 
 
 def by_the_report(p: Floats) -> Floats:
-    """DH angles (N, 4, 3) of wrist centres (N, 3) by (2.31)-(2.40), (2.34) as it can be read."""
+    """Compute DH angles (N, 4, 3) of wrist centres (N, 3) by (2.31)-(2.40), reading (2.34) correctly."""
     _, dh = irb1400()
     a2, b3 = dh.a[1], np.hypot(dh.a[2], dh.d[3])
     r, z = np.hypot(p[:, 0], p[:, 1])[:, None] - FACING * dh.a[0], p[:, 2:] - dh.d[0]
@@ -67,7 +70,7 @@ def by_the_report(p: Floats) -> Floats:
 
 
 def wrongly_lost(arm: Arm) -> int:
-    """How many solutions are missing that (2.31) has, or are there that it has not."""
+    """Count the solutions whose existence differs from that by (2.31)."""
     _, dh = irb1400()
     a2, b3 = dh.a[1], np.hypot(dh.a[2], dh.d[3])
     D = (arm.r**2 + arm.z**2 - a2**2 - b3**2) / (2 * a2 * b3)
@@ -76,20 +79,20 @@ def wrongly_lost(arm: Arm) -> int:
 
 
 def reached(*differences: np.ndarray | int) -> float:
-    """The largest magnitude over the solutions that there are; NaN rows are out of the arm's reach."""
+    """Return the largest magnitude over all existing solutions, without NaN rows, which are out of reach."""
     return float(np.max([np.nanmax(np.abs(difference)) for difference in differences]))
 
 
 @computes("N-ikin1")
 def example_1(item: Item) -> Finding:
-    """All four solutions."""
+    """Compute all four solutions."""
     robot, _ = irb1400()
     return against_printed(item, main_axis_angles(robot, item.inputs["p_wrist"]))
 
 
 @computes("N-ikin1-exact")
 def example_1_exactly(item: Item) -> Finding:
-    """All four solutions of a wrist centre that rounds to the printed one; they lead to it."""
+    """Compute all four solutions of a wrist centre that rounds to the printed one, and their positions."""
     robot, _ = irb1400()
     p = np.array(item.inputs["p_wrist"])
     found = against_printed(item, main_axis_angles(robot, p))
@@ -99,7 +102,7 @@ def example_1_exactly(item: Item) -> Finding:
 
 @computes("N-ikin2")
 def example_2(item: Item) -> Finding:
-    """Both solutions for the rotation nearest to the product of the matrices, which were printed rounded."""
+    """Compute both solutions for the rotation nearest to the product of the rounded, printed matrices."""
     robot, _ = irb1400()
     product = np.transpose(item.inputs["R03"]) @ item.inputs["R"]
     theta, s = wrist_axis_angles(robot, Rotation.from_matrix(product).as_matrix())
@@ -108,7 +111,7 @@ def example_2(item: Item) -> Finding:
 
 @computes("N-ikin2-exact")
 def example_2_exactly(item: Item) -> Finding:
-    """Both solutions of a pose that rounds to the printed one, frame 3 by the library's own first stage."""
+    """Compute both solutions of a pose that rounds to the printed one; the library solves for frame 3."""
     robot, dh = irb1400()
     R = np.array(item.inputs["R"])
     theta = np.append(main_axis_angles(robot, item.inputs["p_wrist"])[0], np.zeros(3))
@@ -119,7 +122,7 @@ def example_2_exactly(item: Item) -> Finding:
 
 @computes("N-2.29")
 def axis_1(item: Item) -> Finding:
-    """The library's first theta_1, by the distance from axis 1 that makes its error one of position."""
+    """Compare the first theta_1; its error times the distance from axis 1 is a position error."""
     arm, _, _ = arms()
     error = modulo_turn(arm.theta[:, :2, 0] - np.arctan2(arm.p[:, 1], arm.p[:, 0])[:, None])
     return Finding(
@@ -129,8 +132,8 @@ def axis_1(item: Item) -> Finding:
 
 
 @computes("N-2.29b")
-def axis_1_turned_round(item: Item) -> Finding:
-    """The library's second theta_1, like the first."""
+def axis_1_behind(item: Item) -> Finding:
+    """Compare the second theta_1; its error times the distance from axis 1 is a position error."""
     arm, _, _ = arms()
     x, y, radius = arm.p[:, :1], arm.p[:, 1:2], np.hypot(arm.p[:, :1], arm.p[:, 1:2])
     behind = arm.theta[:, 2:, 0]
@@ -148,19 +151,19 @@ def axis_1_turned_round(item: Item) -> Finding:
 
 @computes("N-2.30")
 def wrist_centre_from_axis_2(item: Item) -> Finding:
-    """The wrist centre from the library's frame 1, whose origin is on axis 2."""
+    """Compute the wrist centre relative to the origin of frame 1, which lies on axis 2."""
     _, dh = irb1400()
     theta = configurations()
     frame_1, p, offset = dh_poses(dh, theta)[:, 0], wrist_centres(theta), np.array([dh.a[0], 0.0, dh.d[0]])
-    wanted = p - frame_1[:, :3, 3]
+    expected = p - frame_1[:, :3, 3]
     right = p - matrix_from_axis_angle([0.0, 0.0, 1.0], theta[:, 0]) @ offset
     printed = p - frame_1[:, :3, :3] @ offset
-    return Finding(f"{len(p)} wrist centres", reached(right - wanted), reached(printed - wanted))
+    return Finding(f"{len(p)} wrist centres", reached(right - expected), reached(printed - expected))
 
 
 @computes("N-2.31")
 def elbow(item: Item) -> Finding:
-    """The cosine of the library's elbow, in every solution, and both signs of (2.33)."""
+    """Compare the cosine of the elbow angle in every solution, and check both signs of (2.33)."""
     arm, a2, b3 = arms()
     c_squared = arm.r**2 + arm.z**2
     D = (c_squared - a2**2 - b3**2) / (2 * a2 * b3)
@@ -171,7 +174,7 @@ def elbow(item: Item) -> Finding:
 
 @computes("N-2.34")
 def axis_2(item: Item) -> Finding:
-    """The library's theta_2 in every solution; literally, from base coordinates or with plain arctan."""
+    """Compare theta_2 in every solution; the literal readings use base coordinates or a plain arctan."""
     arm, a2, b3 = arms()
     across, along = b3 * np.sin(arm.t3), a2 + b3 * np.cos(arm.t3)
     right = np.arctan2(arm.r, arm.z) - np.arctan2(across, along)
@@ -185,35 +188,35 @@ def axis_2(item: Item) -> Finding:
 
 
 def against_the_report(rows: slice) -> Finding:
-    """Two of the four solutions by the report: where they lead to, and how they agree with the library's."""
+    """Check two of the report's four solutions by their positions and against those of the library."""
     arm, _, _ = arms()
     theta = by_the_report(arm.p)[:, rows]
     lost = np.isnan(theta[..., 2])
     reach = np.sum(lost != np.isnan(arm.theta[:, rows, 2]))
     wrist = np.concatenate([theta, np.zeros_like(theta)], axis=-1)
     met = wrist_centres(np.where(lost[..., None], 0.0, wrist)) - arm.p[:, None]
-    # arccos near 1 or -1 keeps as many digits of theta_3, and so of theta_2, as the elbow's sine leaves.
-    apart = modulo_turn(theta - arm.theta[:, rows])[..., 1:] * np.sin(arm.t3[:, rows, None])
+    # Near 1 and -1, arccos loses digits of theta_3 and theta_2 in proportion to 1 / sin(elbow angle).
+    errors = modulo_turn(theta - arm.theta[:, rows])[..., 1:] * np.sin(arm.t3[:, rows, None])
     return Finding(
         f"{np.sum(~lost)} solutions",
-        reached(np.where(lost[..., None], 0.0, met), apart, reach, wrongly_lost(arm)),
+        reached(np.where(lost[..., None], 0.0, met), errors, reach, wrongly_lost(arm)),
     )
 
 
 @computes("N-2.36")
 def in_front(item: Item) -> Finding:
-    """Rows 1 and 2, from (2.35)-(2.37)."""
+    """Check rows 1 and 2, from (2.35)-(2.37)."""
     return against_the_report(slice(0, 2))
 
 
 @computes("N-2.38")
 def behind(item: Item) -> Finding:
-    """Rows 3 and 4, from (2.38)-(2.40)."""
+    """Check rows 3 and 4, from (2.38)-(2.40)."""
     return against_the_report(slice(2, 4))
 
 
 def wrists(theta: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """R36 (N, 3, 3) at DH angles (N, 6), the library's solutions (N, 2, 3) for it, their flags s (N, 2)."""
+    """Return R36 (N, 3, 3) at DH angles (N, 6), its solutions (N, 2, 3), and their flags s (N, 2)."""
     robot, dh = irb1400()
     T = dh_poses(dh, theta)
     U = T[:, 2, :3, :3].swapaxes(1, 2) @ T[:, 5, :3, :3]
@@ -222,7 +225,7 @@ def wrists(theta: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
 
 @computes("N-2.47")
 def axes_5_and_6(item: Item) -> Finding:
-    """The library's theta_5 by its cosine, and its theta_6 by the sine of theta_5, which the entries have."""
+    """Compare the cosine of theta_5, and theta_6 with errors weighted by sin(theta_5)."""
     U, theta, _ = wrists(configurations())
     u31, u32, u33 = (U[:, 2, i, None] for i in range(3))
     theta_6 = np.arctan2(-SIGN * u32, SIGN * u31)
@@ -238,7 +241,7 @@ def axes_5_and_6(item: Item) -> Finding:
 
 @computes("N-2.48")
 def axis_4(item: Item) -> Finding:
-    """The library's theta_4, by the sine of theta_5; the printed first line has u11 for u13."""
+    """Compare theta_4 with errors weighted by sin(theta_5); the printed first line has u11 for u13."""
     U, theta, _ = wrists(configurations())
     u11, u13, u23 = U[:, 0, 0, None], U[:, 0, 2, None], U[:, 1, 2, None]
     size = np.sin(theta[..., 1])
@@ -252,7 +255,7 @@ def axis_4(item: Item) -> Finding:
 
 @computes("N-2.50")
 def singular_wrist(item: Item) -> Finding:
-    """What the library's theta_4 and theta_6 come to where theta_5 is 0 or pi."""
+    """Compare theta_4 + s theta_6 for theta_5 = 0 and theta_5 = pi."""
     drawn = configurations()
     drawn[:, 4] = np.resize([0.0, np.pi, -np.pi], len(drawn))
     U, theta, s = wrists(drawn)

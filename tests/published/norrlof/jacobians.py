@@ -1,7 +1,7 @@
 """Velocities and accelerations in Norrlöf's report: section 2.3.
 
-Derivatives are taken by a complex step, `df = Im f(x + i h dx) / h` with h = 1e-30, of the library's forward
-kinematics: exact to round-off, since nothing is subtracted.
+Derivatives of the library's forward kinematics are computed by a complex step, `df = Im f(x + i h dx) / h`
+with h = 1e-30.  They are exact to round-off, since nothing is subtracted.
 """
 
 import cmath
@@ -28,7 +28,7 @@ FLANGE = np.eye(4).tolist()
 def turning(
     robot: Robot, q: NDArray
 ) -> tuple[recursions.WorldFrames, recursions.Rotation, recursions.Vector]:
-    """Frames of all links, and the flange's rotation and position, at joint positions that may be complex."""
+    """Return the frames of all links, and the flange's rotation and position; q may be complex."""
     functions = cmath if np.iscomplexobj(q) else math
     at = recursions.placements(robot.tree, robot.tree_positions(q).tolist(), functions)
     frames = recursions.world_frames(robot.tree, at)
@@ -36,7 +36,7 @@ def turning(
 
 
 def differentiated(robot: Robot, q: Floats) -> Floats:
-    """The Jacobian (6, n) as what it is: the derivatives of the flange's position and orientation."""
+    """Return the Jacobian (6, n) as the derivative of the flange's position and orientation."""
     J = np.empty((6, robot.n))
     for joint, direction in enumerate(np.eye(robot.n)):
         _, R, p = turning(robot, q + 1j * STEP * direction)
@@ -46,7 +46,7 @@ def differentiated(robot: Robot, q: Floats) -> Floats:
 
 
 def by_columns(T: Floats) -> Floats:
-    """The Jacobian (..., 6, n) of DH angles by (2.54), (2.63), (2.64), from the DH poses (..., n, 4, 4)."""
+    """Return the Jacobian (..., 6, n) of DH angles by (2.54), (2.63), (2.64) from DH poses (..., n, 4, 4)."""
     base = np.broadcast_to(np.eye(4), (*T.shape[:-3], 1, 4, 4))
     before = np.concatenate([base, T[..., :-1, :, :]], axis=-3)
     z, arm = before[..., :3, 2], T[..., -1:, :3, 3] - before[..., :3, 3]
@@ -54,26 +54,26 @@ def by_columns(T: Floats) -> Floats:
 
 
 def zero_pose_jacobian() -> Floats:
-    """The library's Jacobian at q = 0, with respect to the DH angles as the report has it."""
+    """Return the library's Jacobian at q = 0 with respect to the DH angles, as in the report."""
     robot, _ = irb1400()
     return jacobian(robot, np.zeros(6)) @ np.linalg.inv(robot.dh_coupling)
 
 
 @computes("N-Jv")
 def linear_rows(item: Item) -> Finding:
-    """The rows of the velocity."""
+    """Compute the rows of the linear velocity."""
     return against_printed(item, zero_pose_jacobian()[:3])
 
 
 @computes("N-Jw")
 def angular_rows(item: Item) -> Finding:
-    """The rows of the angular velocity."""
+    """Compute the rows of the angular velocity."""
     return against_printed(item, zero_pose_jacobian()[3:])
 
 
 @computes("N-jacob0")
 def whole_jacobian(item: Item) -> Finding:
-    """Both; the report's two ways of computing it agree, and so do ours."""
+    """Compute the whole Jacobian by both methods of the report."""
     _, dh = irb1400()
     found = against_printed(item, zero_pose_jacobian())
     by_loop = by_columns(dh_poses(dh, dh.theta0))
@@ -82,7 +82,7 @@ def whole_jacobian(item: Item) -> Finding:
 
 @computes("N-2.51")
 def columns(item: Item) -> Finding:
-    """The printed columns and the derivative of the pose, against the library's Jacobian."""
+    """Compare the printed columns and the derivative of the pose with the library's Jacobian."""
     robot, dh = irb1400()
     theta = configurations()[::5]
     q = joint_from_dh_angles(robot, theta)
@@ -96,7 +96,7 @@ def columns(item: Item) -> Finding:
 
 @computes("N-2.58")
 def prismatic_columns(item: Item) -> Finding:
-    """Arms with joints that slide: the library's columns, the printed ones, and the derivative."""
+    """Compare the library's columns, the printed ones and the derivative for arms with prismatic joints."""
     random, kinds = rng(), item.inputs["kinds"]
     prismatic = [i for i, kind in enumerate(kinds) if kind == "prismatic"]
     errors = []
@@ -116,7 +116,7 @@ def prismatic_columns(item: Item) -> Finding:
 
 @computes("N-2.67")
 def inverse_motion(item: Item) -> Finding:
-    """The second derivative of the pose, and back; the rank test in singular configurations."""
+    """Check accelerations against the pose's second derivative, their inverse, and the rank test."""
     robot, _ = irb1400()
     q = joint_from_dh_angles(robot, configurations()[::5])
     qd, qdd = rng().uniform(-1, 1, (2, *q.shape))
@@ -133,19 +133,22 @@ def inverse_motion(item: Item) -> Finding:
 
 
 def times(matrices: Floats, vectors: Floats) -> Floats:
-    """Products of matrices (..., m, n) and vectors (..., n)."""
+    """Return the products of matrices (..., m, n) and vectors (..., n)."""
     return np.einsum("...ij,...j->...i", matrices, vectors)
 
 
 def accelerated(robot: Robot, q: Floats, qd: Floats, qdd: Floats) -> Floats:
-    """The derivative of `J qd` along a motion: (6,)."""
+    """Return the derivative (6,) of `J qd` along a motion."""
     frames, _, p = turning(robot, q + 1j * STEP * qd)
     J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
     return np.imag(J @ robot.embedding @ (qd + 1j * STEP * qdd)) / STEP
 
 
 def rank_test(robot: Robot) -> tuple[int, int]:
-    """How often the library disagrees with `rank J = rank [J x]` on J qd = x, of how many singular J."""
+    """Return how often the library contradicts `rank J = rank [J x]` for J qd = x, and the number of J.
+
+    All these Jacobians are singular.
+    """
     theta = configurations()
     theta = theta[singular_values(jacobian(robot, joint_from_dh_angles(robot, theta))).rank < 6]
     wrong = 0
@@ -159,5 +162,5 @@ def rank_test(robot: Robot) -> tuple[int, int]:
             except SingularityError:
                 solved = False
             wrong += bool(same != solved)
-        wrong += bool(same)  # the last x is one that no motion gives
+        wrong += bool(same)  # no motion gives the last x
     return wrong, len(theta)

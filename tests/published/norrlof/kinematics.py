@@ -14,13 +14,13 @@ Floats = NDArray[np.float64]
 
 
 def matrix(rows: list[list]) -> Floats:
-    """Matrices (..., m, n) of entries that are numbers or arrays of samples."""
+    """Stack entries, which are numbers or arrays of samples, into matrices (..., m, n)."""
     flat = np.broadcast_arrays(*(entry for row in rows for entry in row))
     return np.stack(flat, axis=-1).reshape(*flat[0].shape, len(rows), len(rows[0]))
 
 
 def orientations() -> tuple[Floats, Floats, Floats]:
-    """DH angles (N, 6) of the IRB 1400, its R03 and its R06 (N, 3, 3)."""
+    """Return DH angles (N, 6) of the IRB 1400, and its R03 and R06 (N, 3, 3)."""
     theta = configurations()
     T = dh_poses(irb1400()[1], theta)
     return theta, T[:, 2, :3, :3], T[:, 5, :3, :3]
@@ -28,7 +28,7 @@ def orientations() -> tuple[Floats, Floats, Floats]:
 
 @computes("N-2.23")
 def elementary_transforms(item: Item) -> Finding:
-    """The four transforms as they are printed, against the library's, of rows with right and other angles."""
+    """Compare the product of the four printed transforms with the library's rows, also for right angles."""
     random = rng()
     theta, alpha, d, a = random.uniform(-np.pi, np.pi, (4, SAMPLES))
     alpha[::2] = random.choice([-np.pi / 2, 0, np.pi / 2, np.pi], SAMPLES // 2)
@@ -45,7 +45,7 @@ def elementary_transforms(item: Item) -> Finding:
 
 @computes("N-T2.1")
 def zero_pose(item: Item) -> Finding:
-    """The flange at q = 0 by the robot's tree, and by the printed table at the printed angles (2.24)."""
+    """Compute the flange at q = 0 by the robot's tree, and by the printed table at the angles (2.24)."""
     robot, dh = irb1400()
     printed = DH(*(np.array(item.inputs[column]) for column in ("theta0", "d", "a", "alpha")))
     flange = against_printed(item, forward_kinematics(robot, np.zeros(6)))
@@ -55,14 +55,14 @@ def zero_pose(item: Item) -> Finding:
 
 @computes("N-tr2q")
 def zero_pose_quaternion(item: Item) -> Finding:
-    """The orientation of the flange at q = 0."""
+    """Compute the orientation of the flange at q = 0."""
     robot, _ = irb1400()
     return against_printed(item, quaternion_from_matrix(forward_kinematics(robot, np.zeros(6))[:3, :3]))
 
 
 @computes("N-2.25")
 def coupling(item: Item) -> Finding:
-    """The coupling as printed against the library's, and the upper arm's slope while motor 2 turns."""
+    """Compare the printed coupling with the library's; motor 2 must not change the upper arm's slope."""
     robot, dh = irb1400()
     q = rng().uniform(-np.pi, np.pi, (SAMPLES, 6))
     theta = dh_from_joint_angles(robot, q)
@@ -78,7 +78,7 @@ def coupling(item: Item) -> Finding:
 
 @computes("N-2.28")
 def wrist_centre(item: Item) -> Finding:
-    """The point d6 behind the flange against the origin of frames 4 and 5, whatever the wrist does."""
+    """Compare the point d6 behind the flange with the origins of frames 4 and 5, for any wrist angles."""
     robot, dh = irb1400()
     theta = configurations()
     T = forward_kinematics(robot, joint_from_dh_angles(robot, theta))
@@ -96,7 +96,7 @@ def wrist_centre(item: Item) -> Finding:
 
 @computes("N-2.42")
 def orientation_of_frame_3(item: Item) -> Finding:
-    """The closed form against the library's frame 3."""
+    """Compare the closed form with the library's frame 3."""
     theta, R_03, _ = orientations()
     (c1, c2, c3), (s1, s2, s3) = np.cos(theta[:, :3].T), np.sin(theta[:, :3].T)
     c23, s23 = np.cos(theta[:, 1] + theta[:, 2]), np.sin(theta[:, 1] + theta[:, 2])
@@ -111,7 +111,7 @@ def orientation_of_frame_3(item: Item) -> Finding:
 
 @computes("N-2.44")
 def orientation_of_the_wrist(item: Item) -> Finding:
-    """The closed form against R03' R06 of the library's frames (2.43)."""
+    """Compare the closed form with R03' R06 of the library's frames (2.43)."""
     theta, R_03, R_06 = orientations()
     (c4, c5, c6), (s4, s5, s6) = np.cos(theta[:, 3:].T), np.sin(theta[:, 3:].T)
     printed = matrix(
@@ -126,7 +126,7 @@ def orientation_of_the_wrist(item: Item) -> Finding:
 
 @computes("N-2.46")
 def orientation_left_to_the_wrist(item: Item) -> Finding:
-    """All nine entries of U as printed, for any R06, against R03' R06 with the library's frame 3."""
+    """Compare the nine printed entries of U, for any R06, with R03' R06 and the library's frame 3."""
     theta, R_03, _ = orientations()
     R_06 = matrix_from_quaternion(rotations()[: len(theta)])
     c1, s1 = np.cos(theta[:, 0]), np.sin(theta[:, 0])
@@ -144,7 +144,7 @@ def orientation_left_to_the_wrist(item: Item) -> Finding:
 
 @computes("N-R03")
 def example_2_frame_3(item: Item) -> Finding:
-    """Frame 3 where the first of the library's solutions for the wrist centre has it."""
+    """Compute frame 3 of the library's first solution for the wrist centre."""
     robot, dh = irb1400()
     theta = np.append(main_axis_angles(robot, item.inputs["p_wrist"])[0], np.zeros(3))
     return against_printed(item, dh_poses(dh, theta)[2, :3, :3])

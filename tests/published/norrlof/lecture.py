@@ -28,18 +28,18 @@ from twin.multibody.tree import inertial_parameters, transformed_parameters
 from twin.robot.evaluation import uncompiled
 
 ROBOTS = ("irb140", "irb1400", "irb1600")
-"""They are not compiled: all their kernels for some hundred states would make the first run slow."""
+"""Robots, used without compilation, which would take longer than the computation for some hundred states."""
 
 
 def tensor(parameters: Array) -> Array:
-    """The tensor (3, 3) of inertial parameters (10,), about their origin."""
+    """Return the tensor (3, 3) of inertial parameters (10,), about their origin."""
     xx, yy, zz, xy, xz, yz = parameters[4:]
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 @computes("L-K")
 def kinetic_energy_of_arm(item: Item) -> Finding:
-    """D by Jacobians against D by unit accelerations; tensors turned by the library against R I R^T."""
+    """Compare D by Jacobians with D by unit accelerations, and the library's rotated tensors with R I R^T."""
     errors = []
     for arm in arms(3):
         q, *_ = states(3)
@@ -55,9 +55,9 @@ def kinetic_energy_of_arm(item: Item) -> Finding:
 
 @computes("L-box")
 def box(item: Item) -> Finding:
-    """The library's box, full and hollow, and the printed formula against the integral over the volume.
+    """Compare the library's solid and hollow box, and the printed formula, with the volume integral.
 
-    The hollow one is the box less the box within, as the lecture says of bodies in the same frame.
+    The hollow box is the difference of two boxes, by the lecture's rule for bodies in the same frame.
     """
     from urdf.solids import bulk
 
@@ -84,7 +84,7 @@ def box(item: Item) -> Finding:
 
 
 def box_integral(sides: Array, rho: float) -> Array:
-    """The inertia (3, 3) of a box about its centre, by Gauss's rule, which is exact for squares."""
+    """Integrate the inertia (3, 3) of a box about its centre by Gauss's rule, exact for quadratic terms."""
     nodes, weights = np.polynomial.legendre.leggauss(3)
     r = np.array(list(product(*(nodes[:, None] * sides / 2).T)))
     dm = rho * np.prod(sides) * np.prod(list(product(*[weights / 2] * 3)), axis=1)
@@ -93,7 +93,7 @@ def box_integral(sides: Array, rho: float) -> Array:
 
 @computes("L-tensor")
 def inertia_tensor(item: Item) -> Finding:
-    """The matrix of the components as defined, and with its last row as printed, for forty particles."""
+    """Compare the tensor as defined, and with its last row as printed, for forty particles."""
     generator = rng()
     masses, r = generator.uniform(0.1, 2, 40), generator.normal(size=(40, 3))
     r[:, 1] += r[:, 2]  # so that Iyz is not small
@@ -114,7 +114,7 @@ def inertia_tensor(item: Item) -> Finding:
 
 @computes("L-EL")
 def equation_of_motion(item: Item) -> Finding:
-    """All arms: C by Christoffel's symbols, g from P, the torque, and the state space put back into it."""
+    """Check, for all arms, C by Christoffel symbols, g from P, the torque, and the state-space form."""
     errors = []
     for name in ROBOTS:
         robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
@@ -136,7 +136,7 @@ def equation_of_motion(item: Item) -> Finding:
 
 @computes("L-skew")
 def properties(item: Item) -> Finding:
-    """All arms: `Ddot - 2 C` is skew, energy rises by the power of the torques, D is bounded both ways."""
+    """Check, for all arms, that `Ddot - 2 C` is skew-symmetric, the power balance, and the bounds of D."""
     errors, bounds = [], []
     for name in ROBOTS:
         robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
@@ -160,7 +160,7 @@ def properties(item: Item) -> Finding:
 
 @computes("L-gamma")
 def number_of_constraint_forces(item: Item) -> Finding:
-    """Particles at fixed distances: the rank of the gradients against l constraints, and against k."""
+    """Compare the rank of the gradients of fixed distances with the number l of constraints, and with k."""
     right, printed = [], []
     for k in item.inputs["particles"]:
         r = rng().normal(size=(k, 3))
@@ -177,7 +177,7 @@ def number_of_constraint_forces(item: Item) -> Finding:
 
 @computes("L-home")
 def limits_behind_the_gears(item: Item) -> Finding:
-    """The drives of the IRB 1600 are those of the assignment, and its torque limits what they give."""
+    """Check that the drives of the IRB 1600 are those of the assignment, and give its torque limits."""
     robot = twin.load("irb1600")
     assert robot.drives is not None
     found = against_printed(item, robot.drives.torque_max)

@@ -1,6 +1,6 @@
-"""The main axes of the IRB 1400 in Norrlöf's report, (3.39)-(3.61): the library's form and the printed one.
+"""Main axes of the IRB 1400 in Norrlöf's report, (3.39)-(3.61): corrected and printed closed form.
 
-Both are held against the library's recursion, see `norrlof_main_axes_printed.py`.  Errors are relative.
+Both are compared with the library's recursion; see `main_axes_printed.py`.  Errors are relative.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from twin.robot.drives.drives import Drives
 from twin.robot.loading.loading import load
 
 
-def of_all(error: Callable[[Case], float]) -> float:
-    """The largest error over all sets of parameters."""
+def worst_case(error: Callable[[Case], float]) -> float:
+    """Return the largest error over all sets of parameters."""
     return worst(*(error(case) for case in cases()))
 
 
-def told() -> str:
-    """What was compared."""
+def extent() -> str:
+    """Describe the number of parameter sets and states."""
     return f"{len(cases())} sets of parameters, {len(cases()[0].q)} states each"
 
 
 def motion(C: Array, qd: Array) -> Array:
-    """`C qd`."""
+    """Return `C qd`."""
     return np.einsum("nij,nj->ni", C, qd)
 
 
 @computes("N-3.53")
 def inertia_by_jacobians(item: Item) -> Finding:
-    """(3.47)-(3.54) against the library's closed form, and that against the recursion."""
+    """Compare (3.47)-(3.54) and the closed form with the recursion."""
     return Finding(
-        told(),
-        of_all(
+        extent(),
+        worst_case(
             lambda c: worst(
                 relative(D_by_jacobians(c.p, c.q), c.D), relative(main_axes.mass_matrix(c.p, c.q), c.D)
             )
@@ -66,52 +66,52 @@ def inertia_by_jacobians(item: Item) -> Finding:
 
 
 def of_D(*entries: tuple[int, int]) -> tuple[float, float]:
-    """Errors of entries of the library's D and of the printed one."""
+    """Return the errors of entries of the corrected D and of the printed one."""
     rows, columns = zip(*entries, strict=True)
 
     def error(D: Callable[[MainAxes, Array], Array]) -> float:
-        return of_all(lambda c: relative(D(c.p, c.q)[:, rows, columns], c.D[:, rows, columns]))
+        return worst_case(lambda c: relative(D(c.p, c.q)[:, rows, columns], c.D[:, rows, columns]))
 
     return error(main_axes.mass_matrix), error(printed_D)
 
 
 def of_C(*entries: tuple[int, int]) -> tuple[float, float]:
-    """Errors of entries of the library's C and of the printed one, over the largest entry of C."""
+    """Return the errors of entries of the corrected C and of the printed one, over the largest entry of C."""
     rows, columns = zip(*entries, strict=True)
 
     def error(C: Callable[[MainAxes, Array, Array], Array]) -> float:
-        return of_all(lambda c: worst((C(c.p, c.q, c.qd) - c.C)[:, rows, columns]) / worst(c.C))
+        return worst_case(lambda c: worst((C(c.p, c.q, c.qd) - c.C)[:, rows, columns]) / worst(c.C))
 
     return error(main_axes.coriolis_matrix), error(printed_C)
 
 
 def of_g(joint: int) -> tuple[float, float]:
-    """Errors of the library's g and of the printed one."""
+    """Return the errors of the corrected g and of the printed one."""
 
     def error(g: Callable[[MainAxes, Array], Array]) -> float:
-        return of_all(lambda c: relative(g(c.p, c.q)[:, joint], c.g[:, joint]))
+        return worst_case(lambda c: relative(g(c.p, c.q)[:, joint], c.g[:, joint]))
 
     return error(main_axes.gravity_torque), error(printed_g)
 
 
 @computes("N-3.55-d11")
 def first_entry_of_D(item: Item) -> Finding:
-    """Against the recursion."""
-    return Finding(told(), *of_D((0, 0)))
+    """Compare d11 with the recursion."""
+    return Finding(extent(), *of_D((0, 0)))
 
 
 @computes("N-3.55-d22")
 def other_entries_of_D(item: Item) -> Finding:
-    """The library's and the printed formula, both right."""
-    return Finding(told(), worst(*of_D((1, 1), (1, 2), (2, 1), (2, 2))))
+    """Compare the corrected and the printed formula, which are both right, with the recursion."""
+    return Finding(extent(), worst(*of_D((1, 1), (1, 2), (2, 1), (2, 2))))
 
 
 @computes("N-3.55-zero")
 def zeros_of_D(item: Item) -> Finding:
-    """What the recursion and the library have there, over d11."""
+    """Return the entries that are printed as zero, relative to d11."""
     return Finding(
-        told(),
-        of_all(
+        extent(),
+        worst_case(
             lambda c: (
                 worst(c.D[:, 0, 1:], c.D[:, 1:, 0], main_axes.mass_matrix(c.p, c.q)[:, 0, 1:])
                 / worst(c.D[:, 0, 0])
@@ -122,64 +122,64 @@ def zeros_of_D(item: Item) -> Finding:
 
 @computes("N-3.58-c12")
 def entries_of_C(item: Item) -> Finding:
-    """The library's and the printed formula, both right."""
-    return Finding(told(), worst(*of_C((0, 1), (0, 2), (1, 0), (2, 0))))
+    """Compare the corrected and the printed formula, which are both right, with the recursion."""
+    return Finding(extent(), worst(*of_C((0, 1), (0, 2), (1, 0), (2, 0))))
 
 
 @computes("N-3.58-c11")
 def first_entry_of_C(item: Item) -> Finding:
-    """The symbols of Christoffel; and half the rate of d11, which it must be."""
-    half_rate = of_all(
+    """Compare c11 with the Christoffel symbols, and with half the rate of d11."""
+    half_rate = worst_case(
         lambda c: relative(
             main_axes.coriolis_matrix(c.p, c.q, c.qd)[:, 0, 0],
             rate(lambda x: inertia_matrix(c.arm, x)[:, 0, 0], (c.q, c.qd)) / 2,
         )
     )
     right, printed = of_C((0, 0))
-    return Finding(told(), worst(right, half_rate), printed)
+    return Finding(extent(), worst(right, half_rate), printed)
 
 
 @computes("N-3.58-c23")
 def coupling_of_arms_in_C(item: Item) -> Finding:
-    """The symbols of Christoffel."""
-    return Finding(told(), *of_C((1, 2), (2, 1)))
+    """Compare c23 and c32 with the Christoffel symbols."""
+    return Finding(extent(), *of_C((1, 2), (2, 1)))
 
 
 @computes("N-3.59-g2")
 def gravity_of_lower_arm(item: Item) -> Finding:
-    """Against the recursion."""
-    return Finding(told(), *of_g(1))
+    """Compare g2 with the recursion."""
+    return Finding(extent(), *of_g(1))
 
 
 @computes("N-3.59-g3")
 def gravity_of_column_and_upper_arm(item: Item) -> Finding:
-    """g1 is zero, in print as in the recursion; g3 by the library's and the printed formula."""
-    column = of_all(lambda c: worst(c.g[:, 0], printed_g(c.p, c.q)[:, 0]) / worst(c.g))
-    return Finding(told(), worst(column, *of_g(2)))
+    """Check that g1 is zero, and compare both formulas for g3 with the recursion."""
+    column = worst_case(lambda c: worst(c.g[:, 0], printed_g(c.p, c.q)[:, 0]) / worst(c.g))
+    return Finding(extent(), worst(column, *of_g(2)))
 
 
 @computes("N-skew")
 def skew_symmetry(item: Item) -> Finding:
-    """The symmetric part of `Ddot - 2 C`, the printed C with the rate of the printed D."""
+    """Compute the symmetric part of `Ddot - 2 C`; the printed C belongs to the rate of the printed D."""
 
     def asymmetry(case: Case, D: Callable[..., Array], C: Array) -> float:
         N = rate(lambda x: D(case, x), (case.q, case.qd)) - 2 * C
         return worst(N + np.swapaxes(N, 1, 2)) / worst(case.C)
 
     return Finding(
-        told(),
-        of_all(
+        extent(),
+        worst_case(
             lambda c: asymmetry(
                 c, lambda case, x: inertia_matrix(case.arm, x), main_axes.coriolis_matrix(c.p, c.q, c.qd)
             )
         ),
-        of_all(lambda c: asymmetry(c, lambda case, x: printed_D(case.p, x), printed_C(c.p, c.q, c.qd))),
+        worst_case(lambda c: asymmetry(c, lambda case, x: printed_D(case.p, x), printed_C(c.p, c.q, c.qd))),
     )
 
 
 @computes("N-3.39")
 def sign_of_gravity(item: Item) -> Finding:
-    """`V = g^T sum(m r)` (3.56) and its derivatives, with g_z upwards, and with gravity itself for g."""
+    """Check `V = g^T sum(m r)` (3.56) and its derivatives with g_z upwards, and with g_z downwards."""
 
     def error(case: Case, gz: float) -> float:
         masses = np.array([case.p.m2, case.p.m3, case.p.m4, case.p.m5])
@@ -192,12 +192,14 @@ def sign_of_gravity(item: Item) -> Finding:
             relative(V(case.q), potential_energy(case.arm, case.q)), relative(gradient(V, case.q), library)
         )
 
-    return Finding("g_z = +9.81", of_all(lambda c: error(c, c.p.gz)), of_all(lambda c: error(c, -c.p.gz)))
+    return Finding(
+        "g_z = +9.81", worst_case(lambda c: error(c, c.p.gz)), worst_case(lambda c: error(c, -c.p.gz))
+    )
 
 
 @computes("N-3.41")
 def expanded_lagrangian(item: Item) -> Finding:
-    """(3.41) and (3.42) term by term, their difference against the torque, and c_ijp = c_jip."""
+    """Check (3.41) and (3.42) term by term, their difference against the torque, and c_ijp = c_jip."""
 
     def error(case: Case) -> float:
         q, qd, qdd = case.q, case.qd, case.qdd
@@ -218,11 +220,11 @@ def expanded_lagrangian(item: Item) -> Finding:
             relative(symbols, np.swapaxes(symbols, 1, 2)),
         )
 
-    return Finding(told(), of_all(error))
+    return Finding(extent(), worst_case(error))
 
 
 def torque(case: Case) -> tuple[Array, Array]:
-    """By the library's closed form: `D qdd + C qd`, and g."""
+    """Compute `D qdd + C qd` and g by the corrected closed form."""
     p, q, qd = case.p, case.q, case.qd
     moving = motion(main_axes.mass_matrix(p, q), case.qdd) + motion(main_axes.coriolis_matrix(p, q, qd), qd)
     return moving, main_axes.gravity_torque(p, q)
@@ -230,28 +232,30 @@ def torque(case: Case) -> tuple[Array, Array]:
 
 @computes("N-3.43")
 def sign_of_potential(item: Item) -> Finding:
-    """The torque with dV/dq added, and taken off."""
+    """Compare the torque with dV/dq added and subtracted."""
     return Finding(
-        told(),
-        of_all(lambda c: relative(torque(c)[0] + torque(c)[1], c.tau)),
-        of_all(lambda c: relative(torque(c)[0] - torque(c)[1], c.tau)),
+        extent(),
+        worst_case(lambda c: relative(torque(c)[0] + torque(c)[1], c.tau)),
+        worst_case(lambda c: relative(torque(c)[0] - torque(c)[1], c.tau)),
     )
 
 
 @computes("N-3.45")
 def velocities_in_C(item: Item) -> Finding:
-    """The library's C against the sum over i of c_ijp qd_i, and against the sum of the c_ijp alone."""
+    """Compare C with the sum over i of c_ijp qd_i, and with the sum of the c_ijp alone."""
 
     def error(case: Case, weights: Array) -> float:
         summed = np.einsum("nijp,ni->npj", christoffel_symbols(case.D_by_q), weights)
         return relative(summed, main_axes.coriolis_matrix(case.p, case.q, case.qd))
 
-    return Finding(told(), of_all(lambda c: error(c, c.qd)), of_all(lambda c: error(c, np.ones(c.qd.shape))))
+    return Finding(
+        extent(), worst_case(lambda c: error(c, c.qd)), worst_case(lambda c: error(c, np.ones(c.qd.shape)))
+    )
 
 
 @computes("N-3.60")
 def equation_of_motion(item: Item) -> Finding:
-    """(3.60) against the recursion; by (3.61) what the motors give is energy gained or lost to friction."""
+    """Compare (3.60) with the recursion, and check the power balance with the friction of (3.61)."""
     friction = np.array(item.inputs["f"])
     drives = Drives(ratio=np.ones(3), rotor_inertia=0.0, viscous=friction)
     robot = main_axes_robot(load("irb1400")).with_drives("rigid", drives)
@@ -270,4 +274,4 @@ def equation_of_motion(item: Item) -> Finding:
             relative(gained + lost, np.sum(case.qd * tau_ext, axis=-1)),
         )
 
-    return Finding(told(), of_all(error))
+    return Finding(extent(), worst_case(error))

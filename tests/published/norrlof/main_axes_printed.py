@@ -1,7 +1,7 @@
-"""The main axes of the IRB 1400 in Norrlöf's report: D, C and g as they are printed, and what judges them.
+"""Main axes of the IRB 1400 in Norrlöf's report: D, C and g as printed, and their reference.
 
-The judge is the library's recursion over the tree of column, arms, lever and rod, with the symbols of
-Christoffel from its D.  It shares nothing with the closed form of `tests/published/norrlof/closed_form.py`.
+The reference is the library's recursion over the tree of column, arms, lever and rod, with the Christoffel
+symbols of its D.  It shares no code with the closed form of `tests/published/norrlof/closed_form.py`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from twin.multibody.tree import Tree, inertial_parameters
 from twin.robot.loading.loading import load
 
 SETS = 4
-"""How many sets of random parameters; the robot's own come on top."""
+"""Number of sets of random parameters, in addition to the robot's parameters."""
 
 
 class Case(NamedTuple):
-    """A set of parameters, its states, and what the recursion finds there."""
+    """Set of parameters, states, and results of the recursion."""
 
     p: MainAxes
     arm: Arm
@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 @lru_cache(maxsize=1)
 def cases() -> tuple[Case, ...]:
-    """The robot's parameters and random ones; the centre of mass of the rod on its line, as in print."""
+    """Return cases of the robot's and of random parameters; rc4x is zero, as in the printed formulas."""
     generator = rng()
     random = [MainAxes(*generator.uniform(0.1, 2, 9), *generator.uniform(-1, 1, 11)) for _ in range(SETS)]
     found = []
@@ -75,7 +75,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def arm_of(p: MainAxes) -> Arm:
-    """The tree that the parameters describe."""
+    """Return the arm that the parameters describe."""
     T = np.tile(np.eye(4), (5, 1, 1))
     T[1, 0, 3] = T[3, 0, 3] = p.l1x
     T[2, 2, 3], T[4, 0, 3] = p.l2z, p.l5x
@@ -98,13 +98,13 @@ def arm_of(p: MainAxes) -> Arm:
 
 
 def angles(q: Array) -> tuple[Array, ...]:
-    """Cosines and sines of theta2 and theta3, and both angles."""
+    """Return cosines and sines of theta2 and theta3, and both angles."""
     t2, t3 = q[:, 1], q[:, 2]
     return np.cos(t2), np.sin(t2), np.cos(t3), np.sin(t3), t2, t3
 
 
 def printed_D(p: MainAxes, q: Array) -> Array:
-    """(3.55)."""
+    """Return D of (3.55) as printed."""
     c2, s2, c3, s3, t2, t3 = angles(q)
     rc2, rc3, rc5 = (x**2 + z**2 for x, z in ((p.rc2x, p.rc2z), (p.rc3x, p.rc3z), (p.rc5x, p.rc5z)))
     D = np.zeros((len(q), 3, 3), dtype=q.dtype)
@@ -123,7 +123,7 @@ def printed_D(p: MainAxes, q: Array) -> Array:
 
 
 def printed_C(p: MainAxes, q: Array, qd: Array) -> Array:
-    """(3.58)."""
+    """Return C of (3.58) as printed."""
     c2, s2, c3, s3, *_ = angles(q)
     C = np.zeros((len(q), 3, 3))
     inner = p.l1x * p.l2z * p.m3 + p.l1x * p.m2 * p.rc2z + p.l1x * p.m4 * p.rc4z
@@ -140,7 +140,7 @@ def printed_C(p: MainAxes, q: Array, qd: Array) -> Array:
 
 
 def printed_g(p: MainAxes, q: Array) -> Array:
-    """(3.59)."""
+    """Return g of (3.59) as printed."""
     c2, s2, c3, s3, *_ = angles(q)
     g2 = (-p.m2 * p.rc2z + p.m3 * p.l2z - p.m4 * p.rc4z) * s2 - p.m2 * p.rc2x * c2
     g3 = (-p.m3 * p.rc3z - p.m5 * p.rc5z) * s3 + (-p.m3 * p.rc3x - p.m4 * p.l5x - p.m5 * p.rc5x) * c3
@@ -148,9 +148,9 @@ def printed_g(p: MainAxes, q: Array) -> Array:
 
 
 def centres(p: MainAxes, q: Array) -> Array:
-    """Centres of mass (4, N, 3) of links 2 to 5, (3.48)-(3.52), the height l1z left out."""
+    """Return the centres of mass (4, N, 3) of links 2 to 5 by (3.48)-(3.52), without the height l1z."""
     c2, s2, c3, s3, *_ = angles(q)
-    # Along x and z before the turns: what turns by theta2, and what by theta3.
+    # Components x and z before rotation: those that rotate by theta2, then those that rotate by theta3.
     parts = [
         (p.rc2x, p.rc2z, 0.0, 0.0),
         (0.0, p.l2z, p.rc3x, p.rc3z),
@@ -166,7 +166,7 @@ def centres(p: MainAxes, q: Array) -> Array:
 
 
 def D_by_jacobians(p: MainAxes, q: Array) -> Array:
-    """(3.54), with the Jacobians (3.53) by complex steps."""
+    """Compute D by (3.54), with the Jacobians (3.53) by complex steps."""
     D = np.tile(np.diag([p.I1, p.I2 + p.I4, p.I3 + p.I5]), (len(q), 1, 1))
     J = gradient(lambda x: centres(p, x), q)
     return D + np.einsum("k,knai,knaj->nij", np.array([p.m2, p.m3, p.m4, p.m5]), J, J)

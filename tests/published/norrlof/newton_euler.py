@@ -1,8 +1,8 @@
-"""Newton and Euler's balances, of Norrlöf's report (section 3.2) and of his lecture, right and as printed.
+"""Newton-Euler balances of Norrlöf's report (section 3.2) and of his lecture, right and as printed.
 
-The report gives the balances alone and takes the motion of the links from Jacobians; the lecture has its own
-recursion for it.  What both must give are the torques of the library's recursions, which runs over other
-quantities (first moments, and tensors about the joints).
+The report gives only the balances, and takes the motion of the links from Jacobians; the lecture has a
+recursion for the motion.  The reference is the library's recursion, which uses other quantities (first
+moments, and tensors about the joints).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from twin.multibody import recursions
 
 ARMS = 3
 JOINTS = 6
-TOLD = f"{ARMS} random arms of {JOINTS} joints"
+EXTENT = f"{ARMS} random arms of {JOINTS} joints"
 
 
 def arms(kinds: str = "R") -> list[Arm]:
-    """Random chains."""
+    """Draw random chains."""
     generator = rng()
     return [chain(generator, JOINTS, kinds) for _ in range(ARMS)]
 
 
 def local(arm: Arm, q: Array) -> tuple[list[Array], list[Array]]:
-    """Rotations (N, 3, 3) from each link's axes to its parent's, and where its joint is there (N, 3)."""
+    """Return rotations (N, 3, 3) from each link's to its parent's axes, and joint positions (N, 3) there."""
     at, shape = placed(arm, q), (len(q),)
     R = [np.array([[np.broadcast_to(x, shape) for x in row] for row in rows]) for rows in at.R]
     p = [np.array([np.broadcast_to(x, shape) for x in place]) for place in at.p]
@@ -47,12 +47,12 @@ def local(arm: Arm, q: Array) -> tuple[list[Array], list[Array]]:
 
 
 def back(R: Array, v: Array) -> Array:
-    """`R^T v` of every sample."""
+    """Return `R^T v` of every sample."""
     return np.einsum("nji,nj->ni", R, v)
 
 
 def motion_by_jacobians(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple[Array, ...]]:
-    """`a_c, omega, alpha, g` of every link in its own axes, as section 2 of the report finds them."""
+    """Return `a_c, omega, alpha, g` of every link in the link's axes, by section 2 of the report."""
     found = []
     for link, moved in zip(links(arm, q), accelerations(arm, q, qd, qdd), strict=True):
         g = np.broadcast_to(np.array(DOWN), (len(q), 3))
@@ -63,7 +63,7 @@ def motion_by_jacobians(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple
 def motion_of_lecture(
     arm: Arm, q: Array, qd: Array, qdd: Array, printed: str = ""
 ) -> list[tuple[Array, ...]]:
-    """The same by the lecture's recursion from the base outwards, revolute joints."""
+    """Return `a_c, omega, alpha, g` of every link by the lecture's outward recursion for revolute joints."""
     R, p = local(arm, q)
     world = recursions.world_frames(arm.tree, placed(arm, q))
     R_base = np.broadcast_to(np.eye(3), (len(q), 3, 3))
@@ -74,9 +74,9 @@ def motion_of_lecture(
         z = np.stack([np.broadcast_to(x, (len(q),)) for x in world.z[i]], axis=-1)
         b = back(R_base, z)
         w = back(R[i], w) + b * qd[:, i, None]
-        # Transposed, the rotation that leads from link i - 1 to link i leads back.
-        carried = turned(R[i], alpha) if printed == "L-NE-idx" else back(R[i], alpha)
-        alpha = carried + b * qdd[:, i, None] + np.cross(w, b * qd[:, i, None])
+        # The printed form lacks the transpose of the rotation from link i to link i - 1.
+        propagated = turned(R[i], alpha) if printed == "L-NE-idx" else back(R[i], alpha)
+        alpha = propagated + b * qdd[:, i, None] + np.cross(w, b * qd[:, i, None])
         start = back(R[i], a_end)
 
         _, com, _ = about_centre(arm.tree.inertias[i])
@@ -94,17 +94,17 @@ def balanced(
     printed: str = "",
     common: Array | None = None,
 ) -> tuple[Array, list[Array]]:
-    """(3.67) and (3.68) from the last link to the first.
+    """Evaluate (3.67) and (3.68) from the last link to the first.
 
     Args:
-        arm: an open chain.
-        q: (N, n) joint positions.
-        moved: `a_c, omega, alpha, g` of every link, in its axes.
-        printed: the item whose printed form is taken.
-        common: (N, 3) in base axes, the force that (3.68) takes for the f of every link.
+        arm: open chain.
+        q: joint positions (N, n).
+        moved: `a_c, omega, alpha, g` of every link, in the link's axes.
+        printed: id of the item whose printed form is used.
+        common: force (N, 3) in base axes that (3.68) uses for the f of every link.
 
     Returns:
-        What acts along each joint's axis (N, n), and the force on every link, in base axes.
+        Torque or force along each joint's axis (N, n), and the force on every link, in base axes.
     """
     R, p = local(arm, q)
     R_base = [link.R for link in links(arm, q)]
@@ -131,19 +131,19 @@ def balanced(
 
 @computes("N-3.67")
 def force_balance(item: Item) -> Finding:
-    """The forces along prismatic joints, every other joint being one."""
+    """Compare the forces along prismatic joints; every other joint is prismatic."""
     errors = []
     for arm in arms("RP"):
         q, qd, qdd = states(JOINTS)
         slides = [kind == "prismatic" for kind in arm.tree.kinds]
         tau, _ = balanced(arm, q, motion_by_jacobians(arm, q, qd, qdd))
         errors.append(relative(tau[:, slides], torques(arm, q, qd, qdd)[:, slides]))
-    return Finding(f"{TOLD}, 3 of them prismatic", worst(*errors))
+    return Finding(f"{EXTENT}, 3 of them prismatic", worst(*errors))
 
 
 @computes("N-3.68")
 def torque_balance(item: Item) -> Finding:
-    """With f_i; and with one force for all links, that of whichever link misses least."""
+    """Compare torques with f_i of each link, and with the one common force that gives the least error."""
     right, printed = [], []
     for arm in arms():
         q, qd, qdd = states(JOINTS)
@@ -151,11 +151,11 @@ def torque_balance(item: Item) -> Finding:
         tau, forces = balanced(arm, q, moved)
         right.append(relative(tau, expected))
         printed.append(min(relative(balanced(arm, q, moved, common=f)[0], expected) for f in forces))
-    return Finding(TOLD, worst(*right), min(printed))
+    return Finding(EXTENT, worst(*right), min(printed))
 
 
 def lecture_error(printed: str = "") -> float:
-    """How far the lecture's torques are from the library's."""
+    """Return the relative error of the lecture's torques."""
     errors = []
     for arm in arms():
         q, qd, qdd = states(JOINTS)
@@ -166,11 +166,11 @@ def lecture_error(printed: str = "") -> float:
 
 @computes("L-NE")
 def recursion_of_lecture(item: Item) -> Finding:
-    """All steps, put right."""
-    return Finding(TOLD, lecture_error())
+    """Check the recursion in its corrected form."""
+    return Finding(EXTENT, lecture_error())
 
 
 @computes("L-NE-I", "L-NE-ac", "L-NE-idx")
 def misprinted_step(item: Item) -> Finding:
-    """The torques with one step as it is printed, and without."""
-    return Finding(TOLD, lecture_error(), lecture_error(printed=item.id))
+    """Compare the torques of the corrected form, and of the form with one printed step."""
+    return Finding(EXTENT, lecture_error(), lecture_error(printed=item.id))

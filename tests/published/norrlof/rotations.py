@@ -22,17 +22,17 @@ ONE, *UNITS = np.eye(4)
 
 
 def quaternions(item: Item) -> Floats:
-    """Quaternions of any norm, that of the item first."""
+    """Return random quaternions of any norm, after that of the item."""
     return np.concatenate([[item.inputs["q"]], rng().normal(size=(SAMPLES, 4))])
 
 
 def matrices() -> Floats:
-    """The matrices (N, 3, 3) of `rotations`."""
+    """Return the matrices (N, 3, 3) of `rotations`."""
     return matrix_from_quaternion(rotations())
 
 
 def printed_matrix(quat: Floats) -> Floats:
-    """(2.15) as printed."""
+    """Return the matrix (2.15) as printed."""
     s, x, y, z = np.moveaxis(quat, -1, 0)
     rows = [
         [1 - 2 * y**2 - 2 * z**2, 2 * x * y - 2 * s * z, 2 * x * z + 2 * s * y],
@@ -43,14 +43,14 @@ def printed_matrix(quat: Floats) -> Floats:
 
 
 def skew_part(R: Floats) -> Floats:
-    """The vector k' of (2.17)."""
+    """Return the vector k' of (2.17)."""
     return np.stack(
         [R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], axis=-1
     )
 
 
 def symmetric_part(R: Floats) -> Floats:
-    """The vector k'' of (2.18) and (2.19), corrected, and likewise where y or z is the largest component."""
+    """Return the corrected vector k'' of (2.18) and (2.19), for any of x, y, z as largest component."""
     diagonal = np.diagonal(R, axis1=-2, axis2=-1)
     products = R + np.swapaxes(R, -1, -2) + (1 - np.sum(diagonal, axis=-1))[..., None, None] * np.eye(3)
     return np.take_along_axis(products, np.argmax(diagonal, axis=-1)[..., None, None], axis=-2)[..., 0, :]
@@ -58,7 +58,7 @@ def symmetric_part(R: Floats) -> Floats:
 
 @computes("N-2.4")
 def products_of_units(item: Item) -> Finding:
-    """Bilinear in the products of the units, as (2.3) makes it, against the library's product."""
+    """Compare the bilinear product (2.3) of the unit products with the library's product."""
     i, j, k = UNITS
     table = np.array([[ONE, i, j, k], [i, -ONE, k, -j], [j, -k, -ONE, i], [k, j, -i, -ONE]])  # (2.4)
     p, q = rng().normal(size=(2, SAMPLES, 4))
@@ -71,7 +71,7 @@ def products_of_units(item: Item) -> Finding:
 
 @computes("N-2.8")
 def norm(item: Item) -> Finding:
-    """The root of q times its conjugate, and of the sum of squares, against the library's norm."""
+    """Compare the roots of q times its conjugate and of the sum of squares with the library's norm."""
     q = quaternions(item)
     square = quaternion_product(q, quaternion_conjugate(q))
     by_parts = np.sqrt(q[:, 0] ** 2 + np.sum(q[:, 1:] ** 2, axis=1))
@@ -83,7 +83,7 @@ def norm(item: Item) -> Finding:
 
 @computes("N-2.9")
 def inverse(item: Item) -> Finding:
-    """Each inverse times q, from both sides."""
+    """Multiply q by the right inverse from both sides, and by the printed one."""
     q = quaternions(item)
     printed = quaternion_conjugate(q) / quaternion_norm(q)[:, None]
     right = quaternion_inverse(q)
@@ -96,7 +96,7 @@ def inverse(item: Item) -> Finding:
 
 @computes("N-2.10")
 def polar_form(item: Item) -> Finding:
-    """To the polar form and back."""
+    """Convert to the polar form and back."""
     q = np.concatenate([quaternions(item), rotations(), -rotations()])
     r, k, phi = quaternion_polar(q)
     with np.errstate(divide="ignore"):
@@ -110,7 +110,7 @@ def polar_form(item: Item) -> Finding:
 
 @computes("N-2.14")
 def rotation_by_quaternion(item: Item) -> Finding:
-    """A vector turned in three ways, and the matrix (2.15) against the library's."""
+    """Compare three methods to rotate a vector, and the matrix (2.15) with the library's."""
     quat = rotations()
     _, k, half = quaternion_polar(quat)
     a = rng().normal(size=(len(quat), 3))
@@ -125,7 +125,7 @@ def rotation_by_quaternion(item: Item) -> Finding:
 
 @computes("N-2.15x")
 def rotation_about_x(item: Item) -> Finding:
-    """The library's matrix of a turn about x against both that are printed."""
+    """Compare the library's matrix of a rotation about x with both printed matrices."""
     theta = np.concatenate([rng().uniform(-np.pi, np.pi, SAMPLES), [0, 1e-8, np.pi - 1e-8, np.pi, -np.pi]])
     c, s, zero = np.cos(theta / 2), np.sin(theta / 2), np.zeros_like(theta)
     R = matrix_from_quaternion(np.stack([c, s, zero, zero], axis=1))
@@ -140,7 +140,7 @@ def _about_x(c: Floats, s: Floats) -> Floats:
 
 @computes("N-2.16")
 def scalar_part(item: Item) -> Finding:
-    """The library's scalar part in (2.16), squared."""
+    """Insert the library's scalar part into (2.16), squared."""
     R = matrices()
     s = quaternion_by_largest_axis(R)[:, 0]
     return Finding(f"{len(R)} rotations", largest(np.trace(R, axis1=1, axis2=2) + 1 - 4 * s**2))
@@ -148,7 +148,7 @@ def scalar_part(item: Item) -> Finding:
 
 @computes("N-2.17")
 def axis_from_skew_part(item: Item) -> Finding:
-    """The library's quaternion in (2.17)."""
+    """Insert the library's quaternion into (2.17)."""
     R = matrices()
     quat = quaternion_by_largest_axis(R)
     return Finding(f"{len(R)} rotations", largest(skew_part(R) - 4 * quat[:, :1] * quat[:, 1:]))
@@ -156,7 +156,7 @@ def axis_from_skew_part(item: Item) -> Finding:
 
 @computes("N-2.18")
 def axis_from_diagonal(item: Item) -> Finding:
-    """The library's quaternion in (2.18) and its two companions."""
+    """Insert the library's quaternion into (2.18) and its two companions."""
     R = matrices()
     r11, r22, r33 = np.diagonal(R, axis1=1, axis2=2).T
     x, y, z = quaternion_by_largest_axis(R)[:, 1:].T
@@ -170,7 +170,7 @@ def axis_from_diagonal(item: Item) -> Finding:
 
 @computes("N-2.19")
 def axis_from_symmetric_part(item: Item) -> Finding:
-    """The library's quaternion in the last line of (2.19)."""
+    """Insert the library's quaternion into the last line of (2.19)."""
     R = matrix_from_quaternion(np.concatenate([[item.inputs["q"]], rotations()]))
     x, _, z = quaternion_by_largest_axis(R)[:, 1:].T
     right, printed = R[:, 2, 0] + R[:, 0, 2], R[:, 1, 2] + R[:, 0, 2]
@@ -179,11 +179,11 @@ def axis_from_symmetric_part(item: Item) -> Finding:
 
 @computes("N-2.20")
 def sum_of_both(item: Item) -> Finding:
-    """Half turns, of which k' is 0, by the library; and k''' where sign(0) is 0."""
+    """Check rotations by 180 degrees, for which k' is 0; with sign(0) = 0, k''' vanishes too."""
     n = rotations()[:, 1:]
     n = n[np.linalg.norm(n, axis=1) > 0.1]
     n /= np.linalg.norm(n, axis=1, keepdims=True)
-    R = 2 * n[:, :, None] * n[:, None, :] - np.eye(3)  # half turns, symmetric to the last bit
+    R = 2 * n[:, :, None] * n[:, None, :] - np.eye(3)  # rotations by 180 degrees, exactly symmetric
     a = np.argmax(np.diagonal(R, axis1=1, axis2=2), axis=1)[:, None]
     skew = skew_part(R)
     without_zero = skew + np.sign(np.take_along_axis(skew, a, axis=1)) * symmetric_part(R)
@@ -197,7 +197,7 @@ def sum_of_both(item: Item) -> Finding:
 
 @computes("N-2.21")
 def length_of_vector_part(item: Item) -> Finding:
-    """The library's quaternion in (2.21)."""
+    """Insert the library's quaternion into (2.21)."""
     R = matrices()
     quat = quaternion_by_largest_axis(R)
     return Finding(f"{len(R)} rotations", largest(np.sum(quat[:, 1:] ** 2, axis=1) - (1 - quat[:, 0] ** 2)))
@@ -205,10 +205,10 @@ def length_of_vector_part(item: Item) -> Finding:
 
 @computes("N-2.22")
 def quaternion_of_matrix(item: Item) -> Finding:
-    """The matrix of the quaternion of a matrix, by the library and by (2.22)."""
+    """Convert matrices to quaternions and back, by the library and by (2.22)."""
     R = np.concatenate([[item.inputs["R"]], matrices()])
     right = quaternion_by_largest_axis(R)
-    some = R[: SAMPLES + 1]  # the awkward ones apart: where there is no turn, k'' has no direction
+    some = R[: SAMPLES + 1]  # without the special cases: for the identity k'' has no direction
     s = np.sqrt(np.trace(some, axis1=1, axis2=2) + 1) / 2
     k = symmetric_part(some)
     k *= (np.sqrt(1 - s**2) / np.linalg.norm(k, axis=1))[:, None]
@@ -218,11 +218,11 @@ def quaternion_of_matrix(item: Item) -> Finding:
 
 @computes("N-euler")
 def order_of_euler_angles(item: Item) -> Finding:
-    """The turns one after the other, as the text tells them, against ZYZ in both orders."""
+    """Compare the rotations in the order of the text with ZYZ angles in both orders."""
     alpha, beta, gamma = rng().uniform(-np.pi, np.pi, (3, SAMPLES))
     alpha[:6] = [0, 1e-8, np.pi, np.pi - 1e-8, -np.pi, np.pi / 2]
     frame = np.tile(np.eye(3), (SAMPLES, 1, 1))
-    for axis, angle in ((2, beta), (1, alpha), (2, gamma)):  # as the text says, about the frame's own axes
+    for axis, angle in ((2, beta), (1, alpha), (2, gamma)):  # about the axes of the rotated frame
         frame = matrix_from_axis_angle(frame[:, :, axis], angle) @ frame
     read = matrix_from_euler(np.column_stack([beta, alpha, gamma]), "zyz")
     named = matrix_from_euler(np.column_stack([alpha, beta, gamma]), "zyz")
@@ -230,8 +230,8 @@ def order_of_euler_angles(item: Item) -> Finding:
 
 
 @computes("N-R01")
-def whose_orientation(item: Item) -> Finding:
-    """Axes of one frame in the other, turned by quaternions, against the columns of R."""
+def meaning_of_columns(item: Item) -> Finding:
+    """Compare the axes of each frame in the other, rotated by quaternions, with the columns of R."""
     quat = rotations()
     R, d = matrix_from_quaternion(quat), rng().normal(size=(len(quat), 1, 3))
     p_0 = R @ np.eye(3) + d.swapaxes(1, 2)  # (2.1) of the points one unit along the axes of frame 1
@@ -239,7 +239,7 @@ def whose_orientation(item: Item) -> Finding:
     axes_of_0_in_1 = rotated_vector(quaternion_conjugate(quat)[:, None], np.eye(3)).swapaxes(1, 2)
     found = p_0 - d.swapaxes(1, 2)
     stretch = np.array(item.inputs["M"])
-    determinants = np.linalg.det([*R, stretch]) - 1  # 0 of both, but only rotations are orthogonal
+    determinants = np.linalg.det([*R, stretch]) - 1  # zero for both, but only the rotations are orthogonal
     return Finding(
         "columns of R: axes of frame 1 in frame 0",
         largest(found - axes_of_1_in_0, R.swapaxes(1, 2) @ R - np.eye(3), determinants),

@@ -1,4 +1,4 @@
-"""What the rows of Norrlöf's kinematics are tried on: random samples, and the awkward cases beside them."""
+"""Samples for the items of Norrlöf's kinematics: random ones, and special cases."""
 
 from functools import lru_cache
 from typing import Any
@@ -15,14 +15,14 @@ NEAR = (0.0, 1e-8, -1e-8)
 
 @lru_cache(maxsize=1)
 def irb1400() -> tuple[Robot, DH]:
-    """The robot of the report and its Denavit-Hartenberg table."""
+    """Return the robot of the report and its Denavit-Hartenberg table."""
     robot = load("irb1400")
     assert robot.dh is not None
     return robot, robot.dh
 
 
 def rotations() -> NDArray[np.float64]:
-    """Unit quaternions (N, 4): random, and turns by 0, by pi and 1e-8 beside them, about many axes."""
+    """Return unit quaternions (N, 4): random, and rotations by 0 and pi (exact, or off by 1e-8)."""
     random = rng()
     free = random.normal(size=(SAMPLES, 4))
     axes = np.concatenate([np.eye(3), -np.eye(3), random.normal(size=(20, 3)), random.normal(size=(20, 3))])
@@ -36,7 +36,10 @@ def rotations() -> NDArray[np.float64]:
 
 
 def configurations() -> NDArray[np.float64]:
-    """DH angles (N, 6) of the IRB 1400, limits aside: random, and singular in wrist, elbow and shoulder."""
+    """Return DH angles (N, 6) of the IRB 1400: random, and singular in wrist, elbow and shoulder.
+
+    Joint limits are ignored.
+    """
     _, dh = irb1400()
     theta = rng().uniform(-np.pi, np.pi, (SAMPLES + 36, 6))
     wrist, elbow, shoulder = np.split(theta[SAMPLES:], 3)
@@ -44,7 +47,7 @@ def configurations() -> NDArray[np.float64]:
     gamma, b3 = np.arctan2(dh.d[3], dh.a[2]), np.hypot(dh.a[2], dh.d[3])
     wrist[:, 4] = turned + beside
     elbow[:, 2] = turned + beside - gamma  # stretched, and folded
-    # Along and across the lower arm, from axis 2: turned until the wrist centre lies on axis 1.
+    # The wrist centre, along and across the lower arm from axis 2, is rotated onto axis 1.
     bend = shoulder[:, 2] / 2
     shoulder[:, 2] = bend - gamma
     along, across = dh.a[1] + b3 * np.cos(bend), b3 * np.sin(bend)
@@ -54,11 +57,11 @@ def configurations() -> NDArray[np.float64]:
 
 
 def modulo_turn(difference: Any) -> NDArray[np.float64]:
-    """Differences of angles, brought into [-pi, pi] by full turns."""
+    """Reduce differences of angles to [-pi, pi] by full turns."""
     difference = np.asarray(difference, dtype=float)
     return difference - 2 * np.pi * np.round(difference / (2 * np.pi))
 
 
 def wrist_centres(theta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Where frames 4 and 5 of the IRB 1400 have their origin: (..., 3), in the base frame, in [m]."""
+    """Return the common origin (..., 3) of frames 4 and 5 of the IRB 1400, in the base frame, in [m]."""
     return dh_poses(irb1400()[1], theta)[..., 3, :3, 3]

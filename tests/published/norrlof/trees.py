@@ -1,8 +1,8 @@
-"""Arms that the rows on dynamics are tried on, and the library's recursions over many samples at once.
+"""Arms for the items on dynamics, and the library's recursions over many samples at once.
 
-`recursions.py` runs over scalars of any kind.  Here a scalar is an array with one entry a sample, so
-there is nothing to compile.  The entries may be complex: then `Im f(x + i h xd) / h` is the derivative of f
-along xd to the last bit, because nothing is subtracted (h is far below rounding).
+`recursions.py` works on scalars of any type.  Here a scalar is an array with one entry per sample, so nothing
+is compiled.  The entries may be complex: then `Im f(x + i h xd) / h` is the derivative of f along xd to
+round-off, because nothing is subtracted and h is tiny.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AWKWARD = (0.0, 1e-8, np.pi / 2, np.pi - 1e-8, np.pi, -np.pi / 2)
 
 
 class Arm(NamedTuple):
-    """A tree, its embedding `q_tree = G q + g0`, and the acceleration of gravity."""
+    """Tree, its embedding `q_tree = G q + g0`, and the acceleration of gravity."""
 
     tree: Tree
     G: Array
@@ -37,10 +37,15 @@ class Arm(NamedTuple):
 
 
 class Link(NamedTuple):
-    """One link at every sample: mass, tensor about the centre of mass in its own axes, and where it is.
+    """One link at all samples.
 
-    R (N, 3, 3) leads from the link's axes to the base's, `centre` (N, 3) is in the base frame; Jv and Jw
-    (N, 3, n) are the Jacobians of the centre of mass and of the angular velocity, in base axes.
+    Attributes:
+        mass: mass, in [kg].
+        inertia: tensor (3, 3) about the centre of mass, in the link's axes.
+        R: rotations (N, 3, 3) from the link's axes to the base's.
+        centre: centres of mass (N, 3) in the base frame.
+        Jv: Jacobians (N, 3, n) of the centre of mass, in base axes.
+        Jw: Jacobians (N, 3, n) of the angular velocity, in base axes.
     """
 
     mass: float
@@ -52,12 +57,15 @@ class Link(NamedTuple):
 
 
 def arm_of(robot: Robot) -> Arm:
-    """A robot's arm."""
+    """Return the arm of a robot."""
     return Arm(robot.tree, robot.embedding, robot.embedding_offset, tuple(robot.gravity.tolist()))
 
 
 def chain(generator: np.random.Generator, n: int, kinds: str = "R", points: bool = False) -> Arm:
-    """An open chain of random axes, offsets and bodies; `kinds` as "RP" repeats, `points` have no inertia."""
+    """Draw an open chain of random axes, offsets and bodies.
+
+    `kinds`, such as "RP", repeats along the chain.  With `points` the bodies are point masses.
+    """
     quaternions = generator.normal(size=(n, 4))
     T = np.tile(np.eye(4), (n, 1, 1))
     T[:, :3, :3] = matrix_from_quaternion(quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True))
@@ -85,7 +93,10 @@ def chain(generator: np.random.Generator, n: int, kinds: str = "R", points: bool
 
 
 def states(n: int) -> tuple[Array, Array, Array]:
-    """Positions, velocities and accelerations (N, n): random, at 0, at quarter turns and beside, at rest."""
+    """Draw positions, velocities and accelerations (N, n).
+
+    Some positions are at or near multiples of 90 degrees, and some velocities and accelerations are zero.
+    """
     generator = rng()
     q, qd, qdd = generator.uniform(-3, 3, (3, SAMPLES, n))
     q[: SAMPLES // 4] = generator.choice(AWKWARD, (SAMPLES // 4, n))
@@ -96,12 +107,12 @@ def states(n: int) -> tuple[Array, Array, Array]:
 
 
 def placed(arm: Arm, q: Array) -> recursions.Placement:
-    """Where the links are in their parents' frames."""
+    """Return the placements of the links in their parents' frames."""
     return recursions.placements(arm.tree, _columns(q @ arm.G.T + arm.g0), np)
 
 
 def torques(arm: Arm, q: Array, qd: Array, qdd: Array, gravity: bool = True) -> Array:
-    """Joint torques (N, n) by the library's recursion."""
+    """Compute joint torques (N, n) by the library's recursion."""
     speeds, rises = _columns(qd @ arm.G.T), _columns(qdd @ arm.G.T)
     pull, inertias = arm.gravity if gravity else NOWHERE, arm.tree.inertias.tolist()
     tau = recursions.newton_euler(arm.tree, placed(arm, q), speeds, rises, inertias, pull)
@@ -109,31 +120,31 @@ def torques(arm: Arm, q: Array, qd: Array, qdd: Array, gravity: bool = True) -> 
 
 
 def inertia_matrix(arm: Arm, q: Array) -> Array:
-    """D (N, n, n): its columns are the torques of unit accelerations."""
+    """Compute D (N, n, n) column by column from the torques of unit accelerations."""
     rest = np.zeros(q.shape)
     units = np.eye(q.shape[1])
     return np.stack([torques(arm, q, rest, rest + unit, gravity=False) for unit in units], axis=-1)
 
 
 def gravity_torques(arm: Arm, q: Array) -> Array:
-    """The torques (N, n) that hold the arm still."""
+    """Compute the torques (N, n) that balance gravity."""
     rest = np.zeros(q.shape)
     return torques(arm, q, rest, rest)
 
 
 def potential_energy(arm: Arm, q: Array) -> Array:
-    """(N,) by the library, zero for a mass at the base's origin."""
+    """Compute the potential energy (N,) by the library; it is zero for a mass at the base's origin."""
     frames = recursions.world_frames(arm.tree, placed(arm, q))
     return recursions.potential_energy(arm.tree, frames, arm.tree.inertias.tolist(), arm.gravity)
 
 
 def kinetic_energy(arm: Arm, q: Array, qd: Array) -> Array:
-    """(N,)."""
+    """Compute the kinetic energy (N,)."""
     return np.einsum("ni,nij,nj->n", qd, inertia_matrix(arm, q), qd) / 2
 
 
 def links(arm: Arm, q: Array) -> list[Link]:
-    """All links of an open chain, their Jacobians by the library's (2.51)-(2.65)."""
+    """Return all links of an open chain, with the library's Jacobians (2.51)-(2.65)."""
     frames = recursions.world_frames(arm.tree, placed(arm, q))
     found = []
     for i in range(arm.tree.n):
@@ -147,7 +158,7 @@ def links(arm: Arm, q: Array) -> list[Link]:
 
 
 def accelerations(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple[Array, Array, Array]]:
-    """Of every link of an open chain `a_c`, `omega` and `alpha` (N, 3) in base axes, by (2.66)-(2.69)."""
+    """Return `a_c`, `omega`, `alpha` (N, 3) of every link of an open chain, in base axes (2.66)-(2.69)."""
     frames = recursions.world_frames(arm.tree, placed(arm, q))
     found = []
     for i, link in enumerate(links(arm, q)):
@@ -161,7 +172,7 @@ def accelerations(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple[Array
 
 
 def about_centre(row: Array) -> tuple[float, Array, Array]:
-    """Mass, centre of mass (3,), and the tensor (3, 3) about it, of a link's (10,) inertial parameters."""
+    """Return mass, centre of mass (3,) and the tensor (3, 3) about it, of inertial parameters (10,)."""
     mass, h = float(row[0]), row[1:4]
     xx, yy, zz, xy, xz, yz = row[4:]
     about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -170,17 +181,17 @@ def about_centre(row: Array) -> tuple[float, Array, Array]:
 
 
 def rate(function: Callable[..., Array], *moved: tuple[Array, Array]) -> Array:
-    """The derivative of a function of several arrays, each given with the direction in which it moves."""
+    """Return the directional derivative of a function of arrays, each given with its direction."""
     return function(*(x + 1j * STEP * xd for x, xd in moved)).imag / STEP
 
 
 def gradient(function: Callable[[Array], Array], q: Array) -> Array:
-    """Derivatives (..., n) of a function by each joint, for all samples (N, n)."""
+    """Return the derivatives (..., n) of a function by each joint, for all samples (N, n)."""
     return np.stack([rate(function, (q, unit)) for unit in np.eye(q.shape[1])], axis=-1)
 
 
 def christoffel_symbols(D_by_q: Array) -> Array:
-    """`c_ijp` (N, i, j, p) of (3.46) from the derivatives (N, p, j, i) of D."""
+    """Compute `c_ijp` (N, i, j, p) of (3.46) from the derivatives (N, p, j, i) of D."""
     pj_i = np.einsum("npji->nijp", D_by_q)
     pi_j = np.einsum("npij->nijp", D_by_q)
     ij_p = D_by_q
@@ -188,17 +199,17 @@ def christoffel_symbols(D_by_q: Array) -> Array:
 
 
 def worst(*values: Any) -> float:
-    """The largest magnitude in arrays or numbers, NaN where any of them is."""
+    """Return the largest magnitude in arrays or numbers, NaN if one of them is NaN."""
     return float(np.max([np.max(np.abs(value)) for value in values]))
 
 
 def relative(found: Array, right: Array) -> float:
-    """The largest error, over the largest magnitude of what is right."""
+    """Return the largest error relative to the largest magnitude of `right`."""
     return worst(found - right) / worst(right)
 
 
 def turned(R: Array, v: Array) -> Array:
-    """`R v` of every sample."""
+    """Return `R v` of every sample."""
     return np.einsum("nij,nj->ni", R, v)
 
 
@@ -207,6 +218,6 @@ def _columns(q: Array) -> list[Array]:
 
 
 def _rows(scalars: Iterable[Any], count: int) -> Array:
-    """Scalars that may be constant, as the columns of one array (N, k)."""
+    """Return scalars, which may be constant, as the columns of one array (N, k)."""
     columns = [np.broadcast_to(np.asarray(s), (count,)) for s in scalars]
     return np.stack(columns, axis=-1)

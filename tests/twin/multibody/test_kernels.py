@@ -102,7 +102,7 @@ def test_embedding_acts_as_a_coupling():
     g0 = np.array([0, 0.1, -0.2, 0, 0, 0])
     coupled = replace(robot, embedding=G, embedding_offset=g0)
     module = SimpleNamespace()
-    exec(re.sub(r"@(njit|kept)\(.*\)\n", "", kernels.source(robot.tree, G, g0)), module.__dict__)
+    exec(re.sub(r"@(cached_njit|njit)\(.*\)\n", "", kernels.source(robot.tree, G, g0)), module.__dict__)
     coupled.__dict__["kernels"] = module
     q, qd, qdd = np.random.default_rng(5).normal(size=(3, 6))
     at = G @ q + g0

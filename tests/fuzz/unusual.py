@@ -1,4 +1,4 @@
-"""Numbers and texts that files should not have, or not there."""
+"""Unusual and invalid numbers and texts for fuzz cases."""
 
 import re
 
@@ -68,11 +68,11 @@ DISGUISES = (
     lambda number: "+" + number,
     lambda number: f" {number} ",
 )
-"""The same number in another dress; the last three are as good as it was."""
+"""Functions that spell a number differently; the last three spellings are valid."""
 
 
 def number(rng: np.random.Generator, near: str = "1") -> str:
-    """A number as text: an odd one, the near one in another dress, or one that is not far from it."""
+    """Draw a number as text: an unusual one, `near` in another spelling, or a number derived from `near`."""
     choice = rng.random()
     if choice < 0.4:
         return one_of(rng, NUMBERS)
@@ -88,10 +88,10 @@ def number(rng: np.random.Generator, near: str = "1") -> str:
 
 
 def text(rng: np.random.Generator) -> str:
-    """One of `TEXTS`."""
+    """Draw one of `TEXTS`."""
     return one_of(rng, TEXTS)
 
 
 def one_of(rng: np.random.Generator, known):
-    """An element of a sequence."""
+    """Draw an element of a sequence."""
     return known[rng.integers(len(known))]
