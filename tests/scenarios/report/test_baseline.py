@@ -12,6 +12,7 @@ from scenarios.report.files import write_json
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
+from twin.version import __version__
 
 SELECTION = {"scenarios": ["swing"]}
 
@@ -72,7 +73,9 @@ def test_runs_and_checks_that_are_gone_are_named_where_the_same_was_asked_for(tm
 def test_other_versions_are_told_and_other_defaults_are_not_compared(tmp_path):
     old = {"irb-twin": "0.0.1", "numpy": "1.0"}
     (note,) = compared(tmp_path, [run_of(0.5)], [run_of(0.5)], provenance=old).notes
-    assert note.startswith("the baseline was made with irb-twin 0.0.1 (here 0.1.0), numpy 1.0 (here ")
+    assert note.startswith(
+        f"the baseline was made with irb-twin 0.0.1 (here {__version__}), numpy 1.0 (here "
+    )
     path = tmp_path / "before.json"
     document = json.loads(path.read_text())
     document["runs"][0]["config"]["bandwidth"] = 30.0

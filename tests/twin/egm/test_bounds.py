@@ -29,7 +29,8 @@ def test_a_message_of_another_mode_is_told_from_one_that_is_broken(mode):
     for message in others:
         if message.q is not None and message.T is not None and mode != "path":
             continue  # which guides either
-        with pytest.raises(EgmModeError, match=f"received a .* in {mode} mode|the robot is guided in {mode} mode"):
+        refusal = f"received a .* in {mode} mode|the robot is guided in {mode} mode"
+        with pytest.raises(EgmModeError, match=refusal):
             decode_sensor(encode_sensor(message), 6, mode)
     assert decode_sensor(encode_sensor(SensorMessage(5)), 6, mode).seqno == 5  # alive, and asks for nothing
 
@@ -93,7 +94,7 @@ def quaternion(*u):
         ("pose", changed(POSE, lambda m: m.planned.cartesian.pos.ClearField("y")), "it has no pos.y"),
         ("pose", changed(POSE, lambda m: setattr(m.planned.cartesian.pos, "z", np.inf)), "a position to be"),
         ("path", part(2, part(1, doubles(1.0)) + key(2, 0) + b"\x00"), "no pathCorr.pos.y, pathCorr.pos.z"),
-        ("path", part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))), "expected an age in a path correction"),
+        ("path", part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))), "expected an age in a path"),
         (
             "path",
             part(2, part(1, doubles(np.nan, 0.0, 0.0, numbers=(1, 2, 3))) + key(2, 0) + b"\x00"),

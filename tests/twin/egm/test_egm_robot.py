@@ -238,9 +238,7 @@ def test_a_log_that_is_sent_is_what_the_arm_does(robot):
 
 
 def test_addresses_that_cannot_be():
-    with pytest.raises(
-        EgmError, match=r"the client 192.0.2.1:6510 is on another machine: bind must name"
-    ):
+    with pytest.raises(EgmError, match=r"the client 192.0.2.1:6510 is on another machine: bind must name"):
         UdpChannel(("192.0.2.1", 6510))
     with pytest.raises(EgmError, match=r"expected a destination port of 1 to 65535, got 0"):
         UdpChannel(("127.0.0.1", 0))

@@ -321,7 +321,7 @@ def test_what_is_no_limit_is_told(irb140, alarm):
 
 
 def test_what_cannot_be_followed_is_told(irb140):
-    with pytest.raises(EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose the"):
+    with pytest.raises(EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose"):
         Mirror(irb140).take(RobotMessage(0, 0, np.zeros(7), np.zeros(7)))
     slow = [RobotMessage(k, 200 * k, np.zeros(6), np.zeros(6)) for k in range(50)]
     with pytest.raises(EgmError, match=r"sends every 0\.2 s: expected a period of 0\.1 s or less"):
