@@ -1,4 +1,4 @@
-"""All inverse kinematics solutions of one pose and of many, against py-opw-kinematics and ik-geo.
+"""Time of all inverse kinematics solutions of one pose and of many, against py-opw-kinematics and ik-geo.
 
 All libraries get the same arm.  Joint limits are not checked, since the fastest calls of the others cannot
 check them.  All existing solutions are compared.

@@ -1,4 +1,4 @@
-"""All published items exist, are confirmed, can fail, and are on the page."""
+"""Published items are complete, are confirmed, can fail, and are on the page."""
 
 import dataclasses
 import time
