@@ -1,4 +1,4 @@
-"""Control laws in a loop with a plant, the engine or the model; rollouts."""
+"""Closed loops of a controller and a plant (engine or analytic model), one by one or in compiled batches."""
 
 import lazy_loader
 

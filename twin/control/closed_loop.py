@@ -1,8 +1,8 @@
-"""A controller and a plant in a loop, and the record of what they did.
+"""Closed loop of a controller and a plant, and its log.
 
-In each control period: the state is read, the controller demands torques, the motors limit them, and the
-plant runs for a whole number of its steps while they are held.  The controller is called from Python,
-whatever it is, so that it can be stepped through; `twin.control.rollout` is the place for many runs.
+Each control period has four steps.  The state is read, the controller demands torques, the motors limit
+them, and the plant advances by a whole number of its time steps under constant torques.  The controller is
+called from Python, so that a debugger can step through it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from twin.trajectories.sampling import Reference, Samples, State, check_radians
 PROGRESS_INTERVAL = 0.05  # s
 FLOAT = np.dtype(np.float64)
 MOST_STEPS = 1_000_000
-"""In a control period: more is a mistake, and would seem to hang."""
+"""Largest number of plant steps in a control period. A larger number is a mistake and would seem to hang."""
 
 
 def run_closed_loop(
@@ -62,40 +62,46 @@ def run_closed_loop(
     progress: Callable[[float], None] | None = None,
     at_sample: Callable[[int], None] | None = None,
 ) -> Log:
-    """Run a controller along a reference.
+    """Run a controller along a reference, step by step, and return the log.
 
-    The controller sees the motors in joint units, which are the joints but for elastic drives, through the
-    sensors, if there are any.  The last sample is recorded with the torque that it demands there, and the run
-    ends with it.
+    Use it for a single run with any plant (PyBullet included), any controller object and sensors: each step
+    can be watched in a debugger, and the log holds every signal.  Use `run_rollouts` for thousands of runs:
+    it compiles the loop around the analytic plant, runs batches on all cores, and requires a `ControlLaw`.
+
+    The controller receives the motor positions and speeds in joint units, as the sensors measure them.  They
+    equal those of the joints unless the drives are elastic.  The run ends with the last sample, which is
+    recorded with the torque demanded there.
 
     Args:
-        plant: put at the start, then driven; not closed.
-        controller: `(state, reference) -> tau` (n,), in [N m]; its `reset()` is called first, if it has one.
-        reference: N samples, one a control period.
-        steps_per_period: engine steps in a control period.
-        start: joint positions and velocities `(q, qd)` to start from; those of the first sample by default.
-        part: the reference is a part of a longer run: neither plant nor controller is reset before it, and
-            the plant runs for a period after the last sample, too, to where the next part begins.
-        sensors: between the motors and the controller; by default it sees them as they are. Those of a run
-            in parts are `RunningSensors`, which remember; a run that is no part starts them anew.
-        progress: called with the fraction done, at most some twenty times a second, and with 1 at the end.
-        at_sample: called with the number of every sample when its state was read, say to look at the plant.
+        plant: plant that is set to the start and then driven; it remains open afterwards.
+        controller: `(state, reference) -> tau` (n,), in [N m]. Its `reset()`, if it has one, is called first.
+        reference: N samples, one per control period.
+        steps_per_period: number of plant steps in a control period.
+        start: initial joint positions and velocities `(q, qd)`; by default those of the first sample.
+        part: whether the reference is a part of a longer run. Then neither plant nor controller is reset
+            before it, and the plant also runs for a period after the last sample, where the next part begins.
+        sensors: sensors between the motors and the controller; by default it receives the exact values.
+            A run in parts requires `RunningSensors`, which retain their state from part to part. They are
+            restarted if `part` is false.
+        progress: function called with the completed fraction, at most some twenty times a second, and with 1
+            at the end.
+        at_sample: function called with the index of each sample after its state was read.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; a
-            start is given for a part of a run; the plant, or a controller that has a `reset`, is in another
-            closed loop at this moment; the drives of the plant's robot are not ideal, and the plant has none.
-        RobotError: the sensors are to be encoders, and the robot's are not known.
-        DivergenceError: the run ran away, a closed loop folded or came open, or the controller demanded a
-            torque that is not finite. Its `log` holds the samples up to there: before the state that is
-            beyond reason, which the message tells; with the torque that is not finite, in `tau_demand` and
-            `tau` of the last sample. It is empty when the first state is beyond reason.
+            start is given for a part of a run; the plant, or a controller with a `reset` method, is used by
+            another closed loop at this moment; the robot's drives are not ideal, but the plant has no drives.
+        RobotError: the sensors are encoders, and those of the robot are unknown.
+        DivergenceError: the state diverged, a closed kinematic loop folded or opened, or the controller
+            demanded a torque that is not finite. Its `log` ends before a diverged state, which the message
+            gives; it is empty if the first state diverged. It ends with a torque that is not finite, in
+            `tau_demand` and `tau` of the last sample.
     """
     if part and start is not None:
-        raise ValueError("a part of a run begins where the plant is, expected no start")
+        raise ValueError("a part of a run begins at the plant's present state, expected no start")
     if part and isinstance(sensors, Sensors):
-        raise ValueError("sensors forget between the parts of a run, expected RunningSensors")
+        raise ValueError("Sensors do not retain their state between the parts of a run, expected RunningSensors")
     if not part and isinstance(sensors, RunningSensors):
         sensors.restart()
     t, *arrays = checked_reference(reference, plant.robot.n)
@@ -103,33 +109,33 @@ def run_closed_loop(
     steps_per_period = whole_steps(steps_per_period)
     check_period(t, plant.time_step, steps_per_period)
     loop = _Loop(plant, controller, Samples(t, *arrays), steps_per_period, sensors)
-    last, tell = len(t) - 1, time.perf_counter() + PROGRESS_INTERVAL
-    with _in_this_loop_alone(plant, controller), np.errstate(over="ignore", invalid="ignore"):
+    last, next_report = len(t) - 1, time.perf_counter() + PROGRESS_INTERVAL
+    with _exclusive_use(plant, controller), np.errstate(over="ignore", invalid="ignore"):
         loop.begin(start, part)
-        for k, wanted in enumerate(map(Reference, *arrays)):
+        for k, desired in enumerate(map(Reference, *arrays)):
             loop.read_state(k)
             if at_sample is not None:
                 at_sample(k)
-            loop.demand_torque(k, wanted)
+            loop.demand_torque(k, desired)
             if k < last or part:  # a run ends with its last state, a part where the next one begins
                 loop.run_plant(k)
-            if progress is not None and time.perf_counter() > tell:
+            if progress is not None and time.perf_counter() > next_report:
                 progress((k + 1) / len(t))
-                tell = time.perf_counter() + PROGRESS_INTERVAL
+                next_report = time.perf_counter() + PROGRESS_INTERVAL
     if progress is not None:
         progress(1.0)
     return loop.log(len(t))
 
 
 class _Loop:
-    """One run of a closed loop: the signals of the present sample, the record, and the steps of a period.
+    """Run of a closed loop: signals of the present sample, recorded signals, and the steps of a period.
 
     Args:
-        plant: it is put at the start, then driven.
+        plant: plant that is set to the start and then driven.
         controller: `(state, reference) -> tau`.
-        reference: N samples, checked.
-        steps_per_period: engine steps in a control period.
-        sensors: between the motors and the controller, or `None`.
+        reference: N checked samples.
+        steps_per_period: number of plant steps in a control period.
+        sensors: sensors between the motors and the controller, or `None`.
     """
 
     def __init__(
@@ -149,55 +155,55 @@ class _Loop:
         self.plant, self.controller, self.reference = plant, controller, reference
         self.steps_per_period, self.name = steps_per_period, _name(controller)
         self.times = reference.t.tolist()
-        # With ideal drives and no sensors the motors are the joints, seen as they are: no rows for them.
+        # With ideal drives and no sensors, motor and measured signals equal the joint signals: no rows for them.
         self.other_rows = other_rows(robot, sensors)
         rows = ALL_ROWS if self.other_rows else PLAIN_ROWS
         self.signals, self.recorded = np.zeros((rows, n)), np.empty((N, rows, n))
         self.state, self.torque = self.signals[: QD + 1], self.signals[TAU]
-        self.seen, self.motor_side = self.state, None
+        self.measured, self.motor_side = self.state, None
         if self.other_rows:
             period = plant.time_step * steps_per_period
             self.motor_side = MotorSide(plant, sensors, self.signals, N, period)
-            self.seen = self.motor_side.seen
-        self.watched = Bounds.of(robot).watched
+            self.measured = self.motor_side.measured
+        self.inverse_speed_limits = Bounds.of(robot).inverse_speed_limits
         self.motor_limits = MotorLimits.of(robot.active_drives, robot.tau_max)
         self.has_loops, self.loop_gap = bool(robot.loops), np.zeros(N)
 
     def begin(self, start: tuple[ArrayLike, ArrayLike] | None, part: bool) -> None:
-        """Reset controller and plant, unless this is a part of a longer run, and feel the first torque."""
+        """Reset controller and plant, unless this is a part of a longer run, and read the first joint torque."""
         if not part:
             if callable(reset := getattr(self.controller, "reset", None)):
                 reset()
             self.plant.reset(*((self.reference.q[0], self.reference.qd[0]) if start is None else start))
         if self.motor_side is not None:
-            self.motor_side.feel()
+            self.motor_side.read_joint_torque()
 
     def read_state(self, k: int) -> None:
-        """Read the plant's state at sample k, and what the sensors make of it.
+        """Read the plant's state at sample k, and measure it with the sensors.
 
         Raises:
-            DivergenceError: the state is beyond reason.
+            DivergenceError: the state is not finite or has run away.
         """
         measured = self.plant.state(self.state)
         if measured is not self.state:  # a plant may fill the array that it gets, or return another
             self.state[:] = measured
-        if not within_twice_the_speed_limits(self.signals, self.watched) and (
-            trouble := divergence_message(self.plant.robot, *self.state)
+        if not within_twice_the_speed_limits(self.signals, self.inverse_speed_limits) and (
+            message := divergence_message(self.plant.robot, *self.state)
         ):
-            raise DivergenceError(f"{trouble} at t = {self.times[k]:.6g} s", self.log(k))
+            raise DivergenceError(f"{message} at t = {self.times[k]:.6g} s", self.log(k))
         if self.motor_side is not None:
-            self.motor_side.look(k)
+            self.motor_side.measure(k)
 
-    def demand_torque(self, k: int, wanted: Reference) -> None:
-        """Ask the controller for the torques of sample k, limit them to what the motors give, and record.
+    def demand_torque(self, k: int, desired: Reference) -> None:
+        """Call the controller for the torques of sample k, apply the motor limits, and record the sample.
 
         Raises:
             DivergenceError: the controller demands a torque that is not finite.
-            ValueError: it returns something else than n real numbers.
+            ValueError: the controller does not return n real numbers.
         """
-        q, qd = self.seen.copy()  # a controller that writes to what it sees must not falsify the log
+        q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
         t, n = self.times[k], len(q)
-        demand = self.controller(State(t, q, qd), wanted)
+        demand = self.controller(State(t, q, qd), desired)
         if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
             demand = _checked(demand, n, self.name, t)
         self.signals[DEMAND] = demand
@@ -208,17 +214,17 @@ class _Loop:
             raise DivergenceError(f"controller {self.name!r} {demanded}", self.log(k + 1))
 
     def run_plant(self, k: int) -> None:
-        """Hold the torques of sample k for a control period.
+        """Advance the plant by a control period under the torques of sample k.
 
         Raises:
-            DivergenceError: a closed loop folds or comes open.
+            DivergenceError: a closed kinematic loop folds or opens.
         """
         plant, has_next = self.plant, k < len(self.loop_gap) - 1
         try:
             for step in range(self.steps_per_period):
                 plant.step(self.torque)
                 if self.motor_side is not None and step == 0:  # the log has the torque of the first step
-                    self.motor_side.feel()
+                    self.motor_side.read_joint_torque()
                     self.recorded[k, TAU_JOINT] = self.signals[TAU_JOINT]
                 if self.has_loops and has_next:
                     self.loop_gap[k + 1] = max(self.loop_gap[k + 1], plant.loop_gap)
@@ -227,7 +233,7 @@ class _Loop:
             raise DivergenceError(message, self.log(k + 1)) from error
 
     def log(self, samples: int) -> Log:
-        """Return the log of the first so many samples."""
+        """Return the log of the first `samples` samples."""
         part = slice(samples)
         series = np.ascontiguousarray(self.recorded[part].swapaxes(0, 1))
         t, q_ref, qd_ref, qdd_ref = (array[part] for array in self.reference)
@@ -251,45 +257,48 @@ class _Loop:
 
 
 def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:
-    """What a controller demands, if it is n real numbers; they need not be finite."""
+    """Return a controller's demand as an array; raise `ValueError` unless it is n real numbers.
+
+    They need not be finite.
+    """
     if np.shape(demand) != (n,):
         raise ValueError(
             f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {t:.6g} s, expected {(n,)}"
         )
     array = np.asarray(demand)
     if array.dtype.kind not in "fiu" or isinstance(demand, np.ma.MaskedArray):
-        what = "a masked array" if isinstance(demand, np.ma.MaskedArray) else f"an array of {array.dtype}"
-        raise ValueError(f"controller {name!r} returned {what} at t = {t:.6g} s, expected real numbers")
+        kind = "a masked array" if isinstance(demand, np.ma.MaskedArray) else f"an array of {array.dtype}"
+        raise ValueError(f"controller {name!r} returned {kind} at t = {t:.6g} s, expected real numbers")
     return array
 
 
 _RUNNING: set[int] = set()
-_CHANGING = threading.Lock()
+_RUNNING_LOCK = threading.Lock()
 
 
 @contextmanager
-def _in_this_loop_alone(plant: Plant, controller: Any) -> Iterator[None]:
-    """Refuse a plant, or a controller that remembers, while a loop in another thread is using it."""
-    remembers = len(controller.memory) if isinstance(controller, ControlLaw) else hasattr(controller, "reset")
-    used = {id(plant), id(controller)} if remembers else {id(plant)}
-    with _CHANGING:
+def _exclusive_use(plant: Plant, controller: Any) -> Iterator[None]:
+    """Reserve a plant and a controller with memory; raise `ValueError` if another thread's loop uses them."""
+    has_memory = len(controller.memory) if isinstance(controller, ControlLaw) else hasattr(controller, "reset")
+    used = {id(plant), id(controller)} if has_memory else {id(plant)}
+    with _RUNNING_LOCK:
         if id(plant) in _RUNNING:
-            raise ValueError("this plant is in another closed loop at this moment; give each loop its own")
+            raise ValueError("this plant is in another closed loop at this moment; use one plant for each loop")
         if used & _RUNNING:
             raise ValueError(
-                f"controller {_name(controller)!r} is in another closed loop at this moment, and its memory "
-                "cannot serve two; give each its own, say by copy.copy"
+                f"controller {_name(controller)!r} is in another closed loop at this moment, and two loops "
+                "cannot share its memory; use one controller for each loop, for example copy.copy(controller)"
             )
         _RUNNING.update(used)
     try:
         yield
     finally:
-        with _CHANGING:
+        with _RUNNING_LOCK:
             _RUNNING.difference_update(used)
 
 
 def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
-    """Copies of the reference's arrays, checked."""
+    """Return copies of the reference's arrays; raise `ValueError` unless they are finite and fit together."""
     names = ("t", "q", "qd", "qdd")
     arrays = tuple(
         np.array(real_array(part, f"reference.{name}")) for name, part in zip(names, reference, strict=True)
@@ -306,21 +315,20 @@ def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
 
 
 def whole_steps(steps_per_period: Any) -> int:
-    """The steps of a period as an integer to `MOST_STEPS`; `ValueError` for anything else, 2.0 included."""
+    """Return the steps per period; raise `ValueError` unless they are an `int` from 1 to `MOST_STEPS`."""
     try:
         steps = operator.index(steps_per_period)
     except TypeError:
         steps = 0
     if not 1 <= steps <= MOST_STEPS:
         raise ValueError(
-            f"expected a whole number of engine steps in a period, an integer from 1 to {MOST_STEPS}, "
-            f"got {steps_per_period!r}"
+            f"expected steps_per_period to be an integer from 1 to {MOST_STEPS}, got {steps_per_period!r}"
         )
     return steps
 
 
 def check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None:
-    """Raise `ValueError` unless the samples are `steps_per_period` engine steps apart."""
+    """Raise `ValueError` unless the samples are `steps_per_period` time steps apart."""
     if len(t) < 2:
         return
     period, expected = t[1] - t[0], steps_per_period * time_step
@@ -334,43 +342,47 @@ def check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None
 
 
 def _name(controller: Any) -> str:
-    """The controller's name, a function's own if it has no other."""
+    """Return the controller's `name` attribute, or else its function's or class's name."""
     return str(getattr(controller, "name", getattr(controller, "__name__", type(controller).__name__)))
 
 
 RUNAWAY_SPEED = 20.0
-"""A joint at so many times its speed limit has run away: no gain or mismatch study comes near, and a step of
-1 ms still resolves the motion, so that the log shows how it came about."""
+"""Multiple of its speed limit beyond which a joint has run away.
+
+No study of gains or model errors comes near it.  A step of 1 ms still resolves the motion, so that the log
+shows how the divergence develops."""
 
 RUNAWAY_ENERGY = 25.0
-"""So has a robot with so many times the kinetic energy of its joints at their speed limits, taken one by one
-at q = 0.  A heavy joint reaches this long before 20 times its limit; a wrist joint hardly shows in it."""
+"""Multiple of the reference energy beyond which a robot has run away.
+
+The reference is the sum of each joint's kinetic energy at its speed limit, taken alone at q = 0.  A heavy
+joint reaches this bound long before 20 times its speed limit; a wrist joint hardly contributes to it."""
 
 UNLIMITED_SPEED = 1e3
-"""What stands for 20 times the speed limit, in [rad/s] or [m/s], where the URDF names none."""
+"""Runaway speed of a joint without a speed limit in its URDF, in [rad/s] or [m/s]."""
 
 
 class Bounds(NamedTuple):
-    """What the state of a run is held against.
+    """Bounds beyond which the state of a run has diverged.
 
     Attributes:
-        watched: (n,) 1 / speed limits, or what stands for them.
-        energy: so much kinetic energy, in [J], and the robot has run away.
+        inverse_speed_limits: (n,) 1 / speed limits; `RUNAWAY_SPEED / UNLIMITED_SPEED` where there is none.
+        energy: kinetic energy beyond which the robot has run away, in [J].
     """
 
-    watched: np.ndarray
+    inverse_speed_limits: np.ndarray
     energy: float
 
     @classmethod
     def of(cls, robot: Robot) -> Bounds:
-        """The bounds of a robot."""
+        """Return the bounds of a robot."""
         limit = np.where(np.isfinite(robot.qd_max), robot.qd_max, UNLIMITED_SPEED / RUNAWAY_SPEED)
         energy = 0.5 * float(np.diag(mass_matrix(robot, np.zeros(robot.n))) @ limit**2)
         return cls(copied(1.0 / limit), RUNAWAY_ENERGY * energy)
 
 
 def divergence_message(robot: Robot, q: np.ndarray, qd: np.ndarray) -> str:
-    """What is wrong with a state (n,), (n,) that is not finite or has run away; empty where nothing is."""
+    """Describe how a state (n,), (n,) diverged: not finite, or run away; return "" if it did not diverge."""
     names = robot.joint_names
     broken = ~(np.isfinite(q) & np.isfinite(qd))
     if broken.any():
@@ -378,7 +390,7 @@ def divergence_message(robot: Robot, q: np.ndarray, qd: np.ndarray) -> str:
         unit = joint_unit(robot.joint_kinds[joint])
         return f"{names[joint]} is at {q[joint]} {unit} with {qd[joint]} {unit}/s"
     bounds = Bounds.of(robot)
-    ratio = np.abs(qd * bounds.watched)
+    ratio = np.abs(qd * bounds.inverse_speed_limits)
     joint = int(np.argmax(ratio))
     unit, limit = joint_unit(robot.joint_kinds[joint], "speed"), robot.qd_max[joint]
     fastest = f"{names[joint]} runs away: {qd[joint]:.6g} {unit}, with a limit of {limit:.6g} {unit},"

@@ -1,8 +1,9 @@
-"""The loop of a rollout compiled once for all robots and laws, which it calls through pointers.
+"""Compilation of the rollout loop, once for all robots and control laws.
 
-A pointer to a function of a fixed signature (`numba.types.FunctionType`) in place of the function itself is
-what keeps numba from compiling the loop again, for seconds, for every law and every robot; a call through
-one takes some nanoseconds.  The law is compiled alone, and the kernels are those that everything else uses.
+The loop calls the law and the kernels through pointers to functions of fixed signatures
+(`numba.types.FunctionType`).  Otherwise numba would compile the loop again, for seconds, for every law and
+every robot.  A call through a pointer takes some nanoseconds.  The law is compiled separately; the kernels
+are those that the rest of the package uses.
 """
 
 import threading
@@ -22,27 +23,27 @@ from twin.robot.drives.drive_step import DriveModel
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 
-# All arrays can be written to, as those for which the kernels are compiled already.
+# All array types are writable, like those for which the kernels are compiled already.
 FLOAT, INTEGER = types.float64, types.int64
 VECTOR, MATRIX, CUBE, LOGS = (types.Array(FLOAT, dimensions, "C") for dimensions in (1, 2, 3, 4))
-COUNT, COUNTS, PLACES = (types.Array(INTEGER, dimensions, "C") for dimensions in (1, 2, 3))
+COUNT, COUNTS, INDICES = (types.Array(INTEGER, dimensions, "C") for dimensions in (1, 2, 3))
 
 
 def _tuple(cls: type, *members: Any) -> Any:
-    """The type of a NamedTuple."""
+    """Return the numba type of a NamedTuple."""
     if len(set(members)) == 1:
         return types.NamedUniTuple(members[0], len(members), cls)
     return types.NamedTuple(members, cls)
 
 
 def _pointer(result: Any, *arguments: Any) -> Any:
-    """The type of a pointer to a function."""
+    """Return the numba type of a pointer to a function."""
     return types.FunctionType(result(*arguments))
 
 
 DYNAMICS = _pointer(types.void, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR)
 MASS_MATRIX = _pointer(types.void, VECTOR, MATRIX, MATRIX)
-KNOWN = {
+KERNEL_POINTERS = {
     "inverse_dynamics": DYNAMICS,
     "bias": _pointer(types.void, VECTOR, VECTOR, MATRIX, VECTOR, VECTOR),
     "gravity_torque": _pointer(types.void, VECTOR, MATRIX, VECTOR, VECTOR),
@@ -51,7 +52,7 @@ KNOWN = {
     "jacobian": _pointer(types.void, VECTOR, MATRIX, MATRIX),
     "jacobian_rate": _pointer(types.void, VECTOR, VECTOR, MATRIX, MATRIX),
 }
-MODEL = [KNOWN[name] for name in FUNCTIONS]
+MODEL = [KERNEL_POINTERS[name] for name in FUNCTIONS]
 LAW = _pointer(
     VECTOR,
     _tuple(State, FLOAT, VECTOR, VECTOR),
@@ -60,7 +61,7 @@ LAW = _pointer(
     MATRIX,
     _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR, FLOAT, _tuple(DriveModel, MATRIX, MATRIX, MATRIX)),
 )
-POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KNOWN["bias"], KNOWN["tool_pose"])
+POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KERNEL_POINTERS["bias"], KERNEL_POINTERS["tool_pose"])
 RUN = types.void(
     *POINTERS, INTEGER, INTEGER,
     _tuple(
@@ -75,21 +76,21 @@ RUN = types.void(
     LOGS,
     MATRIX,
     MATRIX,
-    _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, PLACES, MATRIX, CUBE, MATRIX, COUNT),
+    _tuple(Record, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, INDICES, MATRIX, CUBE, MATRIX, COUNT),
 )  # fmt: skip
 
-_ONE_AT_A_TIME = threading.Lock()
+_COMPILE_LOCK = threading.Lock()
 
 
 def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None]:
-    """`rollout_loop.run` with its functions filled in: the law, its model's kernels and the plant's.
+    """Return `rollout_loop.run` with its functions bound: the law, its model's kernels and the plant's kernels.
 
     Args:
-        plant: whose kernels move.
-        controller: its law and its model.
+        plant: robot whose kernels simulate the motion.
+        controller: controller that provides the law and its model's kernels.
 
     Raises:
-        ValueError: numba cannot compile the law, or the kernels are not compiled (`uncompiled.py`).
+        ValueError: numba cannot compile the law, or the kernels are not compiled.
     """
     kernels = [getattr(controller.model, name) for name in FUNCTIONS]
     plant_functions = ("forward_dynamics", "mass_matrix", "bias", "tool_pose")
@@ -97,40 +98,41 @@ def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return partial(rollout_loop.run, controller.law, *kernels)
     if not all(is_jitted(kernel) for kernel in kernels):
-        raise ValueError("expected robots with compiled kernels, as twin.load gives them")
-    with _ONE_AT_A_TIME:
-        return partial(rollout_loop.run, *_ready(controller.law, *kernels))
+        raise ValueError("expected robots with compiled kernels, as twin.load returns them")
+    with _COMPILE_LOCK:
+        return partial(rollout_loop.run, *_compile_all(controller.law, *kernels))
 
 
 @lru_cache(maxsize=64)
-def _ready(law: Law, *kernels: Any) -> tuple[Any, ...]:
-    """The law and the kernels, compiled for their signatures, as is the loop."""
+def _compile_all(law: Law, *kernels: Any) -> tuple[Any, ...]:
+    """Compile the loop, the law and the kernels for their signatures; return the law and the kernels."""
     for kernel, pointer in zip(kernels, POINTERS[1:], strict=True):
-        # Without the result, as of a call: with it numba makes the same machine code once more.
+        # Only the argument types, as in a call: with the result type numba would compile a second version.
         if pointer.signature.args not in kernel.overloads:
             kernel.compile(pointer.signature.args)
     if RUN.args not in rollout_loop.run.overloads:
         rollout_loop.run.compile(RUN)
-        rollout_loop.run.disable_compile()  # numba converts to pointers only where it must not compile
+        rollout_loop.run.disable_compile()  # numba converts functions to pointers only if it may not compile
     return compiled_law(law), *kernels
 
 
 @lru_cache(maxsize=64)
 def compiled_law(law: Law) -> Any:
-    """A control law compiled, in this process; kept on disk only if it is marked by `compiled_law`.
+    """Compile a control law; its machine code is cached on disk only if `control_law.compiled_law` marked it.
 
-    A law is written by anybody: its indices are checked; divided by zero its numbers are what numpy's are.
+    Laws are user code.  Therefore their array indices are checked, and a division by zero gives what NumPy
+    gives.
 
     Raises:
         ValueError: numba cannot compile it.
     """
     try:
-        compile_it = compiled if is_compiled(law) else partial(njit, nogil=True)
-        made: Any = compile_it(law, boundscheck=True, error_model="numpy")
-        made.compile(LAW.signature)
-        made.disable_compile()
+        jit = compiled if is_compiled(law) else partial(njit, nogil=True)
+        function: Any = jit(law, boundscheck=True, error_model="numpy")
+        function.compile(LAW.signature)
+        function.disable_compile()
     except Exception as error:  # what numba raises for code that it does not know has no common class
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         name = getattr(law, "__name__", repr(law))
         raise ValueError(f"numba cannot compile the law {name!r}: {' '.join(lines[:2])}") from error
-    return made
+    return function

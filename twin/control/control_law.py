@@ -1,4 +1,4 @@
-"""The form of a control law: one plain function, which closed loops call and rollouts compile.
+"""Control laws as plain functions, which closed loops call and rollouts compile.
 
     def law(state, reference, parameters, memory, model):
         Kp, Kv = parameters[0], parameters[1]
@@ -9,11 +9,11 @@
 
     controller = ControlLaw(robot, law, [Kp, Kv])
 
-A closed loop around the engine calls it from Python as it is written, so that it can be stepped through in a
-debugger.  `twin.control.rollout` compiles it, so there it has to be written in what numpy and numba have in
-common. Both demand the same torques: to the bit in arithmetic and in what the model computes; numba's sines
-may differ from numpy's in the last bit.  Of globals a compiled law has the values of its first use in the
-process, and random numbers would be numba's own.
+`run_closed_loop` calls the law from Python, so that a debugger can step through it.  `run_rollouts` compiles
+it; for that it may use only what NumPy and numba have in common.  Both demand the same torques.  Arithmetic
+and the model's functions agree to the bit; numba's sines may differ from NumPy's in the last bit.  A compiled
+law reads global variables once, at its first use in the process.  Its random numbers come from numba's
+generator, not from NumPy's.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from twin.trajectories.sampling import Reference, State
 
 
 class Model(NamedTuple):
-    """What a law knows of the robot: functions, which fill their last argument, and what they ask for.
+    """Robot model of a control law: functions, which fill their last argument, and their parameters.
 
-    It is the controller's own model; the plant may be another.
+    It is the controller's model; the plant may differ from it.
 
     Attributes:
         inverse_dynamics: `(q, qd, qdd, inertias, gravity, out)`, out (n,).
@@ -48,8 +48,8 @@ class Model(NamedTuple):
         inertias: (n_tree, 10) inertial parameters.
         gravity: (3,) acceleration of gravity, base frame, in [m/s^2].
         tau_max: (n,) torque limits of the drives at standstill, in [N m].
-        period: from one call of the law to the next, in [s].
-        drives: rotors and friction, see `twin.robot.drives.drive_step.add_drive_torque`; nothing where the
+        period: time from one call of the law to the next, in [s].
+        drives: rotors and friction, see `twin.robot.drives.drive_step.add_drive_torque`; empty if the
             model's drives are ideal.
     """
 
@@ -68,7 +68,7 @@ class Model(NamedTuple):
 
     @classmethod
     def of(cls, robot: Robot, period: float) -> Model:
-        """What a law that believes in this robot knows; `period` in [s]."""
+        """Return the model of a robot; `period` in [s]."""
         functions = {name: getattr(robot.kernels, name) for name in FUNCTIONS}
         return cls(
             **functions,
@@ -81,51 +81,53 @@ class Model(NamedTuple):
 
 
 FUNCTIONS = Model._fields[:7]
-"""The names of the functions in a `Model`, which are those of the robot's kernels."""
+"""Names of the functions in a `Model`, which are those of the robot's kernels."""
 
 Law = Callable[[State, Reference, Any, np.ndarray, Model], np.ndarray]
-"""`(state, reference, parameters, memory, model) -> tau`; tau is (n,), in [N m], an array of its own.
+"""`(state, reference, parameters, memory, model) -> tau`; tau is a new array (n,), in [N m].
 
-It must not write to anything but its memory.
+A law must not write to any of its arguments but `memory`.
 """
 
 
 def compiled_law(law: Law) -> Law:
-    """Mark a law whose machine code rollouts may keep on disk, beside the file that it is written in.
+    """Mark a law whose machine code rollouts may cache on disk.
 
-    That is right only for a named function that uses nothing but its arguments, numbers and numpy: numba
-    makes its code anew when its own file changes, and for no other reason.  Laws without this mark are
-    compiled anew in every process.
+    Mark only a named function that uses nothing but its arguments, numbers and NumPy: numba compiles it again
+    only when the file of the function changes.  Unmarked laws are compiled in every process.
     """
     law.compiled_code = law.__code__  # type: ignore[attr-defined]
     return law
 
 
 def is_compiled(law: Law) -> bool:
-    """Whether `compiled_law` marked this law itself; `functools.wraps` copies the mark of a wrapped one."""
+    """Return whether `compiled_law` marked this law itself.
+
+    `functools.wraps` copies the mark of a wrapped law, so the mark holds the code object that was marked.
+    """
     return getattr(law, "compiled_code", None) is getattr(law, "__code__", law)
 
 
 class ControlLaw:
-    """A control law with its numbers: a controller for `run_closed_loop` and for `run_rollouts` alike.
+    """Controller made of a control law and its parameters, for `run_closed_loop` and `run_rollouts`.
 
     Attributes:
-        name: in logs and messages.
-        law: the function.
-        parameters: (m, n), a row for each number that the law has for every joint; the law indexes its rows.
-        memory: (rows, n), what the law keeps from sample to sample; zeros at the start of a run.
+        name: name in logs and messages.
+        law: the function, see `Law`.
+        parameters: (m, n) parameters of the law, one row for each, one column for each joint.
+        memory: (rows, n) state of the law from sample to sample; zeros at the start of a run.
 
     Args:
-        robot: the controller's own model of the robot.
-        law: see `Law`.
+        robot: the controller's model of the robot.
+        law: the function, see `Law`.
         parameters: (m, n), or m vectors (n,) or scalars.
         memory: number of rows of the memory.
-        name: by default the class's, or the function's.
-        period: of its calls, in [s], for laws that ask for it.
+        name: name in logs and messages; by default that of the class or of the function.
+        period: control period, in [s], for laws that use `model.period`.
 
     Raises:
-        ValueError: the parameters are not m vectors of n numbers, or there is a NaN in them; the period is
-            not positive and finite.
+        ValueError: the parameters are not m vectors of n numbers, or contain NaN; the period is not positive
+            and finite.
     """
 
     name: str = ""
@@ -135,7 +137,7 @@ class ControlLaw:
         memory: int = 0, name: str | None = None, period: float = 1e-3,
     ) -> None:  # fmt: skip
         self.robot = robot
-        self.law: Law = getattr(law, "py_func", law)  # of a function that is compiled already, the Python
+        self.law: Law = getattr(law, "py_func", law)  # the Python function of an already compiled law
         self.name = name or type(self).name or self.law.__name__
         self.parameters = _table(parameters, robot.n, self.name)
         self.memory = np.zeros((memory, robot.n))
@@ -145,16 +147,16 @@ class ControlLaw:
 
     @cached_property
     def model(self) -> Model:
-        """What the law is told about the robot."""
+        """Robot model that is passed to the law."""
         return Model.of(self.robot, self.period)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy or a pickle takes along: a memory of its own, and no compiled functions."""
+        """Return the state for copies and pickles: with a copy of the memory, without compiled functions."""
         state = {name: value for name, value in self.__dict__.items() if name != "model"}
         return state | {"memory": self.memory.copy()}
 
     def __call__(self, state: State, reference: Reference) -> np.ndarray:
-        """Demanded torques (n,) in [N m]; see `controllers.Controller`."""
+        """Return the demanded torques (n,), in [N m]; see `controllers.Controller`."""
         return self.law(state, reference, self.parameters, self.memory, self.model)
 
     def reset(self) -> None:
@@ -163,12 +165,12 @@ class ControlLaw:
 
 
 def _table(parameters: Any, n: int, name: str) -> np.ndarray:
-    """The parameters as an array (m, n)."""
+    """Return the parameters as an array (m, n)."""
     try:
         rows = [np.broadcast_to(real_array(row, f"parameters of {name!r}"), (n,)) for row in parameters]
     except (TypeError, ValueError):
         raise ValueError(f"expected parameters of {name!r} of shape (m, {n}), got {parameters!r}") from None
     table = np.array(rows).reshape(len(rows), n)
-    if np.any(np.isnan(table)):  # infinite gains make a run that diverges, which is a result
+    if np.any(np.isnan(table)):  # infinite gains are valid: the run diverges, which is a result
         raise ValueError(f"expected parameters of {name!r} without NaN, got {table.tolist()}")
     return table

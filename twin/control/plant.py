@@ -1,4 +1,4 @@
-"""What a closed loop drives, and what its controller sees of it: the motors, through sensors."""
+"""Plants of closed loops, and the measurement of their motors through sensors."""
 
 from typing import Protocol, cast
 
@@ -17,10 +17,11 @@ from twin.robot.robot import Robot
 
 
 class Plant(Protocol):
-    """What `run_closed_loop` drives: `twin.Simulation` or `twin.AnalyticPlant`; see `DrivenPlant`, too.
+    """Plant that `run_closed_loop` drives, such as `twin.Simulation` or `twin.AnalyticPlant`.
 
-    `state` may fill `out` (2, n) or return an array of its own.  `tau` is one array for a whole run, written
-    anew for each sample: a plant that keeps it must copy it.
+    A robot whose drives are not ideal requires a `DrivenPlant`.  `state` may fill `out` (2, n) or return
+    another array.  `tau` is the same array at every sample, with new values: a plant that stores it must copy
+    it.
     """
 
     robot: Robot
@@ -33,10 +34,10 @@ class Plant(Protocol):
 
 
 class DrivenPlant(Plant, Protocol):
-    """What a plant offers besides where the drives of its robot are not ideal.
+    """Plant with drives that are not ideal.
 
-    `tau_joint` (n,) is what the arm got from its drives in the last step, in [N m]; `motor_state` (2, n) are
-    positions and speeds of the motors in joint units.
+    `tau_joint` (n,) is the torque that the drives applied to the arm in the last step, in [N m].
+    `motor_state` (2, n) holds positions and speeds of the motors in joint units.
     """
 
     @property
@@ -45,22 +46,22 @@ class DrivenPlant(Plant, Protocol):
 
 
 class MotorSide:
-    """The motors of a plant and what its controller sees of them, in the signals of a closed loop.
+    """Motors of a plant and their measurement, as rows of the signals of a closed loop.
 
     Attributes:
-        seen: (2, n) rows of the signals: positions and speeds as the controller sees them.
+        measured: (2, n) rows of the signals: positions and speeds that the controller receives.
 
     Args:
-        plant: whose motors they are.
-        sensors: between them and the controller; `None`: it sees them as they are. `RunningSensors` go on
-            from where they are.
-        signals: (rows, n), all of `twin.control.signals`.
-        samples: of the run.
-        period: of the samples, in [s].
+        plant: plant with the motors.
+        sensors: sensors between the motors and the controller; `None` for exact values. `RunningSensors`
+            continue from their present state.
+        signals: (rows, n) signals with all rows of `twin.control.signals`.
+        samples: number of samples of the run.
+        period: sampling period, in [s].
 
     Raises:
-        ValueError: the drives of the plant's robot are not ideal, and the plant has none.
-        RobotError: the sensors are to be encoders, and the robot's are not known.
+        ValueError: the drives of the plant's robot are not ideal, but the plant has no drives.
+        RobotError: the sensors are encoders, and those of the robot are unknown.
     """
 
     def __init__(
@@ -80,33 +81,34 @@ class MotorSide:
             )
         self._plant = cast("DrivenPlant", plant)
         self._state, self._motors = signals[: QD + 1], signals[Q_MOTOR : QD_MOTOR + 1]
-        self._tau_joint, self.seen = signals[TAU_JOINT], self._motors
+        self._tau_joint, self.measured = signals[TAU_JOINT], self._motors
         self._sensors = RunningSensors(sensors, robot.n, samples) if isinstance(sensors, Sensors) else sensors
         if self._sensors is not None:
-            self.seen = signals[Q_SEEN:]
+            self.measured = signals[Q_SEEN:]
             self._sensors.begin(samples, robot.drives, period)
 
-    def look(self, k: int) -> None:
-        """Fill the rows of the motors, and what is seen of them, at sample k; to be called at every one."""
+    def measure(self, k: int) -> None:
+        """Fill the rows of the motors and of the measured values; call it once at every sample k."""
         self._motors[:] = self._plant.motor_state() if self._elastic else self._state
         if self._sensors is not None:
-            self._sensors.look(k, self._motors, self.seen)
+            self._sensors.measure(k, self._motors, self.measured)
 
-    def feel(self) -> None:
-        """Fill the row of the torque that the arm gets, after a step or a reset."""
+    def read_joint_torque(self) -> None:
+        """Fill the row of the torque that the drives apply to the arm, after a step or a reset."""
         if self._driven:
             self._tau_joint[:] = self._plant.tau_joint
 
 
 class AnalyticPlant:
-    """Stands in for `twin.engine.simulation.Simulation` wherever no picture is wanted.
+    """Plant of the analytic model, with the interface of `twin.engine.simulation.Simulation` but no window.
 
-    One step is `qd+ = qd + dt qdd`, then `q+ = q + dt qd+`, each rounded as the engine rounds it, so that the
-    two differ by the rounding of `qdd` alone.  Closed loops are closed by construction: `loop_gap` is 0.
+    One step is `qd+ = qd + dt qdd`, then `q+ = q + dt qd+`.  Both are rounded as in the engine, so that the
+    two plants differ only by the rounding of `qdd`.  Kinematic loops are closed by construction: `loop_gap`
+    is 0.
 
     Args:
-        robot: what is simulated, with its payload, gravity and drives.
-        time_step: of the integration, in [s]; there is a warning where it is too long for elastic drives.
+        robot: simulated robot, with its payload, gravity and drives.
+        time_step: integration step, in [s]. A warning is issued if it is too long for elastic drives.
     """
 
     def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
@@ -124,9 +126,9 @@ class AnalyticPlant:
             self._drives.reset(self._q, self._qd, self._bias())
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
-        """Put the robot at `q` (n,), in [rad], at the velocity `qd` (n,), in [rad/s], at rest by default.
+        """Set the position `q` (n,), in [rad], and the velocity `qd` (n,), in [rad/s], zero by default.
 
-        The springs of elastic drives carry the arm there.
+        The springs of elastic drives are deflected so that they balance the arm.
         """
         q = joint_vector(self.robot, "q", q)
         qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
@@ -136,7 +138,7 @@ class AnalyticPlant:
             self._drives.reset(self._q, self._qd, self._bias())
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
-        """Joint positions and velocities, (2, n); see `twin.engine.simulation.Simulation.state`."""
+        """Return joint positions and velocities, (2, n); see `twin.engine.simulation.Simulation.state`."""
         if out is None:
             return self._state.copy()
         if out.shape != self._state.shape or out.dtype != np.float64:
@@ -147,12 +149,12 @@ class AnalyticPlant:
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Positions and velocities (2, n) of the motors in joint units: the joints' own if they are rigid."""
+        """Return positions and velocities (2, n) of the motors in joint units; rigid motors equal the joints."""
         return self.state() if self._drives is None else self._drives.motor_state(self._state)
 
     @property
     def tau_joint(self) -> np.ndarray:
-        """What the arm got from its drives in the last step (n,), in [N m]."""
+        """Torque that the drives applied to the arm in the last step (n,), in [N m]."""
         return (self._tau if self._drives is None else self._drives.tau_joint).copy()
 
     def step(
@@ -180,7 +182,7 @@ class AnalyticPlant:
             check_folding(self.robot, self._q)
 
     def _bias(self, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-        """Coriolis and gravity torque (n,), less what a wrench at the tool gives."""
+        """Return the Coriolis and gravity torque (n,), minus the joint torque of a wrench at the tool."""
         if wrench is not None:
             rest = np.zeros(self.robot.n)
             return inverse_dynamics(self.robot, self._q, self._qd, rest, wrench, T_flange_tool)

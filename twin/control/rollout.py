@@ -1,17 +1,17 @@
-"""The analytic twin as a simulator of its own: closed loops run whole in compiled code, one or many at once.
+"""Rollouts: closed loops around the analytic model that run entirely in compiled code, in batches.
 
-A rollout is what `run_closed_loop` does with `twin.control.plant.AnalyticPlant`, to the bit, and
-what it does with the engine but for the rounding of the accelerations: state, law, drives, steps.  It takes
-about a microsecond a step, so that starts, gains, payloads and mountings can be swept:
+A rollout equals `run_closed_loop` with `twin.control.plant.AnalyticPlant`, to the bit.  It differs from
+`run_closed_loop` with the engine only by the rounding of the accelerations.  It takes about a microsecond a
+step, so that starts, gains, payloads and mountings can be swept:
 
     arms = [robot.with_payload(Payload(mass)) for mass in masses]
     laws = [controllers.make("computed_torque", robot, bandwidth=omega) for omega in bandwidths]
     sweep = run_rollouts(np.array(arms)[:, None], laws, reference)  # sweep.q: (masses, bandwidths, N, n)
 
-A law has to be a `twin.control.control_law.ControlLaw`.  Its first use in a process compiles it, for a second
-or so; the first rollout of all compiles the loop, for half a minute, and its machine code is kept, as is that
-of the laws in `controllers/`.  Rollouts are shared between the cores, see `twin/threads.py`; the results are
-the same to the bit for any number of threads.
+The controller must be a `twin.control.control_law.ControlLaw`.  Its first use in a process compiles the law,
+which takes about a second.  The first rollout on a machine compiles the loop, which takes half a minute.  The
+machine code of the loop and of the laws in `controllers/` is cached on disk.  Rollouts are distributed over
+the cores, see `twin/threads.py`; the results are identical to the bit for any number of threads.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from twin.control.rollout_batch import (
     Record,
     Settings,
     batch_shape,
-    check_alike,
-    objects_of,
-    rows_of,
+    check_compatible,
+    object_array,
+    stack_rows,
 )
 from twin.control.rollout_loop import (
     FOLDED,
-    ITS_SAMPLE,
     LARGEST_ERROR,
+    LARGEST_ERROR_SAMPLE,
     NOT_A_TORQUE,
     POSITION,
     RK4,
@@ -70,26 +70,25 @@ from twin.trajectories.sampling import Samples, check_radians
 INTEGRATORS = {"semi_implicit_euler": SEMI_IMPLICIT_EULER, "rk4": RK4}
 
 STEPS_AT_ONCE = 20_000
-"""So many steps are worth a call of the compiled loop, which costs as much as 500."""
+"""Number of time steps for one call of the compiled loop. The call itself costs as much as 500 steps."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
-    """What happened, at the samples that were kept; `...` is the shape of the batch, `()` for one rollout.
+    """Results of a batch of rollouts at K stored samples; `...` is the shape of the batch, `()` for one.
 
     Attributes:
         t: (K,) times, in [s].
         q, qd: (..., K, n) joint positions and velocities, in [rad, rad/s].
-        tau, tau_demand: (..., K, n) torques that the motors brought to the joints, and that the law demanded,
-            in [N m].
-        saturated: (..., n) number of samples, of all that were reached, at which a drive could not deliver.
-        failures: rollouts that ended early; their arrays are NaN from there on.
-        violations: where arms went beyond the range or the speed limit of a joint, at any sample, kept or
-            not: the furthest of each rollout and kind.
-        figures: what came of every sample, kept or not.
-        tau_joint, q_motor, qd_motor, q_seen, qd_seen: (..., K, n) what the arm got from its drives, where the
-            motors were and what the law saw, see `twin.logs.log.Log`; where they are not recorded, the
-            arrays that they are equal to.
+        tau, tau_demand: (..., K, n) torques that the motors delivered and that the law demanded, in [N m].
+        saturated: (..., n) number of all samples at which a drive could not deliver the demanded torque.
+        failures: rollouts that ended early; their arrays are NaN from the sample at which they ended.
+        violations: largest violations of the position range and of the speed limits over all samples, at most
+            one of each kind per rollout.
+        figures: errors and other figures over all samples.
+        tau_joint, q_motor, qd_motor, q_seen, qd_seen: (..., K, n) torques that the drives applied to the arm,
+            motor positions and speeds, and the measured values, see `twin.logs.log.Log`. Those that are not
+            recorded are the arrays that they equal.
     """
 
     t: np.ndarray
@@ -126,57 +125,65 @@ def run_rollouts(
     threads: int | None = None,
     warn: bool = True,
 ) -> Rollouts:
-    """Run laws on analytic plants along a reference, every combination that broadcasting makes of them.
+    """Run a batch of closed loops around analytic plants along a reference, in compiled code.
+
+    Plants, controllers and starts are broadcast against each other.  Use it for thousands of runs: it
+    compiles the loop around the analytic plant, runs batches on all cores, and requires a `ControlLaw`.  Use
+    `run_closed_loop` for a single run with any plant (PyBullet included), any controller object and sensors:
+    each step can be watched in a debugger, and the log holds every signal.
 
     Args:
-        plant: one robot, or a nested sequence of robots that differ in payload, gravity, limits and the
-            numbers of their drives alone.
-        controller: one, or a nested sequence of controllers of one law and one geometry; their parameters and
-            payloads may differ.
-        reference: N samples, one a control period; for all rollouts.
-        start: joint positions and velocities (..., n), in [rad, rad/s]; the first sample's by default.
-        sensors: between the motors and the laws; each rollout has noise of its own. By default laws see the
-            motors as they are.
-        time_step: of the integration, in [s].
-        steps_per_period: steps in a control period, through which the torque is held.
-        integrator: `"semi_implicit_euler"`, the engine's, or `"rk4"`, of fourth order, to compare with
-            where drives are ideal.
-        every: so many samples one is kept, the first included: sweeps fill the memory.
-        keep_failures: return rollouts that ended early like the others, and report them in `failures`.
-        T_flange_tool: (4, 4) the tool of `Rollouts.figures.tool_error`; by default nobody asks for it.
-        noise_seeds: of the sensors' noise, one a rollout, each as `run_closed_loop` takes it; by default all
-            is drawn from the sensors' own seed.
-        kicks: (..., N, 4, n) added to the state of each rollout at every sample, before the law sees it:
-            positions and speeds of the joints, then of the motors in joint units, in [rad, rad/s]. Rounding
-            is studied with them.
-        threads: so many; by default those of `twin/threads.py`.
-        warn: of springs that are too fast for the steps; a sweep does it once, of its nominal arm.
+        plant: one robot, or a nested sequence of robots that differ only in payload, gravity, limits and the
+            numbers of their drives.
+        controller: one controller, or a nested sequence of controllers of the same law and geometry; their
+            parameters and payloads may differ.
+        reference: N samples, one per control period, for all rollouts.
+        start: initial joint positions and velocities (..., n), in [rad, rad/s]; by default those of the first
+            sample.
+        sensors: sensors between the motors and the laws; the noise differs from rollout to rollout. By
+            default laws receive the exact values.
+        time_step: integration step, in [s].
+        steps_per_period: number of time steps in a control period, during which the torque is constant.
+        integrator: `"semi_implicit_euler"`, as in the engine, or `"rk4"`, of fourth order, for comparison;
+            `"rk4"` requires ideal drives.
+        every: stride of the stored samples, to save memory; the first sample is always stored.
+        keep_failures: whether to return rollouts that ended early, with a report in `failures`, instead of
+            raising an error.
+        T_flange_tool: (4, 4) pose of the tool for `Rollouts.figures.tool_error`, which is NaN by default.
+        noise_seeds: one seed of the sensor noise per rollout, as in `run_closed_loop`; by default all noise
+            is drawn from the seed of `sensors`.
+        kicks: (..., N, 4, n) perturbations added to the state of each rollout at every sample, before it is
+            measured: positions and speeds of the joints, then of the motors in joint units, in
+            [rad, rad/s]. They serve to study the effect of rounding.
+        threads: number of threads; by default that of `twin/threads.py`.
+        warn: whether to warn about springs that are too fast for the time step.
 
     Raises:
-        DivergenceError: a rollout ran away, a closed loop of its robot folded, or its law demanded a torque
-            that is not finite. It names the first; its `log` holds the `Rollouts`. Not if `keep_failures`.
-        LimitError: a start that folds a closed loop; a reference in degrees.
-        ValueError: plants or controllers that do not go together, a law that cannot be compiled or that
-            returns another shape, another misfit of the arguments.
-        RobotError: the sensors are to be encoders, and a plant's are not known.
+        DivergenceError: the state of a rollout diverged, a closed kinematic loop of its robot folded, or its
+            law demanded a torque that is not finite. The message names the first such rollout; `log` holds
+            the `Rollouts`. Never raised if `keep_failures`.
+        LimitError: the start folds a closed kinematic loop; the reference is in degrees.
+        ValueError: plants or controllers cannot be combined; the law cannot be compiled or returns an array
+            of another shape; another argument is invalid.
+        RobotError: the sensors are encoders, and those of a plant are unknown.
 
-    What a law itself raises comes through.  numba never gives back the arrays of a call that raised, those of
-    the results here: `run_closed_loop` around an `AnalyticPlant` is the place to find such mistakes.
+    Exceptions that a law raises are passed on.  numba never frees the arrays of a call that raised, which
+    include the results.  Debug such a law with `run_closed_loop` and an `AnalyticPlant`.
     """
-    plants, controllers = objects_of(plant, Robot, "plant"), objects_of(controller, ControlLaw, "controller")
+    plants, controllers = object_array(plant, Robot, "plant"), object_array(controller, ControlLaw, "controller")
     arm, law = plants.flat[0], controllers.flat[0]
-    check_alike(plants, controllers)
-    t, *wanted = checked_reference(reference, arm.n)
-    check_radians(arm, Samples(t, *wanted))
+    check_compatible(plants, controllers)
+    t, *desired = checked_reference(reference, arm.n)
+    check_radians(arm, Samples(t, *desired))
     _check_integrator(integrator, arm)
     settings = _settings(
         t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], sensors
     )
     for robot in plants.flat if warn else ():
-        if warn_of_unresolved_springs(robot, settings.dt):  # of the first alone
+        if warn_of_unresolved_springs(robot, settings.dt):  # one warning is enough
             break
-    senses = Sensors() if sensors is None else sensors
-    batch, shape = _batch(plants, controllers, start or (wanted[0][0], wanted[1][0]), settings, senses)
+    sensors_used = Sensors() if sensors is None else sensors
+    batch, shape = _batch(plants, controllers, start or (desired[0][0], desired[1][0]), settings, sensors_used)
     others = other_rows(arm, sensors)
     signals = (ALL_ROWS if others else PLAIN_ROWS, arm.n)
     record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals)
@@ -184,19 +191,19 @@ def run_rollouts(
     flange_tool = np.eye(4) if T_flange_tool is None else copied(real_array(T_flange_tool, "T_flange_tool"))
     tool_path = np.zeros((0, 3))
     if T_flange_tool is not None:
-        tool_path = copied(forward_kinematics(arm, wanted[0], flange_tool)[:, :3, 3])
+        tool_path = copied(forward_kinematics(arm, desired[0], flange_tool)[:, :3, 3])
     run, passive, path, times = (
-        compiled_rollout(arm, law), _passive_ranges(arm), copied(np.stack(wanted, axis=1)), copied(t)
+        compiled_rollout(arm, law), _passive_ranges(arm), copied(np.stack(desired, axis=1)), copied(t)
     )  # fmt: skip
 
     def noise(r: int) -> np.ndarray:
         """Draw the noise of a rollout."""
-        seeded = senses if noise_seeds is None else replace(senses, seed=noise_seeds[r])
+        seeded = sensors_used if noise_seeds is None else replace(sensors_used, seed=noise_seeds[r])
         return seeded.draws(r if noise_seeds is None else 0, len(t), arm.n)
 
     def run_block(first: int, last: int) -> None:
         draws = np.zeros((0, 0, 0))
-        if senses.noise > 0:
+        if sensors_used.noise > 0:
             draws = np.array([noise(r) for r in range(first, last)])
         run(
             first, last, batch, passive, settings, path, times, draws, added, tool_path, flange_tool, record
@@ -204,7 +211,7 @@ def run_rollouts(
 
     _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_compiled(law.law), threads, record)
     arms = np.broadcast_to(plants, shape)
-    failures = tuple(early_ends(record, shape, arms, law.name, settings.every, t))
+    failures = tuple(collect_failures(record, shape, arms, law.name, settings.every, t))
     result = Rollouts(
         t=t[:: settings.every],
         saturated=record.saturated.reshape(*shape, arm.n),
@@ -220,37 +227,37 @@ def run_rollouts(
 
 
 def _check_integrator(integrator: str, arm: Robot) -> None:
-    """Raise `ValueError` for an unknown integrator, or one that does not know the arm's drives."""
+    """Raise `ValueError` for an unknown integrator, or one that does not support the arm's drives."""
     if integrator not in INTEGRATORS:
-        raise ValueError(f"unknown integrator {integrator!r}: known are {', '.join(INTEGRATORS)}")
+        raise ValueError(f"unknown integrator {integrator!r}: expected one of {', '.join(INTEGRATORS)}")
     if arm.active_drives is not None and integrator == "rk4":
         raise ValueError(
-            f"the integrator 'rk4' knows ideal drives alone, got {arm.drive_mode} ones: friction is solved "
-            "with the step of 'semi_implicit_euler'"
+            f"the integrator 'rk4' supports only ideal drives, got {arm.drive_mode} ones: friction is solved "
+            "within the step of 'semi_implicit_euler'"
         )
 
 
 def _batch(
     plants: np.ndarray, controllers: np.ndarray, start: tuple[ArrayLike, ArrayLike], settings: Settings,
-    senses: Sensors,
+    sensors: Sensors,
 ) -> tuple[Batch, tuple[int, ...]]:  # fmt: skip
-    """Broadcast plants, controllers and starts against each other; return a row a rollout, and the shape."""
+    """Broadcast plants, controllers and starts; return one row per rollout, and the shape of the batch."""
     arm = plants.flat[0]
     q, qd = joint_vectors(arm, **{"start q": start[0], "start qd": start[1]})
     shape = batch_shape(plants.shape, controllers.shape, q.shape[:-1], qd.shape[:-1])
 
     def encoder(robot: Robot) -> np.ndarray:
-        return sensor_numbers(senses, robot.drives, settings.period).encoder
+        return sensor_numbers(sensors, robot.drives, settings.period).encoder
 
-    batch = rows_of(plants, controllers, q, qd, shape, settings.dt, encoder)
+    batch = stack_rows(plants, controllers, q, qd, shape, settings.dt, encoder)
     if arm.passive:
         for index, position in zip(np.ndindex(shape), batch.q, strict=True):
-            check_folding(arm, position, f" at the start{of_rollout(index)}")
+            check_folding(arm, position, f" at the start{rollout_suffix(index)}")
     return batch, shape
 
 
 def _passive_ranges(arm: Robot) -> Passive:
-    """Return the passive joints of an arm, and the ranges beyond which a loop folds."""
+    """Return the passive joints of an arm and the ranges beyond which a kinematic loop folds."""
     rows = list(arm.passive)
     low, high = arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF
     return Passive(*map(copied, (arm.embedding[rows], arm.embedding_offset[rows], low, high)))
@@ -259,7 +266,7 @@ def _passive_ranges(arm: Robot) -> Passive:
 def _checked_kicks(
     kicks: ArrayLike | None, shape: tuple[int, ...], count: int, samples: int, n: int
 ) -> np.ndarray:
-    """Return the kicks a row a rollout (count, samples, 4, n), or no rows."""
+    """Return the kicks with one row per rollout (count, samples, 4, n), or no rows if there are none."""
     if kicks is None:
         return np.zeros((0, 1, 4, n))
     added = copied(real_array(kicks, "kicks")).reshape(-1, samples, 4, n)
@@ -272,38 +279,38 @@ def _run_blocks(
     run_block: Callable[[int, int], None], count: int, steps: int, compiled: bool, threads: int | None,
     record: Record,
 ) -> None:  # fmt: skip
-    """Run all rollouts, a block of them at a time, on so many threads.
+    """Run all rollouts in blocks, on several threads.
 
     Args:
-        run_block: runs those from the first up to the last.
-        count: of rollouts.
-        steps: of each.
-        compiled: whether the law is.
-        threads: so many, or `None` for those of `twin/threads.py`.
-        record: it stops what is running when this raises.
+        run_block: function that runs the rollouts from `first` to `last`, without the latter.
+        count: number of rollouts.
+        steps: number of time steps of each rollout.
+        compiled: whether the law is marked by `compiled_law`.
+        threads: number of threads, or `None` for that of `twin/threads.py`.
+        record: results of the loop; its `stop` ends the running blocks if an exception is raised here.
     """
     block = 1 + STEPS_AT_ONCE // steps
     blocks = range(0, count, block)
     waiting = iter(blocks)
 
     def work() -> None:
-        """Take the next block as long as there is one: a core that others use takes fewer."""
+        """Run the next block as long as there is one; a busy core thus runs fewer blocks."""
         with np.errstate(over="ignore", invalid="ignore"):  # where the loop is plain Python
             for first in waiting:
                 run_block(first, min(first + block, count))
 
-    # Another thread costs a millisecond, and lets Ctrl-C end what is long, or may be endless.
-    here = count * steps <= STEPS_AT_ONCE and compiled
-    most = thread_count() if threads is None else threads
+    # Another thread costs a millisecond. It lets Ctrl-C interrupt a long run, or an endless loop in a user's law.
+    in_this_thread = count * steps <= STEPS_AT_ONCE and compiled
+    limit = thread_count() if threads is None else threads
     try:
-        work() if here else in_threads(work, min(most, len(blocks)))
+        work() if in_this_thread else in_threads(work, min(limit, len(blocks)))
     except BaseException:
         record.stop[0] = 1
         raise
 
 
 def _series(record: Record, shape: tuple[int, ...], others: dict[str, int]) -> dict[str, np.ndarray]:
-    """Return the recorded series by their names; what has no row of its own is the row that it equals."""
+    """Return the recorded series by name; a series that is not recorded is the one that it equals."""
     log = record.log.reshape(shape + record.log.shape[1:])
     rows = {"q": Q, "qd": QD, "tau": TAU, "tau_demand": DEMAND}
     rows |= {"tau_joint": TAU, "q_motor": Q, "qd_motor": QD, "q_seen": Q, "qd_seen": QD}
@@ -328,10 +335,10 @@ def _settings(
     return Settings(dt, steps, period, int(every), memory, RUNAWAY_SPEED, integrator, noise, gain, past)
 
 
-def _empty_record(rollouts: int, kept: int, signals: tuple[int, int]) -> Record:
+def _empty_record(rollouts: int, stored: int, signals: tuple[int, int]) -> Record:
     samples, trouble = np.zeros((2, rollouts), dtype=np.int64)
     return Record(
-        log=np.empty((rollouts, kept, *signals)),
+        log=np.empty((rollouts, stored, *signals)),
         saturated=np.zeros((rollouts, signals[1]), dtype=np.int64),
         samples=samples,
         trouble=trouble,
@@ -346,12 +353,12 @@ def _empty_record(rollouts: int, kept: int, signals: tuple[int, int]) -> Record:
 
 
 class Failure(NamedTuple):
-    """A rollout that ended early.
+    """Rollout that ended early.
 
     Attributes:
-        rollout: its place in the batch, `()` where there is one alone.
-        samples: how many samples it reached.
-        message: what ended it.
+        rollout: index in the batch, `()` for a single rollout.
+        samples: number of samples reached.
+        message: cause and time of the end.
     """
 
     rollout: tuple[int, ...]
@@ -362,7 +369,7 @@ class Failure(NamedTuple):
 def worst_violations(
     record: Record, shape: tuple[int, ...], plants: np.ndarray, t: np.ndarray
 ) -> Iterator[Violation]:
-    """Report where the arms were furthest beyond their limits."""
+    """Yield the largest violation of each rollout and kind of limit."""
     for r, kind in np.argwhere(record.worst > [ROUND_OFF, 1.0 + ROUND_OFF]).tolist():
         index = tuple(int(i) for i in np.unravel_index(r, shape))
         joint, sample = record.where[r, kind].tolist()
@@ -370,27 +377,27 @@ def worst_violations(
         yield violation(plants[index], quantity, joint, float(t[sample]), value, index)
 
 
-def early_ends(
+def collect_failures(
     record: Record, shape: tuple[int, ...], plants: np.ndarray, law: str, every: int, t: np.ndarray
 ) -> list[Failure]:
-    """Report the rollouts that ended early, and put NaN where they did not get to."""
+    """Return the rollouts that ended early, and fill the samples that they did not reach with NaN."""
     failures = []
     for r in np.flatnonzero(record.trouble).tolist():
         index = tuple(int(i) for i in np.unravel_index(r, shape))
         samples = int(record.samples[r])
         record.log[r, -(-samples // every) :] = np.nan
         message = _trouble(int(record.trouble[r]), plants[index], record.last[r], law, samples, t)
-        failures.append(Failure(index, samples, message + of_rollout(index)))
+        failures.append(Failure(index, samples, message + rollout_suffix(index)))
     return failures
 
 
 def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: int, t: np.ndarray) -> str:
-    """What ended a rollout, where and when."""
+    """Describe why, where and when a rollout ended early."""
     q, qd, demand, tau = last[:PLAIN_ROWS]
     k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
     when = f"t = {t[k]:.6g} s (sample {k})"
     if trouble == WRONG_SHAPE:
-        raise ValueError(f"law {law!r} returned tau of another shape than ({robot.n},) at {when}")
+        raise ValueError(f"law {law!r} returned tau of a wrong shape at {when}, expected ({robot.n},)")
     if trouble == NOT_A_TORQUE:
         joint = joint_without_torque(demand, tau)
         unit = joint_unit(robot.joint_kinds[joint], "torque")
@@ -404,26 +411,25 @@ def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: in
     return f"{divergence_message(robot, q, qd)} at {when}"
 
 
-def of_rollout(index: tuple[int, ...]) -> str:
-    """Which rollout, as the end of a message; nothing where there is one alone."""
+def rollout_suffix(index: tuple[int, ...]) -> str:
+    """Return the end of a message that names the rollout; "" for a single rollout."""
     return f" in rollout {index[0] if len(index) == 1 else index}" if index else ""
 
 
 class Figures(NamedTuple):
-    """Of all samples that were reached, kept or not; `...` is the shape of the batch.
+    """Figures over all samples that each rollout reached; `...` is the shape of the batch.
 
     Attributes:
-        samples: (...) how many there were.
-        trouble: (...) what ended the rollout early, 0 where nothing did; see `twin.control.rollout_loop`.
-        joint_error: (..., n) the largest `|q_ref - q|`, in [rad].
-        joint_error_time: (..., n) when that was, in [s].
-        rms_error: (..., n) root of the mean of its square, in [rad].
-        rms_torque: (..., n) root of the mean square of the motors' torque at the joint, in [N m].
-        tool_error: (...) the largest distance of the tool from where it should be, in [m]; NaN where nobody
-            asked.
-        tool_error_time: (...) when that was, in [s].
-        beyond_range: (...) how far a joint was beyond its range, in [rad], 0 where none was.
-        speed_ratio: (...) the largest speed over its limit.
+        samples: (...) number of samples reached.
+        trouble: (...) code of the cause of an early end, 0 without one; see `twin.control.rollout_loop`.
+        joint_error: (..., n) largest `|q_ref - q|`, in [rad].
+        joint_error_time: (..., n) time of the largest error, in [s].
+        rms_error: (..., n) root mean square of `q_ref - q`, in [rad].
+        rms_torque: (..., n) root mean square of the motors' torque at the joint, in [N m].
+        tool_error: (...) largest distance of the tool from its reference, in [m]; NaN without `T_flange_tool`.
+        tool_error_time: (...) time of the largest distance, in [s].
+        beyond_range: (...) largest excess of a joint over its range, in [rad], 0 without one.
+        speed_ratio: (...) largest ratio of a joint speed to its limit.
     """
 
     samples: np.ndarray
@@ -439,13 +445,13 @@ class Figures(NamedTuple):
 
 
 def figures_of(record: Record, shape: tuple[int, ...], t: np.ndarray, tool: bool) -> Figures:
-    """The figures in a record.
+    """Return the figures of a record.
 
     Args:
-        record: that the loop filled.
-        shape: of the batch.
+        record: results of the loop.
+        shape: shape of the batch.
         t: (N,) times of the samples, in [s].
-        tool: whether the tool was asked for.
+        tool: whether the tool error was computed.
     """
     samples = record.samples
     mean = np.sqrt(
@@ -457,7 +463,7 @@ def figures_of(record: Record, shape: tuple[int, ...], t: np.ndarray, tool: bool
         samples=samples,
         trouble=record.trouble,
         joint_error=record.summed[:, LARGEST_ERROR],
-        joint_error_time=t[record.summed[:, ITS_SAMPLE].astype(np.int64)],
+        joint_error_time=t[record.summed[:, LARGEST_ERROR_SAMPLE].astype(np.int64)],
         rms_error=mean[:, 0],
         rms_torque=mean[:, 1],
         tool_error=where[0],

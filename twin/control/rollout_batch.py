@@ -1,4 +1,4 @@
-"""Which rollouts a batch holds: plants, controllers and starts, broadcast against each other, a row each."""
+"""Batch of rollouts: plants, controllers and starts, broadcast against each other, one row per rollout."""
 
 import math
 from collections.abc import Callable
@@ -15,19 +15,19 @@ from twin.robot.robot import Robot
 
 
 class Batch(NamedTuple):
-    """R rollouts: their plants, controllers and starts, one a row.
+    """Inputs of R rollouts: plants, controllers and starts, one row per rollout.
 
-    inertias (R, n_tree, 10), gravity (R, 3): of the plants.
+    inertias (R, n_tree, 10), gravity (R, 3): inertial parameters and gravity of the plants.
     motor_limits (R, 3, n), motor_coupling (R, 2, n, n): see `twin.robot.drives.motors.MotorLimits`.
     drive_inertia (R, m, m), drive_friction (R, 4, m), springs (R, 2, e), shafts (R, 2, m, m), elastic (e,):
         see `twin.robot.drives.drive_step.DriveNumbers`; m is 0 where drives are ideal.
     encoder (R, 2, n, n): see `twin.robot.drives.sensors.SensorNumbers`.
-    q_min, q_max (R, n), per_speed (R, n): the ranges of their joints, and 1 / speed limits, 0 where none is.
-    watched (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
-    model_inertias, model_gravity, model_tau_max, model_period: of the controllers' models.
-    model_drive_inertia (R, n, n), model_friction (R, 4, n), model_shafts (R, n, n): their drives.
-    parameters (R, m, n): of the laws.
-    q, qd (R, n): the starts.
+    q_min, q_max (R, n), per_speed (R, n): joint ranges and 1 / speed limits, 0 for a joint without a limit.
+    inverse_speed_limits (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
+    model_inertias, model_gravity, model_tau_max, model_period: parameters of the controllers' models.
+    model_drive_inertia (R, n, n), model_friction (R, 4, n), model_shafts (R, n, n): drives of these models.
+    parameters (R, m, n): parameters of the laws.
+    q, qd (R, n): initial positions and velocities.
     """
 
     inertias: np.ndarray
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
     q_min: np.ndarray
     q_max: np.ndarray
     per_speed: np.ndarray
-    watched: np.ndarray
+    inverse_speed_limits: np.ndarray
     energy: np.ndarray
     model_inertias: np.ndarray
     model_gravity: np.ndarray
@@ -58,7 +58,7 @@ class Batch(NamedTuple):
 
 
 class Passive(NamedTuple):
-    """The p passive joints: their positions are `G q + g0`, (p, n) and (p,), their range is (p,) each."""
+    """Passive joints: p positions `G q + g0`, (p, n) and (p,), and their ranges `low` to `high`, (p,)."""
 
     G: np.ndarray
     g0: np.ndarray
@@ -67,18 +67,18 @@ class Passive(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What all rollouts share.
+    """Settings that all rollouts of a batch share.
 
     Attributes:
-        dt: of a step, in [s].
-        steps: in a period.
-        period: in [s].
-        every: so many samples one is kept.
+        dt: time step, in [s].
+        steps: number of time steps in a control period.
+        period: control period, in [s].
+        every: stride of the stored samples.
         memory: number of rows of the law's memory.
-        runaway: a speed over its limit at which a joint has run away.
+        runaway: ratio of speed to speed limit beyond which a joint has run away.
         integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
-        noise, speed_gain: of the sensors, see `twin.robot.drives.sensors.SensorNumbers`.
-        past: number of measurements that the sensors keep, 0 where there are none.
+        noise, speed_gain: sensor parameters, see `twin.robot.drives.sensors.SensorNumbers`.
+        past: number of measurements that the sensors store, 0 without sensors.
     """
 
     dt: float
@@ -94,21 +94,21 @@ class Settings(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What the loop fills.
+    """Results of the loop, one row per rollout.
 
-    log (R, K, rows, n): the signals at the samples that are kept, see `twin.control.signals`.
-    saturated (R, n): number of samples at which a drive could not deliver.
-    samples (R,): number of samples that were reached.
-    trouble (R,): what ended the rollout early, or 0.
-    last (R, rows, n): the signals when it ended.
-    worst (R, 2): how far a joint was beyond its range, in [rad], 0 where none was, and the largest speed over
-        its limit.
-    where (R, 2, 2): the joint and the sample of these; the joint is -1 where they are 0.
-    value (R, 2): the position, in [rad], and the speed, in [rad/s], there.
-    summed (R, 4, n): of each joint the largest error, in [rad], its sample, and the sums of the squares of
-        errors and torques.
-    tool (R, 2): the largest distance of the tool from where it should be, in [m], and its sample.
-    stop (1,): not 0 when the caller wants no more; the rollout under way is left as it is.
+    log (R, K, rows, n): signals at the stored samples, see `twin.control.signals`.
+    saturated (R, n): number of samples at which a drive could not deliver the demanded torque.
+    samples (R,): number of samples reached.
+    trouble (R,): code of the cause of an early end, 0 without one.
+    last (R, rows, n): signals at the end.
+    worst (R, 2): largest excess of a joint over its range, in [rad], 0 without one, and largest ratio of a
+        joint speed to its limit.
+    where (R, 2, 2): joint and sample of these two; the joint is -1 where they are 0.
+    value (R, 2): position, in [rad], and speed, in [rad/s], there.
+    summed (R, 4, n): largest error of each joint, in [rad], its sample, and the sums of the squares of errors
+        and torques.
+    tool (R, 2): largest distance of the tool from its reference, in [m], and its sample.
+    stop (1,): nonzero if the caller requests an end; the rollout in progress then remains incomplete.
     """
 
     log: np.ndarray
@@ -124,22 +124,22 @@ class Record(NamedTuple):
     stop: np.ndarray
 
 
-def objects_of(value: Any, kind: type, name: str) -> np.ndarray:
-    """One object or nested sequences of objects as an array of objects."""
+def object_array(value: Any, kind: type, name: str) -> np.ndarray:
+    """Return one object, or nested sequences of objects, as an array of objects of type `kind`."""
     if isinstance(value, kind):
         array = np.empty((), dtype=object)
         array[()] = value
     else:
         array = np.array(value, dtype=object)
-    strangers = [item for item in array.flat if not isinstance(item, kind)]
-    if strangers or not array.size:
-        got = type(strangers[0]).__name__ if strangers else "none"
+    invalid = [item for item in array.flat if not isinstance(item, kind)]
+    if invalid or not array.size:
+        got = type(invalid[0]).__name__ if invalid else "none"
         raise ValueError(f"expected {name} to be a {kind.__name__} or a regular array of them, got {got}")
     return array
 
 
-def check_alike(plants: np.ndarray, controllers: np.ndarray) -> None:
-    """Raise `ValueError` unless one compiled loop serves them all."""
+def check_compatible(plants: np.ndarray, controllers: np.ndarray) -> None:
+    """Raise `ValueError` unless one compiled loop can run all plants and controllers."""
     arm, first = plants.flat[0], controllers.flat[0]
     if first.robot.n != arm.n:
         raise ValueError(f"expected a controller of {arm.n} joints, got one of {first.robot.n}")
@@ -148,35 +148,38 @@ def check_alike(plants: np.ndarray, controllers: np.ndarray) -> None:
             robot.require_inertia()
             if not _same_geometry(robot, robots[0]):
                 raise ValueError(
-                    f"expected {what} that differ in payload, gravity and limits alone, got "
+                    f"expected {what} that differ only in payload, gravity and limits, got "
                     f"{robots[0].name!r} and {robot.name!r} of different geometry"
                 )
-    kind = _kind_of_drives(arm)
+    structure = _drive_structure(arm)
     for robot in plants.flat:
-        if _kind_of_drives(robot) != kind:
+        if _drive_structure(robot) != structure:
             raise ValueError(
-                "expected plants whose drives differ in numbers alone, not in their mode, in which joints "
-                f"are elastic, or in whether motors are coupled, got {arm!r} and {robot!r}"
+                "expected plants with the same drive mode, elastic joints, coupled motors and place of "
+                f"friction, got {arm!r} and {robot!r}"
             )
     for other in controllers.flat:
         for method in ("__call__", "reset"):
             if getattr(type(other), method) is not getattr(ControlLaw, method):
                 raise ValueError(
-                    f"expected controllers that are their laws, got a {type(other).__name__}, "
-                    f"which has its own {method}"
+                    f"expected controllers without a {method} method of their class, because rollouts call only "
+                    f"the law, got a {type(other).__name__}"
                 )
         if other.law is not first.law:
-            raise ValueError(f"expected controllers of one law, got {first.name!r} and {other.name!r}")
+            raise ValueError(f"expected controllers with the same law, got {first.name!r} and {other.name!r}")
         if other.model.drives.shafts.shape != first.model.drives.shafts.shape:
-            raise ValueError("expected models whose motors are coupled in all or in none")
+            raise ValueError("expected coupled motors in all models of the controllers or in none")
         for attribute in ("parameters", "memory"):
             shapes = [getattr(c, attribute).shape for c in (first, other)]
             if shapes[0] != shapes[1]:
-                raise ValueError(f"expected {attribute} of one shape, got {shapes[0]} and {shapes[1]}")
+                raise ValueError(f"expected {attribute} of the same shape, got {shapes[0]} and {shapes[1]}")
 
 
-def _kind_of_drives(robot: Robot) -> tuple[object, ...]:
-    """What drives must have in common for one loop: mode, elastic joints, and which motors turn together."""
+def _drive_structure(robot: Robot) -> tuple[object, ...]:
+    """Return the drive properties that all plants of a batch share.
+
+    These are the mode, the elastic joints, the coupled motors and the place of the friction.
+    """
     drives = robot.active_drives
     if drives is None:
         return (robot.drive_mode,)
@@ -185,7 +188,7 @@ def _kind_of_drives(robot: Robot) -> tuple[object, ...]:
 
 
 def _same_geometry(a: Robot, b: Robot) -> bool:
-    """Whether two robots have the same kernels and passive joints."""
+    """Return whether two robots have the same kernels and passive joints."""
     if a is b:
         return True
     arrays = [
@@ -205,12 +208,12 @@ def _same_geometry(a: Robot, b: Robot) -> bool:
 
 
 def batch_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that plants, controllers and starts make together."""
+    """Return the shape to which plants, controllers and starts are broadcast."""
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(
-            "expected plants, controllers and starts of shapes that fit together, got "
+            "expected plants, controllers and starts of shapes that can be broadcast, got "
             + ", ".join(map(str, shapes))
         ) from None
     if 0 in shape:
@@ -218,26 +221,26 @@ def batch_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def rows_of(
+def stack_rows(
     plants: np.ndarray, controllers: np.ndarray, q: np.ndarray, qd: np.ndarray, shape: tuple[int, ...],
     time_step: float, encoder: Callable[[Robot], np.ndarray],
 ) -> Batch:  # fmt: skip
-    """Everything in which rollouts differ, a row each; `encoder` gives that of a plant's motors."""
+    """Return the inputs of all rollouts, one row per rollout; `encoder` returns the encoder of a robot."""
 
     def rows(array: np.ndarray, dimensions: int) -> np.ndarray:
-        own = array.shape[array.ndim - dimensions :]
-        return copied(np.broadcast_to(array, shape + own).reshape(math.prod(shape), *own))
+        trailing = array.shape[array.ndim - dimensions :]
+        return copied(np.broadcast_to(array, shape + trailing).reshape(math.prod(shape), *trailing))
 
     def each(objects: np.ndarray, get: Callable[[Any], Any]) -> np.ndarray:
         stacked = np.array([get(item) for item in objects.flat], dtype=np.float64)
-        own = stacked.shape[1:]
-        return rows(stacked.reshape(objects.shape + own), len(own))
+        trailing = stacked.shape[1:]
+        return rows(stacked.reshape(objects.shape + trailing), len(trailing))
 
     bounds = {id(robot): Bounds.of(robot) for robot in plants.flat}
     mode = plants.flat[0].drive_mode
     drives = {
-        id(own): drive_numbers(own, mode, time_step)
-        for own in {id(robot.active_drives): robot.active_drives for robot in plants.flat}.values()
+        id(active): drive_numbers(active, mode, time_step)
+        for active in {id(robot.active_drives): robot.active_drives for robot in plants.flat}.values()
     }
     motors = {id(robot): MotorLimits.of(robot.active_drives, robot.tau_max) for robot in plants.flat}
     return Batch(
@@ -254,7 +257,7 @@ def rows_of(
         q_min=each(plants, lambda robot: robot.q_min),
         q_max=each(plants, lambda robot: robot.q_max),
         per_speed=each(plants, lambda robot: 1.0 / robot.qd_max),
-        watched=each(plants, lambda robot: bounds[id(robot)].watched),
+        inverse_speed_limits=each(plants, lambda robot: bounds[id(robot)].inverse_speed_limits),
         energy=each(plants, lambda robot: bounds[id(robot)].energy),
         model_inertias=each(controllers, lambda controller: controller.model.inertias),
         model_gravity=each(controllers, lambda controller: controller.model.gravity),

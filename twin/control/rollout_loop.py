@@ -1,4 +1,4 @@
-"""What is compiled of a rollout: the integrators, the limits that it is held against, and its loop.
+"""Compiled loop of a rollout, with its integrators and limit checks.
 
 The law and the kernels of the robots are passed in; see `twin/control/compiled_rollout.py`.  With
 `NUMBA_DISABLE_JIT=1` the same functions run as plain Python.
@@ -28,31 +28,34 @@ from twin.robot.drives.sensors import SensorNumbers, observe
 from twin.trajectories.sampling import Reference, State
 
 RAN_AWAY, NOT_A_TORQUE, FOLDED, WRONG_SHAPE = 1, 2, 3, 4
-"""What may end a rollout early; `WRONG_SHAPE`: the law returned something else than (n,) torques."""
+"""Codes for the cause of an early end; `WRONG_SHAPE`: the law did not return n torques."""
 
 SEMI_IMPLICIT_EULER, RK4 = 0, 1
-"""The integrators: the engine's, and the classical one of fourth order."""
+"""Integrators: that of the engine, and the classical Runge-Kutta method of fourth order."""
 
 POSITION, SPEED = 0, 1
-"""The limits that a rollout is held against; see `Record.worst`."""
+"""Indices of the two kinds of limits in `Record.worst`."""
 
-LARGEST_ERROR, ITS_SAMPLE, SQUARED_ERRORS, SQUARED_TORQUES = range(4)
-"""The rows of what is summed up of a joint; see `Record.summed`."""
+LARGEST_ERROR, LARGEST_ERROR_SAMPLE, SQUARED_ERRORS, SQUARED_TORQUES = range(4)
+"""Rows of the statistics of a joint in `Record.summed`."""
 
 
 @compiled
 def copy(source, target):
-    """Fill `target` (n,) with `source` (n,); numba compiles `target[:] = source` for some seconds."""
+    """Copy `source` (n,) to `target` (n,); numba would take seconds to compile `target[:] = source`."""
     for i in range(len(target)):
         target[i] = source[i]
 
 
 @compiled
-def has_diverged(mass_matrix, q, qd, inertias, watched, runaway, energy):
-    """Whether a state is not finite or has run away, see `divergence.Bounds`; `mass_matrix` is the kernel."""
+def has_diverged(mass_matrix, q, qd, inertias, inverse_speed_limits, runaway, energy):
+    """Return whether a state is not finite or has run away, see `closed_loop.Bounds`.
+
+    `mass_matrix` is the kernel.
+    """
     n = len(q)
     for i in range(n):
-        if not (abs(q[i]) < np.inf and abs(qd[i] * watched[i]) <= runaway):
+        if not (abs(q[i]) < np.inf and abs(qd[i] * inverse_speed_limits[i]) <= runaway):
             return True
     M = np.empty((n, n))
     mass_matrix(q, inertias, M)
@@ -64,8 +67,8 @@ def has_diverged(mass_matrix, q, qd, inertias, watched, runaway, energy):
 
 
 @compiled
-def hold_against_limits(q, qd, q_min, q_max, per_speed, k, worst, where, value):
-    """Keep where the arm was furthest beyond its limits; the arguments are rows of `Batch` and `Record`."""
+def record_violations(q, qd, q_min, q_max, per_speed, k, worst, where, value):
+    """Update the largest violations with the state at sample k; the arguments are rows of `Batch` and `Record`."""
     for i in range(len(q)):
         excess = max(q[i] - q_max[i], q_min[i] - q[i])
         if excess > worst[POSITION]:
@@ -79,7 +82,7 @@ def hold_against_limits(q, qd, q_min, q_max, per_speed, k, worst, where, value):
 
 @compiled
 def folded(q, passive):
-    """Whether a passive joint is beyond its range, NaN included."""
+    """Return whether a passive joint is beyond its range; true for NaN."""
     for p in range(len(passive.g0)):
         angle = passive.g0[p]
         for i in range(len(q)):
@@ -91,7 +94,7 @@ def folded(q, passive):
 
 @compiled
 def euler_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
-    """The engine's step, in place, and rounded alike: `qd+ = qd + dt qdd`, then `q+ = q + dt qd+`."""
+    """Advance the state in place as the engine does: `qd+ = qd + dt qdd`, then `q+ = q + dt qd+`."""
     qdd = np.empty(len(q))
     forward_dynamics(q, qd, tau, inertias, gravity, qdd)
     for i in range(len(q)):
@@ -101,7 +104,7 @@ def euler_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
 
 @compiled
 def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
-    """The classical step of fourth order under a held torque, in place."""
+    """Advance the state in place by a classical Runge-Kutta step of fourth order under a constant torque."""
     n = len(q)
     a1, a2, a3, a4 = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     forward_dynamics(q, qd, tau, inertias, gravity, a1)
@@ -121,36 +124,37 @@ def run(
     forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose, first, last, batch, passive, settings,
     path, t, draws, kicks, tool_path, T_flange_tool, record,
 ):  # fmt: skip
-    """Run the rollouts `first` to `last`, that one excluded, along the path (N, 3, n) at the times `t`.
+    """Run the rollouts `first` to `last - 1` along the path (N, 3, n) at the times `t`.
 
-    What happens at a sample is what `twin.control.closed_loop.run_closed_loop` does.  `draws` are the numbers
-    (last - first, N, n) behind the sensors' noise; empty where there is none.  `kicks` (R, N, 4, n) are
-    added to positions and speeds of joints and motors at every sample; empty where there are none.
-    `tool_path` (N, 3) is where the tool should be; empty where nobody asks where it was.
+    The steps of a sample are those of `twin.control.closed_loop.run_closed_loop`.  `draws`
+    (last - first, N, n) are the random numbers of the sensor noise, empty without noise.  `kicks`
+    (R, N, 4, n) are added to positions and speeds of joints and motors at every sample; the array may be
+    empty.  `tool_path` (N, 3) is the reference of the tool, empty if the tool error is not requested.
     """
     n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
     plain, sensed, driven = rows == PLAIN_ROWS, settings.past > 0, batch.drive_inertia.shape[1] > 0
     kicked = len(kicks) > 0
     rk4 = settings.integrator == RK4
-    # Local names for all that the inner loops touch: reaching into a tuple counts references, every time.
+    # Local names for all arrays of the inner loops: each access to a tuple member counts references.
     log, stop = record.log, record.stop
-    signals, seen, wanted = np.empty((rows, n)), np.empty((2, n)), np.empty((3, n))
+    signals, measured, desired = np.empty((rows, n)), np.empty((2, n)), np.empty((3, n))
     q, qd, demanded, tau = signals[Q], signals[QD], signals[DEMAND], signals[TAU]
-    q_seen, qd_seen = seen[0], seen[1]
+    q_measured, qd_measured = measured[0], measured[1]
     motors = signals[Q : QD + 1] if plain else signals[Q_MOTOR : QD_MOTOR + 1]
     view = signals[Q_SEEN : QD_SEEN + 1] if sensed else motors
     q_motor, qd_motor = motors[0], motors[1]
-    M, h, got, no_draw = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros(n)
-    T_base_tool, tooled = np.empty((4, 4)), len(tool_path) > 0
+    M, h, tau_joint, no_draw = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros(n)
+    T_base_tool, has_tool = np.empty((4, 4)), len(tool_path) > 0
     next_qd, next_qd_motor = np.empty(n), np.empty(n)
-    reference = Reference(wanted[0], wanted[1], wanted[2])
+    reference = Reference(desired[0], desired[1], desired[2])
     for r in range(first, last):
         inertias, gravity = batch.inertias[r], batch.gravity[r]
         limits, coupling = batch.motor_limits[r], batch.motor_coupling[r]
-        together = coupling.shape[1] > 0
+        coupled = coupling.shape[1] > 0
         q_min, q_max, per_speed = batch.q_min[r], batch.q_max[r], batch.per_speed[r]
-        watched, energy, parameters = batch.watched[r], batch.energy[r], batch.parameters[r]
+        inverse_speed_limits, energy = batch.inverse_speed_limits[r], batch.energy[r]
+        parameters = batch.parameters[r]
         saturated, worst, summed, tool = (
             record.saturated[r], record.worst[r], record.summed[r], record.tool[r],
         )  # fmt: skip
@@ -173,7 +177,7 @@ def run(
             copy(qd, qd_motor)
             rest_motors(DriveNumbers(dt, inertia, friction, springs, elastic, shafts), h, motors)
             copy(h, signals[TAU_JOINT])
-        trouble, samples, kept = 0, 0, 0
+        trouble, samples, stored = 0, 0, 0
         for k in range(N):
             if stop[0] != 0:
                 return
@@ -181,46 +185,46 @@ def run(
                 for i in range(n):
                     q[i] += kicks[r, k, 0, i]
                     qd[i] += kicks[r, k, 1, i]
-                    if driven:  # else these rows are the joints', or made of them
+                    if driven:  # otherwise these rows are those of the joints, or copies of them
                         q_motor[i] += kicks[r, k, 2, i]
                         qd_motor[i] += kicks[r, k, 3, i]
-            if not within_twice_the_speed_limits(signals, watched) and has_diverged(
-                plant_mass_matrix, q, qd, inertias, watched, settings.runaway, energy
+            if not within_twice_the_speed_limits(signals, inverse_speed_limits) and has_diverged(
+                plant_mass_matrix, q, qd, inertias, inverse_speed_limits, settings.runaway, energy
             ):
                 trouble = RAN_AWAY
                 break
-            hold_against_limits(q, qd, q_min, q_max, per_speed, k, worst, where, value)
+            record_violations(q, qd, q_min, q_max, per_speed, k, worst, where, value)
             if sensed:
                 if not driven:
                     copy(q, q_motor)
                     copy(qd, qd_motor)
                 draw = draws[r - first, k] if sensors.noise > 0.0 else no_draw
                 observe(sensors, k, motors, draw, past, view)
-            for i in range(n):  # a law sees copies: one that writes to them must not move the robot
-                q_seen[i], qd_seen[i] = view[0, i], view[1, i]
-                wanted[0, i], wanted[1, i], wanted[2, i] = path[k, 0, i], path[k, 1, i], path[k, 2, i]
-            demand = law(State(t[k], q_seen, qd_seen), reference, parameters, memory, model)
+            for i in range(n):  # the law receives copies: if it writes to them, the robot must not move
+                q_measured[i], qd_measured[i] = view[0, i], view[1, i]
+                desired[0, i], desired[1, i], desired[2, i] = path[k, 0, i], path[k, 1, i], path[k, 2, i]
+            demand = law(State(t[k], q_measured, qd_measured), reference, parameters, memory, model)
             if len(demand) != n:
                 trouble = WRONG_SHAPE
                 break
             samples = k + 1
             for i in range(n):
                 signals[DEMAND, i] = demand[i]
-            finite = True  # from here on `limited_torque`: calling it costs a tenth of a rollout
-            if together:
+            finite = True  # `limited_torque` is written out here: a call would cost a tenth of a rollout
+            if coupled:
                 limit_together(limits, coupling, demanded, qd_motor, tau)
             for i in range(n):
-                if not together:
+                if not coupled:
                     tau[i] = torque_at_speed(limits, i, demanded[i], qd_motor[i])
                 finite = finite and abs(tau[i]) < np.inf
                 if tau[i] != signals[DEMAND, i]:
                     saturated[i] += 1
                 error = abs(path[k, 0, i] - q[i])
                 if error > summed[LARGEST_ERROR, i]:
-                    summed[LARGEST_ERROR, i], summed[ITS_SAMPLE, i] = error, k
+                    summed[LARGEST_ERROR, i], summed[LARGEST_ERROR_SAMPLE, i] = error, k
                 summed[SQUARED_ERRORS, i] += error * error
                 summed[SQUARED_TORQUES, i] += tau[i] * tau[i]
-            if tooled:
+            if has_tool:
                 plant_tool_pose(q, T_flange_tool, T_base_tool)
                 x, y, z = (
                     T_base_tool[0, 3] - tool_path[k, 0], T_base_tool[1, 3] - tool_path[k, 1],
@@ -229,10 +233,10 @@ def run(
                 distance = np.sqrt(x * x + y * y + z * z)
                 if distance > tool[0]:
                     tool[0], tool[1] = distance, k
-            keep = k == kept * every
-            if keep:
-                record_sample(signals, log[r], kept)
-                kept += 1
+            store = k == stored * every
+            if store:
+                record_sample(signals, log[r], stored)
+                stored += 1
             if not finite:
                 trouble = NOT_A_TORQUE
                 break
@@ -243,7 +247,7 @@ def run(
                     plant_bias(q, qd, inertias, gravity, h)
                     plant_mass_matrix(q, inertias, M)
                     drives = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
-                    drive_step(drives, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, got)
+                    drive_step(drives, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint)
                     for i in range(n):
                         qd[i], qd_motor[i] = next_qd[i], next_qd_motor[i]
                         q[i] = q[i] + qd[i] * dt
@@ -257,9 +261,9 @@ def run(
                     break
                 if driven and step == 0:
                     for i in range(n):
-                        signals[TAU_JOINT, i] = got[i]
-                        if keep:
-                            log[r, kept - 1, TAU_JOINT, i] = got[i]
+                        signals[TAU_JOINT, i] = tau_joint[i]
+                        if store:
+                            log[r, stored - 1, TAU_JOINT, i] = tau_joint[i]
             if trouble != 0:
                 break
         record.samples[r], record.trouble[r] = samples, trouble

@@ -1,10 +1,10 @@
-"""The signals at a sample of a closed loop or a rollout, and what compiled code does with them.
+"""Signals at a sample of a closed loop or a rollout, and the compiled functions that process them.
 
-They are one array (rows, n), because numba counts references to every array that it touches: positions and
-velocities of the joints, in [rad, rad/s], the torque that the law demands and what the motors make of it, in
-[N m].  These are all where drives are ideal and nothing is between them and the law; else there follow the
-torque that the arm gets, in [N m], positions and speeds of the motors in joint units, and what of these the
-law sees.
+The signals are the rows of one array (rows, n), because numba counts references to every array in use.  The
+first rows are positions and velocities of the joints, in [rad, rad/s], the demanded torque and the torque
+that the motors deliver, in [N m].  Ideal drives without sensors need no more.  Otherwise there follow the
+torque that the drives apply to the arm, in [N m], positions and speeds of the motors in joint units, and
+their measured values, which the law receives.
 """
 
 import numpy as np
@@ -17,16 +17,17 @@ from twin.robot.drives.sensors import Sensors, observe, sensor_numbers
 from twin.robot.robot import Robot
 
 Q, QD, DEMAND, TAU, TAU_JOINT, Q_MOTOR, QD_MOTOR, Q_SEEN, QD_SEEN = range(9)
-"""The rows of the signals."""
+"""Indices of the rows of the signals."""
 
 PLAIN_ROWS, ALL_ROWS = TAU + 1, QD_SEEN + 1
-"""How many rows there are with ideal drives and nothing else, and with any other, or with sensors."""
+"""Number of rows with ideal drives and no sensors, and number of rows otherwise."""
 
 
 def other_rows(robot: Robot, sensors: object | None) -> dict[str, int]:
-    """The rows of what differs from the joints' own with these drives and sensors, by the names in a log.
+    """Return the rows of the signals that differ from the joint signals, by their names in a log.
 
-    Ideal and rigid motors are where the joints are; without sensors the motors are seen as they are.
+    The positions of ideal and rigid motors equal those of the joints.  Without sensors the measured values
+    equal those of the motors.
     """
     rows: dict[str, int] = {}
     if robot.active_drives is not None:
@@ -39,23 +40,23 @@ def other_rows(robot: Robot, sensors: object | None) -> dict[str, int]:
 
 
 def joint_without_torque(demand: np.ndarray, tau: np.ndarray) -> int:
-    """The first joint of which something is demanded that leads to no torque: (n,), (n,) in [N m]."""
+    """Return the first joint whose demand and torque, (n,) each in [N m], are not finite."""
     return int(np.argmax(~np.isfinite(tau) & ~np.isfinite(demand)))
 
 
 @compiled
-def within_twice_the_speed_limits(signals, watched):
-    """Whether the positions are finite and no joint is above twice its speed limit; not so of NaN."""
-    place, speed = 0.0, 0.0
+def within_twice_the_speed_limits(signals, inverse_speed_limits):
+    """Return whether the positions are finite and no joint exceeds twice its speed limit; false for NaN."""
+    position, speed = 0.0, 0.0
     for i in range(signals.shape[1]):
-        place += signals[Q, i] * signals[Q, i]
-        speed += (signals[QD, i] * watched[i]) ** 2
-    return speed <= 4.0 and place < np.inf
+        position += signals[Q, i] * signals[Q, i]
+        speed += (signals[QD, i] * inverse_speed_limits[i]) ** 2
+    return speed <= 4.0 and position < np.inf
 
 
 @compiled
 def limit_torque(signals, limits, coupling):
-    """Limit the demand to what the motors can do, see `MotorLimits`; whether that is finite."""
+    """Limit the demand to the torques of the motors, see `MotorLimits`; return whether they are finite."""
     speed = QD_MOTOR if signals.shape[0] > PLAIN_ROWS else QD
     return limited_torque(limits, coupling, signals[DEMAND], signals[speed], signals[TAU])
 
@@ -70,24 +71,25 @@ def record_sample(signals, log, k):
 
 @compiled
 def limit_and_record(signals, limits, coupling, log, k):
-    """`limit_torque`, and write the sample to row k of the log (N, rows, n)."""
+    """Limit the torque, write the sample to row k of the log (N, rows, n), return whether it is finite."""
     finite = limit_torque(signals, limits, coupling)
     record_sample(signals, log, k)
     return finite
 
 
 class RunningSensors:
-    """The sensors of one run: its noise, its filters and its delays go on from part to part.
+    """Sensors of one run, whose noise, filters and delays continue from part to part.
 
-    Parts of a run see what the whole run would have seen, to the bit.
+    The measurements of a run in parts equal those of the whole run, to the bit.
 
     Attributes:
-        sensors: which they are.
+        sensors: properties of the sensors.
 
     Args:
+        sensors: properties of the sensors.
         n: number of motors.
-        samples: of the run, if that is known: fewer than the delay need less memory.
-        run: its number in a batch, whose noise it has.
+        samples: number of samples of the run, if known; fewer samples than the delay need less memory.
+        run: number of the run in a batch, which selects its noise.
     """
 
     def __init__(self, sensors: Sensors, n: int, samples: int | None = None, run: int = 0) -> None:
@@ -97,21 +99,21 @@ class RunningSensors:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the run; the next one has the noise of the first."""
+        """Discard the state of the run; the next run has the same noise."""
         self._past[:] = 0.0
         self._generator = self.sensors.random(self._run)
         self._k, self._draws = 0, np.zeros((0, self._n))
 
     def begin(self, samples: int, drives: Drives | None, period: float) -> None:
-        """Be ready for a part of so many samples.
+        """Prepare a part of the run.
 
         Args:
-            samples: of the part.
-            drives: of the robot, for their encoders.
-            period: of the samples, in [s].
+            samples: number of samples of the part.
+            drives: drives of the robot, which have the encoders.
+            period: sampling period, in [s].
 
         Raises:
-            RobotError: the sensors are to be encoders, and the robot's are not known.
+            RobotError: the sensors are encoders, and those of the robot are unknown.
         """
         self._numbers = sensor_numbers(self.sensors, drives, period)
         shape = (samples, self._n)
@@ -120,13 +122,13 @@ class RunningSensors:
         else:
             self._draws = np.broadcast_to(np.zeros(self._n), shape)
 
-    def look(self, k: int, motors: Floats, seen: Floats) -> None:
-        """What is seen at sample k of the part; to be called at every one.
+    def measure(self, k: int, motors: Floats, measured: Floats) -> None:
+        """Fill `measured` with the measurement at sample k of the part; call it once at every sample.
 
         Args:
-            k: number of the sample.
+            k: index of the sample in the part.
             motors: (2, n) positions and speeds of the motors in joint units, in [rad, rad/s].
-            seen: (2, n), filled.
+            measured: (2, n) output array, in [rad, rad/s].
         """
-        observe(self._numbers, self._k, motors, self._draws[k], self._past, seen)
+        observe(self._numbers, self._k, motors, self._draws[k], self._past, measured)
         self._k += 1
