@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, NamedTuple
 
-from twin.atomic_file import abandon
+from twin.atomic_file import discard_drafts
 from twin.errors import describe_error_with_type
 from twin.threads import VARIABLE, thread_count
 
@@ -285,7 +285,7 @@ class _Connection:
                 self.stop()
             else:
                 self.tasks.put(content)
-        abandon()
+        discard_drafts()
         if os.name == "posix" and os.getpgrp() == os.getpid():  # with the processes that user code started
             os.killpg(0, signal.SIGKILL)
         os._exit(0)
