@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twin.errors import PluginError, UnknownNameError, describe_error_with_location, is_interrupt
-from twin.plugins import module_named, module_of_file, named_in, plugin_entries, plugin_files
+from twin.plugins import attribute_of, load_file, load_module, plugin_entries, plugin_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,8 +84,8 @@ def found(name: str) -> Callable[..., Any]:
     else:
         where, inner = parts(name)
         what = f"controller {name!r}"
-        module = module_of_file(where, what) if where.endswith(".py") else module_named(where, what)
-        thing = named_in(module, inner, what)
+        module = load_file(where, what) if where.endswith(".py") else load_module(where, what)
+        thing = attribute_of(module, inner, what)
     if not callable(thing):
         raise PluginError(f"controller {name!r} is {thing!r}, expected a class, a factory or a function")
     return thing

@@ -1,7 +1,7 @@
-"""A digital twin of ABB arms: exact analytic models beside a physics engine.
+"""Digital twin of ABB arms: exact analytic models beside a physics engine.
 
-Every public name can be imported from here; its module is loaded when the name is first used, so that
-`import twin` costs nothing.  The names stand in `__init__.pyi`, where type checkers look for them, too.
+Every public name can be imported from here.  Its module is loaded when the name is first used, so that
+`import twin` is fast.  The names are declared in `__init__.pyi`, where type checkers find them, too.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Arrays from a caller, checked to hold real numbers: anything else is refused, not converted."""
+"""Validation of array arguments: values that are not real numbers are rejected, not converted."""
 
 from numbers import Real
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats: TypeAlias = NDArray[np.float64]
 """An array of float64."""
 
-OTHERS = {
+REJECTED_KINDS = {
     "b": "truth values",
     "c": "complex numbers",
     "M": "dates",
@@ -18,18 +18,18 @@ OTHERS = {
     "U": "text",
     "V": "records",
 }
-"""Kinds of data that numpy would turn into float64 or try to, and what they are."""
+"""NumPy dtype kinds that are rejected although NumPy could convert them to float64, with their names."""
 
 
 def real_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return values as an array of float64, the caller's own if it is one.
+    """Return values as an array of float64; an array that is float64 already is returned uncopied.
 
-    numpy makes real numbers of nearly everything: it takes those behind a mask, drops imaginary parts, counts
-    seconds since 1970, and reads text.
+    NumPy converts nearly everything to real numbers: it ignores masks, drops imaginary parts, counts
+    seconds since 1970, and parses text.  All of these are rejected here.
 
     Raises:
-        ValueError: values that are no real numbers, or whose rows differ in length; the message calls them
-            `name`.
+        ValueError: values that are not real numbers, or rows of different lengths.  The message calls the
+            array `name`.
     """
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
@@ -37,8 +37,8 @@ def real_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
         raise ValueError(f"expected {name} to be real numbers, got an array of which some are masked")
     try:
         array = np.asarray(values)
-        if array.dtype.kind in OTHERS:
-            raise ValueError(f"expected {name} to be real numbers, got {OTHERS[array.dtype.kind]}")
+        if array.dtype.kind in REJECTED_KINDS:
+            raise ValueError(f"expected {name} to be real numbers, got {REJECTED_KINDS[array.dtype.kind]}")
         if array.dtype.kind == "O" and not all(isinstance(value, Real) for value in array.flat):
             raise TypeError
         return np.asarray(array, dtype=np.float64)
@@ -50,8 +50,12 @@ def real_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
         raise ValueError(f"expected {name} to be real numbers, got {_short(values)}") from None
 
 
-def time_step_of(value: float) -> float:
-    """Return a time step, in [s]; `ValueError` unless it is one number above 0."""
+def checked_time_step(value: float) -> float:
+    """Return a time step as a float, in [s].
+
+    Raises:
+        ValueError: the value is not a single finite number above 0.
+    """
     if (step := real_array(value, "the time step")).shape != () or not 0 < step < np.inf:
         raise ValueError(f"expected a time step above 0 s, got {value}")
     return float(step)
@@ -61,16 +65,16 @@ def float_array(value: ArrayLike, name: str, tail: tuple[int, ...]) -> NDArray[n
     """Return value as a float array whose last dimensions are `tail`.
 
     Raises:
-        ValueError: they are others; the message calls the array `name`.
+        ValueError: the last dimensions differ from `tail`.  The message calls the array `name`.
     """
     array = real_array(value, name)
     if array.shape[-len(tail) :] != tail:
-        wanted = ", ".join(map(str, tail))
-        raise ValueError(f"expected {name} of shape (..., {wanted}), got {array.shape}")
+        expected = ", ".join(map(str, tail))
+        raise ValueError(f"expected {name} of shape (..., {expected}), got {array.shape}")
     return array
 
 
 def _short(values: object) -> str:
-    """Some of what was given, on one line."""
+    """Return the representation of values on one line of at most 60 characters."""
     text = " ".join(repr(values).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

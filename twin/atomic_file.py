@@ -1,8 +1,8 @@
-"""Files that appear whole or not at all.
+"""Atomic writing of files: a file appears complete or not at all.
 
-A file is written as a draft in the folder where it shall be, and takes its name when it is complete: what
-had the name before stays good until then, whatever goes wrong.  A process that is killed at once leaves a
-hidden file `.….draft…`; one that can still act calls `abandon` first.
+A file is written as a draft in its destination folder and renamed when it is complete.  The previous version
+stays in place until then, also after an error.  A process that is killed at once leaves a hidden file
+`.….draft…`; a process that ends in an orderly manner calls `discard_drafts` first.
 """
 
 import os
@@ -13,35 +13,36 @@ from pathlib import Path
 from threading import Lock
 
 _drafts: set[Path] = set()
-_changing = Lock()  # drafts begin and take their names under it
+_lock = Lock()  # held while a draft is created or renamed
 
 
 @contextmanager
-def drafted(path: str | Path) -> Iterator[Path]:
-    """Give the path of a draft to write, which becomes the file `path` if the block ends well.
+def atomic_write(path: str | Path) -> Iterator[Path]:
+    """Yield the path of a draft, which is renamed to `path` if the block completes without an exception.
 
-    A link is followed, and the file behind it replaced.  A new file gets the permissions of any new file, a
-    replaced one keeps its own.  What is neither a file nor nothing, as a device, is written as it is; so is
-    the draft of an outer block.
+    A symbolic link is followed, and the file behind it is replaced.  A new file has default permissions; a
+    replacement has those of the file it replaces.  A device or pipe is written directly.  So is the draft of
+    an
+    enclosing block.
 
     Raises:
-        OSError: of `path`: its folder cannot be written, the disk is full, and so on.
+        OSError: `path` cannot be written, for example because its folder is read-only or the disk is full.
     """
-    place = Path(os.path.realpath(path))
-    if place in _drafts or (place.exists() and not place.is_file()):
-        yield place
+    target = Path(os.path.realpath(path))
+    if target in _drafts or (target.exists() and not target.is_file()):
+        yield target
         return
-    draft = place.with_name(f".{os.urandom(6).hex()}.draft{place.suffix}")
+    draft = target.with_name(f".{os.urandom(6).hex()}.draft{target.suffix}")
     try:
-        with _changing:
+        with _lock:
             _drafts.add(draft)
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        if place.exists():
-            draft.chmod(stat.S_IMODE(place.stat().st_mode))
+        if target.exists():
+            draft.chmod(stat.S_IMODE(target.stat().st_mode))
         yield draft
-        _to_the_disk(draft)
-        with _changing:
-            os.replace(draft, place)
+        _flush_to_disk(draft)
+        with _lock:
+            os.replace(draft, target)
     except OSError as error:
         if error.filename in (None, draft, str(draft)):
             error.filename, error.filename2 = str(path), None
@@ -52,8 +53,8 @@ def drafted(path: str | Path) -> Iterator[Path]:
         _drafts.discard(draft)
 
 
-def _to_the_disk(file: Path) -> None:
-    """Have the system write a file out, so that not even a power failure leaves half of it."""
+def _flush_to_disk(file: Path) -> None:
+    """Flush a file to the disk, so that it is complete even after a power failure."""
     handle = os.open(file, os.O_RDWR)
     try:
         os.fsync(handle)
@@ -61,9 +62,9 @@ def _to_the_disk(file: Path) -> None:
         os.close(handle)
 
 
-def abandon() -> None:
-    """Remove every draft under way, and let none be begun or finished: for a process about to end."""
-    _changing.acquire(timeout=0.5)  # and never released
+def discard_drafts() -> None:
+    """Remove every unfinished draft and block new ones, for a process that is about to end."""
+    _lock.acquire(timeout=0.5)  # never released, so that no draft can be created or renamed afterwards
     for draft in list(_drafts):
         with suppress(OSError):
             draft.unlink()

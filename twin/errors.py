@@ -1,4 +1,4 @@
-"""Errors of the twin, and sentences on errors of code that is not ours."""
+"""Exceptions and warnings of the twin, and one-line descriptions of errors."""
 
 import difflib
 import signal
@@ -8,9 +8,11 @@ from typing import Any
 
 
 class ShapeError(ValueError):
-    """An array of another shape than expected: `ShapeError("expected q of shape (6,)", q.shape)`.
+    """Array of an unexpected shape: `ShapeError("expected q of shape (6,)", q.shape)`.
 
-    Compiled code raises it, which would take a second more of compiling to write the sentence itself.
+    Compiled code raises it with its parts as arguments.  Formatting the message there would cost a second
+    more of
+    compilation.
     """
 
     def __str__(self) -> str:
@@ -19,67 +21,67 @@ class ShapeError(ValueError):
 
 
 class TwinError(Exception):
-    """Base of all errors of the domain."""
+    """Base class of all errors of this package."""
 
 
 class UnknownNameError(TwinError):
-    """A robot, controller, scenario or option that does not exist."""
+    """Robot, controller, scenario or option that does not exist."""
 
 
 class RobotError(TwinError):
-    """A robot file that is missing, malformed, or describes a body that cannot exist."""
+    """Robot file that is missing, malformed, or describes a body that cannot exist."""
 
 
 class RecordingError(TwinError):
-    """A recorded path (CSV) that is malformed."""
+    """Malformed recording of a motion (CSV)."""
 
 
 class UnreachableError(TwinError):
-    """A tool pose that no joint angles reach."""
+    """Tool pose that no joint angles reach."""
 
 
 class LimitError(TwinError):
-    """A joint position or speed beyond its limit."""
+    """Joint position or speed beyond its limit."""
 
 
 class LoopError(TwinError):
-    """A closed loop that came open in the simulation."""
+    """Closed kinematic loop whose ends separated in the simulation."""
 
 
 class SingularityError(TwinError):
-    """A tool path through a singular configuration."""
+    """Tool path through a singular configuration."""
 
 
 class BranchError(TwinError):
-    """A tool path that no single inverse-kinematics branch follows continuously."""
+    """Tool path that no single inverse-kinematics branch follows continuously."""
 
 
 class PluginError(TwinError):
-    """The code of somebody's scenario, controller or package failed, or is not what it has to be."""
+    """User code (scenario, controller or package) that failed or does not have the required form."""
 
 
 class VariationError(TwinError):
-    """A quantity that a sweep cannot vary, or not like that."""
+    """Quantity that a sweep cannot vary, or cannot vary as requested."""
 
 
 class ClusterError(TwinError):
-    """Worker processes that do not start, do not answer, or went away."""
+    """Worker processes that do not start, do not answer, or ended unexpectedly."""
 
 
 class IdentificationError(TwinError):
-    """Measurements that do not tell what is asked of them."""
+    """Measurements that do not determine the requested parameters."""
 
 
 class EgmError(TwinError):
-    """A message, a setting or a partner on the wire that externally guided motion cannot work with."""
+    """Message, setting or peer that externally guided motion cannot work with."""
 
 
 class EgmModeError(EgmError):
-    """A message that guides a robot by another thing (joints, pose, path) than it is guided by."""
+    """Message in another mode (joints, pose, path) than that in which the robot is being guided."""
 
 
 class NoDisplayError(TwinError):
-    """There is no display to open a window on; `found` says so without what to do about it."""
+    """Missing display for a window; `found` describes the cause without the remedy."""
 
     def __init__(self, found: str) -> None:
         super().__init__(f"{found}; run without it (gui=False)")
@@ -87,7 +89,7 @@ class NoDisplayError(TwinError):
 
 
 class DivergenceError(TwinError):
-    """A simulation that ran away; `log` holds the run up to that instant."""
+    """Simulation that diverged; `log` holds the run up to that instant."""
 
     def __init__(self, message: str, log: Any = None) -> None:
         super().__init__(message)
@@ -95,7 +97,7 @@ class DivergenceError(TwinError):
 
 
 class TouchedError(TwinError):
-    """A run that a person changed or ended at the window: nothing is claimed of it; `log` holds it."""
+    """Run that a person changed or ended in the window, so that no check applies; `log` holds it."""
 
     def __init__(self, message: str, log: Any = None) -> None:
         super().__init__(message)
@@ -103,20 +105,20 @@ class TouchedError(TwinError):
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """Return `, did you mean 'irb140'?` for a name that is near a known one; empty where none is."""
-    by_small = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), by_small, 1)
-    return f", did you mean {by_small[found[0]]!r}?" if found else ""
+    """Return `, did you mean 'irb140'?` if a known name resembles this one, else an empty string."""
+    by_lower_case = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), by_lower_case, 1)
+    return f", did you mean {by_lower_case[found[0]]!r}?" if found else ""
 
 
 def printable(text: str) -> str:
-    """A text that came with a file, on one line, with what cannot be printed escaped."""
+    """Return a text from a file on one line, with unprintable characters escaped."""
     line = " ".join(text.split())
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
 
 
 class Closed:
-    """Stands where something that was closed stood: whatever is asked of it raises `TwinError`."""
+    """Placeholder for an object that was closed: every access raises `TwinError`."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -130,26 +132,26 @@ class Closed:
 
 
 class ShapeWarning(UserWarning):
-    """Shapes of a robot that are not drawn, for their files are missing; nothing else depends on them."""
+    """Shapes of a robot that are not drawn because their files are missing; only the picture is affected."""
 
 
 class DriveWarning(UserWarning):
-    """Drives that are simulated as they are told, and are hardly meant so."""
+    """Drive parameters that are simulated as given but are probably a mistake."""
 
 
 class EgmWarning(UserWarning):
-    """What comes to a client of a robot and is not listened to: datagrams of others, and broken ones."""
+    """Datagrams that an EGM client ignores: those of other senders, and malformed ones."""
 
 
 class IdentificationWarning(UserWarning):
-    """Parameters that were identified, and are hardly those of this arm."""
+    """Identified parameters that are probably not those of this arm."""
 
 
 def describe_error(error: BaseException) -> str:
-    """An error in one line: its message if it is one of ours, else with its kind before it."""
+    """Return an error on one line: the message of a `TwinError` or `ValueError`, else type and message."""
     try:
         text = " ".join(str(error).split())
-    except Exception:  # an error whose own text fails
+    except Exception:  # its `__str__` fails
         text = ""
     if isinstance(error, (TwinError, ValueError)) and text:
         return text
@@ -159,18 +161,24 @@ def describe_error(error: BaseException) -> str:
 
 
 def describe_error_with_type(error: BaseException) -> str:
-    """The same, always with its kind."""
+    """Return an error on one line, always with its type."""
     kind, text = type(error).__name__, describe_error(error)
     return text if text.startswith(kind) else f"{kind}: {text}"
 
 
 def describe_error_with_location(error: BaseException, *files: str) -> str:
-    """The same after the last line of these files that the error passed through, or after the first file."""
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    place = f"{own[-1].filename}, line {own[-1].lineno}" if own else files[0]
-    return f"{place}: {describe_error_with_type(error)}"
+    """Return an error on one line with its type, after the file and line where it arose.
+
+    The location is the last line of these files in the traceback, or the first file if there is none.
+    """
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    location = f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else files[0]
+    return f"{location}: {describe_error_with_type(error)}"
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether somebody pressed Ctrl-C; a scenario's code can raise the same, and its kind, all by itself."""
+    """Return whether the error is a Ctrl-C of the user.
+
+    User code can raise `KeyboardInterrupt` or a subclass of it, too; a subclass is not counted.
+    """
     return type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,10 +1,11 @@
-"""Where compiled functions are kept, so that the next process does not compile them again.
+"""Cache of compiled functions, so that the next process need not compile them again.
 
-numba keeps the machine code of a function in a folder.  Here that is one of the user's cache that is named
-after all that the machine code depends on: what is there never has to be told from what is out of date.  It
-may be damaged, and damaged machine code does anything; `twin/verified_cache.py` sees to that.
+numba stores the machine code of a function in a folder.  This module chooses one in the user's cache whose
+name contains a digest of everything that the machine code depends on, so that its content is never out of
+date.  A file may be damaged, and damaged machine code does anything; `twin/verified_cache.py` checks for
+that.
 
-Where nothing can be written, or no more, functions are compiled without being kept.
+Where the cache cannot be written, functions are compiled without being stored.
 """
 
 import hashlib
@@ -24,23 +25,24 @@ from typing import Any
 from twin.verified_cache import verified_cache, write
 
 PACKAGES = ("twin", "controllers")
-"""Ours, whose functions are kept."""
+"""Packages of this project, whose functions are cached."""
 
-_ONE_AT_A_TIME = threading.Lock()
+_CACHE_DIR_LOCK = threading.Lock()
 
 UNUSED_FOR = 30 * 86400.0
-"""Folders that nobody used for so long are removed, in [s]."""
+"""Time without use after which a folder is removed, in [s]."""
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Compile a function with numba; it releases the GIL while it runs.
+    """Compile a function with numba; the compiled function releases the GIL.
 
-    If it is one of ours its machine code is kept, for as long as no file of our packages changes: so it may
-    use any function and constant of theirs.
+    The machine code of a function of this project is cached until a file of its packages changes.  The
+    function
+    may therefore use any function and constant of these packages.
 
     Args:
-        function: what is to be compiled.
-        options: numba's.
+        function: function to compile.
+        options: options of `numba.njit`.
     """
     from numba import config as numba_config
     from numba import njit
@@ -53,22 +55,24 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     sources = source_digest("twin") + source_digest(package)
     digest = hashlib.sha256(sources + repr(sorted(options.items())).encode())
     folder = _folder(f"irb_twin_{digest.hexdigest()[:16]}")
-    with _ONE_AT_A_TIME:  # where numba keeps machine code is a setting of the whole process
-        usual, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+    with _CACHE_DIR_LOCK:  # numba's cache folder is a setting of the whole process
+        previous, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
-            made = cached_njit(nogil=True, **options)(function)
+            dispatcher = cached_njit(nogil=True, **options)(function)
         finally:
-            config.CACHE_DIR = usual
-    # Where that folder cannot be written numba takes another one, which is not named after everything.
+            config.CACHE_DIR = previous
+    # Where that folder cannot be written numba falls back to another one, whose name has no digest.
     elsewhere = (
-        is_jitted(made) and made.stats.cache_path and folder not in Path(made.stats.cache_path).parents
+        is_jitted(dispatcher)
+        and dispatcher.stats.cache_path
+        and folder not in Path(dispatcher.stats.cache_path).parents
     )
-    return njit(nogil=True, **options)(function) if elsewhere else made
+    return njit(nogil=True, **options)(function) if elsewhere else dispatcher
 
 
 @lru_cache
 def source_digest(package: str) -> bytes:
-    """A digest of all files of a package."""
+    """Return a digest of all Python files of a package."""
     digest = hashlib.sha256()
     for file in sorted(Path(str(sys.modules[package].__file__)).parent.rglob("*.py")):
         digest.update(file.read_bytes())
@@ -76,39 +80,46 @@ def source_digest(package: str) -> bytes:
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """The decorator of functions whose machine code numba keeps beside their file; `options` are numba's."""
+    """Return a decorator that compiles with `numba.njit` and stores the machine code beside the source file.
+
+    Args:
+        options: options of `numba.njit`.
+    """
     from numba import njit
     from numba.extending import is_jitted
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            made = njit(cache=True, **options)(function)
-        except (RuntimeError, OSError):  # there is no such file, or nothing can be read or written beside it
+            dispatcher = njit(cache=True, **options)(function)
+        except (RuntimeError, OSError):  # the file does not exist, or its folder cannot be read or written
             return njit(**options)(function)
-        if is_jitted(made):
-            _keep(made)
-        return made
+        if is_jitted(dispatcher):
+            _verify_cache(dispatcher)
+        return dispatcher
 
     return decorate
 
 
-def _keep(made: Any) -> None:
-    """Check what is kept of a function, and list what it adds; that the disk is full is no reason to fail."""
-    files, numba_compile = verified_cache(Path(made.stats.cache_path)), made.compile
+def _verify_cache(dispatcher: Any) -> None:
+    """Verify the cache of a function and register each file that numba adds to it."""
+    files, numba_compile = (
+        verified_cache(Path(dispatcher.stats.cache_path)),
+        dispatcher.compile,
+    )
 
     def compile_and_add(signature: Any) -> Any:
         try:
             return numba_compile(signature)
-        except OSError:  # it could not be kept, but it is compiled
+        except OSError:  # storing failed, for example on a full disk; the next call finds it compiled
             return numba_compile(signature)
         finally:
             files.add_new()
 
-    made.compile = compile_and_add
+    dispatcher.compile = compile_and_add
 
 
 def imported(name: str, text: Callable[[], str]) -> ModuleType:
-    """Import the generated module of that name, writing it first if it is not there whole."""
+    """Import the generated module `name`.  Generate it from `text` first if the cache has no intact copy."""
     if name not in sys.modules:
         module = ModuleType(name)
         exec(_code(name, text), vars(module))
@@ -117,13 +128,13 @@ def imported(name: str, text: Callable[[], str]) -> ModuleType:
 
 
 def _code(name: str, text: Callable[[], str]) -> CodeType:
-    """The code of a generated module, which is read in a hundredth of the time that it takes to make it."""
+    """Return the code of a generated module; reading it takes a hundredth of the time of generating it."""
     folder = _folder(name)
     files = verified_cache(folder)
     path, code_path = folder / f"{name}.py", folder / f"{name}.{sys.implementation.cache_tag}.code"
-    as_kept = files.read(code_path.name)
-    if as_kept is not None and files.read(path.name) is not None:
-        return marshal.loads(as_kept)
+    stored = files.read(code_path.name)
+    if stored is not None and files.read(path.name) is not None:
+        return marshal.loads(stored)
     source = text()
     code = compile(source, path, "exec")
     write(path, source.encode())
@@ -132,9 +143,9 @@ def _code(name: str, text: Callable[[], str]) -> CodeType:
     return code
 
 
-@cache  # as many as a process uses
+@cache  # unbounded: a process uses few folders
 def _folder(name: str) -> Path:
-    """The folder of that name, marked as used now; where one must be made, those that nobody uses go."""
+    """Return the cache folder of that name and mark it as used now; remove unused folders if it is new."""
     from platformdirs import user_cache_path
 
     folder = user_cache_path("irb-twin") / "kernels" / name
@@ -142,13 +153,13 @@ def _folder(name: str) -> Path:
         os.utime(folder)
     except FileNotFoundError:
         _remove_unused(folder.parent)
-    except OSError:  # it cannot be written, but perhaps read
+    except OSError:  # it cannot be written, but it may be readable
         pass
     return folder
 
 
 def _remove_unused(parent: Path) -> None:
-    """Remove what nobody used for long; a process that just began to, or began long ago, compiles anew."""
+    """Remove entries that were unused for `UNUSED_FOR`; a process that still needs one compiles again."""
     with suppress(OSError):
         for entry in list(parent.iterdir()):
             if entry.stat().st_mtime < time.time() - UNUSED_FOR:

@@ -1,6 +1,6 @@
-"""Work on many samples, shared between the cores.
+"""Parallel work on many samples in threads.
 
-The samples do not depend on each other, so the results are the same to the bit for any number of threads.
+The samples do not depend on each other, so the results are identical for any number of threads.
 """
 
 import os
@@ -9,14 +9,14 @@ from collections.abc import Callable
 from itertools import pairwise
 
 VARIABLE = "IRB_TWIN_THREADS"
-"""Environment variable with the number of threads, read at every call; as many as cores by default."""
+"""Environment variable with the number of threads, read at every call; by default the number of cores."""
 
 
 def thread_count() -> int:
-    """The number of threads to use, at least 1.
+    """Return the number of threads to use, at least 1.
 
     Raises:
-        ValueError: the environment variable is set to something else than a whole number above 0.
+        ValueError: the environment variable is not a whole number above 0.
     """
     text = os.environ.get(VARIABLE)
     if not text:
@@ -27,12 +27,12 @@ def thread_count() -> int:
 
 
 def in_chunks(work: Callable[[slice], None], count: int, least: int) -> None:
-    """Do `work` for all of `count` samples, in as many slices as there are threads.
+    """Call `work` on all of `count` samples, in as many slices as there are threads.
 
     Args:
-        work: does the samples of a slice; it must release the GIL to gain anything.
+        work: function that processes the samples of a slice; it runs in parallel if it releases the GIL.
         count: number of samples.
-        least: samples that are worth a thread.
+        least: smallest number of samples for which a thread is started.
     """
     threads = min(thread_count(), count // least) if count >= 2 * least else 1
     if threads <= 1:
@@ -44,17 +44,17 @@ def in_chunks(work: Callable[[slice], None], count: int, least: int) -> None:
 
 
 def in_threads(work: Callable[[], None], threads: int) -> None:
-    """Do `work` in so many threads at once, and raise what the first of them raised.
+    """Call `work` in `threads` threads at once, and raise the first exception of them.
 
-    The caller only waits, so that Ctrl-C raises `KeyboardInterrupt` here however long the work takes; what is
-    still under way then does not keep the process from ending.
+    The calling thread only waits, so that Ctrl-C raises `KeyboardInterrupt` here however long the work takes.
+    Threads that are still running then do not prevent the process from ending.
     """
     errors: list[BaseException] = []
 
     def guarded() -> None:
         try:
             work()
-        except BaseException as error:  # it is raised again, in the thread that asked for the work
+        except BaseException as error:  # raised again in the calling thread
             errors.append(error)
 
     workers = [threading.Thread(target=guarded, daemon=True) for _ in range(threads)]

@@ -1,9 +1,10 @@
-"""Files that are used only as they were written: a folder has a list of their SHA-256 sums.
+"""Cache of files that are used only if they are intact: a folder has a list of their SHA-256 sums.
 
-A process checks a folder once, before it uses anything there, and removes what is not on the list or differs
-from it; all of it can be made anew.  It adds to the list what it, or numba, writes.  Processes do not wait
-for each other: every file appears whole or not at all.  What two of them write at the same moment, or one
-that is killed before it has written the list, is missing there at worst, and so made once more.
+A process checks a folder once, before it uses any file in it.  It removes files that are not listed or differ
+from their sums; all of them can be generated again.  It then lists the files that it or numba adds.
+Processes
+do not wait for each other, since every file appears complete or not at all.  A file that two processes write
+at the same moment, or whose writer is killed before listing it, is at worst generated once more.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 
 KINDS = (".nbi", ".nbc", ".py", ".code")
-"""Machine code and its index, as numba names them; modules and their compiled code."""
+"""Suffixes of cached files: numba's machine code and index, generated modules and their byte code."""
 
 LIST = "SHA256SUMS"
-LEFT_AFTER = 86400.0
-"""A draft that is older, in [s], is nobody's any more."""
+ABANDONED_AFTER = 86400.0
+"""Age after which a draft is considered abandoned, in [s]."""
 
 
-@cache  # as many as a process uses
+@cache  # unbounded: a process uses few folders
 def verified_cache(folder: Path) -> VerifiedCache:
-    """The files of a folder, checked when this process first asks."""
+    """Return the cache in a folder, verified when this process first requests it."""
     return VerifiedCache(folder)
 
 
 class VerifiedCache:
-    """The files of a folder that are as they were written; the others are removed."""
+    """Files of a folder that match their checksums; the others are removed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -49,17 +50,17 @@ class VerifiedCache:
         self._remove_drafts()
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; nothing if it is not there, or not as it was written."""
+        """Return the content of a file, or `None` if it is missing or was not intact."""
         if name in self._known:
             with suppress(OSError):
                 return (self._folder / name).read_bytes()
         return None
 
     def add_new(self) -> None:
-        """Put on the list what has been written since this was last done; where it can be written."""
+        """List the files that were written since the last call, if the list can be written."""
         with self._adding:
             present = self._present()
-            # A file that is written again is another one under the same name, one that is damaged is not.
+            # A file that is replaced gets a new inode; a file that is damaged in place does not.
             new = [name for name, inode in present.items() if self._known.get(name) != inode]
             if new:
                 sums = {name: value for name, value in self._sums().items() if name in present}
@@ -69,38 +70,38 @@ class VerifiedCache:
                     self._known = present
 
     def _present(self) -> dict[str, int]:
-        """The names of the files, and their numbers in the file system."""
+        """Return the inode numbers of the files by name."""
         with suppress(OSError), os.scandir(self._folder) as entries:
             files = [entry for entry in entries if entry.name.endswith(KINDS)]
             return {entry.name: entry.inode() for entry in files if not entry.name.startswith(".")}
         return {}
 
     def _sums(self) -> dict[str, str]:
-        """The list, as `sha256sum` writes it."""
+        """Return the listed checksums by name; the list has the format of `sha256sum`."""
         with suppress(OSError):
             lines = (self._folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
             return {name: value for value, _, name in (line.partition("  ") for line in lines)}
         return {}
 
     def _sum(self, name: str) -> str:
-        """The sum of a file; what is no sum at all if it cannot be read."""
+        """Return the checksum of a file, or a text that matches no checksum if it cannot be read."""
         with suppress(OSError):
             return hashlib.sha256((self._folder / name).read_bytes()).hexdigest()
         return f"unread {time.time_ns()}"
 
     def _remove_drafts(self) -> None:
-        """Remove what killed processes left."""
+        """Remove drafts that killed processes left behind."""
         for path in (*self._folder.glob(".*.draft*"), *self._folder.glob("*.tmp.*")):
             with suppress(OSError):
-                if path.stat().st_mtime < time.time() - LEFT_AFTER:
+                if path.stat().st_mtime < time.time() - ABANDONED_AFTER:
                     path.unlink()
 
 
 def write(path: Path, content: bytes) -> bool:
-    """Write a file so that another process sees the whole of it or nothing; false where that cannot be."""
+    """Write a file atomically, and return whether that succeeded."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with drafted(path) as draft:
+        with atomic_write(path) as draft:
             draft.write_bytes(content)
     except OSError:
         return False

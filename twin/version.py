@@ -1,8 +1,8 @@
-"""Which version of the project this is."""
+"""Version of the project."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 try:
     __version__: str = version("irb-twin")
-except PackageNotFoundError:  # its folders were put where Python finds them, without an installation
+except PackageNotFoundError:  # the packages lie on Python's path without being installed
     __version__ = "unknown"

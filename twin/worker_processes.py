@@ -1,9 +1,10 @@
-"""Work shared between processes: a function is called in a worker, and its result comes back.
+"""Pool of worker processes: a function is called in a worker, and its result is returned to the parent.
 
-Workers are started anew, not forked: compilers, engines and threads do not outlive a fork whole.  A worker
-gets its tasks on its standard input, and answers on its standard output; what its code prints goes to
-standard error.  When the process that started it ends, however that happens, its input ends, and so does it.
-A worker leads a session of its own: signals of the terminal do not reach it, and processes that it began end
+Workers are spawned, not forked, because compilers, engines and threads do not survive a fork intact.  A
+worker
+reads tasks from its standard input and writes answers to its standard output; what its code prints goes to
+standard error.  When the parent process ends for any reason, the worker's input closes and the worker ends,
+too.  Each worker leads a session: signals of the terminal do not reach it, and processes that it started end
 with it.
 """
 
@@ -22,101 +23,104 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, NamedTuple
 
-from twin.atomic_file import abandon
+from twin.atomic_file import discard_drafts
 from twin.errors import describe_error_with_type
 from twin.threads import VARIABLE, thread_count
 
 TRIES = 2
-"""A task whose process ends is done once more, in a new process, and fails if that ends, too."""
+"""Number of attempts at a task whose process ends unexpectedly; each uses a new process."""
 
 ENTRY = "import sys; sys.path[:] = sys.argv[1:]; from twin.worker_processes import serve; serve()"
-"""The program of a worker, which imports from where its starter does."""
+"""Program of a worker; it imports modules from the same path as its parent."""
 
 STOP = b""
-"""A message to a worker: end the task in order."""
+"""Message that asks a worker to end its task gracefully."""
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
-"""A function of a module, and its arguments; both have to be known to pickle."""
+"""Function of a module and its arguments; both must be picklable."""
 
 
 class Answer(NamedTuple):
-    """The result of a task, or why there is none, in a sentence.
+    """Result of a task, or the reason why there is none.
 
-    `warnings` are the texts and categories of those that were given on the way.
+    Attributes:
+        value: return value of the task.
+        fault: error message; empty if the task succeeded.
+        warnings: texts and categories of the warnings that the task issued.
     """
 
     value: Any
     fault: str = ""
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
 
-    def warn_again(self) -> None:
-        """Give the warnings of the worker here."""
+    def reissue_warnings(self) -> None:
+        """Issue the worker's warnings in this process."""
         for text, category in self.warnings:
             warnings.warn(text, category, stacklevel=3)
 
 
-class Begun(NamedTuple):
-    """A task begins."""
+class Started(NamedTuple):
+    """Event: a task starts."""
 
 
-class Word(NamedTuple):
-    """What a task said by `say` while it ran."""
+class Message(NamedTuple):
+    """Event: a task sent a value by `send_message` while it ran."""
 
     value: Any
 
 
-Event = Begun | Word | Answer
+Event = Started | Message | Answer
 
 
 class Workers:
-    """Processes that work through tasks; they are started when they are needed, and end with the block.
+    """Pool of processes that work through tasks; they start on demand and end with the `with` block.
 
     Args:
-        count: at most so many at once, which share the cores.
-        tries: how often a task is begun whose process ends.
+        count: largest number of simultaneous processes, which share the cores.
+        tries: number of attempts at a task whose process ends unexpectedly.
     """
 
     def __init__(self, count: int, tries: int = TRIES) -> None:
         self._count, self._tries = count, tries
         self._idle: deque[_Worker] = deque()
         self._busy: set[_Worker] = set()
-        self._changing = Lock()
-        self._over = self._stopped = False
+        self._lock = Lock()
+        self._closed = self._stopped = False
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._changing:
-            self._over = True
+        with self._lock:
+            self._closed = True
             idle, busy = list(self._idle), list(self._busy)
             for worker in (*idle, *busy):
                 worker.kill()
         for worker in idle:
             worker.end()
-        for worker in busy:  # whose pipes another thread still reads
+        for worker in busy:  # another thread still reads the pipes
             worker.wait()
 
     def run(self, tasks: Iterable[tuple[int, Task]]) -> Iterator[tuple[int, Event]]:
-        """Do tasks, each by the next worker that is free.
+        """Run tasks, each in the next free worker.
 
         Args:
-            tasks: numbers, and what is to be done.
+            tasks: pairs of a number and a task.
 
         Yields:
-            the numbers, and what happens to them, to one answer each.
+            pairs of a task's number and one of its events; its last event is an `Answer`.
 
         Raises:
             OSError: no process can be started.
         """
         left = deque(tasks)
-        happened: SimpleQueue[tuple[int, Event] | BaseException] = SimpleQueue()
+        events: SimpleQueue[tuple[int, Event] | BaseException] = SimpleQueue()
         missing = len(left)
         for _ in range(min(self._count, missing)):
-            Thread(target=self._serve, args=(left, happened), daemon=True).start()
+            Thread(target=self._pass_tasks, args=(left, events), daemon=True).start()
         try:
             while missing:
-                event = happened.get()
+                event = events.get()
                 if isinstance(event, BaseException):
                     raise event
                 missing -= isinstance(event[1], Answer)
@@ -125,47 +129,48 @@ class Workers:
             left.clear()
 
     def stop(self) -> None:
-        """Have all tasks that run, or will yet, end in order; from any thread."""
-        with self._changing:
+        """Ask all current and future tasks to end gracefully; this may be called from any thread."""
+        with self._lock:
             self._stopped = True
             busy = list(self._busy)
         for worker in busy:
             worker.send(STOP)
 
-    def _serve(self, left: deque[tuple[int, Task]], happened: SimpleQueue[Any]) -> None:
-        """Give tasks to one worker, and to its successors."""
+    def _pass_tasks(self, left: deque[tuple[int, Task]], events: SimpleQueue[Any]) -> None:
+        """Pass tasks to a worker until none is left."""
         try:
             while left:
                 with suppress(IndexError):  # another thread took the last one
                     number, task = left.popleft()
-                    happened.put((number, Begun()))
-                    happened.put((number, self._done(task, lambda word, k=number: happened.put((k, word)))))
+                    events.put((number, Started()))
+                    answer = self._run_task(task, lambda event, k=number: events.put((k, event)))
+                    events.put((number, answer))
         except BaseException as error:  # no process can be started, or the task cannot be pickled
-            happened.put(error)
+            events.put(error)
 
-    def _done(self, task: Task, tell: Callable[[Word], object]) -> Answer:
-        """Have a task done."""
-        content, how = pickle.dumps(task), ""
+    def _run_task(self, task: Task, report: Callable[[Message], object]) -> Answer:
+        """Run a task in a worker, and return its answer."""
+        content, ending = pickle.dumps(task), ""
         for _ in range(self._tries):
-            worker = self._taken()
-            answer = worker.ask(content, tell)
-            with self._changing:
+            worker = self._take_worker()
+            answer = worker.ask(content, report)
+            with self._lock:
                 self._busy.discard(worker)
                 if answer is not None:
                     self._idle.append(worker)
                     return answer
-            how = worker.end()
-            if self._over:
+            ending = worker.end()
+            if self._closed:
                 break
         times = ", twice" if self._tries == TRIES else ""
-        return Answer(None, f"the process that ran it {how}{times}")
+        return Answer(None, f"the process that ran it {ending}{times}")
 
-    def _taken(self) -> _Worker:
-        """A worker that is free, or a new one."""
-        with self._changing:
+    def _take_worker(self) -> _Worker:
+        """Return an idle worker, or a new one."""
+        with self._lock:
             worker = self._idle.popleft() if self._idle else _Worker(max(1, thread_count() // self._count))
             self._busy.add(worker)
-            if self._over:
+            if self._closed:
                 worker.kill()
         if self._stopped:
             worker.send(STOP)
@@ -173,37 +178,37 @@ class Workers:
 
 
 class _Worker:
-    """One worker process, and the pipes to it."""
+    """Worker process and the pipes to it."""
 
     def __init__(self, threads: int) -> None:
         self._sending = Lock()
-        with _changing:
+        with _lock:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", ENTRY, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 env=os.environ | {VARIABLE: str(threads)}, start_new_session=True,
             )  # fmt: skip
             _running.add(self)
 
-    def ask(self, content: bytes, tell: Callable[[Word], object]) -> Answer | None:
-        """The answer to a task; `None` if the process ended."""
+    def ask(self, content: bytes, report: Callable[[Message], object]) -> Answer | None:
+        """Return the answer to a task; `None` if the process ended."""
         self.send(content)
-        while (answer := _received(self._process.stdout)) is not None:
+        while (answer := _receive(self._process.stdout)) is not None:
             try:
                 event = pickle.loads(answer)
-            except Exception as error:  # of a class of somebody's that is not there in this process
+            except Exception as error:  # its class may not exist in this process
                 return Answer(None, f"its result cannot be read: {describe_error_with_type(error)}")
             if isinstance(event, Answer):
                 return event
-            tell(event)
+            report(event)
         return None
 
     def send(self, content: bytes) -> None:
-        """Send a message; to a process that ended none."""
+        """Send a message; it is dropped if the process has ended."""
         with self._sending, suppress(OSError, ValueError):
             _send(self._process.stdin, content)
 
     def kill(self) -> None:
-        """End the process at once, with those that the user's code in it began: they are of its session."""
+        """Kill the process and those that user code started in it, which belong to its session."""
         with suppress(OSError):
             if os.name == "posix" and self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -211,7 +216,7 @@ class _Worker:
                 self._process.kill()
 
     def end(self) -> str:
-        """End the process if it has not ended yet, and say how it did."""
+        """End the process if it still runs, and return a description of how it ended."""
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 if stream is not None:
@@ -223,24 +228,24 @@ class _Worker:
         return f"ended with status {status}"
 
     def wait(self) -> int:
-        """Wait for the end of the process, not for long; its exit status."""
+        """Wait up to 5 s for the process to end, then kill it; return its exit status."""
         try:
             status = self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
             self.kill()
             status = self._process.wait()
-        with _changing:
+        with _lock:
             _running.discard(self)
         return status
 
 
 _running: set[_Worker] = set()
-_changing = Lock()
+_lock = Lock()
 
 
 def kill_all() -> None:
-    """End every worker at once."""
-    with _changing:
+    """Kill every worker."""
+    with _lock:
         for worker in _running:
             worker.kill()
 
@@ -251,8 +256,8 @@ def _send(stream: IO[bytes] | None, content: bytes) -> None:
     stream.flush()
 
 
-def _received(stream: IO[bytes] | None) -> bytes | None:
-    """The next message; `None` at the end, or if half a message is all that came."""
+def _receive(stream: IO[bytes] | None) -> bytes | None:
+    """Return the next message; `None` at the end of the stream or after an incomplete message."""
     assert stream is not None
     with suppress(OSError, ValueError):
         head = stream.read(8)
@@ -262,8 +267,8 @@ def _received(stream: IO[bytes] | None) -> bytes | None:
     return None
 
 
-class _Here:
-    """This process, where it is a worker."""
+class _Connection:
+    """Worker's side of the connection, in a process that is a worker."""
 
     def __init__(self, inbox: IO[bytes], outbox: IO[bytes]) -> None:
         self._inbox, self._outbox = inbox, outbox
@@ -273,23 +278,23 @@ class _Here:
         self.stop: Callable[[], object] = lambda: None
 
     def listen(self) -> None:
-        """Take messages in, and end the process at once when there is nobody any more who would send some."""
-        while (content := _received(self._inbox)) is not None:
+        """Receive messages until the parent closes the pipe, then end the process."""
+        while (content := _receive(self._inbox)) is not None:
             if content == STOP:
                 self.stopped = True
                 self.stop()
             else:
                 self.tasks.put(content)
-        abandon()
-        if os.name == "posix" and os.getpgrp() == os.getpid():  # with what somebody's code began
+        discard_drafts()
+        if os.name == "posix" and os.getpgrp() == os.getpid():  # with the processes that user code started
             os.killpg(0, signal.SIGKILL)
         os._exit(0)
 
     def send(self, event: Event) -> None:
-        """Send a word or an answer."""
+        """Send an event to the parent."""
         try:
             content = pickle.dumps(event)
-        except Exception as error:  # in what somebody's own code made
+        except Exception as error:  # raised by a class of user code
             content = pickle.dumps(
                 Answer(None, f"its result cannot be sent: {describe_error_with_type(error)}")
             )
@@ -300,45 +305,45 @@ class _Here:
             os._exit(1)
 
 
-_here: _Here | None = None
+_connection: _Connection | None = None
 
 
 def serve() -> None:
-    """Be a worker, until the process that started it ends."""
-    global _here
-    _here = _Here(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    """Work through tasks until the parent process ends."""
+    global _connection
+    _connection = _Connection(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    with suppress(OSError):  # closed by whoever started the command
+    with suppress(OSError):  # standard error may be closed
         os.dup2(2, 1)
     del sys.argv[1:]
-    for name in ("SIGINT", "SIGHUP"):  # whoever started this process decides
+    for name in ("SIGINT", "SIGHUP"):  # the parent process handles them
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    Thread(target=_here.listen, daemon=True).start()
+    Thread(target=_connection.listen, daemon=True).start()
     while True:
-        _here.send(_answered(_here.tasks.get()))
+        _connection.send(_answer(_connection.tasks.get()))
 
 
-def _answered(content: bytes) -> Answer:
-    """Do one task; whatever its code does, there is an answer."""
+def _answer(content: bytes) -> Answer:
+    """Run one task and return its answer, also if its code fails."""
     with warnings.catch_warnings(record=True) as given:
         try:
             function, arguments = pickle.loads(content)
             value = function(*arguments)
-        except BaseException as error:  # settings that cannot be read, a module that can be loaded once
+        except BaseException as error:  # also `SystemExit` and errors of unpickling
             return Answer(None, describe_error_with_type(error))
     return Answer(value, "", tuple((str(one.message), one.category) for one in given))
 
 
-def say(value: Any) -> None:
-    """Send a word to the process that started this worker, in the midst of a task."""
-    assert _here is not None
-    _here.send(Word(value))
+def send_message(value: Any) -> None:
+    """Send a value to the parent process while a task runs."""
+    assert _connection is not None
+    _connection.send(Message(value))
 
 
-def when_stopped(stop: Callable[[], object]) -> None:
-    """Have `stop` called, from another thread, when the task of this worker shall end in order."""
-    assert _here is not None
-    _here.stop = stop
-    if _here.stopped:
+def on_stop(stop: Callable[[], object]) -> None:
+    """Register `stop`, which another thread calls when the task of this worker shall end gracefully."""
+    assert _connection is not None
+    _connection.stop = stop
+    if _connection.stopped:
         stop()

@@ -136,14 +136,14 @@ def write(texts: dict[Path, str]) -> None:
     Raises:
         OSError: one cannot be written.
     """
-    from twin.atomic_file import drafted
+    from twin.atomic_file import atomic_write
 
     folders = [path.parent for path in texts if not path.parent.exists()]
     try:
         with ExitStack() as stack:
             for path, text in texts.items():
                 path.parent.mkdir(exist_ok=True)
-                draft = stack.enter_context(drafted(path))
+                draft = stack.enter_context(atomic_write(path))
                 draft.write_text(text, encoding="utf-8", newline="\n")
     except BaseException:
         for path in texts:

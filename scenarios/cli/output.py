@@ -79,12 +79,12 @@ class Files:
 
     def write(self, path: Path | None, write: Callable[[Path], object]) -> None:
         """Write one file, whole or not at all; none if there is no path."""
-        from twin.atomic_file import drafted
+        from twin.atomic_file import atomic_write
 
         if path is None:
             return
         try:
-            with drafted(path) as draft:
+            with atomic_write(path) as draft:
                 write(draft)
         except Exception as error:  # of the disk, or of one of the libraries that write
             self._faults.append(f"cannot write {path}: {describe_error(error)}")

@@ -29,13 +29,13 @@ SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"
 def main() -> int:
     """Run the command with the words of the process; its exit status."""
     listen()
-    from twin.atomic_file import abandon
+    from twin.atomic_file import discard_drafts
     from twin.sibling_packages import hidden
 
     if sentence := hidden("controllers"):
         sys.stderr.write(f"irb-twin: {sentence}\n")
         return 2
-    _at_the_end.append(abandon)
+    _at_the_end.append(discard_drafts)
     from scenarios.cli.command_line import main
 
     status = main()

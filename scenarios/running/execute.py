@@ -15,7 +15,7 @@ from scenarios.base import Config
 from scenarios.running import registry
 from scenarios.running.registry import Scenario, scenario_argument_text
 from scenarios.running.runs import Run, run_one
-from twin.worker_processes import Answer, Begun, Task, Workers
+from twin.worker_processes import Answer, Started, Task, Workers
 
 Work = tuple["Scenario", "Config"]
 LONG = ("laboratory", "pose_path")
@@ -94,7 +94,7 @@ def _run_apart(plan: Sequence[Work], tasks: dict[int, Task], jobs: int) -> Itera
         for place, event in workers.run(tasks.items()):
             if isinstance(event, Answer):
                 yield place, _answered_run(plan[place], event)
-            elif isinstance(event, Begun):
+            elif isinstance(event, Started):
                 yield place, None
 
 
@@ -137,7 +137,7 @@ def _found(name: str) -> Scenario:
 
 def _answered_run(work: Work, answer: Answer) -> Run:
     """A run, of what a worker sent of it."""
-    answer.warn_again()
+    answer.reissue_warnings()
     scenario, config = work
     if answer.fault:
         return Run(scenario.name, config, None, (), 0.0, answer.fault, file=scenario.file)

@@ -24,7 +24,7 @@ from scenarios.base import Config, Metric
 from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
 from scenarios.cli.arguments import fields, kind_of
 from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, describe_error
-from twin.plugins import module_named, module_of_file, plugin_entries
+from twin.plugins import load_file, load_module, plugin_entries
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -132,10 +132,10 @@ def find(name: str) -> Scenario:
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
-        return _checked(Path(name).stem, module_of_file(name, f"scenario file {name!r}"), name)
+        return _checked(Path(name).stem, load_file(name, f"scenario file {name!r}"), name)
     known = titles()
     if name in known:
-        return _checked(name, module_named(f"scenarios.{name}", f"scenario {name!r}"), name)
+        return _checked(name, load_module(f"scenarios.{name}", f"scenario {name!r}"), name)
     if name in plugin_entries(GROUP):
         return _checked(name, plugin_entries(GROUP)[name].load(), name)
     names = ", ".join(dict.fromkeys((*known, *plugin_entries(GROUP))))

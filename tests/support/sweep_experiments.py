@@ -15,7 +15,7 @@ import controllers
 import twin
 from twin.sweeps.design import Points
 from twin.sweeps.trial import Trial
-from twin.worker_processes import say
+from twin.worker_processes import send_message
 
 NAMES = ("payload", "bandwidth")
 
@@ -93,7 +93,7 @@ class Warned(Swing):
 def sleep_in_two_processes():
     """Report the ids of this process and of a child process, and sleep."""
     child = subprocess.Popen(["sleep", "600"])
-    say((os.getpid(), child.pid))
+    send_message((os.getpid(), child.pid))
     time.sleep(600)
 
 

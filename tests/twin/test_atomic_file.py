@@ -9,7 +9,7 @@ import pytest
 from scenarios.cli.command_line import main
 from tests.support import user_scenarios
 from tests.support.full_disk import disk_full_after
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.logs.log import Log
 from urdf import build
 
@@ -22,14 +22,14 @@ def file(tmp_path):
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_draft(file):
-    with disk_full_after(1000), pytest.raises(OSError, match=r"a\.txt"), drafted(file) as draft:
+    with disk_full_after(1000), pytest.raises(OSError, match=r"a\.txt"), atomic_write(file) as draft:
         draft.write_text("x" * 2000)
     assert file.read_text() == "good"
     assert list(file.parent.iterdir()) == [file]
 
 
 def test_until_it_is_complete_the_old_one_stands(file):
-    with drafted(file) as draft:
+    with atomic_write(file) as draft:
         draft.write_text("new")
         assert file.read_text() == "good"
     assert file.read_text() == "new"
@@ -39,13 +39,13 @@ def test_until_it_is_complete_the_old_one_stands(file):
 def test_permissions_are_those_of_any_new_file_or_of_the_old_one(file):
     mask = os.umask(0o027)
     try:
-        with drafted(file.with_name("new")) as draft:
+        with atomic_write(file.with_name("new")) as draft:
             draft.write_text("new")
     finally:
         os.umask(mask)
     assert stat.S_IMODE(file.with_name("new").stat().st_mode) == 0o640
     file.chmod(0o604)
-    with drafted(file) as draft:
+    with atomic_write(file) as draft:
         draft.write_text("new")
     assert stat.S_IMODE(file.stat().st_mode) == 0o604
 
@@ -54,11 +54,11 @@ def test_a_link_is_followed(file, tmp_path):
     (tmp_path / "folder").mkdir()
     link = tmp_path / "folder" / "link"
     link.symlink_to(file)
-    with drafted(link) as draft:
+    with atomic_write(link) as draft:
         draft.write_text("new")
     assert link.is_symlink()
     assert file.read_text() == "new"
-    with drafted("/dev/null") as draft:
+    with atomic_write("/dev/null") as draft:
         draft.write_text("new")
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from twin.verified_cache import LEFT_AFTER, LIST, VerifiedCache, write
+from twin.verified_cache import ABANDONED_AFTER, LIST, VerifiedCache, write
 
 WRITTEN = {"a.nbc": b"first", "b.nbi": b"second"}
 
@@ -91,7 +91,7 @@ def test_what_a_killed_process_left_half_written_goes_when_it_is_old(folder, nam
     (folder / name).write_bytes(b"hal")
     VerifiedCache(folder)
     assert name in present(folder)  # another process may just be writing it
-    old = time.time() - LEFT_AFTER - 60
+    old = time.time() - ABANDONED_AFTER - 60
     os.utime(folder / name, (old, old))
     VerifiedCache(folder)
     assert name not in present(folder)

@@ -5,7 +5,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import time_step_of
+from twin.arrays import checked_time_step
 from twin.control.signals import Q_MOTOR, Q_SEEN, QD, QD_MOTOR, TAU_JOINT, RunningSensors
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
@@ -113,7 +113,7 @@ class AnalyticPlant:
 
     def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
         self.robot = robot
-        self.time_step = time_step_of(time_step)
+        self.time_step = checked_time_step(time_step)
         warn_of_unresolved_springs(robot, self.time_step)
         self.loop_gap = 0.0
         self._state = np.zeros((2, robot.n))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import real_array, time_step_of
+from twin.arrays import checked_time_step, real_array
 from twin.control.closed_loop import (
     RUNAWAY_SPEED,
     check_period,
@@ -323,7 +323,7 @@ def _settings(
     t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int,
     sensors: Sensors | None,
 ) -> Settings:  # fmt: skip
-    dt, steps = time_step_of(time_step), whole_steps(steps_per_period)
+    dt, steps = checked_time_step(time_step), whole_steps(steps_per_period)
     check_period(t, dt, steps)
     if not (isinstance(every, (int, np.integer)) and every >= 1):
         raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import Floats, real_array, time_step_of
+from twin.arrays import Floats, checked_time_step, real_array
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.errors import DriveWarning, RobotError
 from twin.robot.drives.drive_step import drive_numbers, drive_step
@@ -208,7 +208,7 @@ def simulate_flexible_joint(
         raise ValueError(f"expected finite torques tau of shape (N,), got shape {torques.shape}")
     if start.shape != (4,) or not np.all(np.isfinite(start)):
         raise ValueError(f"expected a finite state [qm, qm', qa, qa'] of shape (4,), got {start.tolist()}")
-    r, dt = joint.r, time_step_of(time_step)
+    r, dt = joint.r, checked_time_step(time_step)
     drives = Drives(
         ratio=[1 / r],
         rotor_inertia=joint.Jm,

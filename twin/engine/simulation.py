@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import time_step_of
+from twin.arrays import checked_time_step
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.engine.body import checked_gap, close_loops, create_body, remove_hidden_physics
 from twin.engine.client import CLOSED, connected, disconnect, pybullet
@@ -68,7 +68,7 @@ class Simulation(AbstractContextManager):
     def __init__(
         self, robot: Robot, *, time_step: float = 1e-3, gui: bool = False, real_time: bool | None = None
     ) -> None:
-        self.robot, self.time_step, self.loop_gap = robot, time_step_of(time_step), 0.0
+        self.robot, self.time_step, self.loop_gap = robot, checked_time_step(time_step), 0.0
         warn_of_unresolved_springs(robot, self.time_step)
         self._drives: EngineDrives | None = None
         self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints

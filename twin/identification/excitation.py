@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.dynamics.equation_of_motion import drive_inverse_dynamics
 from twin.dynamics.parameters import dynamic_parameters
 from twin.dynamics.regressor import dynamics_regressor
@@ -430,7 +430,7 @@ def write_excitation(motion: FourierMotion, path: str | Path) -> None:
         *(line for name in ("a", "b") for line in (f"{name} = [", *_rows(getattr(motion, name)), "]")),
         "",
     ]
-    with drafted(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text("\n".join(lines), encoding="utf-8")
 
 

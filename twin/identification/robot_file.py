@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from twin.arrays import Floats
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.errors import IdentificationError
 from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
@@ -64,13 +64,13 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     _set_drives(facts, robot)
     text = file_text(facts, _comment(solution))
     if is_table(path):
-        with drafted(path) as draft:
+        with atomic_write(path) as draft:
             draft.write_text(text, encoding="utf-8")
         return (path,)
     beside = path.with_name(f"{facts['name']}.urdf")
     with np.errstate(all="ignore"):
         shape = urdf(parsed(path, text, parse_float=Decimal), path.name)
-    with drafted(beside) as urdf_draft, drafted(path) as draft:
+    with atomic_write(beside) as urdf_draft, atomic_write(path) as draft:
         urdf_draft.write_text(shape, encoding="utf-8")
         draft.write_text(text, encoding="utf-8")
     return path, beside

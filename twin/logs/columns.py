@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.errors import TwinError
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance
 from twin.robot.limits import joint_unit
@@ -191,7 +191,7 @@ def write_csv(path: str | Path, log: Log, every: int = 1, decimal_comma: bool = 
     """
     table = columns(log)
     separator = ";" if decimal_comma else ","
-    with drafted(path) as draft, open(draft, "w", encoding="utf-8", newline="") as file:
+    with atomic_write(path) as draft, open(draft, "w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=separator, lineterminator="\n").writerow(column.name for column in table)
         for start in range(0, len(log.t), ROWS * every):
             part = slice(start, start + ROWS * every, every)
@@ -221,7 +221,7 @@ def write_parquet(path: str | Path, log: Log, every: int = 1) -> None:
     """
     arrow, parquet = needed("pyarrow", "Parquet"), needed("pyarrow.parquet", "Parquet")
     table = arrow.table({column.name: column.values[::every] for column in columns(log)})
-    with drafted(path) as draft:
+    with atomic_write(path) as draft:
         parquet.write_table(table.replace_schema_metadata(about(log)), draft)
 
 

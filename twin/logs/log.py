@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twin.arrays import Floats
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.dynamics.equation_of_motion import PlantState, one_period_on
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
@@ -192,7 +192,7 @@ class Log:
                 del content[name]
         content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
         content |= {OWN + name: array for name, array in self.arrays.items()}
-        with drafted(path) as draft, open(draft, "wb") as file:  # given a name, NumPy might append to it
+        with atomic_write(path) as draft, open(draft, "wb") as file:  # given a name, NumPy might append to it
             np.savez(file, **content)
 
     @staticmethod

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.errors import TwinError, VariationError
 from twin.sweeps.pools import LocalThreads, Pool, Work, pool_for
 from twin.sweeps.trial import FIGURES, OUTCOME, TROUBLES, Experiment, Trial, dependencies, differences
@@ -236,7 +236,7 @@ class ChunkStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         if any(not path.name.startswith(".") for path in self.folder.iterdir()):  # killed while it began
             raise TwinError(f"{self.folder} holds something else than a sweep; choose another folder")
-        with drafted(self.folder / DESCRIPTION) as draft:
+        with atomic_write(self.folder / DESCRIPTION) as draft:
             draft.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
     def _described(self) -> dict[str, Any] | None:
@@ -264,7 +264,7 @@ class ChunkStore:
     def add(self, number: int, rows: np.ndarray) -> None:
         """Keep a chunk, with a checksum behind it."""
         np.save(file := io.BytesIO(), rows, allow_pickle=False)
-        with drafted(self._file(number)) as draft:
+        with atomic_write(self._file(number)) as draft:
             draft.write_bytes(file.getvalue() + _checksum(number, file.getvalue()))
 
     def _file(self, number: int) -> Path:

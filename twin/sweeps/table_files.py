@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.logs.columns import csv_lines, needed
 from twin.sweeps.trial import OUTCOME, TROUBLES
 
@@ -53,7 +53,7 @@ def write_tables(path: str | Path, tables: Mapping[str, np.ndarray]) -> None:
     write = {".csv": _write_csv, ".parquet": _write_parquet}.get(Path(path).suffix.lower())
     if write is None:
         raise ValueError(f"expected a file name that ends in {' or '.join(SUFFIXES)}, got {str(path)!r}")
-    with drafted(path) as draft:
+    with atomic_write(path) as draft:
         write(draft, tables)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.cli.process import graceful_stop
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.egm.guidance.guidance import Fault
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.session import EgmResult, Plan
@@ -22,7 +22,7 @@ from twin.egm.wire.channel import Address
 from twin.errors import DivergenceError, TwinError, describe_error
 from twin.logs.log import Log
 from twin.robot.robot import Robot
-from twin.worker_processes import Answer, Word, Workers, say, when_stopped
+from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -156,7 +156,7 @@ class Serving:
         if (path := self._job.log) is None:
             return ""
         try:
-            with drafted(path) as draft:
+            with atomic_write(path) as draft:
                 with_provenance(log, self._job).save(draft)
         except Exception as error:  # errors of the file system or of the writing library
             return f"cannot write {path}: {describe_error(error)}"
@@ -178,18 +178,18 @@ def serve_in_processes(
     results: dict[int, Served] = {}
     with Workers(len(jobs), tries=1) as workers, graceful_stop(workers.stop) as interrupt:
         for place, event in workers.run((place, (_serve_here, (job,))) for place, job in enumerate(jobs)):
-            if isinstance(event, Word):
+            if isinstance(event, Message):
                 print_line(place, event.value)
             elif isinstance(event, Answer):
-                event.warn_again()
+                event.reissue_warnings()
                 results[place] = Served(event.fault) if event.fault else event.value
     return [results[place] for place in range(len(jobs))], interrupt.number
 
 
 def _serve_here(job: Job) -> Served:
     """Serve a robot in a worker process."""
-    serving = Serving(job, say)
-    when_stopped(serving.stop)
+    serving = Serving(job, send_message)
+    on_stop(serving.stop)
     try:
         return serving.serve()
     except (TwinError, ValueError, OSError) as error:

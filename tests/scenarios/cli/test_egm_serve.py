@@ -16,7 +16,7 @@ from twin.egm import EgmClient, GuidanceSettings
 from twin.egm.wire.channel import Address
 from twin.errors import EgmError
 from twin.logs.log import Log
-from twin.worker_processes import Begun, Word, Workers
+from twin.worker_processes import Message, Started, Workers
 
 QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0.1", "--position-gain", "20")
 
@@ -196,7 +196,7 @@ def test_a_robot_s_process_ends_with_the_one_that_started_it(client):
     job = Job("a", Config(), GuidanceSettings(), Address("127.0.0.1", client.port))
     with Workers(1, tries=1) as workers:
         events = workers.run([(0, (serving._serve_here, (job,)))])
-        assert [type(event) for _, event in (next(events), next(events))] == [Begun, Word]
+        assert [type(event) for _, event in (next(events), next(events))] == [Started, Message]
         (worker,) = workers._busy
         worker._process.stdin.close()
         _, answer = next(events)  # it would serve without end

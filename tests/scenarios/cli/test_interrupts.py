@@ -120,9 +120,9 @@ def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
     code = (
         "import sys, time\n"
         "from scenarios.cli import process\n"
-        "from twin.atomic_file import drafted\n"
+        "from twin.atomic_file import atomic_write\n"
         "def write(words):\n"
-        "    with drafted(words[-1]) as draft:\n"
+        "    with atomic_write(words[-1]) as draft:\n"
         "        draft.write_text('half')\n"
         "        print('ready', flush=True)\n"
         "        time.sleep(600)\n"

@@ -14,7 +14,7 @@ def started(folder, code, *names):
     for name in names:
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text("")
-    path = os.pathsep.join([str(folder), str(sibling_packages.HOUSE)])
+    path = os.pathsep.join([str(folder), str(sibling_packages.PROJECT)])
     return subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=os.environ | {"PYTHONPATH": path},
         capture_output=True, text=True, check=False,
@@ -24,7 +24,7 @@ def started(folder, code, *names):
 def test_robots_are_found_beside_the_package(tmp_path):
     code = "import twin; print(twin.load('irb140').n); from urdf.build import HERE; print(HERE.parent)"
     run = started(tmp_path, code, "urdf")
-    assert run.stdout.split() == ["6", str(sibling_packages.HOUSE)], run.stderr
+    assert run.stdout.split() == ["6", str(sibling_packages.PROJECT)], run.stderr
 
 
 def test_a_urdf_that_was_imported_before_is_named(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import Floats, real_array
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.errors import RecordingError
 from twin.logs.recordings.columns import Column, si_columns
 from twin.rotations.euler_angles import matrix_from_euler
@@ -325,7 +325,7 @@ def write_recording(path: str | Path, recorded: Recording) -> None:
     rows = np.column_stack([recorded.t, numbers]).tolist()
     text = "\n".join([",".join(header), *(",".join(map(repr, row)) for row in rows)]) + "\n"
     try:
-        with drafted(path) as draft:
+        with atomic_write(path) as draft:
             draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror}") from error

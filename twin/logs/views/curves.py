@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.errors import UnknownNameError
 from twin.formatting import figure, literal, shorten
 from twin.logs.columns import first_fault, unit_of
@@ -78,7 +78,7 @@ def draw(
     start, end = min(log.t[0] for log in logs.values()), max(log.t[-1] for log in logs.values())
     places[0].set_xlim(start, end if end > start else start + 1.0)
     _add_legends(made, title, [style["label"] for style in styles.values()])
-    with drafted(path) as draft:
+    with atomic_write(path) as draft:
         made.savefig(draft, dpi=140, format=Path(path).suffix[1:].lower())
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from twin.atomic_file import drafted
+from twin.atomic_file import atomic_write
 from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import forward_kinematics
@@ -98,7 +98,7 @@ def film(
     times, fps, note = frame_times(shown, fps, speed)
     notes = tuple(text for text in (*(track.note for track in shown), note) if text)
     frames = _frames(shown, times, size, speed, {"yaw_deg": yaw_deg, "pitch_deg": pitch_deg})
-    with closing(frames), drafted(path) as draft:
+    with closing(frames), atomic_write(path) as draft:
         write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
         write(draft, _told(frames, len(times), progress), len(times), fps)
     return Film(len(times), fps, (len(times) - 1) / fps, notes)

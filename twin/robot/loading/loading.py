@@ -18,7 +18,7 @@ from twin.robot.drives.drives import Drives
 from twin.robot.loading import consistency
 from twin.robot.loading.consistency import weak_motors
 from twin.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
-from twin.sibling_packages import HOUSE
+from twin.sibling_packages import PROJECT
 
 
 def robot_names() -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def laboratory_names() -> tuple[str, ...]:
 
 
 def _folders_with(file: str) -> tuple[str, ...]:
-    return tuple(sorted(found.parent.name for found in (HOUSE / "urdf").glob(f"*/{file}")))
+    return tuple(sorted(found.parent.name for found in (PROJECT / "urdf").glob(f"*/{file}")))
 
 
 def robot_title(name: str) -> str:
@@ -98,7 +98,7 @@ def _home(name: str) -> Path:
     if name not in (*robot_names(), *laboratory_names()):
         return plugin_robot_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
-    return HOUSE / "urdf" / name / file
+    return PROJECT / "urdf" / name / file
 
 
 def is_table(path: Path) -> bool:
