@@ -78,7 +78,7 @@ def cause(run: Run, runs: Sequence[Run] = ()) -> str:
 
 def unknowing(config: Config) -> bool:
     """Whether the settings keep the control law from knowing the arm and its state as they are."""
-    other_arm = config.believed_drives != config.drives or config.model_payload is not None
+    other_arm = config.controller_drives != config.drives or config.model_payload is not None
     return config.sensors is not None or other_arm or bool(config.changes)
 
 

@@ -94,7 +94,7 @@ class Run:
     def drives(self) -> tuple[str, str]:
         """The drives of the robot, and those that the controller believed in."""
         if self.figures is None:
-            return self.config.drives, self.config.believed_drives
+            return self.config.drives, self.config.controller_drives
         return self.figures.drives, self.figures.model_drives
 
     @property

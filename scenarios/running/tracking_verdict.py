@@ -115,7 +115,7 @@ def _reason(config: Config, log: Log) -> str:
     """Why no limit of the tracking error is known: the first of these that is so."""
     other = not config.known_law or log.arrays.get("model_drives", log.drives) != log.drives
     whys = {
-        "for this controller": not config.our_law,
+        "for this controller": not config.builtin_law,
         "with sensors": config.sensors is not None,
         "with elastic drives": log.drives == "elastic",
         "for gains that were set": bool(config.law_settings),
