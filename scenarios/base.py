@@ -144,7 +144,7 @@ class Config:
     )
     drives: str = option(
         "ideal",
-        "model of the drives: torque limits (ideal), plus rotors and friction (rigid), plus springs (elastic)",
+        "drive model: torque limits (ideal), plus rotors and friction (rigid), plus springs (elastic)",
         MODES,
     )
     model_drives: str | None = option(
@@ -286,7 +286,9 @@ class Config:
 
     def controller_model(self, robot: Robot) -> Robot:
         """Return the controller's model of a nominal robot: with its drives, payload and changes."""
-        return self.with_model_changes(self.with_controller_payload(robot).with_drives(self.controller_drives))
+        return self.with_model_changes(
+            self.with_controller_payload(robot).with_drives(self.controller_drives)
+        )
 
     def with_model_changes(self, robot: Robot) -> Robot:
         """Return a robot with the changes of the controller's model."""

@@ -84,7 +84,9 @@ class Config(base.Config):
 
     def knowing(self, robot: Robot, knows: str) -> Robot:
         """The same for a controller that knows so much."""
-        return with_known(self.with_model_changes(self.with_controller_payload(robot).with_drives("rigid")), knows)
+        return with_known(
+            self.with_model_changes(self.with_controller_payload(robot).with_drives("rigid")), knows
+        )
 
 
 SLOWEST, FASTEST = 0.6, 1.1  # Hz, of the first and of the last joint

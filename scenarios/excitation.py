@@ -98,8 +98,8 @@ def optimised(config: Config, robot: Robot) -> FourierMotion:
     from twin.identification.excitation import optimal_excitation
 
     return optimal_excitation(
-        config.with_plant_payload(robot), period=config.duration, harmonics=config.harmonics, draws=config.draws,
-        iterations=config.iterations, seed=config.seed, progress=config.progress,
+        config.with_plant_payload(robot), period=config.duration, harmonics=config.harmonics,
+        draws=config.draws, iterations=config.iterations, seed=config.seed, progress=config.progress,
     )  # fmt: skip
 
 
