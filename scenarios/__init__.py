@@ -1,1 +1,1 @@
-"""What is run and what must hold; the command line; reports."""
+"""Scenarios and their checks; the command line; reports."""

@@ -1,24 +1,28 @@
-"""What every scenario shares: its settings, and the form of what it claims.
+"""Base class of every scenario's settings, and the parts that make a Python file a scenario.
 
-A scenario is one Python file, in this package or anywhere else, that holds
+A scenario is one Python file, in this package or anywhere else, that contains
 
-- a docstring: what it shows and what must hold,
+- a docstring: what the scenario shows and what must hold,
 - ``Config``: a frozen dataclass that inherits `base.Config`; every field made with `option` becomes an
   option of the command line,
-- ``run(config) -> Log``: does it, without printing and without touching files,
-- ``metrics(log) -> tuple[Metric, ...]``: pure; what came out, and where each limit comes from,
-- optionally ``reference(robot, config) -> Samples``: what the arm is to follow; and where plant or model are
-  not simply the robot with its payload, ``arms(robot, config) -> Arms``. Both get the nominal robot, carrying
-  nothing; `run` puts them together by `scenarios.checks.closed_loop`. With them a scenario can be swept, and
-  its robot changed: ``--with mass=1.1``,
+- ``run(config) -> Log``: runs the scenario, without printing and without touching files,
+- ``metrics(log) -> tuple[Metric, ...]``: a pure function; computes the figures and checks of a run, each with
+  the origin of its limit,
+- optionally ``reference(robot, config) -> Samples``: the motion that the arm is to follow,
+- optionally ``arms(robot, config) -> Arms``: plant and model, where they are not simply the robot with its
+  payload. ``reference`` and ``arms`` both get the nominal robot without a payload, and ``run`` combines them
+  by `scenarios.checks.closed_loop`. A scenario with a ``reference`` can be swept, and its robot can be
+  changed: ``--with mass=1.1``,
 - optionally ``VARIANTS``: further `Config`s that ``irb-twin validate`` runs besides every controller,
-- optionally ``suits(robot) -> bool``: whether it can show anything with a robot; ``validate`` asks,
-- optionally ``LEAVES_LIMITS``: why the arm is made to leave its ranges or speed limits, in a sentence; every
-  other run is judged by whether it kept them,
-- optionally ``SIDE_BY_SIDE``: the laws that ``irb-twin run`` runs side by side where none is named,
-- optionally ``table(log) -> (caption, rows)``: rows of texts, headings first, which the report shows of the
-  first run,
-- optionally ``picture(logs, path)``: draws what ``--picture`` asks for, in place of errors and paths.
+- optionally ``suits(robot) -> bool``: whether the scenario is meaningful for a robot; ``validate`` skips the
+  robots for which it is false,
+- optionally ``LEAVES_LIMITS``: one sentence, why the arm leaves its ranges or speed limits on purpose. In
+  every other scenario a joint beyond its range or speed limit is a failed check,
+- optionally ``SIDE_BY_SIDE``: the controllers that ``irb-twin run`` compares by default,
+- optionally ``table(log) -> (caption, rows)``: rows of texts, headings first; the report prints this table
+  for the first run,
+- optionally ``picture(logs, path)``: draws the picture of ``--picture``, in place of the default one with
+  errors and paths.
 """
 
 from __future__ import annotations
@@ -35,52 +39,61 @@ from controllers import Controller
 from scenarios.metric import Metric as Metric
 from twin.errors import RobotError, UnknownNameError
 from twin.robot.drives.drives import MODES, known_mode
-from twin.robot.robot import MOUNTINGS, Payload, Robot  # light: it starts neither compiler nor engine
+from twin.robot.robot import MOUNTINGS, Payload, Robot  # a light import: starts neither compiler nor engine
 
 if TYPE_CHECKING:
     from twin.robot.drives.sensors import Sensors
 
 
 MOST_STEPS = 1_000_000
-"""Engine steps in a control period, as `twin.run_closed_loop` has it, which is not light enough to ask."""
+"""Largest number of engine steps in a control period.
+
+Equal to the limit of `twin.run_closed_loop`, whose module is too heavy to import here.
+"""
 
 
 def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """Return a field of a `Config` that the command line offers, with its help and, if few, its values."""
+    """Return a field of a `Config` that becomes an option of the command line.
+
+    Args:
+        default: default value of the option.
+        help: help text of the option.
+        choices: valid values; empty if any value of the field's type is valid.
+    """
     return field(default=default, metadata={"help": help, "choices": choices})
 
 
 def one_of(value: str, what: str, known: tuple[str, ...]) -> None:
-    """Check a word against those that exist.
+    """Raise an error unless a value is one of the known ones.
 
     Raises:
-        UnknownNameError: naming the word and listing the known ones.
+        UnknownNameError: the value is unknown; the message lists the known values.
     """
     if value not in known:
         raise UnknownNameError(f"unknown {what} {value!r}: known are {', '.join(known)}")
 
 
 def named_pose(robot: Robot, name: str) -> NDArray:
-    """A pose (n,) of the robot by its name, in [rad].
+    """Return the joint angles (n,) of a named pose of the robot, in [rad].
 
     Raises:
-        RobotError: the robot's file names no poses at all, as a URDF never does.
-        UnknownNameError: it names others; the message lists them.
+        RobotError: the robot's file defines no poses; a URDF never does.
+        UnknownNameError: the file defines other poses; the message lists them.
     """
     if not robot.poses:
         raise RobotError(
             f"robot {robot.name!r} has no named poses, hence no {name!r}: only a robot.toml or a "
-            "dh.toml can name some"
+            "dh.toml can define poses"
         )
     one_of(name, f"pose of {robot.name}", tuple(robot.poses))
     return robot.poses[name]
 
 
 def positive(value: float, what: str, unit: str) -> None:
-    """Check a setting that must be positive and finite.
+    """Raise an error unless a setting is positive and finite.
 
     Raises:
-        ValueError: naming the setting, its value and its unit.
+        ValueError: the value is not; the message has the setting's name, value and unit.
     """
     if not 0 < value < float("inf"):
         raise ValueError(f"expected a positive, finite {what} in {unit}, got {value}")
@@ -91,27 +104,30 @@ class Config:
     """Settings of every scenario.
 
     Raises:
-        UnknownNameError: for a controller, reference, mounting or drives that do not exist.
-        ValueError: for a number that is not positive and finite, or a payload or tool that cannot be.
+        UnknownNameError: the controller, reference, mounting or drives do not exist.
+        ValueError: a number is not positive and finite, or the payload or tool is invalid.
     """
 
     robot: str = option("irb140", "name of the robot, or path of its robot.toml or URDF")
     mounting: str = option("floor", "how the base is mounted", tuple(MOUNTINGS))
-    controller: str = option("computed_torque", "control law", controllers.NAMES)
+    controller: str = option("computed_torque", "controller", controllers.NAMES)
     law_settings: tuple[tuple[str, Any], ...] = ()
-    """Names and values of the control law's own settings, as `("Kp", 100.0)`; on the command line `--set`."""
+    """Names and values of the controller's settings, as `("Kp", 100.0)`; on the command line `--set`."""
     changes: tuple[tuple[str, float], ...] = ()
-    """What is not nominal, names and values of `twin.sweeps.robot_quantities`: of the plant alone, or with
-    `model.` before them of the controller's model alone; on the command line `--with`."""
+    """Changes of the nominal robot: names and values of `twin.sweeps.robot_quantities`.
+
+    A change applies to the plant alone; with the prefix `model.`, to the controller's model alone. On the
+    command line `--with`.
+    """
     limits: tuple[tuple[str, float], ...] = ()
-    """Figures of `twin.sweeps.trial.FIGURES` and the largest values that the run allows them; on the
-    command line `--limit`."""
-    bandwidth: float = option(20.0, "omega, where the poles of the closed loop lie, in rad/s")
+    """Figures of `twin.sweeps.trial.FIGURES` and their largest allowed values; on the command line
+    `--limit`."""
+    bandwidth: float = option(20.0, "bandwidth omega of the closed loop, the distance of its poles, in rad/s")
     time_step: float = option(1e-3, "step of the physics engine, in s")
-    steps_per_period: int = option(1, "engine steps in a control period, for which a torque is held")
+    steps_per_period: int = option(1, "engine steps in a control period; the torque is constant over them")
     reference: str = option(
         "consistent",
-        "how the reference is sampled: obeying the engine's own recursion, or from the continuous time law",
+        "sampling of the reference: consistent with the engine's recursion, or from the continuous motion",
         ("consistent", "continuous"),
     )
     tool: str | None = option(
@@ -120,34 +136,35 @@ class Config:
     )
     payload: str | None = option(
         None,
-        "what the flange carries, mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz: kg, m, kg m^2; or mass,x,y,z; or mass "
-        "(default nothing)",
+        "payload on the flange, mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz: kg, m, kg m^2; or mass,x,y,z; or mass "
+        "(default none)",
     )
     model_payload: str | None = option(
-        None, "payload that the controller believes in, in the same form; 0: none (default the robot's)"
+        None, "payload in the controller's model, in the same form; 0: none (default the robot's payload)"
     )
     drives: str = option(
         "ideal",
-        "what the drives have: torque limits (ideal), rotors and friction too (rigid), springs too (elastic)",
+        "drive model: torque limits (ideal), plus rotors and friction (rigid), plus springs (elastic)",
         MODES,
     )
     model_drives: str | None = option(
-        None, "drives that the controller believes in (default the robot's, elastic ones as rigid)", MODES[:2]
+        None, "drives in the controller's model (default the robot's, elastic ones as rigid)", MODES[:2]
     )
-    encoder: bool = option(False, "measure positions in whole counts of the motors' encoders")
-    noise: float = option(0.0, "standard deviation of what is added to measured positions, in rad")
+    encoder: bool = option(False, "round measured positions to whole counts of the motors' encoders")
+    noise: float = option(0.0, "standard deviation of the noise on measured positions, in rad")
     speed_cutoff: float = option(
         0.0,
-        "cut-off of the filter that makes speeds of positions, in Hz (0: true speeds, inf: no filter)",
+        "cut-off of the filter that derives speeds from positions, in Hz (0: true speeds, inf: no filter)",
     )
-    delay: int = option(0, "how many control periods old a measurement is when the controller gets it")
-    seed: int = option(0, "seed of everything that is drawn at random")
-    gui: bool = option(False, "show the arm in a window, in real time, where it can be touched")
-    close_window: bool = option(False, "with --gui: do not keep the window at the end of the run")
+    delay: int = option(0, "delay of the measurements, in control periods")
+    seed: int = option(0, "seed of every random number")
+    gui: bool = option(False, "show the arm in a window, in real time; the arm can be pushed there")
+    close_window: bool = option(False, "with --gui: close the window at the end of the run")
     progress: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
-    """Called with the fraction done, 0 to 1, now and then; not an option of the command line."""
+    """Function called repeatedly with the fraction done, 0 to 1; not an option of the command line."""
     beside: tuple[tuple[str, Any], ...] = field(default=(), repr=False, compare=False)
-    """Names and logs of runs with other laws, which move as ghosts in the window; no option, either."""
+    """Names and logs of runs with other controllers, shown as ghosts in the window; not an option of the
+    command line."""
 
     def __post_init__(self) -> None:
         controllers.require_known(self.controller)
@@ -164,12 +181,8 @@ class Config:
             )
         if not self.seed >= 0:
             raise ValueError(f"expected a seed of 0 or more, got {self.seed}")
-        _ = (
-            self.sensors,
-            self.T_flange_tool,
-            self.carried,
-            self.believed_payload,
-        )  # which check their settings
+        # These properties check the settings that they are made from.
+        _ = (self.sensors, self.T_flange_tool, self.plant_payload, self.controller_payload)
 
     @property
     def period(self) -> float:
@@ -178,26 +191,26 @@ class Config:
 
     @property
     def sensors(self) -> Sensors | None:
-        """What the controller measures with; `None` where it is told the truth at once."""
+        """Sensors of the controller; `None` if it measures exactly and without delay."""
         settings = (self.encoder, self.noise, self.speed_cutoff, self.delay)
         if settings == (False, 0.0, 0.0, 0):
             return None
-        from twin.robot.drives.sensors import Sensors  # compiles: not at the module's top
+        from twin.robot.drives.sensors import Sensors  # imported here because it compiles kernels
 
         return Sensors(*settings, seed=self.seed)
 
     @property
     def T_flange_tool(self) -> NDArray:
-        """Pose (4, 4) of the tool in the flange frame; the flange itself where there is none."""
+        """Pose (4, 4) of the tool in the flange frame; the identity without a tool."""
         if self.tool is None:
             return np.eye(4)
-        from twin.robot.flange_load import tool_of  # brings scipy: not where there is no tool
+        from twin.robot.flange_load import tool_of  # imported here because it loads scipy
 
         return tool_of(self.tool)
 
     @property
-    def carried(self) -> Payload | None:
-        """What the flange carries, if it was given."""
+    def plant_payload(self) -> Payload | None:
+        """Payload on the flange of the plant; `None` unless `payload` is set."""
         if self.payload is None:
             return None
         from twin.robot.flange_load import payload_of
@@ -205,8 +218,8 @@ class Config:
         return payload_of(self.payload)
 
     @property
-    def believed_payload(self) -> Payload | None:
-        """What the controller believes that the flange carries, if it was given."""
+    def controller_payload(self) -> Payload | None:
+        """Payload in the controller's model; `None` unless `model_payload` is set."""
         if self.model_payload is None:
             return None
         from twin.robot.flange_load import payload_of
@@ -214,88 +227,93 @@ class Config:
         return payload_of(self.model_payload)
 
     def bare_robot(self) -> Robot:
-        """The robot with its drives, mounted as asked, carrying nothing.
+        """Return the robot with its drives and its mounting, without a payload.
 
         Raises:
-            RobotError: it has no drives that could be what is asked for.
+            RobotError: the robot's file does not describe the requested drives.
         """
-        import twin  # reads files: not at the module's top
+        import twin  # imported here because it reads files
 
         return twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
 
-    def loaded(self, robot: Robot) -> Robot:
-        """A robot with what it carries, if that was given."""
-        return robot if self.carried is None else robot.with_payload(self.carried)
+    def with_plant_payload(self, robot: Robot) -> Robot:
+        """Return a robot with the plant's payload, if one is set."""
+        return robot if self.plant_payload is None else robot.with_payload(self.plant_payload)
 
     def load_robot(self) -> Robot:
-        """The robot with its drives and its payload, mounted as asked.
+        """Return the robot with its drives, its payload and its mounting.
 
         Raises:
-            RobotError: it has no drives that could be what is asked for.
+            RobotError: the robot's file does not describe the requested drives.
         """
-        return self.loaded(self.bare_robot())
+        return self.with_plant_payload(self.bare_robot())
 
     def control_law(self, model: Robot) -> Controller:
-        """The controller of the settings.
+        """Return the controller of these settings.
 
         Args:
-            model: the robot that it believes in.
+            model: robot model of the controller.
 
         Raises:
-            PluginError: it is not one of ours, and does not load or cannot be made.
-            ValueError: it refuses one of its settings.
+            PluginError: the controller is a plugin that cannot be loaded or constructed.
+            ValueError: the controller rejects one of its settings.
         """
-        usual = {"bandwidth": self.bandwidth, "period": self.period}
-        with np.errstate(over="ignore"):  # gains beyond all numbers end the run with a sentence of its own
-            return controllers.make(self.controller, model, **(usual | dict(self.law_settings)))
+        defaults = {"bandwidth": self.bandwidth, "period": self.period}
+        with np.errstate(over="ignore"):  # the run reports gains that overflow
+            return controllers.make(self.controller, model, **(defaults | dict(self.law_settings)))
 
     @property
     def known_law(self) -> bool:
-        """Whether it is known how far the law may stray: ours, its gains derived, the plant known to it."""
-        return self.our_law and not self.law_settings and self.model_payload is None and not self.changes
+        """Whether a bound of the tracking error may apply.
+
+        True for a built-in controller with derived gains whose model is the plant.
+        """
+        return self.builtin_law and not self.law_settings and self.model_payload is None and not self.changes
 
     @property
-    def our_law(self) -> bool:
-        """Whether the control law is one of ours, of which we know that it makes no jumps but at a limit."""
+    def builtin_law(self) -> bool:
+        """Whether the controller is one of this project; its torque is continuous except at a limit."""
         return self.controller in controllers.NAMES
 
     @property
-    def believed_drives(self) -> str:
-        """The drives that the controller is to believe in: the robot's, elastic ones as rigid, by default."""
+    def controller_drives(self) -> str:
+        """Drives in the controller's model; by default those of the robot, elastic ones as rigid."""
         return self.model_drives or ("ideal" if self.drives == "ideal" else "rigid")
 
-    def believed_load(self, robot: Robot) -> Robot:
-        """A robot with what the controller is to believe that it carries: by default what it does carry."""
-        return robot if self.believed_payload is None else robot.with_payload(self.believed_payload)
+    def with_controller_payload(self, robot: Robot) -> Robot:
+        """Return a robot with the payload of the controller's model; unchanged unless one is set."""
+        return robot if self.controller_payload is None else robot.with_payload(self.controller_payload)
 
-    def believed(self, robot: Robot) -> Robot:
-        """A nominal robot with the drives, the payload and the changes that the controller believes in."""
-        return self.changed_model(self.believed_load(robot).with_drives(self.believed_drives))
+    def controller_model(self, robot: Robot) -> Robot:
+        """Return the controller's model of a nominal robot: with its drives, payload and changes."""
+        return self.with_model_changes(
+            self.with_controller_payload(robot).with_drives(self.controller_drives)
+        )
 
-    def changed_model(self, robot: Robot) -> Robot:
-        """A robot with the changes that the controller's model alone has."""
+    def with_model_changes(self, robot: Robot) -> Robot:
+        """Return a robot with the changes of the controller's model."""
         return _changed(robot, self.model_changes, "model.")
 
-    def actual(self, robot: Robot) -> Robot:
-        """A nominal robot with the changes that the plant alone has."""
+    def with_plant_changes(self, robot: Robot) -> Robot:
+        """Return a nominal robot with the changes of the plant."""
         return _changed(robot, self.plant_changes)
 
     @property
     def plant_changes(self) -> tuple[tuple[str, float], ...]:
-        """Those of the `changes` that the plant alone has."""
+        """Names and values of the `changes` that apply to the plant alone."""
         return tuple(change for change in self.changes if not change[0].startswith("model."))
 
     @property
     def model_changes(self) -> tuple[tuple[str, float], ...]:
-        """Those that the controller's model alone has, without `model.` before their names."""
-        own = ((name.partition("model."), value) for name, value in self.changes)
-        return tuple((name, value) for (before, prefix, name), value in own if prefix and not before)
+        """Names, without the prefix `model.`, and values of the `changes` of the controller's model alone."""
+        parts = ((name.partition("model."), value) for name, value in self.changes)
+        return tuple((name, value) for (before, prefix, name), value in parts if prefix and not before)
 
 
-def _changed(robot: Robot, changes: tuple[tuple[str, float], ...], before: str = "") -> Robot:
-    """The robot with changes, in whose names that stands before."""
+def _changed(robot: Robot, changes: tuple[tuple[str, float], ...], prefix: str = "") -> Robot:
+    """Return the robot with changes; error messages put the prefix before their names."""
     if not changes:
         return robot
     from twin.sweeps.robot_quantities import changed
 
-    return changed(robot, changes, before)
+    return changed(robot, changes, prefix)

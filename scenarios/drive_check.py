@@ -78,13 +78,13 @@ def run(config: Config) -> Log:
 
     known_drives(twin.load(config.robot))
     loop = closed_loop(config, reference, arms)
-    load = drive_load(config.actual(loop.plant), config.seed, config.states)
+    load = drive_load(config.with_plant_changes(loop.plant), config.seed, config.states)
     return with_arrays(follow(config, *loop), **load._asdict())
 
 
 def arms(robot: Robot, config: Config) -> Arms:
     """The robot with its rated payload, which the controller knows."""
-    return Arms(with_rated_payload(config.loaded(robot)))
+    return Arms(with_rated_payload(config.with_plant_payload(robot)))
 
 
 def reference(robot: Robot, config: Config) -> Samples:

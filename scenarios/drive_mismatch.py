@@ -78,13 +78,15 @@ class Config(base.Config):
         """Whether it is known how far the law may stray: all of the drives have to be known to it."""
         return super().known_law and self.knows == "all"
 
-    def believed(self, robot: Robot) -> Robot:
+    def controller_model(self, robot: Robot) -> Robot:
         """A nominal robot with as much of its drives as the controller knows, and the model's changes."""
         return self.knowing(robot, self.knows)
 
     def knowing(self, robot: Robot, knows: str) -> Robot:
         """The same for a controller that knows so much."""
-        return with_known(self.changed_model(self.believed_load(robot).with_drives("rigid")), knows)
+        return with_known(
+            self.with_model_changes(self.with_controller_payload(robot).with_drives("rigid")), knows
+        )
 
 
 SLOWEST, FASTEST = 0.6, 1.1  # Hz, of the first and of the last joint
@@ -118,7 +120,7 @@ def reference(robot: Robot, config: Config) -> Samples:
 
 def arms(robot: Robot, config: Config) -> Arms:
     """The robot with its rated payload; how much of it the controller knows is in the settings."""
-    return Arms(with_rated_payload(config.loaded(robot)))
+    return Arms(with_rated_payload(config.with_plant_payload(robot)))
 
 
 def run(config: Config) -> Log:
@@ -136,7 +138,7 @@ def predicted(config: Config, samples: Samples, robot: Robot, knows: str) -> tup
     """The largest error of a joint, in [rad], and of the tool, in [m]; infinite where the arm runs away."""
     from twin.kinematics.forward import forward_kinematics
 
-    q = modelled(config, samples, config.actual(robot), config.knowing(robot, knows))
+    q = modelled(config, samples, config.with_plant_changes(robot), config.knowing(robot, knows))
     if q is None:
         return np.inf, np.inf
     tool, wanted = (forward_kinematics(robot, angles)[:, :3, 3] for angles in (q, samples.q))

@@ -89,7 +89,7 @@ def kept(config: Config, robot: Robot) -> FourierMotion | None:
     motion = stored_excitation(robot)
     if motion is None or (motion.period, motion.a.shape[1]) != (config.duration, config.harmonics):
         return None
-    use = motion_use(config.loaded(robot), *motion(np.arange(0.0, motion.period, EVERY)))
+    use = motion_use(config.with_plant_payload(robot), *motion(np.arange(0.0, motion.period, EVERY)))
     return motion if use.condition <= CONDITION and max(use[1:]) <= 1 else None
 
 
@@ -98,8 +98,8 @@ def optimised(config: Config, robot: Robot) -> FourierMotion:
     from twin.identification.excitation import optimal_excitation
 
     return optimal_excitation(
-        config.loaded(robot), period=config.duration, harmonics=config.harmonics, draws=config.draws,
-        iterations=config.iterations, seed=config.seed, progress=config.progress,
+        config.with_plant_payload(robot), period=config.duration, harmonics=config.harmonics,
+        draws=config.draws, iterations=config.iterations, seed=config.seed, progress=config.progress,
     )  # fmt: skip
 
 

@@ -100,7 +100,9 @@ def run(config: Config) -> Log:
     ratio = 1 / experiment.two_masses(robot).r
 
     def make(chosen: base.Config) -> Controller:
-        return experiment.Excited(chosen.control_law(chosen.believed(robot)), torque, config.period, ratio)
+        return experiment.Excited(
+            chosen.control_law(chosen.controller_model(robot)), torque, config.period, ratio
+        )
 
     with Simulation(robot, time_step=config.time_step, gui=config.gui) as simulation:
         log = shown(simulation, config, make, samples)

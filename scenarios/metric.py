@@ -1,4 +1,4 @@
-"""A figure that a scenario reports, and its limit."""
+"""Figures that a scenario reports, and their limits."""
 
 import math
 from dataclasses import dataclass
@@ -11,21 +11,22 @@ Outcome = Literal["passes", "fails", "not judged", "undetermined", "not computed
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure that a scenario reports, and the limit that it must keep, if there is one.
+    """One figure that a scenario reports; with a limit, it is a check.
 
     Attributes:
-        name: what was measured.
-        value: the figure; a NaN holds nothing.
-        unit: its unit, "" for a pure number.
-        limit: the largest value allowed; None where the figure is only reported.
-        why: where the limit comes from, or how to read the figure.
-        where: joint and time of the figure, as far as it has any; of a limit of the arm that was not kept.
-        span: the least and the largest figure of runs that differ by rounding alone; None where rounding
-            decides nothing.
+        name: name of the figure.
+        value: the figure; NaN fails every limit.
+        unit: unit of the figure, "" for a pure number.
+        limit: largest allowed value; None if the figure is only reported.
+        why: origin of the limit, or how to read the figure.
+        where: joint and time of the figure, if it has any; for a joint beyond its range or speed limit, one
+            sentence.
+        span: smallest and largest figure of runs that differ by rounding alone; None if rounding does not
+            matter.
 
     Raises:
-        TypeError: a text that is none, or a figure that is not one real number.
-        ValueError: a span that is not two numbers, the least first.
+        TypeError: a text is not a string, or a figure is not one real number.
+        ValueError: the span is not two numbers with the smaller one first.
     """
 
     name: str
@@ -45,13 +46,13 @@ class Metric:
             object.__setattr__(self, "limit", _one_number(self.limit, f"limit of {self.name!r}"))
         if self.span is not None:
             low, high = (_one_number(end, f"span of {self.name!r}") for end in self.span)
-            if low > high:  # a NaN is let through: it decides nothing
+            if low > high:  # false for NaN, which is accepted
                 raise ValueError(f"expected span of {self.name!r} with the least first, got {self.span!r}")
             object.__setattr__(self, "span", (low, high))
 
     @property
     def outcome(self) -> Outcome:
-        """The verdict: a limit is kept only where every figure of the span keeps it."""
+        """Outcome of the check: it passes only if every figure of the span is within the limit."""
         if math.isnan(self.value):
             return "not computed"
         if self.limit is None:
@@ -63,12 +64,12 @@ class Metric:
 
     @property
     def passes(self) -> bool:
-        """Whether the check passes, or is a figure that nothing judges."""
+        """Whether the check passes, or the figure has no limit."""
         return self.outcome in ("passes", "not judged")
 
 
 def _one_number(value: Any, what: str) -> float:
-    """A number of Python's or NumPy's as a float; a text, a complex number or several are none."""
+    """Return a Python or NumPy real number as a float; raise TypeError for anything else."""
     kind = np.asarray(value)
     if kind.shape != () or kind.dtype.kind not in "biuf":
         raise TypeError(f"expected {what} to be one real number, got {value!r}")

@@ -115,7 +115,7 @@ def arms(robot: Robot, config: Config) -> Arms:
 
     if not suits(robot):
         raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario is about")
-    plant = config.loaded(robot)
+    plant = config.with_plant_payload(robot)
     models = {"no_rod": without_loop_links, "open_chain": open_chain}
     return Arms(plant, models[config.model](plant) if config.model in models else None)
 
@@ -123,7 +123,7 @@ def arms(robot: Robot, config: Config) -> Arms:
 def run(config: Config) -> Log:
     """Let the arm fall, then drive it."""
     loop = closed_loop(config, reference, arms)
-    robot = config.actual(loop.plant)
+    robot = config.with_plant_changes(loop.plant)
     start = named_pose(robot, config.start)
     fall = free_motion(robot, start, np.zeros(robot.n), config.free_time, config.time_step, config.gui)
     log = follow(config, *loop)

@@ -111,7 +111,7 @@ def reference(robot: Robot, config: Config) -> Samples:
 
 def arms(robot: Robot, config: Config) -> Arms:
     """The arm with the payload, and without it."""
-    plant = robot.with_payload(config.carried or rated_payload(robot, config))
+    plant = robot.with_payload(config.plant_payload or rated_payload(robot, config))
     return Arms(plant, None if config.payload_known else robot)
 
 

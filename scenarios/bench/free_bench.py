@@ -74,7 +74,7 @@ class FreeBench:
     def run(self) -> Session:
         """Until the window is closed."""
         config, robot = self._config, self.session.robot
-        model = config.believed(robot)
+        model = config.controller_model(robot)
         with Simulation(robot, time_step=config.time_step, gui=True) as simulation:
             assert simulation.bench is not None
             self._simulation, self._bench = simulation, simulation.bench

@@ -46,7 +46,7 @@ MakeArms: TypeAlias = "Callable[[Robot, Any], Arms]"
 
 def carrying(robot: Robot, config: Config) -> Arms:
     """The arms of a scenario that has no other: the robot with its payload, which the controller knows."""
-    return Arms(config.loaded(robot))
+    return Arms(config.with_plant_payload(robot))
 
 
 def closed_loop(config: Config, reference: MakeReference, arms: MakeArms = carrying) -> ClosedLoop:

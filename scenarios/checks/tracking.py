@@ -79,7 +79,10 @@ def follow(
     from twin.engine.simulation import Simulation
     from twin.rotations.rotations import pose_vector
 
-    model, plant = config.believed(plant if model is None else model), config.actual(plant)
+    model, plant = (
+        config.controller_model(plant if model is None else model),
+        config.with_plant_changes(plant),
+    )
     law = config.control_law(model)
     steps, sensors = config.steps_per_period, config.sensors
     told = gains(law, plant.n) | {"model_drives": np.array(model.drive_mode)}

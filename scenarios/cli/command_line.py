@@ -193,7 +193,7 @@ def _scenarios(names: Sequence[str], for_help: bool) -> list[Scenario]:
     from scenarios.running import registry
 
     find = registry.find if for_help else registry.find_regardless
-    return registry.disambiguate([find(name) for name in registry.different(names)])
+    return registry.disambiguate([find(name) for name in registry.without_duplicates(names)])
 
 
 def _require_one_helper_a_name(given: Any, scenarios: list[Scenario]) -> None:
@@ -214,7 +214,7 @@ class _Version(argparse.Action):
 
     def __call__(self, *_: Any) -> NoReturn:
         """Print it; what it takes to know it is not imported before."""
-        from scenarios.running.provenance import in_a_line
+        from scenarios.running.provenance import provenance_line
 
-        sys.stdout.write(f"{in_a_line()}\n")
+        sys.stdout.write(f"{provenance_line()}\n")
         raise SystemExit(0)

@@ -131,10 +131,10 @@ class Validate(Command):
             WrongUse: that is nothing.
         """
         from scenarios.running.runs import run_name
-        from scenarios.running.validation import Asked, matches, planned
+        from scenarios.running.validation import Selection, matches, planned
 
         own_settings = self.laws.chosen(self.controller or controllers.NAMES)
-        plan = planned(self.robot, call.scenarios, Asked(self.controller, call.settings, own_settings))
+        plan = planned(self.robot, call.scenarios, Selection(self.controller, call.settings, own_settings))
         if limits := limits_of(self.limit):
             plan = replace(
                 plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs)

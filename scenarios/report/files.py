@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.report.results import WORDS, Results, broken_run, failure, judged
-from scenarios.running.provenance import all_settings, in_a_line, provenance
+from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
 from twin.logs.figures import POSE_COMPONENTS
 
@@ -185,7 +185,7 @@ def write_markdown(results: Results, path: Path) -> None:
         lines += _compared(results.comparison)
     lines += _table(results)
     lines += [plain(results.unsuited), ""] if results.unsuited else []
-    lines += [f"Made with {plain(in_a_line())}.", ""]
+    lines += [f"Made with {plain(provenance_line())}.", ""]
     path.write_text("\n".join(lines), encoding="utf-8", errors="backslashreplace")
 
 

@@ -31,7 +31,7 @@ from scenarios.report.results import (
     metric_named,
 )
 from scenarios.report.worst_moment import reasons, worst_moment
-from scenarios.running.provenance import all_settings, in_a_line, provenance
+from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
 from twin.logs.figures import joint_error, largest, motor_load, pose_error, rms, speed_load, tool_distance
@@ -105,7 +105,7 @@ def rendered(results: Results, sections: Sequence[Mapping], data: Mapping[str, A
     runs = results.runs
     return template().render(
         results=results, sections=sections, data=data, plotly=Markup(plotly), policy=Markup(POLICY),
-        name=", ".join(dict.fromkeys(run.scenario for run in runs)), made_with=in_a_line(), words=WORDS,
+        name=", ".join(dict.fromkeys(run.scenario for run in runs)), made_with=provenance_line(), words=WORDS,
         runs_text=f"{len(runs)} run{'s' * (len(runs) > 1)}", outcomes=[_outcome(run) for run in runs],
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from scenarios.base import Metric
 from scenarios.metric import Outcome
-from scenarios.running.diagnosis import cause
+from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
 from twin.robot.limits import joint_unit
@@ -190,7 +190,7 @@ def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
             f"the largest joint error, {largest_error(run)}, is that of "
             f"{figures.worst_joint} at t = {figures.worst_time:.6g} s"
         )
-    return BrokenRun(run.name, tuple(sentences), cause(run, runs), repeat_command(run))
+    return BrokenRun(run.name, tuple(sentences), diagnose(run, runs), repeat_command(run))
 
 
 def failure(metric: Metric) -> str:

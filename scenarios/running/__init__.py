@@ -1,1 +1,1 @@
-"""Finding scenarios, and running them: what there is, its settings, a run and what went wrong in it."""
+"""Registry of the scenarios, execution of runs, and diagnosis of failed checks."""

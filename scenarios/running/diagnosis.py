@@ -1,7 +1,8 @@
-"""Whose fault it is that a run does not hold: the robot's file, the control law, the settings, or the twin.
+"""Attribute a failed check to the robot's file, the controller, the settings or the twin.
 
-A run is judged beside the run of computed torque on the same robot in the same scenario, if there is one,
-which of our laws knows most of the arm: what it does the arm can do, what it cannot may be too much for it.
+The reference is the run of computed torque on the same robot in the same scenario, if there is one. Of all
+controllers of this project, computed torque uses most of the arm's model: a motion that it follows is
+feasible, and a motion that it fails to follow may be too demanding for the arm.
 """
 
 from __future__ import annotations
@@ -21,109 +22,109 @@ if TYPE_CHECKING:
 
 EXACT = "computed_torque"
 ENGINE_CHECKS = ("engine - model", "gap of a closed loop")
-"""In the names of checks that compare the engine with the model, whatever the control law is."""
+"""Parts of the names of checks that compare the engine with the model, whatever the controller is."""
 FRICTION_CHECK, REPLAY_CHECK = "friction - its law", "samples not replayed"
 REFERENCE_CHECKS = "reference "
-"""At the beginning of the names of checks of what is asked of the arm."""
+"""Prefix of the names of checks of the reference."""
 TORQUE_CHECK = "samples at the torque limit"
 
 
-def cause(run: Run, runs: Sequence[Run] = ()) -> str:
-    """Whose fault it most likely is, and what to do about it, in a sentence or two; empty if the run holds.
+def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
+    """Return the most likely cause of a failed run and the remedy, in a sentence or two; "" if it passes.
 
     Args:
         run: the run.
-        runs: the others of the same command, which it is compared with.
+        runs: all runs of the same command; one of them may be the reference.
     """
     if run.passes:
         return ""
-    robot, law = run.config.robot, run.config.controller
-    broken = [metric.name for metric in run.metrics if not metric.passes]
+    robot, controller = run.config.robot, run.config.controller
+    failed = [metric.name for metric in run.metrics if not metric.passes]
     if run.outcome == "undetermined":
         return (
-            "nobody's: runs that differ by rounding alone lie on both sides of the limit; it ends where the "
-            "controller's model is not exact, as no real one is: --with model.drives.coulomb=0.99"
+            "rounding: runs that differ by rounding alone are on both sides of the limit. Rounding no longer "
+            "decides with an inexact controller model, as on a real arm: --with model.drives.coulomb=0.99"
         )
     if run.touched:
-        return "nobody's: a person changed the motion or closed its window, and nothing is claimed of it"
+        return "the window: a person changed the motion or closed the window, so no check applies to the run"
     if run.refused:
-        return "the setting or the robot: the scenario cannot be run like this" + _check_model(
+        return "a setting or the robot: the scenario cannot run with them" + _check_model(
             robot, "shows what the robot has"
         )
     if run.error is not None and run.figures is None:
-        return "the code that is named there, of the scenario or of the control law"
-    if any(part in name for name in broken for part in ENGINE_CHECKS):
+        return "the code of the scenario or of the controller, where the error occurred"
+    if any(part in name for name in failed for part in ENGINE_CHECKS):
         return (
-            "the twin or the robot's file: PyBullet and the model are not the same robot here, whatever the "
-            "control law does" + _check_model(robot, "compares them on the robot alone")
+            "the twin or the robot's file: PyBullet and the analytic model disagree on this robot, whatever "
+            "the controller does" + _check_model(robot, "compares the two on the robot alone")
         )
-    if FRICTION_CHECK in broken:
-        return "the twin: in its steps the drives do not keep the law of friction of the robot's file"
-    if REPLAY_CHECK in broken:
-        return f"the control law: on the same states {law} gives other torques when it runs once more"
-    if any(name.startswith(REFERENCE_CHECKS) for name in broken):
+    if FRICTION_CHECK in failed:
+        return "the twin: in the engine's steps the drives violate the friction law of the robot's file"
+    if REPLAY_CHECK in failed:
+        return f"the controller: {controller} gives other torques when it runs again on the same states"
+    if any(name.startswith(REFERENCE_CHECKS) for name in failed):
         return (
-            "the scenario's settings or the robot's limits: what is asked of the arm is beyond its ranges or "
-            "speed limits before any control law acts" + _check_model(robot, "shows them")
+            "the scenario's settings or the robot's limits: the reference itself is beyond the joints' "
+            "ranges or speed limits" + _check_model(robot, "shows the limits")
         )
-    if unknowing(run.config):
+    if has_imperfect_knowledge(run.config):
         return (
-            f"the settings: {law} believes in another robot than there is, or measures it through sensors, "
-            "and this is what comes of it"
+            f"the settings: the model of {controller} differs from the plant, or {controller} measures "
+            "through sensors, and the error follows from that"
         )
-    if law == EXACT:
-        return _too_much(run, broken)
-    return _beside_exact(run, runs)
+    if controller == EXACT:
+        return _diagnose_exact(run, failed)
+    return _diagnose_by_comparison(run, runs)
 
 
-def unknowing(config: Config) -> bool:
-    """Whether the settings keep the control law from knowing the arm and its state as they are."""
-    other_arm = config.believed_drives != config.drives or config.model_payload is not None
+def has_imperfect_knowledge(config: Config) -> bool:
+    """Return whether the controller's model differs from the plant, or the controller uses sensors."""
+    other_arm = config.controller_drives != config.drives or config.model_payload is not None
     return config.sensors is not None or other_arm or bool(config.changes)
 
 
-def _too_much(run: Run, broken: list[str]) -> str:
-    """Of a law that knows the arm exactly."""
-    if TORQUE_CHECK in broken:
+def _diagnose_exact(run: Run, failed: list[str]) -> str:
+    """Return the cause of a failure under computed torque with an exact model."""
+    if TORQUE_CHECK in failed:
         joints = _saturated(run)
         return (
-            f"the torque limits in the robot's file{joints}, or the motion, which needs more torque than "
-            "they allow even where the arm's dynamics are known"
+            f"the torque limits in the robot's file{joints}, or the motion: it needs more torque than "
+            "the limits allow, even with exact knowledge of the arm's dynamics"
             + _check_model(run.config.robot, "shows the limits")
         )
     return f"the scenario, its settings or the robot's file: {EXACT} knows the arm's dynamics" + _check_model(
-        run.config.robot, "tells what is suspicious in the file"
+        run.config.robot, "lists suspicious entries of the file"
     )
 
 
-def _beside_exact(run: Run, runs: Sequence[Run]) -> str:
-    """Of another law: what computed torque did in its place."""
+def _diagnose_by_comparison(run: Run, runs: Sequence[Run]) -> str:
+    """Return the cause of a failure under another controller, by comparison with computed torque."""
     exact = dataclasses.replace(run, config=dataclasses.replace(run.config, controller=EXACT))
-    beside = next((other for other in runs if other.name == exact.name), None)
-    law = run.config.controller
-    if beside is None:
+    compared = next((other for other in runs if other.name == exact.name), None)
+    controller = run.config.controller
+    if compared is None:
         return (
-            f"the control law, or what is asked of the arm; whether the arm can do it at all is shown by "
+            "the controller or the motion. This command shows whether the arm can follow the motion at all: "
             f"{repeat_command(exact)}"
         )
-    if beside.passes:
+    if compared.passes:
         return (
-            f"the control law or its gains: {EXACT}, which knows the arm's dynamics, keeps every limit in "
-            f"the same motion, so that the robot's file and the scenario are sound. Try {law} with another "
-            f"--bandwidth than {run.config.bandwidth:g} rad/s, or in a slower motion"
+            f"the controller or its gains: {EXACT}, which knows the arm's dynamics, passes every check in "
+            "the same motion, so that the robot's file and the scenario are correct. Try "
+            f"{controller} with another --bandwidth than {run.config.bandwidth:g} rad/s, or a slower motion"
         )
     return (
-        f"the scenario, its settings or the robot's file, rather than the control law: {EXACT} does not hold "
-        f"here, either, though it knows the arm's dynamics"
+        "the scenario, its settings or the robot's file, rather than the controller: "
+        f"{EXACT}, which knows the arm's dynamics, fails here, too"
     )
 
 
 def _saturated(run: Run) -> str:
-    """The joints whose torque was cut, with their limits."""
+    """Return the joints whose torque was saturated, with their limits, in parentheses."""
     figures = run.figures
     if figures is None:
         return ""
-    cut = [
+    saturated = [
         f"{name}: {limit:.4g} {joint_unit(kind, 'torque')}"
         for name, kind, limit, count in zip(
             figures.joint_names,
@@ -134,11 +135,11 @@ def _saturated(run: Run) -> str:
         )
         if count
     ]
-    return f" ({', '.join(cut)})" if cut else ""
+    return f" ({', '.join(saturated)})" if saturated else ""
 
 
-def _check_model(robot: str, does: str) -> str:
-    """A sentence about the command that looks a robot's file over; nothing for a robot of this project."""
+def _check_model(robot: str, purpose: str) -> str:
+    """Return a sentence on the command that checks a robot's file; "" for a robot of this project."""
     if Path(robot).suffix not in (".urdf", ".toml"):
         return ""
-    return f". {shlex.join(['irb-twin', 'check-model', robot])} {does}"
+    return f". {shlex.join(['irb-twin', 'check-model', robot])} {purpose}"

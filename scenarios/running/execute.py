@@ -1,6 +1,6 @@
-"""Runs carried out, in this process or in others: the same results, in the same order, to the same bits.
+"""Execute runs, in this process or in others, with results that are identical to the last bit.
 
-A run with code of the user's has a process of its own, which that code may end; it costs the run alone.
+A run with user code has a separate process. If that code ends the process, only this run fails.
 """
 
 import pickle
@@ -19,18 +19,19 @@ from twin.worker_processes import Answer, Started, Task, Workers
 
 Work = tuple["Scenario", "Config"]
 LONG = ("laboratory", "pose_path")
-"""Scenarios of this project that take longest, some 2 s a run, and so begin first."""
+"""Longest scenarios of this project, some 2 s a run; they begin first."""
 
 
 def run_sequence(plan: Sequence[Work], begin: Callable[[str], Callable[[float], None]]) -> list[Run]:
-    """Carry out runs one after the other, with their logs.
+    """Execute runs one after the other and return them with their logs.
 
-    Where they have a window, a scenario's first run is shown in it and can be touched, and its other runs
-    are made before, without one, to move beside it.
+    With a window, the first run of a scenario is shown in it and reacts to the user. The other runs of the
+    scenario are executed before it, without a window, and shown beside it as ghosts.
 
     Args:
         plan: scenarios and settings.
-        begin: called with the name of each run, returns what is called with the fraction done.
+        begin: function called with the name of each run; it returns a function that is called with the
+            fraction done.
 
     Returns:
         The runs in the order of the plan.
@@ -38,20 +39,20 @@ def run_sequence(plan: Sequence[Work], begin: Callable[[str], Callable[[float], 
     labels = controllers.labels(config.controller for _, config in plan)
     runs: dict[int, Run] = {}
 
-    def begun(place: int) -> Callable[[float], None]:
+    def announce(place: int) -> Callable[[float], None]:
         scenario, config = plan[place]
         return begin(f"{scenario.name}, {labels[config.controller]}")
 
-    tasks = _tasks_of_users_code(plan)
+    tasks = _tasks_with_user_code(plan)
     for place in _order(plan):
         if place not in tasks:
             scenario, config = plan[place]
             if config.gui:
-                config = _beside(plan, place, runs, labels)
-            runs[place] = run_one(scenario, config, begun(place))
-    for place, run in _run_apart(plan, tasks, 1):
+                config = _with_ghosts(plan, place, runs, labels)
+            runs[place] = run_one(scenario, config, announce(place))
+    for place, run in _run_in_workers(plan, tasks, 1):
         if run is None:
-            begun(place)
+            announce(place)
         else:
             runs[place] = run
     return [replace(runs[place], label=labels[config.controller]) for place, (_, config) in enumerate(plan)]
@@ -60,13 +61,13 @@ def run_sequence(plan: Sequence[Work], begin: Callable[[str], Callable[[float], 
 def run_in_parallel(
     plan: Sequence[Work], jobs: int, begun: Callable[[int], None], done: Callable[[int, bool], None]
 ) -> list[Run]:
-    """Carry out runs in so many other processes, without their logs.
+    """Execute runs in other processes and return them without their logs.
 
     Args:
         plan: scenarios with their settings.
-        jobs: how many processes.
-        begun: called with the place of a run that begins.
-        done: called with its place, and whether it holds, when it is done.
+        jobs: number of processes.
+        begun: function called with the index of a run that begins.
+        done: function called with the index of a finished run and whether it passes.
 
     Returns:
         The runs in the order of the plan; they have figures and no logs.
@@ -79,7 +80,7 @@ def run_in_parallel(
             begun(place)
             runs[place] = run_one(*plan[place]).without_log()
             done(place, runs[place].passes)
-    for place, run in _run_apart(plan, tasks, jobs):
+    for place, run in _run_in_workers(plan, tasks, jobs):
         if run is None:
             begun(place)
         else:
@@ -88,29 +89,31 @@ def run_in_parallel(
     return [runs[place] for place in range(len(plan))]
 
 
-def _run_apart(plan: Sequence[Work], tasks: dict[int, Task], jobs: int) -> Iterator[tuple[int, Run | None]]:
-    """The runs of tasks in worker processes; each comes twice, as `None` when it begins."""
+def _run_in_workers(
+    plan: Sequence[Work], tasks: dict[int, Task], jobs: int
+) -> Iterator[tuple[int, Run | None]]:
+    """Execute tasks in worker processes; yield each index with `None` at the start and the run at the end."""
     with Workers(jobs) as workers:
         for place, event in workers.run(tasks.items()):
             if isinstance(event, Answer):
-                yield place, _answered_run(plan[place], event)
+                yield place, _run_of_answer(plan[place], event)
             elif isinstance(event, Started):
                 yield place, None
 
 
 def _task(scenario: Scenario, config: Config, *, with_log: bool) -> Task | None:
-    """A run as a task; `None` where it is known to fail, or cannot be sent to another process."""
+    """Return a run as a task; `None` if the scenario did not load or a setting cannot be pickled."""
     if scenario.fault is not None:
         return None
     try:
-        found_by = scenario_argument_text(scenario.file, scenario.name)
-        return _run_here, (found_by, scenario.name, pickle.dumps(config), with_log)
-    except Exception:  # a setting of somebody's that pickle does not know
+        argument = scenario_argument_text(scenario.file, scenario.name)
+        return _run_in_worker, (argument, scenario.name, pickle.dumps(config), with_log)
+    except Exception:  # pickle passes on any error of a user's class
         return None
 
 
-def _tasks_of_users_code(plan: Sequence[Work]) -> dict[int, Task]:
-    """The runs with code of the user's, by their places; none where there is a window."""
+def _tasks_with_user_code(plan: Sequence[Work]) -> dict[int, Task]:
+    """Return the runs with user code as tasks, by their index in the plan; none if there is a window."""
     if any(config.gui for _, config in plan):
         return {}
     tasks = {
@@ -121,22 +124,23 @@ def _tasks_of_users_code(plan: Sequence[Work]) -> dict[int, Task]:
     return {place: task for place, task in tasks.items() if task is not None}
 
 
-def _run_here(found_by: str, name: str, config: bytes, with_log: bool) -> dict[str, Any]:
-    """Carry out a run in a worker: its fields, but for its settings, which the asking process has."""
-    scenario = replace(_found(found_by), name=name)
-    run = run_one(scenario, pickle.loads(config))  # whose class is found once its scenario is
+def _run_in_worker(argument: str, name: str, config: bytes, with_log: bool) -> dict[str, Any]:
+    """Execute a run in a worker process; return its fields except the settings, which the parent has."""
+    scenario = replace(_scenario(argument), name=name)
+    # The scenario must be loaded before its settings, whose class it defines, can be unpickled.
+    run = run_one(scenario, pickle.loads(config))
     run = run if with_log else run.without_log()
     return {field: value for field, value in vars(run).items() if field != "config"}
 
 
 @cache
-def _found(name: str) -> Scenario:
-    """A scenario; somebody's file is loaded once, as in one process."""
-    return registry.find_regardless(name)
+def _scenario(argument: str) -> Scenario:
+    """Return a scenario; a user's file is loaded only once in each process."""
+    return registry.find_regardless(argument)
 
 
-def _answered_run(work: Work, answer: Answer) -> Run:
-    """A run, of what a worker sent of it."""
+def _run_of_answer(work: Work, answer: Answer) -> Run:
+    """Return the run that a worker's answer describes, and repeat its warnings."""
     answer.reissue_warnings()
     scenario, config = work
     if answer.fault:
@@ -145,7 +149,7 @@ def _answered_run(work: Work, answer: Answer) -> Run:
 
 
 def _order(plan: Sequence[Work]) -> Iterator[int]:
-    """Places in the plan: a scenario's first run after its others, where it is shown in a window."""
+    """Yield indices into the plan; the first run of a scenario comes after its others if it has a window."""
     names = list(dict.fromkeys(scenario.name for scenario, _ in plan))
     for name in names:
         places = [k for k, (scenario, _) in enumerate(plan) if scenario.name == name]
@@ -153,8 +157,15 @@ def _order(plan: Sequence[Work]) -> Iterator[int]:
         yield from [*places[1:], first] if plan[first][1].gui else places
 
 
-def _beside(plan: Sequence[Work], k: int, runs: dict[int, Run], labels: dict[str, str]) -> Config:
-    """The settings of a run that has a window; without one if another run of the scenario is shown."""
+def _with_ghosts(plan: Sequence[Work], k: int, runs: dict[int, Run], labels: dict[str, str]) -> Config:
+    """Return the settings of run k with the scenario's other logs as ghosts; only its first run has a window.
+
+    Args:
+        plan: scenarios and settings; the window is requested for each.
+        k: index of the run.
+        runs: finished runs by index.
+        labels: short names of the controllers.
+    """
     scenario, config = plan[k]
     places = [place for place, (other, _) in enumerate(plan) if other.name == scenario.name]
     if k != places[0]:

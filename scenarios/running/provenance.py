@@ -1,7 +1,7 @@
-"""What a result was made with: the version and the commit of this project, and of what it computes with.
+"""Provenance of a result: version and commit of this project, and versions of its libraries.
 
-Nothing that changes from one run to the next is in it, neither a date nor a time, so that two results of the
-same code on the same machine are the same files.
+The provenance contains no date and no time, so that two results of the same code on the same machine are
+identical files.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("numpy", "numba", "pybullet")
 ROOT = Path(twin.__file__).parents[1]
-LONGEST_WAIT = 5.0  # s, for git
+GIT_TIMEOUT = 5.0  # s
 
 
 @cache
 def provenance() -> dict[str, str]:
-    """Name -> version of everything that figures depend on; the commit where the code is a checkout."""
-    made_with = {"irb-twin": twin.__version__}
-    if told := commit(ROOT):
-        made_with["commit"] = told
-    made_with["python"] = platform.python_version()
+    """Return the versions of everything that figures depend on, by name; in a checkout also the commit."""
+    versions = {"irb-twin": twin.__version__}
+    if head := commit(ROOT):
+        versions["commit"] = head
+    versions["python"] = platform.python_version()
     for name in LIBRARIES:
         try:
-            made_with[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            made_with[name] = "unknown"
-    made_with["platform"] = f"{platform.system()} {platform.machine()}"
-    return made_with
+            versions[name] = "unknown"
+    versions["platform"] = f"{platform.system()} {platform.machine()}"
+    return versions
 
 
 def commit(folder: Path) -> str:
-    """The commit that a folder is a checkout of, with `+ changes` after it if files differ from it.
+    """Return the commit of a checkout, followed by `+ changes` if tracked files are modified.
 
-    Empty where the folder is no checkout, or git is not there or does not answer.
+    Return "" if the folder is not a checkout, or git is missing or does not answer in time.
     """
-    if not (folder / ".git").exists():  # not the checkout of somebody in whose folders we are installed
+    if not (folder / ".git").exists():  # git would also find an unrelated repository in a parent folder
         return ""
     try:
         head = _git(folder, "rev-parse", "HEAD").strip()
@@ -61,30 +61,33 @@ def commit(folder: Path) -> str:
     return head + " + changes" * bool(changed)
 
 
-def _git(folder: Path, *words: str) -> str:
-    # Without optional locks: reading the status would write git's index.
-    command = ["git", "--no-optional-locks", "-C", str(folder), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_WAIT, check=True)
+def _git(folder: Path, *arguments: str) -> str:
+    # Without this option, reading the status would write git's index.
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_TIMEOUT, check=True)
     return done.stdout
 
 
-def in_a_line() -> str:
-    """All of it in one line: `irb-twin 0.1.0, commit 8a50c7b, python 3.11.7, ...`."""
+def provenance_line() -> str:
+    """Return the provenance in one line: `irb-twin 0.1.0, commit 8a50c7b, python 3.11.7, ...`."""
     return ", ".join(f"{name} {value}" for name, value in provenance().items())
 
 
 def all_settings(run: Run) -> dict[str, object]:
-    """Every setting of a run by name, its defaults, its law's and its changes too, as JSON can have them."""
+    """Return every setting of a run as JSON values by name, also of its controller and its changes."""
     found = {name: getattr(run.config, name) for name in fields(type(run.config))}
     found |= {f"law_settings.{name}": value for name, value in run.config.law_settings}
     found |= {f"changes.{name}": value for name, value in run.config.changes}
-    return {name: plain(value) for name, value in found.items()}
+    return {name: json_value(value) for name, value in found.items()}
 
 
-def plain(value: Any) -> object:
-    """A number, a truth, a list of them, nothing, or else a text; JSON has no word for infinity."""
+def json_value(value: Any) -> object:
+    """Return a value as JSON stores it: a number, a bool, a list, None, or else a string.
+
+    Infinity and NaN become strings, because JSON has no numbers for them.
+    """
     if isinstance(value, (tuple, list, np.ndarray)):
-        return [plain(part) for part in value]
+        return [json_value(part) for part in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -93,13 +96,13 @@ def plain(value: Any) -> object:
 
 
 def stamped(run: Run, log: Log) -> Log:
-    """The log of a run that says how it was made: in its arrays, `provenance` and `settings`, as JSON."""
-    told = {"provenance": json.dumps(provenance()), "settings": json.dumps(_described(run))}
-    return replace(log, arrays={**log.arrays, **{name: np.array(text) for name, text in told.items()}})
+    """Return a run's log with two more arrays, `provenance` and `settings`, as JSON texts."""
+    texts = {"provenance": json.dumps(provenance()), "settings": json.dumps(_described(run))}
+    return replace(log, arrays={**log.arrays, **{name: np.array(text) for name, text in texts.items()}})
 
 
 def stamp_picture(runs: list[Run], path: Path) -> None:
-    """Write the same into a PNG, as its texts `provenance` and `settings`; other pictures are left alone."""
+    """Write provenance and settings into a PNG, as its texts of these names; do nothing for other formats."""
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo
 

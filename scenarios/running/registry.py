@@ -1,8 +1,8 @@
-"""Which scenarios there are, how to get one by its name or from a file of one's own, and what repeats a run.
+"""Registry of the scenarios: list their titles, and load one by its name or from a user's file.
 
-A file of this package is a scenario if it defines `Config`, `run` and `metrics`; adding the file is all it
-takes. The list is read from the source, so that asking for it starts nothing, and a file that cannot be
-loaded is in it.
+A file of this package is a scenario if it defines `Config`, `run` and `metrics`; no registration is needed.
+The list is read from the source text. It therefore imports nothing, and it includes files that cannot be
+loaded.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ TAKEN = (
     "changes", "explain", "film", "help", "json", "limit", "limits", "log", "picture", "report", "scenarios",
     "set", "settings",
 )  # fmt: skip
-"""Names of the command line, which no setting of a scenario can have."""
+"""Names that the command line uses itself; no setting of a scenario can have one of them."""
 
 
-OwnTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
-"""A caption, and rows of texts, headings first."""
+ScenarioTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
+"""Caption, and rows of texts, headings first."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A loaded scenario: its name, what its docstring says, and its parts.
+    """A loaded scenario: its name, its docstring and its parts.
 
-    One that could not be loaded has its `fault` instead, which every run of it ends with.
+    A scenario that could not be loaded has a `fault`; every run of it ends with this error.
     """
 
     name: str
     doc: str
-    Config: type[Any]  # a subclass of base.Config, with settings of its own
+    Config: type[Any]  # a subclass of base.Config, which adds the scenario's settings
     run: Callable[[Any], Log]
     metrics: Callable[[Log], tuple[Metric, ...]]
     variants: tuple[Config, ...] = ()
@@ -63,16 +63,16 @@ class Scenario:
     fault: TwinError | None = None
     leaves_limits: str = ""
     side_by_side: tuple[str, ...] = ()
-    table: Callable[[Log], OwnTable] | None = None
+    table: Callable[[Log], ScenarioTable] | None = None
     picture: Callable[[Sequence[Log], Path], None] | None = None
     reference: MakeReference | None = None
     arms: MakeArms = carrying
 
     def require_closed_loop(self) -> MakeReference:
-        """Return the function that makes its reference.
+        """Return the function `reference` of the scenario.
 
         Raises:
-            VariationError: it has nothing that does, so that its robot cannot be changed.
+            VariationError: the scenario has no such function, so that its robot cannot be changed.
         """
         if self.reference is None:
             raise VariationError(
@@ -83,12 +83,12 @@ class Scenario:
 
     @property
     def title(self) -> str:
-        """The first line of the docstring."""
+        """First line of the docstring."""
         return self.doc.partition("\n")[0]
 
 
 def titles() -> dict[str, str]:
-    """Name and first docstring line of every scenario of the package, in alphabetical order."""
+    """Return the first docstring line of every scenario of the package, by name in alphabetical order."""
     found = {}
     for file in sorted(HERE.glob("*.py")):
         text = file.read_bytes().decode("utf-8", "replace")
@@ -106,7 +106,7 @@ def _title(text: str) -> str:
 
 
 def plugin_titles() -> dict[str, str]:
-    """Name and first docstring line of every scenario that an installed package announces."""
+    """Return the first docstring line of every scenario of an installed plugin, by name."""
     found = {}
     for name, entry in plugin_entries(GROUP).items():
         if name not in titles():
@@ -118,16 +118,16 @@ def plugin_titles() -> dict[str, str]:
 
 
 def find(name: str) -> Scenario:
-    """The scenario called `name`, or the one in the Python file `name`.
+    """Return the scenario of a name or of a Python file.
 
     Args:
-        name: a name from `titles`, that of a scenario which a package announces, or the path of a file that
-            ends in ``.py``.
+        name: a name from `titles`, the name of a plugin's scenario, or the path of a file that ends in
+            ``.py``.
 
     Raises:
-        UnknownNameError: if there is no such scenario or file; the message lists the names.
-        PluginError: if it does not load.
-        TwinError: if it lacks a part of a scenario.
+        UnknownNameError: there is no such scenario or file; the message lists the names.
+        PluginError: the file cannot be loaded.
+        TwinError: the file lacks a part of a scenario.
     """
     if name.endswith(".py"):
         if not Path(name).is_file():
@@ -139,64 +139,63 @@ def find(name: str) -> Scenario:
     if name in plugin_entries(GROUP):
         return _checked(name, plugin_entries(GROUP)[name].load(), name)
     names = ", ".join(dict.fromkeys((*known, *plugin_entries(GROUP))))
-    raise UnknownNameError(
-        f"unknown scenario {name!r}: known are {names}, or the path of a .py file of your own"
-    )
+    raise UnknownNameError(f"unknown scenario {name!r}: known are {names}, or the path of your .py file")
 
 
 def find_regardless(name: str) -> Scenario:
-    """As `find`, for one of several: a file that is no scenario stands for runs that fail.
+    """Return the scenario as `find` does; a file that is no valid scenario becomes one whose runs fail.
 
     Raises:
-        UnknownNameError: if there is no such scenario or file.
+        UnknownNameError: there is no such scenario or file.
     """
     try:
         return find(name)
     except UnknownNameError:
         raise
     except TwinError as error:
-        nothing = Scenario(Path(name).stem, "cannot be run", Config, _no_run, _no_run, file=name)
-        return failing(nothing, error)
+        placeholder = Scenario(Path(name).stem, "cannot be run", Config, _no_run, _no_run, file=name)
+        return failing(placeholder, error)
 
 
 def failing(scenario: Scenario, fault: TwinError) -> Scenario:
-    """The scenario with nothing but that fault; its own `Config` may be what is wrong."""
+    """Return the scenario with a fault and with the default `Config`, because its `Config` may be invalid."""
     return replace(scenario, Config=Config, variants=(), fault=fault)
 
 
 def _no_run(_: Any) -> Any:
-    """Stand for the functions of a scenario with a fault, of which none is called."""
+    """Raise AssertionError; placeholder for the functions of a scenario with a fault."""
     raise AssertionError
 
 
-def different(names: Sequence[str]) -> list[str]:
-    """The names without those of a file that is there already, however it is written."""
+def without_duplicates(names: Sequence[str]) -> list[str]:
+    """Return the names with every file only once, even if its path is written in several forms."""
     return list(
         {str(Path(name).resolve()) if name.endswith(".py") else name: name for name in names}.values()
     )
 
 
 def disambiguate(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """The scenarios with names that differ: those of one name get their folder's before it, then numbers."""
+    """Return the scenarios with unique names: prefix equal names with their folder, then number them."""
     count = Counter(scenario.name for scenario in scenarios)
     taken = {name for name in count if count[name] == 1}
     result = []
     for scenario in scenarios:
         name = scenario.name
         if count[name] > 1:
-            wanted = f"{Path(scenario.file).resolve().parent.name}-{name}"
-            numbered = (f"{wanted}-{number}" for number in itertools.count(2))
-            name = next(name for name in itertools.chain([wanted], numbered) if name not in taken)
+            prefixed = f"{Path(scenario.file).resolve().parent.name}-{name}"
+            numbered = (f"{prefixed}-{number}" for number in itertools.count(2))
+            name = next(name for name in itertools.chain([prefixed], numbered) if name not in taken)
             taken.add(name)
         result.append(replace(scenario, name=name))
     return result
 
 
 def require_types(config: type[Config]) -> None:
-    """Check that the command line can offer the fields of a `Config`, and that their defaults fit.
+    """Raise an error unless every field of a `Config` can be an option of the command line.
 
     Raises:
-        TypeError: naming the field, what it is and what it may be.
+        TypeError: a name, annotation, default, help or choices is invalid; the message has the field, the
+            invalid value and the valid ones.
     """
     for name, item in fields(config).items():
         if name in TAKEN:
@@ -206,9 +205,9 @@ def require_types(config: type[Config]) -> None:
         kind, nargs, optional, words = kind_of(config, name)
         if kind not in (bool, int, float, str) or nargs or words:
             annotation = config.__annotations__.get(name, kind)
-            told = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
+            text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
             raise TypeError(
-                f"setting {name!r} is annotated {told}: an option holds bool, int, float or str, "
+                f"setting {name!r} is annotated {text}: the type of an option is bool, int, float or str, "
                 "or one of them or None"
             )
         value, choices = item.default, item.metadata.get("choices", ())
@@ -216,8 +215,8 @@ def require_types(config: type[Config]) -> None:
         if isinstance(value, bool) and kind is not bool:
             fits = False
         if not fits and not (optional and value is None):
-            wanted = kind.__name__ + (" or None" if optional else "")
-            raise TypeError(f"setting {name!r} has the default {value!r}, which is not {wanted}")
+            expected = kind.__name__ + (" or None" if optional else "")
+            raise TypeError(f"setting {name!r} has the default {value!r}, which is not {expected}")
         if not isinstance(item.metadata["help"], str):
             raise TypeError(f"setting {name!r} has the help {item.metadata['help']!r}, which is not text")
         if not isinstance(choices, (tuple, list)) or not all(isinstance(choice, str) for choice in choices):
@@ -225,10 +224,10 @@ def require_types(config: type[Config]) -> None:
 
 
 def _checked(name: str, module: ModuleType, where: str) -> Scenario:
-    """The scenario in a module, if it has all the parts."""
+    """Return the scenario in a module; raise TwinError if a part is missing or invalid."""
     missing = [part for part in PARTS if not hasattr(module, part)]
     if missing:
-        raise TwinError(f"{where!r} lacks {', '.join(missing)}: a scenario has {', '.join(PARTS)}")
+        raise TwinError(f"{where!r} lacks {', '.join(missing)}: a scenario needs {', '.join(PARTS)}")
     if not (
         isinstance(module.Config, type) and issubclass(module.Config, Config) and is_dataclass(module.Config)
     ):
@@ -264,12 +263,12 @@ def _checked(name: str, module: ModuleType, where: str) -> Scenario:
 
 
 def scenario_argument_text(path: str, name: str) -> str:
-    """Return the word for a scenario on the command line: its name, or the path of somebody's own file."""
+    """Return the command-line argument for a scenario: its name, or the path of a user's file."""
     file = Path(path)
-    if file.suffix != ".py":  # it was not loaded, or has none
+    if file.suffix != ".py":  # the scenario was not loaded from a file
         return path or name
     if file.resolve().parent == HERE:
-        return file.stem  # the name in the report may have its folder's before it
+        return file.stem  # the name in the report may have the prefix of its folder
     for name, entry in plugin_entries(GROUP).items():
         if getattr(sys.modules.get(entry.value), "__file__", None) == path:
             return name

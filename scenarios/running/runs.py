@@ -1,4 +1,4 @@
-"""One scenario carried out with one setting, and what came of it."""
+"""Execution of one scenario with one set of settings, and its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scenarios.checks.motion_range import arm_metrics
 from scenarios.checks.replay import with_spans
 from scenarios.cli.arguments import fields, flag
 from scenarios.metric import Outcome
-from scenarios.running.registry import OwnTable, Scenario, scenario_argument_text
+from scenarios.running.registry import Scenario, ScenarioTable, scenario_argument_text
 from twin.errors import (
     DivergenceError,
     PluginError,
@@ -39,14 +39,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run: its scenario's name, its settings, the log, the metrics and the time it took, in [s].
+    """Result of one run.
 
-    `error` says why a run that could not finish did not; `log` is then what there was of it, at least one
-    sample or `None`.  `refused` is a run whose settings the scenario, the robot or the path cannot meet.
-    `table` is what the scenario adds, if anything: its caption and its rows of texts, headings first.
-    `label` is what tables and files call the controller, `file` the scenario's.  `figures` are the log's, and
-    stay where a run is kept without its log.  `touched` is a run that a person changed at the window.
-    `tracking` says how its tracking error was judged; `None` where the run is not about one, or has none.
+    Attributes:
+        scenario: name of the scenario.
+        config: settings of the run.
+        log: log of the run; of an unfinished run, the samples up to its end, or `None` if there are none.
+        metrics: figures and checks of the run.
+        seconds: computation time, in [s].
+        error: why the run did not finish; `None` if it finished.
+        refused: whether the settings cannot be met by the scenario, the robot or the path.
+        table: additional table of the scenario: caption and rows of texts, headings first; `None` if none.
+        label: short name of the controller in tables and file names.
+        file: path of the scenario's file.
+        figures: figures of the log; they remain in a run without its log.
+        touched: whether a person changed the run at the window.
+        tracking: verdict on the tracking error; `None` if the run has no tracking error.
     """
 
     scenario: str
@@ -56,7 +64,7 @@ class Run:
     seconds: float
     error: str | None = None
     refused: bool = False
-    table: OwnTable | None = None
+    table: ScenarioTable | None = None
     label: str = ""
     file: str = ""
     figures: Figures | None = None
@@ -70,17 +78,17 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What tells it from other runs, as `irb140, pose_path, pd, bandwidth 30.0`."""
+        """Unique name of the run, as `irb140, pose_path, pd, bandwidth 30.0`."""
         return run_name(self.scenario, self.config)
 
     @property
     def passes(self) -> bool:
-        """Whether the run finished and every metric keeps its limit."""
+        """Whether the run finished and every check passes."""
         return self.error is None and all(metric.passes for metric in self.metrics)
 
     @property
     def outcome(self) -> Outcome:
-        """The worst of its checks; where all pass, how its tracking was judged."""
+        """Worst outcome of the checks; if all pass, the outcome of the tracking verdict."""
         if self.error is not None:
             return "not computed" if self.figures is None else "fails"
         found = {metric.outcome for metric in self.metrics}
@@ -92,29 +100,29 @@ class Run:
 
     @property
     def drives(self) -> tuple[str, str]:
-        """The drives of the robot, and those that the controller believed in."""
+        """Drives of the robot and drives in the controller's model."""
         if self.figures is None:
-            return self.config.drives, self.config.believed_drives
+            return self.config.drives, self.config.controller_drives
         return self.figures.drives, self.figures.model_drives
 
     @property
     def settings(self) -> dict[str, object]:
-        """The settings that differ from the scenario's defaults, the controller aside."""
+        """Settings that differ from the scenario's defaults, except the controller."""
         return changed_settings(self.config)
 
     def without_log(self) -> Run:
-        """The same run, but for its log: its figures remain."""
+        """Return the run without its log; the figures remain."""
         return dataclasses.replace(self, log=None)
 
 
 def run_name(scenario: str, config: Config) -> str:
-    """What tells a run from others: robot, scenario, controller, and the settings that are no defaults."""
+    """Return the unique name of a run: robot, scenario, controller, and settings that are not defaults."""
     settings = (f"{name} {value}" for name, value in changed_settings(config).items() if name != "robot")
     return ", ".join((config.robot, scenario, config.controller, *settings))
 
 
 def changed_settings(config: Config) -> dict[str, object]:
-    """The settings that are no defaults, the controller aside; the law's own, and the changes."""
+    """Return the settings that are not defaults, except the controller, with its settings and the changes."""
     return {
         item.name: getattr(config, item.name)
         for item in dataclasses.fields(config)
@@ -125,12 +133,12 @@ def changed_settings(config: Config) -> dict[str, object]:
 
 
 def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
-    """Run a scenario once and evaluate it; whatever goes wrong is a result, not an exception.
+    """Run a scenario once, evaluate it and return the result; every error becomes part of the result.
 
     Args:
-        scenario: what to run.
-        config: its settings.
-        progress: called with the fraction done.
+        scenario: scenario to run.
+        config: settings of the run.
+        progress: function called with the fraction done.
     """
     from scenarios.running.tracking_verdict import tracking_verdict
 
@@ -142,19 +150,19 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
             raise scenario.fault
         if config.changes:
             scenario.require_closed_loop()
-        log = _sound(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
+        log = _valid_log(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
         metrics = with_spans(judged(scenario, config, log), log, partial(judged, scenario, config))
         tracking = tracking_verdict(config, log, metrics)
         table = scenario.table(log) if scenario.table else None
     except (DivergenceError, TouchedError) as error:
-        fault, log = describe_error(error), log or _what_there_was(error)
+        fault, log = describe_error(error), log or _partial_log(error)
         touched = isinstance(error, TouchedError)
     except PluginError as error:
         fault = describe_error(error)
     except BaseException as error:
         if is_interrupt(error):
             raise
-        law = _law_that_failed(error)
+        law = _file_of_failed_controller(error)
         refused = log is None and isinstance(error, (TwinError, ValueError)) and not law
         fault = (
             describe_error(error)
@@ -170,24 +178,24 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
 
 
 def judged(scenario: Scenario, config: Config, log: Log) -> tuple[Metric, ...]:
-    """Return every check of a run: the scenario's, those of every run, and what `--limit` asks for.
+    """Return every check of a run: of the scenario, of every run, and of `--limit`.
 
     Raises:
-        PluginError: the scenario's checks are none, or cannot be told apart.
+        PluginError: the scenario's checks are not a list of metrics with unique names.
     """
     from scenarios.running.tracking_verdict import limited
 
-    metrics = _sound_metrics(scenario.metrics(log), scenario)
+    metrics = _valid_metrics(scenario.metrics(log), scenario)
     of_every_run = (*friction_metrics(log), *arm_metrics(log, scenario.leaves_limits))
-    metrics = _sound_metrics((*metrics, *of_every_run), scenario)
+    metrics = _valid_metrics((*metrics, *of_every_run), scenario)
     return limited(metrics, log, config.limits)
 
 
-def _law_that_failed(error: BaseException) -> str:
-    """The file of a `ControlLaw`'s function that an error came from; empty if it came from elsewhere.
+def _file_of_failed_controller(error: BaseException) -> str:
+    """Return the file of the `ControlLaw` function that raised an error; "" if another function raised it.
 
-    A law that is called fails by any kind of error, a `ValueError` of NumPy's among them, which would
-    otherwise count as a setting that is refused.
+    A controller can fail with any kind of error. Without this distinction, a `ValueError` of NumPy would
+    count as a rejected setting.
     """
     calls = traceback.extract_tb(error.__traceback__)
     return next(
@@ -200,8 +208,8 @@ def _law_that_failed(error: BaseException) -> str:
     )
 
 
-def _sound(log: Any, scenario: Scenario) -> Log:
-    """What `run` returned, if it is a log that can be evaluated."""
+def _valid_log(log: Any, scenario: Scenario) -> Log:
+    """Return the result of `run`; raise PluginError if it is not a consistent log."""
     from twin.logs.log import Log
 
     if not isinstance(log, Log):
@@ -209,35 +217,36 @@ def _sound(log: Any, scenario: Scenario) -> Log:
     try:
         log.require_consistent()
     except (TwinError, ValueError) as error:
-        raise PluginError(f"{scenario.file}: run returned a log that cannot be: {error}") from error
+        raise PluginError(f"{scenario.file}: run returned an inconsistent log: {error}") from error
     return log
 
 
-def _sound_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
-    """What `metrics` returned, if it is a list of metrics that can be told apart."""
+def _valid_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
+    """Return the result of `metrics`; raise PluginError unless it is a list of metrics with unique names."""
     if not isinstance(metrics, (tuple, list)):
         raise PluginError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
     seen = set()
     for metric in metrics:
         if not isinstance(metric, Metric):
-            raise PluginError(f"{scenario.file}: each of metrics must return a Metric, got {metric!r}")
+            raise PluginError(f"{scenario.file}: metrics must return a Metric, got {metric!r}")
         if metric.name in seen:
-            raise PluginError(f"{scenario.file}: metrics has more than one Metric named {metric.name!r}")
+            raise PluginError(f"{scenario.file}: metrics returned more than one Metric named {metric.name!r}")
         seen.add(metric.name)
     return tuple(metrics)
 
 
-def _what_there_was(error: DivergenceError | TouchedError) -> Log | None:
-    """The log of a run that ended early, if it has a sample."""
+def _partial_log(error: DivergenceError | TouchedError) -> Log | None:
+    """Return the log of a run that ended early, if it has at least one sample."""
     from twin.logs.log import Log
 
     return error.log if isinstance(error.log, Log) and len(error.log.t) > 0 else None
 
 
 def repeat_command(run: Run) -> str:
-    """The `irb-twin run` command of one run: scenario, controller, and every setting that is not a default.
+    """Return the `irb-twin run` command of one run, with every setting that is not a default.
 
-    Files are named as they were, relative to the current folder; words are quoted for a POSIX shell.
+    Paths of files are those of the run, relative to the current folder. Arguments are quoted for a POSIX
+    shell.
     """
     words = [
         "irb-twin",
@@ -251,7 +260,7 @@ def repeat_command(run: Run) -> str:
             continue
         if isinstance(value, bool):
             words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
-        elif value is not None:  # which no option can say
+        elif value is not None:  # no option can express None
             words += _option(flag(name), _text(value))
     if run.config.law_settings:
         words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
@@ -263,17 +272,17 @@ def repeat_command(run: Run) -> str:
 
 
 def _option(name: str, text: str) -> list[str]:
-    """An option and its value; one that begins with a dash is no option of its own."""
+    """Return an option with its value, joined by `=` if the value begins with a dash."""
     return [f"{name}={text}"] if text.startswith("-") else [name, text]
 
 
 def _text(value: Any) -> str:
-    """A value as it is typed: numbers with all their digits, several with commas between."""
+    """Return a value as text for the command line: numbers with all digits, lists separated by commas."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return value
-    if hasattr(value, "tolist"):  # of NumPy
+    if hasattr(value, "tolist"):  # a NumPy array or scalar
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return ",".join(_text(part) for part in value)

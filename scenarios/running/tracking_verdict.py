@@ -1,4 +1,4 @@
-"""How the tracking error of a run was judged: by what, with what outcome, or why by nothing."""
+"""Verdict on the tracking error of a run: its limit and outcome, or why it was not judged."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 ERROR, RATIO = "largest joint error", "joint error / its bound"
-"""Names of the checks that judge it."""
+"""Names of the checks that judge the tracking error."""
 FIGURES = {"joint_error": ERROR, "tool_error": "largest tool error"}
-"""Figures of `--limit` that are checks of most scenarios, and these checks' names."""
+"""Names of the figures of `--limit` that most scenarios also check, and names of these checks."""
 
 
 @dataclass(frozen=True)
 class TrackingVerdict:
-    """How the largest tracking error of a run was judged.
+    """Verdict on the largest tracking error of a run.
 
     Attributes:
-        verdict: `exact` where only rounding is left, `bounded` by theory, `limited` by somebody's limit;
-            `not_judged` where nothing is known; `undetermined` where rounding decides.
-        outcome: of the check.
-        range: the least and the largest error of runs that differ by rounding alone, in `unit`; twice the
-            same where rounding decides nothing.
-        unit: `rad`, or `m` of a sliding joint.
-        joint: whose error it is.
-        limit: what it may be, in `unit`; None where it is not judged.
-        from_s: the time from which rounding decides the path, in [s]; None where it does not.
-        reason: why no limit is known; empty where one is.
+        verdict: `exact` if the error may only be rounding, `bounded` if theory bounds it, `limited` if
+            `--limit` limits it; `not_judged` if no limit is known; `undetermined` if rounding decides.
+        outcome: outcome of the check.
+        range: smallest and largest error of runs that differ by rounding alone, in `unit`; two equal numbers
+            if rounding does not matter.
+        unit: `rad`, or `m` for a prismatic joint.
+        joint: name of the joint with this error.
+        limit: largest allowed error, in `unit`; None if the error is not judged.
+        from_s: time from which rounding decides the path, in [s]; None if it does not.
+        reason: why no limit is known; empty if there is a limit.
     """
 
     verdict: Literal["exact", "bounded", "limited", "not_judged", "undetermined"]
@@ -51,7 +51,7 @@ class TrackingVerdict:
 
     @property
     def sentence(self) -> str:
-        """The verdict in words, as `largest error 0.262 rad, within its estimated bound of 0.863 rad`."""
+        """Verdict as text, as `largest error 0.262 rad, within its estimated bound of 0.863 rad`."""
         low, high = map(figure, self.range)
         error = f"largest error {high if low == high else f'{low} to {high}'} {self.unit}"
         limit = "" if self.limit is None else f"{figure(self.limit)} {self.unit}"
@@ -63,24 +63,24 @@ class TrackingVerdict:
             return f"{error}, limit {limit}" if limit else f"{error}, {self.joint}; {ADVICE}"
         if self.verdict == "not_judged":
             return f"tracking NOT JUDGED ({self.reason}), {error}, {self.joint}; {ADVICE}"
-        kept = self.outcome == "passes"
+        passes = self.outcome == "passes"
         if self.verdict == "exact":
-            return f"{'' if kept else 'NOT '}exact, {error} (limit {figure(self.limit or 0.0)})"
+            return f"{'' if passes else 'NOT '}exact, {error} (limit {figure(self.limit or 0.0)})"
         what = "its estimated bound" if self.verdict == "bounded" else "the limit"
-        return f"{error}, {'within' if kept else 'BEYOND'} {what} of {limit}"
+        return f"{error}, {'within' if passes else 'BEYOND'} {what} of {limit}"
 
 
 ADVICE = "--limit joint_error=... judges it"
-NO_CHECK = "no check of this scenario is about it"
+NO_CHECK = "this scenario does not check it"
 
 
 def tracking_verdict(config: Config, log: Log, metrics: tuple[Metric, ...]) -> TrackingVerdict | None:
-    """The verdict on the tracking error of a run; None where neither its checks nor its log are about one.
+    """Return the verdict on the tracking error of a run; None if the run has no tracking error.
 
     Args:
-        config: the run's settings.
-        log: the run.
-        metrics: all its checks.
+        config: settings of the run.
+        log: log of the run.
+        metrics: all figures and checks of the run.
     """
     named = {metric.name: metric for metric in metrics}
     if ERROR not in named and "known_law" not in log.arrays:
@@ -112,28 +112,31 @@ def tracking_verdict(config: Config, log: Log, metrics: tuple[Metric, ...]) -> T
 
 
 def _reason(config: Config, log: Log) -> str:
-    """Why no limit of the tracking error is known: the first of these that is so."""
+    """Return why no limit of the tracking error is known: the first reason that applies."""
     other = not config.known_law or log.arrays.get("model_drives", log.drives) != log.drives
     whys = {
-        "for this controller": not config.our_law,
+        "for this controller": not config.builtin_law,
         "with sensors": config.sensors is not None,
         "with elastic drives": log.drives == "elastic",
-        "for gains that were set": bool(config.law_settings),
+        "for gains set by hand": bool(config.law_settings),
         "where the controller's model is not the plant": other,
-        "for this law in this scenario": True,
+        "for this controller in this scenario": True,
     }
-    return f"no bound known {next(why for why, so in whys.items() if so)}"
+    return f"no bound known {next(why for why, applies in whys.items() if applies)}"
 
 
 def limited(
     metrics: tuple[Metric, ...], log: Log, limits: tuple[tuple[str, float], ...]
 ) -> tuple[Metric, ...]:
-    """The checks of a run with those that `--limit` asks for: a figure that is there gets the limit, too.
+    """Return the checks of a run with the limits of `--limit`.
+
+    A limit applies to the check of its figure; a figure without a check gets a new one. The stricter of two
+    limits remains.
 
     Args:
-        metrics: the run's checks.
-        log: the run.
-        limits: names of `twin.sweeps.trial.FIGURES`, and the largest values allowed.
+        metrics: figures and checks of the run.
+        log: log of the run.
+        limits: names of `twin.sweeps.trial.FIGURES` and their largest allowed values.
     """
     if not limits:
         return metrics
@@ -143,8 +146,8 @@ def limited(
     row, found = figures_of_log(log), {metric.name: metric for metric in metrics}
     for figure_name, limit in limits:
         name = FIGURES.get(figure_name, f"--limit {figure_name}")
-        made = Metric(name, float(row[figure_name]), UNITS.get(figure_name, ""), None, "")
-        metric = found.get(name, made)
+        new = Metric(name, float(row[figure_name]), UNITS.get(figure_name, ""), None, "")
+        metric = found.get(name, new)
         if metric.limit is None or limit < metric.limit:
             found[name] = replace(metric, limit=limit, why="the limit that --limit sets")
     return tuple(found.values())

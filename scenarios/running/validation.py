@@ -1,4 +1,4 @@
-"""What `irb-twin validate` runs: scenarios with robots and control laws, and the scenarios' variants."""
+"""Plan of `irb-twin validate`: scenarios with robots and controllers, and the scenarios' variants."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,21 +17,27 @@ from twin.robot.robot import Robot
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run: `runs`, and in `unsuited` the scenario and robot of runs that can show nothing."""
+    """Plan of a validation.
+
+    Attributes:
+        runs: scenario and settings of every run.
+        unsuited: names of scenario and robot of the pairs that do not suit each other.
+    """
 
     runs: tuple[tuple[Scenario, Config], ...]
     unsuited: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked for, besides scenarios and robots.
+class Selection:
+    """Controllers and settings of a validation.
 
     Attributes:
-        laws: control laws; none for all of this project and those that a scenario names.  A variant is run
-            if its law is among them.
-        settings: field -> value, for the scenarios that have such a field; a variant has it, too.
-        law_settings: control law -> its own settings.
+        laws: names of controllers; if empty, all of this project and the default ones of each scenario. A
+            variant is run if its controller is among them.
+        settings: values of settings by name; a value applies to every scenario and variant that has the
+            setting.
+        law_settings: settings of controllers by the controller's name.
     """
 
     laws: Sequence[str] = ()
@@ -40,28 +46,29 @@ class Asked:
 
 
 def planned(
-    robots: Sequence[str] = (), scenarios: Sequence[Scenario] = (), asked: Asked | None = None
+    robots: Sequence[str] = (), scenarios: Sequence[Scenario] = (), selection: Selection | None = None
 ) -> Plan:
-    """The runs of a validation, robot by robot; a scenario that fails here already is a run that fails.
+    """Return the runs of a validation, robot by robot; a scenario with a fault becomes a run that fails.
 
     Args:
-        robots: names, or paths of files; none for the arms of this project, or the robot that a scenario
-            was made for, where its `Config` has another default than every scenario.
-        scenarios: none for all of this project.
-        asked: laws and settings.
+        robots: names, or paths of files; if empty, the arms of this project, or the robot of the scenario if
+            its `Config` has another default robot than `base.Config`.
+        scenarios: scenarios to run; if empty, all of this project.
+        selection: controllers and settings.
 
     Raises:
-        TwinError: there is no such robot or law, a robot's file is wrong, or its masses are not known.
-        ValueError: a setting that cannot be.
+        TwinError: a robot or controller does not exist, a robot's file is invalid, or its masses are unknown.
+        ValueError: a setting is invalid.
     """
     import twin
 
-    asked = asked or Asked()
-    for law in asked.laws or controllers.NAMES:  # wrong use, if there is none of that name
-        Config(**_own(Config, asked.settings), controller=law)
+    selection = selection or Selection()
+    # Making the settings raises the errors of unknown controllers and invalid values before any run.
+    for law in selection.laws or controllers.NAMES:
+        Config(**_applicable(Config, selection.settings), controller=law)
     for scenario in scenarios:
-        if scenario.fault is None and asked.settings:
-            scenario.Config(**_own(scenario.Config, asked.settings))
+        if scenario.fault is None and selection.settings:
+            scenario.Config(**_applicable(scenario.Config, selection.settings))
     chosen = list(scenarios) or [registry.find_regardless(name) for name in registry.titles()]
     loaded = {name: twin.load(name) for name in robots or twin.robot_names()}
     for robot in loaded.values():
@@ -74,7 +81,7 @@ def planned(
                 name not in loaded and not made_for[scenario.name]
             ):
                 continue
-            found = _runs(scenario, name, loaded.get(name), asked)
+            found = _runs(scenario, name, loaded.get(name), selection)
             runs += found
             if not found:
                 unsuited.append((scenario.name, name))
@@ -82,18 +89,20 @@ def planned(
 
 
 def _made_for(scenario: Scenario) -> str:
-    """The robot that a scenario was made for; empty if it was made for any."""
+    """Return the robot that a scenario is made for; "" if it is made for any."""
     robot = fields(scenario.Config)["robot"].default
     return "" if robot == fields(Config)["robot"].default else str(robot)
 
 
-def _runs(scenario: Scenario, name: str, robot: Robot | None, asked: Asked) -> list[tuple[Scenario, Config]]:
-    """The runs of one scenario with the robot of that name, which is loaded if it is not yet."""
+def _runs(
+    scenario: Scenario, name: str, robot: Robot | None, selection: Selection
+) -> list[tuple[Scenario, Config]]:
+    """Return the runs of one scenario with the robot of that name; load the robot if it is None."""
     import twin
 
     if scenario.fault is None:
         try:
-            configs = list(_configs(scenario, asked))
+            configs = list(_configs(scenario, selection))
             if not scenario.suits(robot or twin.load(name)):
                 return []
             return [(scenario, dataclasses.replace(config, robot=name)) for config in configs]
@@ -105,34 +114,34 @@ def _runs(scenario: Scenario, name: str, robot: Robot | None, asked: Asked) -> l
     return [(scenario, Config(robot=name))]
 
 
-def _configs(scenario: Scenario, asked: Asked) -> Iterator[Config]:
-    """The settings of a scenario's runs, each once."""
-    own = _own(scenario.Config, asked.settings)
-    usual = fields(scenario.Config)["controller"].default
-    laws = asked.laws or dict.fromkeys((*controllers.NAMES, *scenario.side_by_side, usual))
+def _configs(scenario: Scenario, selection: Selection) -> Iterator[Config]:
+    """Yield the settings of a scenario's runs without duplicates."""
+    settings = _applicable(scenario.Config, selection.settings)
+    default = fields(scenario.Config)["controller"].default
+    laws = selection.laws or dict.fromkeys((*controllers.NAMES, *scenario.side_by_side, default))
     seen: list[Config] = []
     for config in (
-        *(scenario.Config(**own, controller=law) for law in laws),
+        *(scenario.Config(**settings, controller=law) for law in laws),
         *(
-            dataclasses.replace(one, **own)
-            for one in scenario.variants
-            if not asked.laws or one.controller in asked.laws
+            dataclasses.replace(variant, **settings)
+            for variant in scenario.variants
+            if not selection.laws or variant.controller in selection.laws
         ),
     ):
-        own_settings = asked.law_settings.get(config.controller, config.law_settings)
-        config = dataclasses.replace(config, law_settings=own_settings)
+        law_settings = selection.law_settings.get(config.controller, config.law_settings)
+        config = dataclasses.replace(config, law_settings=law_settings)
         if config not in seen:
             seen.append(config)
             yield config
 
 
-def _own(config: type[Config], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a `Config` has."""
+def _applicable(config: type[Config], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are fields of a `Config`."""
     return {name: value for name, value in settings.items() if name in fields(config)}
 
 
 def matches(name: str, texts: Sequence[str]) -> bool:
-    """Whether one of the texts is in a name, in any case; with `*`, `?` or `[...]` it is a pattern."""
+    """Return whether a name contains one of the texts, ignoring case; `*`, `?` and `[...]` are wildcards."""
     plain = name.casefold()
     return any(
         fnmatchcase(plain, f"*{text}*") if set("*?[") & set(text) else text in plain

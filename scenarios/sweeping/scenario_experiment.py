@@ -160,7 +160,7 @@ class ScenarioExperiment:
 
     def trial_of(self, config: Config) -> Trial:
         """The closed loop with these settings."""
-        plant, law = config.actual(self._arms(config).plant), self._law(config)
+        plant, law = config.with_plant_changes(self._arms(config).plant), self._law(config)
         return Trial(
             plant=plant,
             controller=law,
@@ -193,7 +193,7 @@ class ScenarioExperiment:
     def _model(self, config: Config) -> Robot:
         """What the controller believes in."""
         plant, model = self._arms(config)
-        return config.believed(plant if model is None else model)
+        return config.controller_model(plant if model is None else model)
 
     def _nominal_arms(self) -> tuple[Robot, Robot]:
         """The plant, and what the controller believes in, before any change."""

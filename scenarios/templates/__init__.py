@@ -1,1 +1,1 @@
-"""What `irb-twin new` writes: files that run as they stand, written under another name."""
+"""Templates of `irb-twin new`: files that run unchanged, copied under another name."""

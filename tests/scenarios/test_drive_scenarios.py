@@ -88,7 +88,7 @@ def test_the_controller_believes_in_what_it_is_told_to():
         ({"model_drives": "rigid"}, "rigid"),
     )
     for settings, believed in cases:
-        assert Config(**settings).believed(robot).drive_mode == believed
+        assert Config(**settings).controller_model(robot).drive_mode == believed
         assert str(swung(**settings).arrays["model_drives"]) == believed
     assert Config(drives="elastic").load_robot().drive_mode == "elastic"
 

@@ -53,7 +53,13 @@ def test_a_trial_is_what_the_scenario_runs(name, monkeypatch):
     class Seen(Exception): ...
 
     def follow(config, reference, plant, model=None, stops=()):
-        seen.append((config.actual(plant), config.believed(plant if model is None else model), reference))
+        seen.append(
+            (
+                config.with_plant_changes(plant),
+                config.controller_model(plant if model is None else model),
+                reference,
+            )
+        )
         raise Seen
 
     def beside(robot, *_):

@@ -134,7 +134,7 @@ FAULTS = {
         "the default 'fast', which is not float",
     ),
     "default none": (setting("speed: float = option(None, 'x')"), "the default None, which is not float"),
-    "annotation": (setting("speed: list = option((), 'x')"), "'speed' is annotated list: an option holds"),
+    "annotation": (setting("speed: list = option((), 'x')"), "'speed' is annotated list: the type of an opt"),
     "no annotation": (
         setting("speed: 'Speed' = option(1.0, 'x')"),
         "cannot be evaluated: name 'Speed'",

@@ -17,7 +17,7 @@ from scenarios.cli.command_line import main
 from scenarios.cli.output import Tally
 from scenarios.running import registry
 from scenarios.running.runs import run_name
-from scenarios.running.validation import Asked, matches, planned
+from scenarios.running.validation import Selection, matches, planned
 from tests.support import user_scenarios
 from twin.errors import UnknownNameError
 
@@ -55,8 +55,8 @@ def test_without_names_all_of_ours_with_the_robots_that_they_are_about():
 
 def test_a_law_that_is_named_is_the_only_one_and_a_variant_runs_with_it_alone(tmp_path):
     mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
-    assert names(planned(["irb140"], [mine], Asked(["pd"]))) == ["irb140, mine, pd"]
-    assert names(planned(["irb140"], [mine], Asked(["pid"]))) == [
+    assert names(planned(["irb140"], [mine], Selection(["pd"]))) == ["irb140, mine, pd"]
+    assert names(planned(["irb140"], [mine], Selection(["pid"]))) == [
         "irb140, mine, pid",
         "irb140, mine, pid, bandwidth 9.0",
     ]
@@ -66,7 +66,7 @@ def test_a_law_that_is_named_is_the_only_one_and_a_variant_runs_with_it_alone(tm
 def test_a_setting_is_that_of_every_run_and_what_becomes_the_same_runs_once(tmp_path):
     mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
     plan = planned(
-        ["irb140"], [mine], Asked((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
+        ["irb140"], [mine], Selection((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
     )
     assert len(plan.runs) == len(controllers.NAMES)
     assert {config.bandwidth for _, config in plan.runs} == {9.0}
@@ -89,9 +89,9 @@ def test_a_scenario_runs_with_the_robot_that_it_was_made_for(tmp_path):
 
 def test_what_is_not_there_is_wrong_use(tmp_path):
     with pytest.raises(UnknownNameError, match="pd_gravitas"):
-        planned(["irb140"], (), Asked(["pd_gravitas"]))
+        planned(["irb140"], (), Selection(["pd_gravitas"]))
     with pytest.raises(ValueError, match="bandwidth"):
-        planned(["irb140"], [own(tmp_path)], Asked((), {"bandwidth": -1.0}))
+        planned(["irb140"], [own(tmp_path)], Selection((), {"bandwidth": -1.0}))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_failure_says_what_where_whose_fault_and_the_command_that_shows_it_aga
     figure = line.partition(" error is ")[2].partition(" rad")[0]
     assert f"largest joint error, {figure} rad, is that of joint_" in told
     assert re.search(r"is that of joint_\d at t = 0\.\d+ s whose fault: ", " ".join(told.split()))
-    assert "whose fault: the control law or its gains: computed_torque, which knows" in told
+    assert ": the controller or its gains: computed_torque, which knows" in told
     (again,) = [line.removeprefix("again: ") for line in told.splitlines() if line.startswith("again: ")]
     code = "import sys; from scenarios.cli.process import main; sys.exit(main())"
     assert shlex.split(again)[0] == "irb-twin"

@@ -134,7 +134,7 @@ class Serving:
 
         job, config = self._job, self._job.config
         start = None if job.start is None else named_pose(plant, job.start)
-        model = config.believed(plant)
+        model = config.controller_model(plant)
         return EgmRobot(
             plant, config.control_law(model), job.settings,
             job.plan, to=job.to, bind=job.bind, start=start, path=job.path,

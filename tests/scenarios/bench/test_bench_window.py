@@ -111,7 +111,7 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
         assert len(run.log.t) == len(plain.t)
         broken = broken_run(run, [run])
         assert broken.sentences == (run.error,)
-        assert broken.cause.startswith("nobody's: a person changed the motion")
+        assert broken.cause.startswith("the window: a person changed the motion")
         k = np.argmax(np.abs(run.log.q - plain.q).max(axis=1) > 1e-12)
         assert 10 < k < len(plain.t) - 10, "up to there it was the plain run"
         print("done")

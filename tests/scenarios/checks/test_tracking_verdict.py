@@ -22,7 +22,7 @@ from scenarios.report.files import write_json, write_junit, write_markdown
 from scenarios.report.report import total, validation_total
 from scenarios.report.results import Results
 from scenarios.running import registry
-from scenarios.running.diagnosis import cause
+from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
 from tests.support.example_runs import rendered
@@ -157,10 +157,10 @@ def test_an_error_beyond_its_bound_is_that_of_the_joint_that_left_it(logs):
         ({"controller": f"{__file__}:Law"}, "no bound known for this controller"),
         ({"noise": 1e-9}, "no bound known with sensors"),
         ({"drives": "elastic"}, "no bound known with elastic drives"),
-        ({"law_settings": (("Kp", 9.0),)}, "no bound known for gains that were set"),
+        ({"law_settings": (("Kp", 9.0),)}, "no bound known for gains set by hand"),
         ({"model_payload": "0"}, "no bound known where the controller's model is not the plant"),
         ({"changes": (("mass", 1.1),)}, "no bound known where the controller's model is not the plant"),
-        ({}, "no bound known for this law in this scenario"),
+        ({}, "no bound known for this controller in this scenario"),
     ],
 )
 def test_what_is_not_judged_says_why_in_its_line(logs, settings, reason):
@@ -184,7 +184,7 @@ def test_what_is_not_judged_says_why_in_its_line(logs, settings, reason):
 
 def test_a_run_without_a_check_of_its_error_is_not_judged_and_one_without_a_reference_not_asked(logs):
     found = tracking_verdict(config(), logs["pd"], ())
-    assert (found.verdict, found.reason) == ("not_judged", "no check of this scenario is about it")
+    assert (found.verdict, found.reason) == ("not_judged", "this scenario does not check it")
     assert tracking_verdict(config(), dataclasses.replace(logs["pd"], arrays={}), ()) is None
 
 
@@ -253,7 +253,7 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
     assert "UNDETERMINED" in lines[2]
     assert validation_total(Results(runs), 1.0, 1).endswith(
         ": all checks pass; tracking: 1 undetermined, 1 not judged "
-        "(no bound known for this law in this scenario)"
+        "(no bound known for this controller in this scenario)"
     )
 
     write_json(Results(runs), tmp_path / "a.json")
@@ -262,7 +262,7 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
     assert second["tracking"] == {
         "verdict": "undetermined", "outcome": "not judged", "range": [0.05, 0.15], "unit": "rad",
         "joint": second["tracking"]["joint"], "limit": None, "from_s": 0.25,
-        "reason": "no bound known for this law in this scenario",
+        "reason": "no bound known for this controller in this scenario",
     }  # fmt: skip
     assert second["metrics"][0]["span"] == [0.05, 0.15]
     assert [metric["outcome"] for metric in second["metrics"]] == ["not judged", "passes"]
@@ -302,7 +302,7 @@ def test_a_limit_that_rounding_decides_is_no_failure_of_anybody_and_yet_none_tha
     check = Metric("the check", 0.5, "rad", 1.0, "why", span=(0.5, 1.5))
     run = run_with(logs, metrics=(check,))
     assert (run.outcome, run.passes) == ("undetermined", False)
-    assert cause(run).startswith("nobody's: runs that differ by rounding alone")
+    assert diagnose(run).startswith("rounding: runs that differ by rounding alone")
     said = rendered(page_of(run))
     assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in said
     assert run_with(logs, metrics=(check, Metric("other", np.nan, "", None, ""))).outcome == "not computed"

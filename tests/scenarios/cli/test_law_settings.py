@@ -151,10 +151,10 @@ def test_what_the_law_believes_to_be_carried():
     robot = config.load_robot()
     assert robot.payload is not None
     assert robot.payload.mass == 3.0
-    believed = config.believed(robot).payload
+    believed = config.controller_model(robot).payload
     assert believed is not None
     assert believed.mass == 0.0
-    assert Config(payload="3").believed(robot).payload.mass == 3.0
+    assert Config(payload="3").controller_model(robot).payload.mass == 3.0
     assert not config.known_law
     assert Config().known_law
 

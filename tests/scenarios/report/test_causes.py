@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from scenarios.base import Config, Metric
-from scenarios.running.diagnosis import cause
+from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import Run
 from tests.support.example_runs import made_up_run
 
@@ -21,7 +21,7 @@ def undetermined(name):
 
 
 def test_of_a_run_that_holds_there_is_nothing_to_say():
-    assert cause(made_up_run()) == ""
+    assert diagnose(made_up_run()) == ""
 
 
 @pytest.mark.parametrize(
@@ -37,37 +37,37 @@ def test_of_a_run_that_holds_there_is_nothing_to_say():
         ),
         (
             failing("my check", noise=1e-4),
-            "the settings: pd believes in another robot than there is, or meas",
+            "the settings: the model of pd differs from the plant, or pd meas",
         ),
-        (failing("my check", changes=(("mass", 1.1),)), "the settings: pd believes in another"),
-        (failing("my check", drives="rigid", model_drives="ideal"), "the settings: pd believes in another"),
-        (failing("friction - its law"), "the twin: in its steps the drives"),
-        (failing("samples not replayed"), "the control law: on the same states pd"),
-        (undetermined("largest joint error"), "nobody's: runs that differ by rounding"),
-        (Run("swing", Config(), None, (), 0.1, "no", refused=True), "the setting or the robot"),
-        (Run("swing", Config(), None, (), 0.1, "mine.py, line 3: no"), "the code that is named there"),
+        (failing("my check", changes=(("mass", 1.1),)), "the settings: the model of pd differs"),
+        (failing("my check", drives="rigid", model_drives="ideal"), "the settings: the model of pd differs"),
+        (failing("friction - its law"), "the twin: in the engine's steps the drives"),
+        (failing("samples not replayed"), "the controller: pd gives other torques"),
+        (undetermined("largest joint error"), "rounding: runs that differ by rounding"),
+        (Run("swing", Config(), None, (), 0.1, "no", refused=True), "a setting or the robot"),
+        (Run("swing", Config(), None, (), 0.1, "mine.py, line 3: no"), "the code of the scenario or of the"),
     ],
 )
 def test_it_is_told_from_what_does_not_hold(run, whose):
-    assert cause(run, [run]).startswith(whose)
+    assert diagnose(run, [run]).startswith(whose)
 
 
 def test_a_law_is_judged_beside_computed_torque():
     run = failing("my check")
-    assert "whether the arm can do it at all is shown by irb-twin run swing --controller computed_torque" in (
-        cause(run, [run])
+    assert "can follow the motion at all: irb-twin run swing --controller computed_torque" in (
+        diagnose(run, [run])
     )
     good = made_up_run("computed_torque")
-    assert cause(run, [run, good]).startswith(
-        "the control law or its gains: computed_torque, which knows the"
+    assert diagnose(run, [run, good]).startswith(
+        "the controller or its gains: computed_torque, which knows the"
     )
     bad = failing("my check", "computed_torque")
-    assert "rather than the control law: computed_torque does not hold" in cause(run, [run, bad])
+    assert "rather than the controller: computed_torque, which knows" in diagnose(run, [run, bad])
     other = dataclasses.replace(good, config=Config(controller="computed_torque", bandwidth=30.0))
-    assert cause(run, [run, other]) == cause(run, [run])
+    assert diagnose(run, [run, other]) == diagnose(run, [run])
 
 
 def test_a_file_can_be_looked_over_and_a_robot_of_ours_has_none():
     command = "irb-twin check-model 'my arm.urdf'"
-    assert command in cause(failing("engine - model, one step", robot="my arm.urdf"))
-    assert "check-model" not in cause(failing("engine - model, one step"))
+    assert command in diagnose(failing("engine - model, one step", robot="my arm.urdf"))
+    assert "check-model" not in diagnose(failing("engine - model, one step"))
