@@ -113,7 +113,7 @@ def test_the_breakpoint_of_the_guide_to_debugging_stops(monkeypatch):
 def test_the_guide_to_egm_shows_every_row_of_the_table():
     text = (HOUSE / "docs" / "guides" / "egm.md").read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks(text) if "answers taken" in block.text)
-    result = EgmResult(sent=1, lateness=Lateness(cycles=1), well=1, runs=1)
+    result = EgmResult(sent=1, lateness=Lateness(cycles=1), completed=1, runs=1)
     served = Served(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_max=np.ones(1))
     names = list(rows(SimpleNamespace(limit=None), served))
     assert len(names) == 7

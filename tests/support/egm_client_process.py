@@ -14,7 +14,7 @@ import sys
 
 
 def session(module, method, stream):
-    """Answer every message of a robot; what was received and sent."""
+    """Answer every message of a robot; print what was received and sent."""
     client = module.EGM(port=0)
     print_json(client.socket.getsockname()[1])
     received, sent = {"joints": [], "planned": [], "position": [], "torque": [], "converged": []}, []
@@ -37,7 +37,7 @@ def session(module, method, stream):
 
 
 def print_json(value):
-    """A line of standard output."""
+    """Print a value as a line of JSON."""
     print(json.dumps(value), flush=True)
 
 

@@ -94,7 +94,7 @@ def sent(exchange, name, rows):
     return np.array([message[name] for message in exchange["sent"][:rows]])
 
 
-def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
+def test_foreign_client_guides_joints_and_reads_torques(client, robot):
     target = np.degrees(BENT) + np.array([12.0, -8.0, 6.0, 20.0, -10.0, 30.0])
     way = np.linspace(np.degrees(BENT), target, 40)
     stream = [{"joint_angles": q.tolist()} for q in way]
@@ -114,7 +114,7 @@ def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
         np.testing.assert_allclose(received["torque"][1:], means[:-1], rtol=0, atol=1e-12)
 
 
-def test_speeds_are_what_the_arm_does(client, robot):
+def test_foreign_client_guides_joint_speeds(client, robot):
     """Without position gain and filter the arm's way is the integral of what was sent."""
     speed = np.outer(np.sin(np.linspace(0.0, 2.0 * np.pi, 100)), [20.0, -10.0, 15.0, 30.0, 5.0, -40.0])
     speed[:5] = 0.0  # meanwhile the ramp is over
@@ -136,7 +136,7 @@ def test_speeds_are_what_the_arm_does(client, robot):
     np.testing.assert_allclose(log.q, log.q_ref, rtol=0, atol=1e-10)
 
 
-def test_the_tool_is_where_it_wants_it(client, robot):
+def test_foreign_client_guides_the_tool_pose(client, robot):
     begin = twin.forward_kinematics(robot, BENT)
     target = begin.copy()
     target[:3, 3] += [0.03, -0.04, 0.02]
@@ -158,7 +158,7 @@ def test_the_tool_is_where_it_wants_it(client, robot):
     np.testing.assert_allclose(exchange["received"]["position"], 1e3 * at, rtol=0, atol=1e-10)
 
 
-def test_a_path_is_corrected(client, robot, tmp_path):
+def test_foreign_client_corrects_a_path(client, robot, tmp_path):
     """A straight way along y: the tool ends beside its end, in the path's own axes."""
     begin = twin.forward_kinematics(robot, BENT)
     t = np.linspace(0.0, 1.0, 51)

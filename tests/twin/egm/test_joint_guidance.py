@@ -30,7 +30,7 @@ def ramp(settings, samples, period=DT):
     return np.minimum(np.arange(1, samples + 1) / round(settings.ramp_in / period), 1.0)
 
 
-def test_the_gain_alone(irb140):
+def test_unfiltered_gain_reduces_the_error_by_a_constant_factor(irb140):
     """Level 0: every period takes dt k of the error away, less on the ramp: a product of factors."""
     settings = GuidanceSettings(level=0, position_gain=12.0, pos_corr_gain=0.5, **FAST)
     found = guided(irb140, settings, SensorMessage(q=HOME + STEP), 1000)
@@ -40,7 +40,7 @@ def test_the_gain_alone(irb140):
 
 
 @pytest.mark.parametrize(("bandwidth", "gain"), [(20.0, 5.0), (100.0, 20.0), (2.0, 20.0)])
-def test_gain_and_filter_as_a_linear_filter_of_scipy(irb140, bandwidth, gain):
+def test_gain_and_filter_equal_scipy_transfer_function(irb140, bandwidth, gain):
     """One ramp period long, the loop is a transfer function from reference to position.
 
     With p = exp(-2 pi f dt), b = dt k (1 - p) and z^-1 = s it is b s / ((1 - s) (1 - p s) + b s).
@@ -55,7 +55,7 @@ def test_gain_and_filter_as_a_linear_filter_of_scipy(irb140, bandwidth, gain):
     np.testing.assert_allclose(found.q, HOME + expected[:, None] * STEP, **EXACT)
 
 
-def test_gain_filter_and_ramp_by_powers_of_a_matrix(irb140):
+def test_gain_filter_and_ramp_equal_matrix_powers(irb140):
     settings = GuidanceSettings(max_speed_deviation=1000.0)
     a, k, n = 1.0 - np.exp(-2.0 * np.pi * 20.0 * DT), 5.0, 500
 
@@ -73,7 +73,7 @@ def test_gain_filter_and_ramp_by_powers_of_a_matrix(irb140):
 
 
 @pytest.mark.parametrize("bandwidth", [None, 20.0])
-def test_the_limit_of_speed_then_the_law(irb140, bandwidth):
+def test_motion_runs_at_speed_limit_then_obeys_the_law(irb140, bandwidth):
     """All joints go at one share of their speeds, the fastest at the limit, until the law asks for less.
 
     The gain times the error falls below the limit L where the error is L / k; from there it is the linear
@@ -106,7 +106,7 @@ def test_ten_degrees_take_ten_seconds_by_default(irb140):
     assert 10.0 < arrived < 11.0
 
 
-def test_speeds_alone_drift(irb140):
+def test_speed_reference_without_gain_integrates(irb140):
     """Without gain a joint goes on at the speed that it was told last, wherever it is."""
     settings = GuidanceSettings(pos_corr_gain=0.0, **FAST)
     speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
@@ -117,7 +117,7 @@ def test_speeds_alone_drift(irb140):
     np.testing.assert_allclose(found.q[1:], HOME + DT * np.cumsum(share)[:, None] * speeds, **EXACT)
 
 
-def test_a_speed_beside_the_last_position_ends_where_the_gain_holds_it(irb140):
+def test_speed_reference_and_gain_balance_at_an_offset(irb140):
     """u = k (q_ref - q) + qd_ref is 0 where the distance is qd_ref / k: the reference is where it began."""
     settings = GuidanceSettings(**FAST)
     speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
@@ -125,7 +125,7 @@ def test_a_speed_beside_the_last_position_ends_where_the_gain_holds_it(irb140):
     np.testing.assert_allclose(found.q[-1], HOME + speeds / 5.0, rtol=0.0, atol=1e-12)
 
 
-def test_a_moving_reference_is_followed_without_lag_where_its_speed_is_told(irb140):
+def test_speed_feedforward_removes_the_tracking_lag(irb140):
     """Without it the arm is behind by speed / gain, and by half a cycle, for references come in steps."""
     slope, errors = np.deg2rad(4.0), []
     for speed in (None, np.full(6, slope)):
@@ -139,7 +139,7 @@ def test_a_moving_reference_is_followed_without_lag_where_its_speed_is_told(irb1
     np.testing.assert_allclose(errors, [slope / 5.0, 0.0], rtol=0.0, atol=1e-8)
 
 
-def test_joints_that_are_not_guided_stay(irb140):
+def test_unguided_joints_hold_their_position(irb140):
     settings = GuidanceSettings(axes="1,5", **FAST)
     beyond = HOME + np.array([0.1, 0.1, 99.0, 0.1, 0.1, 0.1])
     found = guided(irb140, settings, SensorMessage(q=beyond, qd=np.full(6, 0.1)), 3000)
@@ -148,7 +148,7 @@ def test_joints_that_are_not_guided_stay(irb140):
     assert moved[[1, 2, 3, 5]].tolist() == [0.0] * 4
 
 
-def test_a_deviation_beyond_the_largest_is_taken_as_that(irb140):
+def test_reference_is_clipped_to_max_pos_deviation(irb140):
     settings = GuidanceSettings(max_pos_deviation=3.0, **FAST)
     for message in (SensorMessage(q=HOME + STEP), SensorMessage(qd=10.0 * STEP)):
         guidance = JointGuidance(irb140, settings)
@@ -163,7 +163,7 @@ def test_a_deviation_beyond_the_largest_is_taken_as_that(irb140):
         assert not guidance.converged(run.q)
 
 
-def test_a_joint_that_may_not_go_on_does_not_hold_the_others_back(irb140):
+def test_joint_at_its_deviation_limit_does_not_slow_the_others(irb140):
     """Where the speeds are limited by one factor, a joint at its largest deviation asks for none."""
     settings = GuidanceSettings(max_pos_deviation=3.0, max_speed_deviation=2.0, ramp_time=0.005)
     step = np.deg2rad([90.0, -2.9, 0, 0, 0, 0])
@@ -195,7 +195,7 @@ def test_positions_stay_valid_and_speeds_do_not(irb140):
         (SensorMessage(q=np.array([0, 1.95, 0, 0, 0, 0])), 50027, "its range is -90 deg"),
     ],
 )
-def test_what_cannot_be_done_is_a_fault_and_changes_nothing(irb140, message, number, sentence):
+def test_invalid_reference_is_a_fault_and_has_no_effect(irb140, message, number, sentence):
     settings = GuidanceSettings()
     guidance = JointGuidance(irb140, settings)
     guidance.begin(HOME, DT)
@@ -209,7 +209,7 @@ def test_what_cannot_be_done_is_a_fault_and_changes_nothing(irb140, message, num
     np.testing.assert_array_equal(guidance.speed(HOME), before)
 
 
-def test_ranges_between_joints_count_too(irb1400):
+def test_passive_joint_range_limits_references(irb1400):
     guidance = JointGuidance(irb1400, GuidanceSettings())
     guidance.begin(np.zeros(6), DT)
     with pytest.raises(GuidanceStop, match="q3 - q2") as stop:
@@ -217,7 +217,7 @@ def test_ranges_between_joints_count_too(irb1400):
     assert stop.value.fault.number == 50027
 
 
-def test_a_message_that_tells_nothing_changes_nothing(irb140):
+def test_message_without_references_has_no_effect(irb140):
     guidance = JointGuidance(irb140, GuidanceSettings())
     guidance.begin(HOME, DT)
     guidance.take(SensorMessage(seqno=3), HOME)

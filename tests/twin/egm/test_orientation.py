@@ -18,7 +18,7 @@ TURNS = [
 ]
 
 
-def test_conversions_are_those_of_the_arrays():
+def test_scalar_conversions_equal_array_conversions():
     for R in Rotation.from_rotvec(TURNS).as_matrix():
         quaternion = np.array(quaternion_from_rows(R.tolist()))
         expected = quaternion_from_matrix(R)

@@ -32,7 +32,7 @@ def restless(robot, last):
     return answer
 
 
-def test_a_faulty_wire_and_random_bytes(robot):
+def test_arm_stays_within_limits_with_faulty_network_and_random_bytes(robot):
     """30 % lost, others doubled, held up, out of order, cut short; 10^5 random datagrams among them."""
     noise = 60
     cycles = NOISE // noise + 100
@@ -96,7 +96,7 @@ class Pouring:
         return came
 
 
-def test_the_queue_is_bounded_and_drops_the_oldest():
+def test_queue_is_bounded_and_drops_the_oldest_answer():
     kinds = []
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(100)]
     inbox = Inbox(Pouring(answers), 6, "joint", notify=lambda kind, sentence: kinds.append(kind))
@@ -113,7 +113,7 @@ def test_the_queue_is_bounded_and_drops_the_oldest():
     assert (inbox.counts.dropped, inbox.counts.unused) == (64 - QUEUE, 36)
 
 
-def test_a_client_that_is_faster_than_the_robot_is_heard_behind_a_lag():
+def test_fast_client_is_not_dropped_behind_a_lag():
     """Four answers a cycle, held back for four cycles: what waits for its time is not in the queue."""
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(400)]
     inbox = Inbox(Pouring(answers), 6, "joint", lag=4)
@@ -127,7 +127,7 @@ def test_a_client_that_is_faster_than_the_robot_is_heard_behind_a_lag():
     assert taken[-1] == 4 * 96 - QUEUE, "the oldest of ten whose time has come"
 
 
-def test_the_newest_is_taken_where_the_robot_was_late():
+def test_newest_answer_is_taken_after_a_late_cycle():
     """For a while; else the next one is, however many wait."""
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(20)]
     inbox = Inbox(Pouring(answers), 6, "joint", lag=2)
@@ -141,7 +141,7 @@ def test_the_newest_is_taken_where_the_robot_was_late():
     assert inbox.counts.skipped == 3
 
 
-def test_in_turn_and_in_lockstep():
+def test_answers_without_effect_are_queued_only_in_lockstep():
     """What changes nothing is left out by the clock, and takes its turn in lockstep."""
     first, second = (encode_sensor(SensorMessage(k, q=np.full(6, k))) for k in (1, 2))
     pose = encode_sensor(SensorMessage(3, T=np.eye(4)))
@@ -158,7 +158,7 @@ def test_in_turn_and_in_lockstep():
         assert not inbox.has_answer
 
 
-def test_a_closed_loop_is_not_folded(irb1400):
+def test_parallelogram_is_not_folded_by_speed_references(irb1400):
     """Its links fold where its joints alone are within their ranges."""
     q = np.array([0.0, irb1400.q_min[1], irb1400.q_max[2], 0.0, 0.0, 0.0])
     assert folded(irb1400, q).any()

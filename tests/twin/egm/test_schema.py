@@ -56,13 +56,13 @@ def kind_of(field, prefix):
     return field.type_name.rpartition(".")[2].removeprefix(prefix)
 
 
-def test_the_pool_that_all_share_has_none_of_ours():
+def test_default_protobuf_pool_is_unchanged():
     with pytest.raises(KeyError):
         descriptor_pool.Default().FindMessageTypeByName(schema.Robot.DESCRIPTOR.full_name)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_fields_are_those_of_the_client(client, files):
+def test_fields_match_those_of_the_client(client, files):
     theirs, ours = messages_of(files[client], "Egm"), messages_of(schema._file())
     theirs.pop("ExternalJoints")  # which no message uses
     assert set(ours) - set(theirs) == {name for name in NEWER[client] if "." not in name}
@@ -74,7 +74,7 @@ def test_fields_are_those_of_the_client(client, files):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_values_of_enumerations_are_those_of_the_client(client, files):
+def test_enumerations_match_those_of_the_client(client, files):
     theirs = {
         enum.name: {value.number: value.name for value in enum.value}
         for message in files[client].message_type

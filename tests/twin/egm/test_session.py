@@ -29,7 +29,7 @@ def kinds(made):
     return [event.kind for event in made.done.events]
 
 
-def test_the_arm_did_what_the_client_sent(robot):
+def test_arm_follows_the_law_for_the_recorded_references(robot):
     """The law of joint guidance, from the recorded references alone, gives the commanded motion."""
     settings = GuidanceSettings(max_speed_deviation=12.0, ramp_time=0.1, lp_filter=4.0, pos_corr_gain=0.6)
     random = np.random.default_rng(3)
@@ -73,7 +73,7 @@ def test_the_arm_did_what_the_client_sent(robot):
     assert np.array_equal(log.arrays["egm_t"], log.t[::4])
 
 
-def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
+def test_stream_passes_the_checks_of_the_cpp_client(robot):
     """Those of abb_libegm: what it insists on in each message, and when it takes a robot as ready."""
     wire = Wire(to(AWAY))
     made = run_session(robot, wire, runs=1)
@@ -108,7 +108,7 @@ def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
     assert not any(converged[over:])
 
 
-def test_what_the_robot_tells_is_where_its_arm_was(robot):
+def test_messages_report_the_state_of_the_arm(robot):
     """At the beginning of the cycle; poses by forward kinematics, of the tool in the work object."""
     tool = np.eye(4)
     tool[:3, 3] = 0.1, 0.0, 0.2
@@ -142,7 +142,7 @@ def test_what_the_robot_tells_is_where_its_arm_was(robot):
     assert log.arrays["egm_utilization"][5] == sent[5].utilization
 
 
-def test_sensors_go_on_from_cycle_to_cycle_and_are_what_it_tells(robot):
+def test_messages_report_sensor_values(robot):
     wire = Wire(to(AWAY))
     sensors = Sensors(noise=1e-4, speed_cutoff=50.0, seed=2)
     made = run_session(robot, wire, duration=0.2, sensors=sensors, law=controllers.make("pd", robot))
@@ -153,7 +153,7 @@ def test_sensors_go_on_from_cycle_to_cycle_and_are_what_it_tells(robot):
     assert np.abs(measured[1:] - log.q_seen[3::4][: len(measured) - 1]).max() < 1e-14
 
 
-def test_elastic_joints_are_measured_at_their_motors(robot):
+def test_messages_report_motor_positions_of_elastic_drives(robot):
     wire = Wire(to(AWAY))
     elastic = robot.with_drives("elastic")
     law = controllers.make("pd", robot)
@@ -171,14 +171,14 @@ def test_elastic_joints_are_measured_at_their_motors(robot):
 
 
 @pytest.mark.parametrize(("lag", "cycles"), [(0.0, 0), (4.0, 1), (15.0, 4)])
-def test_a_lag_holds_answers_back_by_whole_cycles(robot, lag, cycles):
+def test_lag_delays_answers_by_whole_cycles(robot, lag, cycles):
     log = run_session(robot, Wire(to(AWAY)), duration=0.04, lag=lag).log()
     assert list(log.arrays["egm_seqno"]) == [-1] * cycles + list(range(10 - cycles))
     moves = np.flatnonzero(np.any(log.q_ref != 0.0, axis=1))[0]
     assert moves == 4 * cycles + 1
 
 
-def test_a_client_that_dies_in_motion(robot):
+def test_silent_client_stops_the_arm_after_comm_timeout(robot):
     """After CommTimeout the arm stops on its ramp and holds; the next instruction waits for a client."""
     settings = GuidanceSettings(max_speed_deviation=30.0, ramp_time=0.1, comm_timeout=0.2, cond_time=1000.0)
     fast = np.full(6, 0.2)
@@ -219,7 +219,7 @@ def test_a_client_that_dies_in_motion(robot):
     assert log.violations() == ()
 
 
-def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
+def test_answers_before_an_instruction_are_discarded(robot):
     """By the clock they come when it has looked already, and are there when its first message leaves."""
 
     def client(message):
@@ -254,7 +254,7 @@ def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
     assert made.done.counts.unused > 3
 
 
-def test_a_message_of_another_mode_stops_it(robot):
+def test_message_of_another_mode_stops_the_instruction(robot):
     pose = np.eye(4)
 
     def client(message):
@@ -268,7 +268,7 @@ def test_a_message_of_another_mode_stops_it(robot):
     assert kinds(made) == ["waiting", "guided", "fault", "ended"]
 
 
-def test_an_instruction_waits_for_an_answer_of_its_own(robot):
+def test_delayed_answers_do_not_start_the_next_instruction(robot):
     """What was still held back when it began was for the one before."""
 
     def client(message):
@@ -282,7 +282,7 @@ def test_an_instruction_waits_for_an_answer_of_its_own(robot):
     assert made.done.counts.unused == 2
 
 
-def test_an_arm_that_does_not_follow_is_stopped(robot):
+def test_following_error_stops_the_instruction(robot):
     """Its drives give nothing, so it falls."""
     made = run_session(robot, Wire(to(AWAY)), law=lambda state, reference: np.zeros(6), runs=1, pause=0.0)
     (fault,) = made.done.faults
@@ -293,7 +293,7 @@ def test_an_arm_that_does_not_follow_is_stopped(robot):
     assert error[stops - 4] < np.deg2rad(5.0) <= error[stops]
 
 
-def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
+def test_divergence_ends_the_instruction_but_not_the_session(robot):
     good = controllers.make("computed_torque", robot)
 
     def law(state, reference):
@@ -316,7 +316,7 @@ def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
         assert broken.state is EgmState.DISCONNECTED
 
 
-def test_nobody_answers(robot):
+def test_session_without_answers_raises_egm_error(robot):
     with session(robot, Wire(lambda message: None), wait=0.1) as made:
         with pytest.raises(EgmError, match=r"^no client answered from the client within 0.1 s$"):
             made.serve(lambda: False)
@@ -329,7 +329,7 @@ def test_nobody_answers(robot):
         run_session(robot, Wire(to(AWAY)), steps_per_period=3)
 
 
-def test_a_way_of_its_own_keeps_a_quarter_of_the_speeds(robot):
+def test_robot_motion_uses_a_quarter_of_the_speed_limits(robot):
     motion, end = RobotMotion(robot, np.zeros(6), 1e-3), np.array([1.0, 0.5, -0.5, 2.0, 1.0, -2.0])
     assert motion.is_at(np.zeros(6))
     motion.go_to(end)
@@ -348,7 +348,7 @@ def test_a_way_of_its_own_keeps_a_quarter_of_the_speeds(robot):
     assert 0.2 < share.max() < 0.25 + 1e-3
 
 
-def test_a_robot_on_a_path_goes_back_to_its_beginning(robot, tmp_path):
+def test_robot_returns_to_the_start_of_the_path(robot, tmp_path):
     path = tmp_path / "path.csv"
     path.write_text(
         "t,q1,q2,q3,q4,q5,q6\n0,0,0.1,0.1,0,0.5,0\n0.5,0.1,0.1,0.1,0,0.5,0\n1,0.2,0.1,0.1,0,0.5,0\n"

@@ -11,7 +11,7 @@ COUPLED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -0.7, 1.0]])
 
 
 @pytest.mark.parametrize("coupling", [np.eye(3), COUPLED])
-def test_100_percent_is_where_a_motor_is_at_its_limit(coupling, rng):
+def test_utilization_is_100_percent_at_the_motor_limit(coupling, rng):
     drives = Drives(
         ratio=np.array([80.0, -90.0, 50.0]), rotor_inertia=1e-4, coupling=coupling, motor_torque_max=1.5,
         motor_speed_rated=200.0, motor_speed_max=500.0,
@@ -28,7 +28,7 @@ def test_100_percent_is_where_a_motor_is_at_its_limit(coupling, rng):
             assert (not np.array_equal(tau, demand * factor / share)) == limited
 
 
-def test_of_several_samples_the_largest_and_bounded():
+def test_utilization_is_the_bounded_maximum_of_samples():
     motors = MotorLimits.of(None, np.array([10.0, np.inf]))
     demand = np.array([[1.0, 5.0], [-4.0, 100.0]])
     assert torque_utilization(motors, demand, np.ones((2, 2))) == 40.0
