@@ -13,8 +13,9 @@ PAYLOAD = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
 TRUE_PAYLOAD = np.array([float(x) for x in PAYLOAD.split(",")])
 CYCLE = 0.004
 TORQUE_AGE = 0.75
-"""Age of the torques, in cycles.  They are means over two steps of 2 ms, and the torque of a step refers to its
-beginning.  The age of a continuous mean over the cycle would be 0.5."""
+"""Age of the torques, in cycles.
+
+They are means over two steps of 2 ms, and the torque of a step refers to its beginning.  The age of a continuous mean over the cycle would be 0.5."""
 
 
 @shared

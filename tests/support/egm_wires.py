@@ -146,7 +146,7 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
 
 
 def run_session(robot, wire, settings=None, **options):
-    """A session that was run_session to its end, whose log can be asked for."""
+    """Run a session to its end and return it."""
     with session(robot, wire, settings, **options) as made:
         made.serve(lambda: False)
     return made

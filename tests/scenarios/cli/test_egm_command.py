@@ -1,4 +1,4 @@
-"""`irb-twin egm`: its words, what it refuses, and how it ends."""
+"""`irb-twin egm`: options, wrong use, and exit statuses."""
 
 import signal
 import subprocess
@@ -114,7 +114,7 @@ def test_help_imports_no_heavy_modules():
 
 
 def given(*words):
-    """What the words of `egm serve` say."""
+    """Parse options of `egm serve`."""
     return read(["egm", "serve", *words])[0]
 
 

@@ -1,4 +1,4 @@
-"""`irb-twin egm serve`: sessions with a client, what is told of them, and how they end."""
+"""`irb-twin egm serve`: sessions with a client, their output, and their exit status."""
 
 import json
 import threading
@@ -22,10 +22,10 @@ QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0
 
 
 class Guiding:
-    """A client in a thread: it answers by the first joint angles and a change of them, or as it is told.
+    """Client in a thread that answers with the initial joint angles plus a change, or by a given function.
 
     Attributes:
-        answered: set when the client has answered so many messages.
+        answered: event that is set after `answers` answers.
     """
 
     def __init__(self, client, change_deg=0.0, answers=10, answer=None):
@@ -47,7 +47,7 @@ class Guiding:
         while not self._over:
             try:
                 message = self.client.receive(timeout=0.02)
-            except EgmError:  # nothing came
+            except EgmError:  # no message arrived
                 continue
             target = message.q + self.change if target is None else target
             if self.answer is None:
@@ -66,7 +66,7 @@ def client():
 
 
 def serve(client, *words):
-    """The command for that client."""
+    """Run the command for a client."""
     return main(["egm", "serve", "--to", f"127.0.0.1:{client.port}", *QUICK, *map(str, words)])
 
 
@@ -120,7 +120,7 @@ def test_unwritable_file_exits_with_1(client, tmp_path, capsys, monkeypatch):
 
 
 def test_pose_mode_starts_with_a_bent_wrist(client, capsys):
-    """The tool goes 30 mm up from where the arm begins by itself."""
+    """The tool moves up by 30 mm from the default start."""
 
     def answer(message):
         T = goal[0] if goal else message.T.copy()
@@ -151,7 +151,7 @@ def test_port_in_use_exits_with_2(client, capsys):
 
 
 def stop_when(guiding):
-    """What a first signal does, when all of these have answered."""
+    """Send a stop signal after all clients have answered."""
 
     def wait():
         for each in guiding:
@@ -164,7 +164,7 @@ def stop_when(guiding):
 
 
 def test_first_signal_stops_several_robots_gracefully(client, tmp_path, capsys):
-    """Each has its process, its line, its column and its log."""
+    """Each robot has a process, output lines, a table column and a log."""
     with EgmClient(port=0) as second, Guiding(client, 1.0) as one, Guiding(second, -1.0) as other:
         stopping = stop_when((one, other))
         status = main(
@@ -199,7 +199,7 @@ def test_worker_process_ends_with_its_parent(client):
         assert [type(event) for _, event in (next(events), next(events))] == [Begun, Word]
         (worker,) = workers._busy
         worker._process.stdin.close()
-        _, answer = next(events)  # it would serve without end
+        _, answer = next(events)  # without the end of its parent it would serve forever
     assert answer.fault == "the process that ran it was ended by SIGKILL"
 
 

@@ -1,7 +1,7 @@
 """Decoding of arbitrary bytes: the result is a valid message or an `EgmError`, and no memory leaks.
 
-`EGM_FUZZ=1000000 python -m pytest tests/twin/egm/test_any_bytes.py -n 0` tests a million cases.  The number of a
-case determines its bytes.
+`EGM_FUZZ=1000000 python -m pytest tests/twin/egm/test_any_bytes.py -n 0` tests a million cases.  The number
+of a case determines its bytes.
 """
 
 import os

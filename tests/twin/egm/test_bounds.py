@@ -29,7 +29,9 @@ def test_message_of_another_mode_raises_mode_error(mode):
     for message in others:
         if message.q is not None and message.T is not None and mode != "path":
             continue  # valid in joint mode and in pose mode
-        with pytest.raises(EgmModeError, match=f"received a .* in {mode} mode|the robot is guided in {mode} mode"):
+        with pytest.raises(
+            EgmModeError, match=f"received a .* in {mode} mode|the robot is guided in {mode} mode"
+        ):
             decode_sensor(encode_sensor(message), 6, mode)
     assert decode_sensor(encode_sensor(SensorMessage(5)), 6, mode).seqno == 5  # valid, without references
 
@@ -93,7 +95,11 @@ def quaternion(*u):
         ("pose", changed(POSE, lambda m: m.planned.cartesian.pos.ClearField("y")), "it has no pos.y"),
         ("pose", changed(POSE, lambda m: setattr(m.planned.cartesian.pos, "z", np.inf)), "a position to be"),
         ("path", part(2, part(1, doubles(1.0)) + key(2, 0) + b"\x00"), "no pathCorr.pos.y, pathCorr.pos.z"),
-        ("path", part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))), "expected an age in a path correction"),
+        (
+            "path",
+            part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))),
+            "expected an age in a path correction",
+        ),
         (
             "path",
             part(2, part(1, doubles(np.nan, 0.0, 0.0, numbers=(1, 2, 3))) + key(2, 0) + b"\x00"),

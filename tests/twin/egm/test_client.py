@@ -93,7 +93,8 @@ def test_receive_returns_messages_in_order_and_latest_the_newest(client, robot_s
 def test_malformed_datagram_is_reported_once_and_skipped(client, robot_socket, data, pattern):
     robot_socket.send(data)
     robot_socket.send(encode_robot(robot_message(seqno=3)))
-    with pytest.warns(EgmWarning, match=f"^ignoring a datagram from 127.* that is no robot message: .*{pattern}"):
+    reported = f"^ignoring a datagram from 127.* that is no robot message: .*{pattern}"
+    with pytest.warns(EgmWarning, match=reported):
         assert client.receive().seqno == 3
     robot_socket.send(data)
     assert client.latest().seqno == 3
@@ -303,7 +304,7 @@ def test_replay_holds_until_the_robot_ends_its_instruction(irb140, client, monke
     assert (done.trouble, done.messages) == ("", 61)
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
         done = replay(client, log, hold=0.1)
-    assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s of holding, and the last answer
+    assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s of holding, the end
     monkeypatch.setattr("twin.egm.log_replay.SILENCE_AT_END", 0.05)
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
         assert replay(client, log, hold=1.0)[::3] == (20, "")

@@ -1,4 +1,4 @@
-"""A robot on UDP, in lockstep with its client and by the clock; where it listens, and what it refuses."""
+"""`EgmRobot` over UDP, in lockstep with its client and by the clock; addresses and rejected arguments."""
 
 import socket
 import threading
@@ -29,14 +29,14 @@ def made(robot, port, plan=None, **options):
 
 
 def guided(client, target, messages=MESSAGES):
-    """Answer so many messages."""
+    """Answer a number of messages."""
     for _ in range(messages):
         client.receive()
         client.send_joints(target)
 
 
 def lockstep(robot, *targets, meanwhile=None):
-    """Robots that are guided at the same time, one to each target; what became of them."""
+    """Guide several robots at the same time, one to each target, and return their results."""
     with virtual_time(20.0):
         clients = [EgmClient(0) for _ in targets]
         robots = [made(robot, client.port) for client in clients]
@@ -56,7 +56,7 @@ def lockstep(robot, *targets, meanwhile=None):
 
 
 def test_lockstep_runs_are_equal_to_the_bit(robot):
-    """Alone, again, beside another robot, and while a stranger answers, too."""
+    """The run is repeated alone, together with another robot, and with answers of another sender."""
     one, other = np.full(6, 0.1), np.full(6, -0.2)
     (first,) = lockstep(robot, one)
     assert len(first.log.t) == 4 * (MESSAGES + 1), "after each answer there is one more cycle"
@@ -101,7 +101,7 @@ def test_robot_thread_reports_state_and_ends(robot):
 
 @contextmanager
 def arm_that_fails(arm, match):
-    """A block of a robot that raises at its end."""
+    """Run a robot whose `with` block raises at its end."""
     arm.__enter__()
     try:
         yield
@@ -126,7 +126,7 @@ def test_lockstep_without_client_raises_egm_error(robot):
 
 
 def test_lockstep_waits_for_a_late_client(robot):
-    """What nobody was there to take is sent again, and only that."""
+    """Only an undelivered message is sent again."""
     with EgmClient(0) as client:
         port = client.port
     with virtual_time(20.0), made(robot, port) as arm:
@@ -173,7 +173,7 @@ def test_lateness_is_counted_in_bins():
 
 
 def test_clock_restarts_after_a_large_delay(monkeypatch):
-    """A tenth of a second is caught up with; after more the clock is set anew."""
+    """A delay of 0.1 s is made up; after a larger one the clock restarts."""
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds + 4e-4))
@@ -215,7 +215,7 @@ def test_endless_answers_do_not_delay_a_stop():
 
 
 def test_arm_follows_a_replayed_log(robot):
-    """Behind it by no more than the gain leaves, as speeds are sent with the positions."""
+    """The lag is small, because speeds are sent with the positions."""
     law = controllers.make("computed_torque", robot)
     move = sample_semi_implicit(
         quintic(np.full(6, 0.1), np.array([0.4, 0.2, 0.3, -0.4, 0.5, 0.6]), 0.5), 1e-3
@@ -238,9 +238,7 @@ def test_arm_follows_a_replayed_log(robot):
 
 
 def test_invalid_addresses_raise_egm_error():
-    with pytest.raises(
-        EgmError, match=r"the client 192.0.2.1:6510 is on another machine: bind must name"
-    ):
+    with pytest.raises(EgmError, match=r"the client 192.0.2.1:6510 is on another machine: bind must name"):
         UdpChannel(("192.0.2.1", 6510))
     with pytest.raises(EgmError, match=r"expected a destination port of 1 to 65535, got 0"):
         UdpChannel(("127.0.0.1", 0))

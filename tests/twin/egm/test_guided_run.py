@@ -1,4 +1,4 @@
-"""One guided instruction: speeds, programs and ramps; how it waits, stops, ends and goes back."""
+"""One guidance instruction: speeds, programs, ramps, waiting, stops, and the return motion."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from twin.egm.wire.messages import SensorMessage
 
 
 def test_excessive_speeds_are_scaled_by_one_factor(irb140):
-    """All joints slow down by one factor; how much is asked for is told."""
+    """All joints slow down by one factor, and the utilization is reported."""
     run = run_of(irb140, level=0, pos_corr_gain=0.0, **FAST)
     run.take(SensorMessage(qd=irb140.qd_max * np.array([0.5, -1.0, -2.0, 0.0, 1.0, 1.6])))
     run.samples(20)
@@ -25,7 +25,7 @@ def test_excessive_speeds_are_scaled_by_one_factor(irb140):
 
 
 class Programmed:
-    """A guidance whose program moves joint 1, with a deviation that moves joint 2."""
+    """Guidance whose program moves joint 1 and whose deviation moves joint 2."""
 
     def __init__(self, program, deviation, periods=10**9):
         self.program, self.deviation, self.left, self.limited = program, deviation, periods, []
@@ -56,7 +56,7 @@ class Programmed:
 
 
 def programmed(robot, deviation, periods=10**9, speed=0.5, **arguments):
-    """Of a robot whose drives can do it: speeds change at once."""
+    """Return a run of a robot with unlimited drives, whose speeds change at once."""
     robot = replace(robot, tau_max=np.full(6, np.inf))
     program = np.array([speed, 0, 0, 0, 0, 0])
     guidance = Programmed(program, np.array([0, deviation, 0, 0, 0, 0]), periods)
@@ -83,7 +83,7 @@ def test_too_fast_program_is_scaled_with_its_deviation(irb140):
     qd = run.samples(202).qd[1:]
     np.testing.assert_allclose(qd[:, 0], irb140.qd_max[0], rtol=1e-12)
     np.testing.assert_allclose(qd[100:, 1], 0.15, rtol=1e-12)
-    guidance.deviation = np.array([-1.5 * irb140.qd_max[0], 0, 0, 0, 0, 0])  # on the ramp it is not all there
+    guidance.deviation = np.array([-1.5 * irb140.qd_max[0], 0, 0, 0, 0, 0])  # the ramp reduces the deviation
     run = Run(irb140, run.settings, guidance, HOME, DT)
     run.take(SensorMessage(path_correction=np.zeros(3)))
     assert run.samples(90).qd.max() <= irb140.qd_max[0] * (1.0 + 1e-12)
@@ -93,7 +93,7 @@ def test_run_stops_at_the_end_of_its_program(irb140):
     run, _ = programmed(irb140, 0.0, periods=50, ramp_out_time=0.02)
     run.take(SensorMessage(path_correction=np.zeros(3)))
     for _ in range(10):
-        run.measured(run.q, 10.0)  # a path does not end by converging
+        run.measured(run.q, 10.0)  # convergence does not end a path
         run.samples(5)
     assert run.phase is Phase.GUIDED
     qd = run.samples(30).qd[:, 0]
@@ -161,12 +161,12 @@ def test_stop_near_the_end_of_a_range_is_faster(irb140):
 
 @pytest.mark.parametrize(("inside", "ends"), [(0.49, True), (0.51, False)])
 def test_run_ends_after_cond_time_within_the_window(irb140, inside, ends):
-    """Here on the command; the measured angles are what counts."""
+    """The measured angles decide, not the commanded ones."""
     run = run_of(irb140, cond_time=0.2, max_speed_deviation=1000.0)
     run.take(SensorMessage(q=HOME + 0.1))
     measured = HOME + 0.1 + np.deg2rad(inside) * np.array([1, -1, 1, 0, 0, 1])
     for cycle in range(80):
-        run.measured(HOME if cycle == 20 else measured, 0.004)  # once it is outside
+        run.measured(HOME if cycle == 20 else measured, 0.004)  # outside the window once
         run.samples(4)
         if run.phase is not Phase.GUIDED:
             break
@@ -198,7 +198,7 @@ def test_run_with_no_wait_cond_does_not_end(irb140):
 
 
 def test_ramp_down_returns_to_the_start(irb140):
-    """Along a line of the joints, smoothly, within the limits of speed and of braking."""
+    """The return is a smooth straight line in joint space within speed and deceleration limits."""
     run = run_of(irb140, stop="ramp_down", cond_time=0.1, max_speed_deviation=40.0, ramp_time=0.1)
     goal = HOME + np.deg2rad([20.0, -10.0, 5.0, 0.0, 1.0, -20.0])
     run.take(SensorMessage(q=goal))
@@ -215,7 +215,7 @@ def test_ramp_down_returns_to_the_start(irb140):
 
 
 def test_return_motion_takes_the_longest_required_duration():
-    """Peaks of 10 x^3 - 15 x^4 + 6 x^5: the speed is 15/8, the acceleration 10 / sqrt(3)."""
+    """The peak speed of 10 x^3 - 15 x^4 + 6 x^5 is 15/8, its peak acceleration 10 / sqrt(3)."""
     ones, start = np.ones(2), np.array([0.3, -0.6])
     assert ReturnMotion(np.zeros(2), start, 2.0, ones, 9.0 * ones, DT).count == 2000
     assert ReturnMotion(np.zeros(2), start, 0.1, ones, 9.0 * ones, DT).count == 1125  # 15/8 0.6

@@ -1,4 +1,4 @@
-"""Both messages in bytes and back: units, numbers of joints, what clients insist on."""
+"""Encoding and decoding of both messages: units, numbers of joints, required fields."""
 
 import numpy as np
 import pytest
@@ -95,8 +95,8 @@ HEADER = key(1, 0) + b"\x07" + key(3, 0) + b"\x03"  # seqno 7, a correction
 
 
 def test_bytes_match_the_protobuf_wire_format():
-    """Written by hand, from the wire format of protobuf: key, length, content; degrees and millimetres."""
-    degrees = (90.0, -45.0, 22.5, 0.0, 180.0, -135.0)  # which radians hold exactly
+    """The expected bytes follow the protobuf wire format: key, length, content; in deg and mm."""
+    degrees = (90.0, -45.0, 22.5, 0.0, 180.0, -135.0)  # exactly representable in radians
     by_hand = part(1, HEADER) + part(2, part(1, doubles(*degrees)))
     assert encode_sensor(SensorMessage(7, q=np.radians(degrees))) == by_hand
     assert decode_sensor(by_hand, 6, "joint").q == pytest.approx(np.radians(degrees), abs=1e-15)

@@ -1,4 +1,4 @@
-"""The mirror on streams without a wire: what it expects, what payload it finds, when it is alarmed."""
+"""The mirror on streams without a network: expected torques, estimated payload, alarms."""
 
 import time
 from dataclasses import replace
@@ -19,13 +19,13 @@ from twin.robot.drives.sensors import Sensors
 
 
 def mirror_of(robot, **settings):
-    """A mirror that knows how old the torques of these streams are."""
+    """Return a mirror with the torque age of these streams."""
     return Mirror(robot, torque_age=TORQUE_AGE, **settings)
 
 
 @pytest.fixture(scope="module")
 def log():
-    """20 s in which the arm carries 3 kg."""
+    """Provide a log of 20 s with a payload of 3 kg."""
     return streams.excited_log()
 
 
@@ -36,7 +36,7 @@ def test_mirror_estimates_unknown_payload_of_3_kg(log, noise):
     assert len(reports) == 20
     for report in reports:
         assert report.payload.mass_known
-        assert report.payload.mass == pytest.approx(3.0, rel=0.02)  # the issue wants 5 %, after 20 s
+        assert report.payload.mass == pytest.approx(3.0, rel=0.02)  # the required accuracy is 5 % after 20 s
     found = reports[-1].payload
     # Half a percent is the engine's friction, which acts half a step after the instant of the torque.
     assert found.mass == pytest.approx(3.0, rel=0.006)
@@ -47,7 +47,7 @@ def test_mirror_estimates_unknown_payload_of_3_kg(log, noise):
 
 
 def test_mirror_estimates_payload_of_guided_robot_with_noise():
-    """20 s of a robot that is guided at level 1; its law, too, sees the noise of 1e-4 rad."""
+    """The robot is guided at level 1 for 20 s; its controller also gets the noise of 1e-4 rad."""
     model = twin.load("irb140").with_drives("rigid")
     arm = model.with_payload(twin.Payload(3.0, (0.02, -0.01, 0.06)))
     middle, swing = np.array([0.0, 0.2, -0.3, 0.0, 0.5, 0.0]), np.array([0.6, 0.4, 0.4, 0.8, 0.8, 1.0])
@@ -73,7 +73,7 @@ def test_mirror_estimates_payload_of_guided_robot_with_noise():
 
 
 def test_unfiltered_differences_do_not_estimate_the_payload(log):
-    """Why angles are filtered."""
+    """The test shows why the angles are filtered."""
     q = np.array([m.q for m in messages(log, noise=1e-4)])
     tau = np.array([m.tau for m in messages(log)])[1:-1]
     qd, qdd = (q[2:] - q[:-2]) / (2 * CYCLE), np.diff(q, 2, axis=0) / CYCLE**2
@@ -134,13 +134,13 @@ def test_payload_is_estimated_despite_lost_and_reordered_messages(log, rng):
 
 @pytest.mark.parametrize("clock", [True, False])
 def test_true_period_is_measured(log, clock):
-    """As 4.032 ms are, with `tm` in whole ms; speeds and accelerations would be 1 and 2 % off."""
+    """A nominal period would cause errors of 1 and 2 % in speeds and accelerations."""
     stream = messages(log, period=4.039e-3)[:1000]
     if not clock:
         stream = [replace(message, time=None) for message in stream]
     mirror = mirror_of(model_of(log))
     reports_of(mirror, stream)
-    assert mirror.period == pytest.approx(4.039e-3, rel=1e-6 if clock else 1e-3 / 3.0)  # a ms in 3 s
+    assert mirror.period == pytest.approx(4.039e-3, rel=1e-6 if clock else 1e-3 / 3.0)  # 1 ms in 3 s
 
 
 def test_stream_continues_across_number_wrap_and_zero_clock(log):
@@ -157,7 +157,7 @@ def test_stream_continues_across_number_wrap_and_zero_clock(log):
 
 @pytest.mark.parametrize("tm", [0, 60_000])
 def test_mirror_follows_a_restarted_robot(log, tm):
-    """Its numbers begin anew, its clock with its controller alone."""
+    """The numbers restart; the clock restarts only with the controller."""
     stream = messages(log)[:2500]
     mirror = mirror_of(model_of(log))
     first = reports_of(mirror, stream[:1250])
@@ -167,7 +167,7 @@ def test_mirror_follows_a_restarted_robot(log, tm):
     assert first[-1].t < second[0].t < first[-1].t + 2.5
     assert 8.0 < second[-1].t < 10.0
     assert second[-1].payload.mass == pytest.approx(3.0, rel=0.01)
-    assert max(np.max(report.residual_rms) for report in second) < 80  # no step where it was started
+    assert max(np.max(report.residual_rms) for report in second) < 80  # no jump at the restart
 
 
 def test_early_restart_is_not_a_late_message(log):
@@ -203,7 +203,7 @@ def test_long_gap_is_not_interpolated(log):
 
 
 def test_pause_without_missing_numbers_is_a_gap(log):
-    """A robot that sent nothing for 3 s and moved meanwhile did not leap there."""
+    """Motion during a silence of 3 s does not count as a jump."""
     stream = messages(log)[:2500]
     after = [replace(message, seqno=message.seqno - 750) for message in stream[1250 + 750 :]]
     mirror = mirror_of(log.robot, alarm=5.0)
@@ -242,7 +242,7 @@ def test_expected_torques_are_reported_without_measured_ones(log):
 
 
 def test_static_friction_raises_no_alarm_and_yields_no_payload():
-    """A joint that stands may have any torque up to its static friction."""
+    """A joint at rest may have any torque up to its static friction."""
     robot = streams.irb140("rigid")
     q = np.array([0.1, 0.4, -0.2, 0.3, 0.5, 0.1])
     gravity = twin.gravity_torque(robot, q)
@@ -261,7 +261,7 @@ def test_static_friction_raises_no_alarm_and_yields_no_payload():
 
 
 def test_frictionless_arm_at_rest_determines_mass_but_not_centre():
-    """Standing, the torques tell what a mass does, and not where along the vertical it is."""
+    """At rest, torques do not depend on the vertical position of the mass."""
     robot = streams.irb140()
     q = np.array([0.0, 0.3, 0.2, 0.0, 0.6, 0.0])
     loaded = robot.with_payload(twin.Payload(3.0, (0.02, -0.01, 0.06)))
@@ -272,7 +272,7 @@ def test_frictionless_arm_at_rest_determines_mass_but_not_centre():
 
 
 def test_missing_load_is_a_negative_mass(log):
-    """The model believes in 6 kg where there are 3."""
+    """The model has a payload of 6 kg, the arm one of 3 kg."""
     xyz = TRUE_PAYLOAD[1:4]
     heavy = log.robot.with_payload(twin.Payload(6.0, xyz))
     reports = reports_of(mirror_of(heavy), messages(log)[:1500])
@@ -293,7 +293,7 @@ def test_alarm_is_raised_once_and_ends(log):
 
 
 def test_torque_age_affects_the_payload(log):
-    """A cycle more or less is some percent, where the arm moves as fast as it can."""
+    """In fast motion one cycle changes the payload by some percent."""
     reports = reports_of(Mirror(model_of(log), torque_age=0.0), messages(log)[:1250])
     right = reports_of(mirror_of(model_of(log)), messages(log)[:1250])[-1].payload
     assert 0.02 < abs(reports[-1].payload.mass - right.mass) < 0.1
@@ -321,7 +321,9 @@ def test_invalid_alarm_limit_raises_egm_error(irb140, alarm):
 
 
 def test_mirror_rejects_streams_that_it_cannot_follow(irb140):
-    with pytest.raises(EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose the"):
+    with pytest.raises(
+        EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose the"
+    ):
         Mirror(irb140).take(RobotMessage(0, 0, np.zeros(7), np.zeros(7)))
     slow = [RobotMessage(k, 200 * k, np.zeros(6), np.zeros(6)) for k in range(50)]
     with pytest.raises(EgmError, match=r"sends every 0\.2 s: expected a period of 0\.1 s or less"):
@@ -336,18 +338,18 @@ def test_mirror_rejects_streams_that_it_cannot_follow(irb140):
 
 
 def test_lateness_is_relative_to_the_fastest_message(irb140):
-    """Also where the two clocks drift by 0.1 ms a second, as cheap ones do."""
+    """This holds also for clocks that drift by 0.1 ms per second."""
     stream = streams.at_rest(irb140, np.zeros(6), None, count=5000)
     on_the_way = np.full(len(stream), 0.3)
     on_the_way[700] += 0.007
-    on_the_way[:300] += 0.001  # not as quick as those later
+    on_the_way[:300] += 0.001  # slower than the later messages
     arrivals = [(1 + 1e-4) * CYCLE * k + delay + 55.0 for k, delay in enumerate(on_the_way)]
     reports = reports_of(Mirror(irb140), stream, arrivals)
     largest = [report.lateness.largest for report in reports]
     assert max(largest) == pytest.approx(0.007, abs=2e-3)
     assert min(largest) > 0.0
     assert sum(late > 0.003 for late in largest) == 1
-    assert max(largest[4:]) < 1.2e-3  # the drift of ten seconds and a second, at most
+    assert max(largest[4:]) < 1.2e-3  # at most the drift of eleven seconds
     assert reports[2].lateness.rms < 1e-3
 
 
@@ -381,7 +383,7 @@ def test_mirror_log_can_be_saved_and_compared(log, tmp_path):
 
 
 def test_payload_estimate_forgets_old_data(log):
-    """A payload that is put down is gone after some horizons."""
+    """The estimate of a removed payload vanishes after some horizons."""
     from twin.egm.mirror.expectation import Expectation
 
     expectation = Expectation(model_of(log), CYCLE, TORQUE_AGE)

@@ -1,4 +1,4 @@
-"""The mirror on the wire: what passes through it, and the commands."""
+"""The mirror on the network: forwarding of datagrams, and the commands."""
 
 import socket
 import threading
@@ -24,14 +24,14 @@ HERE = ("127.0.0.1", 0)
 
 @pytest.fixture(scope="module")
 def stream():
-    """The bytes of 5 s of an arm that carries 3 kg, and the arm."""
+    """Provide an arm with a payload of 3 kg and 5 s of its encoded messages."""
     log = excited_log(5.0)
     return model_of(log), [encode_robot(message) for message in messages(log)]
 
 
 @contextmanager
 def open_socket():
-    """A socket of somebody on the wire."""
+    """Open a UDP socket on loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.bind(HERE)
         made.settimeout(5.0)
@@ -40,7 +40,7 @@ def open_socket():
 
 @contextmanager
 def sending(datagrams, port, interval=0.0):
-    """Somebody who sends all of them, once."""
+    """Send all datagrams once, in a thread."""
     ended = threading.Event()
 
     def send():
@@ -62,12 +62,12 @@ def sending(datagrams, port, interval=0.0):
 
 
 def passing(client):
-    """What passes on to a client."""
+    """Run a relay that forwards to a client."""
     return Relay(HERE, is_message, client.getsockname())
 
 
 def eventually(condition):
-    """Wait until it holds."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 5.0
     while not condition():
         assert time.monotonic() < end
@@ -89,7 +89,7 @@ def test_relay_forwards_datagrams_unchanged(stream):
             assert got == datagram
             stranger.sendto(datagram, relayed.at)
             stranger.sendto(b"an answer?", here)
-            answer = bytes([k, 255]) * 20  # whatever it is
+            answer = bytes([k, 255]) * 20  # arbitrary bytes
             client.sendto(answer, here)
             assert robot.recvfrom(2048) == (answer, tuple(relayed.at))
         for k in range(50):
@@ -128,7 +128,7 @@ def test_relay_counts_undelivered_and_skipped_datagrams(stream, monkeypatch):
         robot.sendto(b"x" * 1500, relayed.at)
         eventually(lambda: relayed.counts.received == 21)
         assert relayed.counts.overlooked == 18
-        assert relayed.counts.undelivered >= 1  # what is too long is not passed on
+        assert relayed.counts.undelivered >= 1  # too long datagrams are not forwarded
         eventually(lambda: relayed.counts.refused > 0)
     with open_socket() as taken:
         address = taken.getsockname()
@@ -144,7 +144,7 @@ def test_relay_counts_undelivered_and_skipped_datagrams(stream, monkeypatch):
 
 
 def guided(loaded, motion, cycles, to, client):
-    """The log of an arm in lockstep, which its client guides along a motion."""
+    """Return the log of an arm in lockstep that a client guides along a motion."""
     settings = GuidanceSettings(level=0, torque="always", max_speed_deviation=1e3, ramp_time=0.005)
     law = controllers.make("computed_torque", loaded, bandwidth=20.0, period=1e-3)
     with virtual_time(limit=60.0):
@@ -179,7 +179,7 @@ def test_mirror_does_not_change_the_motion_and_estimates_the_payload():
 
 
 def run(words, datagrams, capsys, monkeypatch):
-    """A command that hears these datagrams as soon as it listens: its status, and what it printed."""
+    """Run a command that receives datagrams; return its exit status and its output."""
     came = []
 
     def listening(self):

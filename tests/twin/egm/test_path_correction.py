@@ -20,7 +20,7 @@ TOOL = pose_matrix((0.03, -0.02, 0.11, 0.8, 0.6, 0.0, 0.0))
 FAST = {"mode": "path", "level": 2, "position_gain": 20.0, "max_speed_deviation": 1e6}
 WAY = np.array([0.02, 0.09, -0.05])
 CORRECTION = np.array([0.3, 5e-3, -2e-3])
-"""The first is to be ignored."""
+"""Correction of the tests; its first component must be ignored."""
 
 
 @pytest.fixture(params=["irb140", "irb1400"])
@@ -29,12 +29,15 @@ def arm(request):
 
 
 def poses(robot, q):
-    """By the DH table, not by what guidance uses."""
+    """Compute tool poses from the DH table, independent of the guidance code."""
     return dh_pose(robot, q) @ TOOL
 
 
 def recording(robot, way, duration=1.5):
-    """A tool recording: the start's pose moved by way(u) (N, 3), u from 0 to 1, at rest at both ends."""
+    """Return a recording of the tool: the start pose displaced by way(u) (N, 3), u from 0 to 1.
+
+    The tool is at rest at both ends.
+    """
     t = np.linspace(0.0, duration, 31)
     u = t / duration
     recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
@@ -54,7 +57,7 @@ def curved(robot):
 
 
 def guided(robot, path, correction=None, **settings):
-    """A guidance that has begun, and was told a correction."""
+    """Return a guidance that has begun, with an optional correction."""
     guidance = make_guidance(robot, GuidanceSettings(**FAST | settings), TOOL, path)
     guidance.begin(guidance.start, PERIOD)
     if correction is not None:
@@ -63,7 +66,7 @@ def guided(robot, path, correction=None, **settings):
 
 
 def beside(robot, path, q):
-    """Where the path moves, how far beside it the tool is (K, 3) in its axes, and turned (N,)."""
+    """Return where the path moves, the offset of the tool in the path frame (K, 3), and its rotation (N,)."""
     motion = through_recording(path)(PERIOD * np.arange(len(q)))
     T = poses(robot, q)
     v = motion.twist[:, :3]
@@ -109,7 +112,7 @@ def test_correction_follows_the_law_normal_to_the_path(arm, way):
 
 
 def test_path_axes_are_those_of_the_manual():
-    """Along x with the tool pointing down: to the left of the way is -y, and z is up."""
+    """For motion along x with the tool pointing down, -y is to the left of the path, and z is up."""
     same(path_axes(np.array([[0.2, 0.0, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0], np.diag([1.0, 1.0, 1.0]))
     same(
         path_axes(np.array([[0.0, 0.2, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0].T,
@@ -130,7 +133,7 @@ def test_limits_act_on_the_correction_but_not_on_the_path(arm):
     unlimited = beside(arm, path, driven(guided(arm, path, CORRECTION), guidance.start, 1499))[1]
     soon = np.searchsorted(moving, 150)
     assert 0.0 < off[soon, 1] < 0.8 * unlimited[soon, 1]
-    same(off[:, 0], 0.0, 1e-7)  # a share of a step is not the step of a share
+    same(off[:, 0], 0.0, 1e-7)  # scaling a step is not exactly linear
     same(turn, 0.0, 1e-7)
 
 
@@ -142,7 +145,7 @@ def test_initial_offset_decays_by_the_law(robot):
     left = decay(20.0, None, 1499)
     same(off[:, 0], off[0, 0] * left[moving] / left[moving[0]])
     assert turn[0] > 1e-3
-    same(turn, turn[0] * left, 1e-5)  # of matrices: to first order
+    same(turn, turn[0] * left, 1e-5)  # compared by matrix elements: first order only
     same(turn[-1], 0.0)
 
 
@@ -160,14 +163,17 @@ def test_path_axes_hold_while_the_path_stands_still():
         np.array([-0.1, 0.0, 0.0]),
         np.array([0.0, 0.0, 0.1]),
     )
-    v = np.array([still, go, still, up, 1e-5 * back, back])  # `up` is along the tool
+    v = np.array([still, go, still, up, 1e-5 * back, back])  # `up` is parallel to tool z
     y = path_axes(v, np.tile([0.0, 0.0, -1.0], (6, 1)))[:, :, 1]
     same(y, np.array([[0.0, 1.0, 0.0]] * 5 + [[0.0, -1.0, 0.0]]))
 
 
 def test_tool_rounds_a_corner_without_a_jump(robot):
     def legs(u):
-        first, second = np.clip(2.5 * u, 0.0, 1.0), np.clip(2.5 * u - 1.5, 0.0, 1.0)  # and a rest
+        first, second = (
+            np.clip(2.5 * u, 0.0, 1.0),
+            np.clip(2.5 * u - 1.5, 0.0, 1.0),
+        )  # with a rest at the corner
         first, second = (x * x * (3.0 - 2.0 * x) for x in (first, second))
         return np.column_stack([0.05 * first, 0.05 * second, 0.0 * u])
 
@@ -194,7 +200,7 @@ def test_path_can_be_joint_or_tool_recording_or_file(robot, tmp_path):
         guidance = guided(robot, given, CORRECTION)
         same(guidance.start, START)
         ends.append(driven(guidance, guidance.start, 1500)[-1])
-    same(ends[1:], ends[0], 1e-7)  # splines of joints and of the tool between the samples
+    same(ends[1:], ends[0], 1e-7)  # joint and tool splines differ between the samples
     same(ends[2], ends[1])
 
 

@@ -28,14 +28,14 @@ def arm(request):
 
 
 def guided(robot, q=START, T_flange_tool=TOOL, **settings):
-    """A guidance that has begun in q."""
+    """Return a guidance that has begun in q."""
     guidance = make_guidance(robot, GuidanceSettings(**FAST | settings), T_flange_tool)
     guidance.begin(q, PERIOD)
     return guidance
 
 
 def moved(T, way=(0.0, 0.0, 0.0), axis=AXIS, angle=0.0):
-    """The pose T moved by a way and turned about an axis, both in base axes."""
+    """Return the pose T displaced and rotated about an axis, both in base axes."""
     T = T.copy()
     T[:3, 3] += way
     T[:3, :3] = matrix_from_axis_angle(axis, angle) @ T[:3, :3]
@@ -49,12 +49,12 @@ def pose_of(p, R):
 
 
 def poses(robot, q):
-    """By the DH table, not by what guidance uses."""
+    """Compute tool poses from the DH table, independent of the guidance code."""
     return dh_pose(robot, q) @ TOOL
 
 
 def turned(R, R_start, axis=AXIS):
-    """The angles by which R (N, 3, 3) are turned about an axis from R_start, and how far from only that."""
+    """Return the angles of R (N, 3, 3) from R_start about an axis, and the deviation from this axis."""
     D = R @ R_start.T
     sines = 0.5 * np.stack(
         [D[:, 2, 1] - D[:, 1, 2], D[:, 0, 2] - D[:, 2, 0], D[:, 1, 0] - D[:, 0, 1]], axis=1
@@ -123,7 +123,7 @@ def test_tool_speed_is_in_sensor_axes_and_needs_no_gain(robot):
     np.testing.assert_allclose(angles, 2e-4 * np.arange(501), rtol=0, atol=1e-12)
     np.testing.assert_allclose(rest, np.zeros((501, 3)), rtol=0, atol=1e-12)
     T_sensor_tool = np.linalg.inv(pose_matrix((0.3, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5))) @ T
-    guidance.take(SensorMessage(T=T_sensor_tool), START)  # no speed in it: 0
+    guidance.take(SensorMessage(T=T_sensor_tool), START)  # without a speed, which is then 0
     assert np.all(guidance.speed(START) == 0.0)
 
 
@@ -160,7 +160,7 @@ def test_unguided_axes_hold_their_start_value(robot):
 
 @pytest.mark.parametrize("limit", [5.0, 1e6])
 def test_tool_moves_straight_to_its_target_under_limits_and_ramps(arm, limit):
-    """A ramp and a limit take a share of each step, which is foreseen from the last two and solved for."""
+    """A ramp or limit reduces each step; guidance extrapolates the remaining share and solves for it."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=limit, position_gain=20.0)
     run, T = Run(arm, settings, make_guidance(arm, settings, TOOL), START, PERIOD), poses(arm, START)
     run.take(SensorMessage(T=moved(T, WAY)))
@@ -174,7 +174,7 @@ def test_tool_moves_straight_to_its_target_under_limits_and_ramps(arm, limit):
 
 
 def test_arm_never_changes_its_configuration(arm, rng):
-    """Speeds are summed up: angles change by no more than the limit allows, whatever is asked for."""
+    """Joint angles change by no more than the speed limit allows, for arbitrary references."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=100.0, ramp_time=0.005, position_gain=20.0)
     run, T = Run(arm, settings, make_guidance(arm, settings, TOOL), START, PERIOD), poses(arm, START)
     q = []
@@ -189,7 +189,7 @@ def test_arm_never_changes_its_configuration(arm, rng):
 SINGULAR = [
     ("irb140", "wrist", np.deg2rad([10.0, 20.0, -15.0, 30.0, 10.0, 0.0])),
     ("irb1400", "wrist", np.deg2rad([10.0, 20.0, -15.0, 30.0, 10.0, 0.0])),
-    ("irb140", "elbow", START),  # the ranges of the other do not let it stretch
+    ("irb140", "elbow", START),  # the joint ranges of the other arm exclude a stretched elbow
     ("irb140", "shoulder", np.deg2rad([0.0, -30.0, -30.0, 0.0, 40.0, 0.0])),
     ("irb1400", "shoulder", np.deg2rad([0.0, -30.0, -30.0, 0.0, 40.0, 0.0])),
 ]
@@ -202,7 +202,7 @@ def test_arm_stops_near_a_singularity_and_names_it(request, name, kind, q):
     run = Run(arm, settings, make_guidance(arm, settings), q, PERIOD)
     twist = np.zeros(6)
     if kind == "wrist":
-        twist[3:] = -dh_pose(arm, q)[:3, 1]  # axis 5 where q6 = 0, against its positive turn
+        twist[3:] = -dh_pose(arm, q)[:3, 1]  # axis 5 for q6 = 0, in the negative direction
     else:
         twist[:3] = {"elbow": (0.3, 0.0, 0.15), "shoulder": (-0.3, 0.0, 0.0)}[kind]
     run.take(SensorMessage(twist=twist))
@@ -222,11 +222,11 @@ def test_unreachable_pose_is_rejected_immediately(arm):
     fault = fault_of(guidance.take, SensorMessage(T=moved(T, (2.0, 0.0, 0.0))), START)
     assert (fault.number, fault.name) == (50050, "Position outside reach")
     assert f"x = {1e3 * T[0, 3] + 2000.0:.1f}" in fault.sentence
-    assert np.max(np.abs(guidance.speed(START))) < 1e-12  # the last reference stays
+    assert np.max(np.abs(guidance.speed(START))) < 1e-12  # the last reference stays valid
 
 
 def test_joint_at_range_end_stops_the_arm(arm):
-    """A turn about the tool's z goes on and on, until axis 6 or another is at the end of its range."""
+    """The tool rotates about its z axis until a joint is at the end of its range."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=1e3, ramp_time=0.005, pos_corr_gain=0.0)
     near_end = START.copy()
     near_end[5] = arm.q_max[5] - 0.2
@@ -265,7 +265,7 @@ def test_pose_converges_within_the_window_of_each_guided_axis(robot):
     base = {"sensor_frame": "0,0,0", "sensor_frame_type": "base"}
     assert converged((0.99e-3, 0.99e-3, -0.99e-3))
     assert not converged((1.01e-3, 0.0, 0.0))
-    assert not converged((0.99e-3, 0.99e-3, 0.0), corr_frame=frame, **base)  # 1.4 mm along its x
+    assert not converged((0.99e-3, 0.99e-3, 0.0), corr_frame=frame, **base)  # 1.4 mm along x of the frame
     assert converged((1.4e-3, 0.0, 0.0), corr_frame=frame, **base)
     assert converged((1.4e-3, 0.0, 0.0), axes="y,z")
     assert converged((0.0, 0.0, 0.0), angle=np.deg2rad(0.62))  # 0.5 deg about z

@@ -1,4 +1,4 @@
-"""Settings of guidance: what the manual prints, and one sentence for what is not valid."""
+"""Guidance settings: defaults of the manual, and one sentence for each invalid setting."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A stream as a log: even in time, with what was lost filled, good for identification."""
+"""Stream logs: even times, filled gaps, and identification from them."""
 
 from dataclasses import replace
 
@@ -32,14 +32,14 @@ def test_log_contains_the_stream_at_even_times(log, tmp_path):
     np.testing.assert_allclose(np.diff(made.t), 4.032e-3, rtol=1e-6)
     np.testing.assert_array_equal(made.q, [message.q for message in stream])
     np.testing.assert_array_equal(made.q_ref, [message.q_planned for message in stream])
-    assert made.steps_per_period > 1, "its samples are no steps of an engine"
+    assert made.steps_per_period > 1, "samples do not count as engine steps"
     made.save(tmp_path / "stream.npz")
     assert twin.Log.load(tmp_path / "stream.npz").identical(made)
 
 
 def test_log_speeds_match_the_arm(log):
     made = record(log, messages(log)).log()
-    qd = (log.qd[:-1] + log.qd[1:])[::2][: len(made.t) - 1] / 2  # of the engine, half a step older
+    qd = (log.qd[:-1] + log.qd[1:])[::2][: len(made.t) - 1] / 2  # speeds of the engine are half a step older
     np.testing.assert_allclose(made.qd[:-1], qd, atol=5e-3)
     np.testing.assert_allclose(made.qd_ref[:-1], qd, atol=5e-3)
     np.testing.assert_allclose(made.qdd_ref[20:-20], log.qdd_ref[::2][20:-20], atol=0.5)

@@ -1,4 +1,4 @@
-"""How much of its motors a motion takes: 100 % is where they begin to give less than is demanded."""
+"""Utilization of the motors: above 100 % they deliver less than the demanded torque."""
 
 import numpy as np
 import pytest
@@ -36,6 +36,6 @@ def test_utilization_is_the_bounded_maximum_of_samples():
     assert torque_utilization(motors, 0.0 * demand, np.ones((2, 2))) == 0.0
     drives = Drives(ratio=np.ones(1), rotor_inertia=0.0, motor_torque_max=1.0, motor_speed_max=2.0)
     motors = MotorLimits.of(drives, drives.torque_max)
-    assert torque_utilization(motors, np.array([0.5]), np.array([3.0])) == 1000.0, "it can give nothing there"
-    assert torque_utilization(motors, np.array([-0.5]), np.array([3.0])) == 50.0, "but brake"
+    assert torque_utilization(motors, np.array([0.5]), np.array([3.0])) == 1000.0, "no driving torque"
+    assert torque_utilization(motors, np.array([-0.5]), np.array([3.0])) == 50.0, "full braking torque"
     assert torque_utilization(motors, np.array([0.0]), np.array([3.0])) == 0.0
