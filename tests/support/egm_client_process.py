@@ -1,11 +1,11 @@
-"""A client of somebody else's, unchanged, in a process of its own, which answers a robot with a stream.
+"""Third-party EGM client, unchanged, in a separate process, which answers a robot with a stream.
 
     python tests/support/egm_client_process.py ABBRobotEGM.egm
 
-Each line of standard input is a session: `{"method": "send_to_robot", "stream": [{...}, ...]}` has the
-client's method and its arguments, message by message; the last ones again and again.  The port where the
-client listens is printed, and when the robot is gone, which a message without anything in it tells, what the
-client received.
+Each line of standard input is a session: `{"method": "send_to_robot", "stream": [{...}, ...]}` contains a
+method of the client and its arguments for each message; the last arguments are repeated.  The process prints
+the port of the client.  An empty message ends the session; the process then prints what the client received
+and sent.
 """
 
 import importlib
@@ -14,7 +14,7 @@ import sys
 
 
 def session(module, method, stream):
-    """Answer every message of a robot; what was received and sent."""
+    """Answer every message of a robot; print what was received and sent."""
     client = module.EGM(port=0)
     print_json(client.socket.getsockname()[1])
     received, sent = {"joints": [], "planned": [], "position": [], "torque": [], "converged": []}, []
@@ -37,7 +37,7 @@ def session(module, method, stream):
 
 
 def print_json(value):
-    """A line of standard output."""
+    """Print a value as a line of JSON."""
     print(json.dumps(value), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Messages to test with, and the wire format of protobuf by hand."""
+"""Test messages, and functions that write the protobuf wire format byte by byte."""
 
 import struct
 

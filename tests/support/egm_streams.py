@@ -1,4 +1,4 @@
-"""Streams of robots' messages, of arms that are excited, without a wire."""
+"""Message streams of robots under excitation, without a network."""
 
 from dataclasses import replace
 
@@ -13,22 +13,23 @@ PAYLOAD = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
 TRUE_PAYLOAD = np.array([float(x) for x in PAYLOAD.split(",")])
 CYCLE = 0.004
 TORQUE_AGE = 0.75
-"""Of the torques: means of two steps of 2 ms, and its torque of a step is that of its beginning, where
-the second difference of its positions is: of means over the cycle that went on in between it would be 0.5."""
+"""Age of the torques, in cycles.
+
+They are means over two steps of 2 ms, and the torque of a step refers to its beginning.  The age of a continuous mean over the cycle would be 0.5."""
 
 
 @shared
 def excited_log(duration=20.0, **settings):
-    """A log of the engine in which the IRB 140 is excited, with 3 kg on its flange, at steps of 2 ms."""
+    """Return a log of the engine: excitation of the IRB 140 with a payload of 3 kg, in steps of 2 ms."""
     settings = {"payload": PAYLOAD, "drives": "rigid", "time_step": 0.002} | settings
     return excitation.run(excitation.Config(robot="irb140", periods=round(duration / 5.0), **settings))
 
 
 def messages(log, *, noise=0.0, torque=True, first=7, seed=3, period=CYCLE):
-    """What the robot of a log tells of it, a message a cycle, from one number on."""
+    """Return the messages of the robot in a log, one per cycle, numbered from `first`."""
     step = round(CYCLE / (log.t[1] - log.t[0]))
     q, q_ref = log.q[::step], log.q_ref[::step]
-    cycles = log.tau[:-1].reshape(-1, step, log.robot.n).mean(axis=1)  # the last sample has no step
+    cycles = log.tau[:-1].reshape(-1, step, log.robot.n).mean(axis=1)  # the last sample has no step after it
     tau = np.concatenate([cycles[:1], cycles])
     q = q + noise * np.random.default_rng(seed).normal(size=q.shape)
     return [
@@ -41,31 +42,31 @@ def messages(log, *, noise=0.0, torque=True, first=7, seed=3, period=CYCLE):
 
 
 def model_of(log):
-    """The arm that knows of no payload."""
+    """Return the robot of a log without its payload."""
     return log.robot.with_payload(None)
 
 
 def reports_of(mirror, stream, arrivals=None):
-    """The reports that a mirror makes of a stream."""
+    """Return the reports of a mirror on a stream."""
     times = [None] * len(stream) if arrivals is None else arrivals
     reports = [mirror.take(message, time) for message, time in zip(stream, times, strict=True)]
     return [report for report in reports if report is not None]
 
 
 def without(stream, places):
-    """A stream from which some messages were lost."""
+    """Return a stream without the messages at some places."""
     lost = set(places)
     return [message for place, message in enumerate(stream) if place not in lost]
 
 
 def at_rest(robot, q, tau, count=500):
-    """A robot that stands where it is and reports one torque."""
+    """Return the messages of a robot at rest with constant torques."""
     q = np.asarray(q, dtype=float)
     return [RobotMessage(k, 4 * k, q, q, tau=tau) for k in range(count)]
 
 
 def renumbered(stream, first, tm):
-    """The same messages with other numbers and times, of a robot that was started anew."""
+    """Return the messages with new numbers and times, as after a restart of the robot."""
     shift = tm - stream[0].tm
     return [replace(m, seqno=first + k, tm=m.tm + shift) for k, m in enumerate(stream)]
 

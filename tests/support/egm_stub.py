@@ -1,4 +1,4 @@
-"""A robot of a few lines, in lockstep: it sends a message, waits for an answer, and goes where that says."""
+"""Minimal robot in lockstep: it sends a message, waits for an answer, and follows it."""
 
 import socket
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ GAIN = 5.0
 
 
 class StubRobot:
-    """It goes at `k (q - q_ref) + qd_ref` exactly, and keeps what it was answered in `answers`."""
+    """Robot that obeys the law of joint guidance exactly, and stores the received answers in `answers`."""
 
     def __init__(
         self, port, q, *, messages=10_000, state=lambda k: MotionState.RUNNING, start_tm=100, patient=False
@@ -52,9 +52,9 @@ class StubRobot:
                 self.q = self.q + CYCLE * (GAIN * (target - self.q) + speed)
 
     def exchange(self, wire, message):
-        """What comes for a message, which is sent again to a client that is not there yet, if it is patient.
+        """Send a message and return the answer; `None` after a stop without further answers.
 
-        `None` once the robot is left alone and nothing more waits.
+        With `patient` the message is sent again until the client has started.
         """
         wire.sendto(message, self.to)
         while True:
@@ -70,7 +70,7 @@ class StubRobot:
 
 @contextmanager
 def stub_robot(port, q, **settings):
-    """One that runs in a thread."""
+    """Run a `StubRobot` in a thread."""
     robot = StubRobot(port, np.array(q, dtype=float), **settings)
     thread = Thread(target=robot.run)
     thread.start()

@@ -1,4 +1,4 @@
-"""Partners of a robot in its own process: a wire without a socket, on which all happens at its time."""
+"""Simulated network between a robot and a client in the same process, with deterministic timing."""
 
 from collections import deque
 from collections.abc import Callable
@@ -16,17 +16,17 @@ from twin.egm.wire.encoding import decode_robot, encode_sensor
 from twin.egm.wire.messages import SensorMessage
 
 BRISK = {"max_speed_deviation": 60.0, "ramp_time": 0.05}
-"""As a robot that clients are tried on."""
+"""Guidance settings for fast test motions."""
 
 Answer = Callable[..., SensorMessage | None]
-"""Of a robot's message, what a client says to it."""
+"""Function that returns a client's answer to a message of the robot."""
 
 
 class Wire:
-    """A channel to a client that is called with each message and whose answer is there at once.
+    """Channel to a client function, which is called with each message and answers at once.
 
     Attributes:
-        messages: the robot's messages.
+        messages: messages of the robot.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -44,7 +44,7 @@ class Wire:
         return True
 
     def transmit(self, datagrams: list[bytes]) -> list[bytes]:
-        """What becomes of datagrams on the way."""
+        """Return the datagrams that arrive."""
         return datagrams
 
     def receive(self, most: int) -> list[bytes]:
@@ -61,11 +61,12 @@ class Wire:
 
 
 class FaultyWire(Wire):
-    """Loses 30 %, doubles, holds up, cuts short, and mixes random bytes in.
+    """Channel that loses 30 % of the answers, duplicates, delays and truncates others, and adds random bytes.
 
     Args:
-        answer: of the client.
-        noise: random datagrams a message; some are answers of which one byte was changed.
+        answer: function that returns the client's answer.
+        noise: number of random datagrams per message; some are answers with one changed byte.
+        seed: seed of the random numbers.
     """
 
     def __init__(self, answer: Answer, noise: int, seed: int = 0) -> None:
@@ -95,7 +96,7 @@ class FaultyWire(Wire):
 
 
 class CycleByCycle:
-    """Virtual time that waits for nobody: what is there when a cycle begins is all that there is."""
+    """Virtual time without waiting: each cycle reads the answers that have already arrived."""
 
     virtual = True
 
@@ -117,7 +118,7 @@ class CycleByCycle:
 
 @contextmanager
 def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=None, path=None, **options):
-    """A robot on such a wire, not yet begun; `options` of `Plan`, and of `GuidedArm`."""
+    """Provide a session that has not begun; `options` are those of `Plan` and `GuidedArm`."""
     settings = GuidanceSettings(**BRISK) if settings is None else settings
     tool = np.eye(4) if T_flange_tool is None else T_flange_tool
     plan = Plan(**{name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__})
@@ -145,7 +146,7 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
 
 
 def run_session(robot, wire, settings=None, **options):
-    """A session that was run_session to its end, whose log can be asked for."""
+    """Run a session to its end and return it."""
     with session(robot, wire, settings, **options) as made:
         made.serve(lambda: False)
     return made

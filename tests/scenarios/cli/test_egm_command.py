@@ -1,4 +1,4 @@
-"""`irb-twin egm`: its words, what it refuses, and how it ends."""
+"""`irb-twin egm`: options, wrong use, and exit statuses."""
 
 import signal
 import subprocess
@@ -26,7 +26,7 @@ from twin.egm import EgmResult, GuidanceSettings, Plan
         (["serve", "--pause", "-1"], "--pause -1: expected 0 s or more"),
     ],
 )
-def test_wrong_use_is_one_sentence_and_status_2(words, expected, capsys):
+def test_wrong_use_prints_one_sentence_and_exits_with_2(words, expected, capsys):
     assert main(["egm", *words]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -66,7 +66,7 @@ def test_wrong_use_is_one_sentence_and_status_2(words, expected, capsys):
         (["--json", "a.txt"], "ends in .json"),
     ],
 )  # fmt: skip
-def test_what_serve_refuses_it_refuses_in_a_sentence(words, expected, capsys):
+def test_serve_reports_wrong_use_in_one_sentence(words, expected, capsys):
     assert main(["egm", "serve", *words]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -93,7 +93,7 @@ def test_session_passes_if_all_requested_runs_completed(runs, completed, faults,
     assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
 
 
-def test_help_of_it_starts_nothing_heavy():
+def test_help_imports_no_heavy_modules():
     done = subprocess.run(
         [
             sys.executable,
@@ -114,11 +114,11 @@ def test_help_of_it_starts_nothing_heavy():
 
 
 def given(*words):
-    """What the words of `egm serve` say."""
+    """Parse options of `egm serve`."""
     return read(["egm", "serve", *words])[0]
 
 
-def test_every_argument_of_guidance_is_an_option():
+def test_every_guidance_setting_is_an_option():
     expected = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
     assert expected.guidance == GuidanceSettings(
         mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True
@@ -135,7 +135,7 @@ def test_every_argument_of_guidance_is_an_option():
         (["--robot", "a", "--to", "[::1]:6510"], ["[::1]:6510"]),
     ],
 )
-def test_each_robot_has_a_client_s_address(words, expected):
+def test_each_robot_gets_a_client_address(words, expected):
     found = given(*words)
     assert [str(address) for address in addresses(found.to, found.robot)] == expected
 
@@ -161,7 +161,7 @@ sys.exit(process.main())
 
 
 @pytest.mark.parametrize(("number", "twice"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_the_first_signal_ends_it_in_order_and_a_second_at_once(number, twice):
+def test_first_signal_stops_gracefully_and_second_immediately(number, twice):
     code = STOPS.format(then="threading.Event().wait()" if twice else "")
     process = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -1,4 +1,4 @@
-"""`irb-twin egm serve`: sessions with a client, what is told of them, and how they end."""
+"""`irb-twin egm serve`: sessions with a client, their output, and their exit status."""
 
 import json
 import threading
@@ -22,10 +22,10 @@ QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0
 
 
 class Guiding:
-    """A client in a thread: it answers by the first joint angles and a change of them, or as it is told.
+    """Client in a thread that answers with the initial joint angles plus a change, or by a given function.
 
     Attributes:
-        answered: set when the client has answered so many messages.
+        answered: event that is set after `answers` answers.
     """
 
     def __init__(self, client, change_deg=0.0, answers=10, answer=None):
@@ -47,7 +47,7 @@ class Guiding:
         while not self._over:
             try:
                 message = self.client.receive(timeout=0.02)
-            except EgmError:  # nothing came
+            except EgmError:  # no message arrived
                 continue
             target = message.q + self.change if target is None else target
             if self.answer is None:
@@ -66,11 +66,11 @@ def client():
 
 
 def serve(client, *words):
-    """The command for that client."""
+    """Run the command for a client."""
     return main(["egm", "serve", "--to", f"127.0.0.1:{client.port}", *QUICK, *map(str, words)])
 
 
-def test_a_session_is_told_line_by_line_and_in_figures(client, tmp_path, capsys):
+def test_serve_prints_events_and_writes_results(client, tmp_path, capsys):
     log, file = tmp_path / "a.npz", tmp_path / "a.json"
     words = ("--lockstep", "--runs", "1", "--pause", "0", "--torque", "always", "--drives", "rigid")
     with Guiding(client, 8.0):
@@ -99,7 +99,7 @@ def test_a_session_is_told_line_by_line_and_in_figures(client, tmp_path, capsys)
     assert json.loads(str(made.arrays["settings"])) == session["settings"]
 
 
-def test_a_run_with_a_fault_is_named_and_is_status_1(client, capsys):
+def test_run_with_a_fault_exits_with_1(client, capsys):
     with Guiding(client, 270.0):
         assert serve(client, "--lockstep", "--runs", "1", "--pause", "0") == 1
     printed = capsys.readouterr()
@@ -108,7 +108,7 @@ def test_a_run_with_a_fault_is_named_and_is_status_1(client, capsys):
     assert "0 of 1" in printed.out
 
 
-def test_a_file_that_cannot_be_written_is_status_1(client, tmp_path, capsys, monkeypatch):
+def test_unwritable_file_exits_with_1(client, tmp_path, capsys, monkeypatch):
     def full(self, path):
         raise OSError(28, "No space left on device")
 
@@ -119,8 +119,8 @@ def test_a_file_that_cannot_be_written_is_status_1(client, tmp_path, capsys, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_poses_are_guided_from_where_the_wrist_is_not_singular(client, capsys):
-    """The tool goes 30 mm up from where the arm begins by itself."""
+def test_pose_mode_starts_with_a_bent_wrist(client, capsys):
+    """The tool moves up by 30 mm from the default start."""
 
     def answer(message):
         T = goal[0] if goal else message.T.copy()
@@ -138,12 +138,12 @@ def test_poses_are_guided_from_where_the_wrist_is_not_singular(client, capsys):
 
 
 @pytest.mark.parametrize("words", [("--wait", "0.1"), ("--lockstep", "--limit", "0.1")])
-def test_no_client_is_status_2(words, client, capsys):
+def test_missing_client_exits_with_2(words, client, capsys):
     assert serve(client, *words) == 2
     assert "no client answered" in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_status_2(client, capsys):
+def test_port_in_use_exits_with_2(client, capsys):
     assert serve(client, "--bind", f"127.0.0.1:{client.port}") == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -151,7 +151,7 @@ def test_a_port_in_use_is_status_2(client, capsys):
 
 
 def stop_when(guiding):
-    """What a first signal does, when all of these have answered."""
+    """Send a stop signal after all clients have answered."""
 
     def wait():
         for each in guiding:
@@ -163,8 +163,8 @@ def stop_when(guiding):
     return thread
 
 
-def test_the_first_signal_ends_several_robots_in_order(client, tmp_path, capsys):
-    """Each has its process, its line, its column and its log."""
+def test_first_signal_stops_several_robots_gracefully(client, tmp_path, capsys):
+    """Each robot has a process, output lines, a table column and a log."""
     with EgmClient(port=0) as second, Guiding(client, 1.0) as one, Guiding(second, -1.0) as other:
         stopping = stop_when((one, other))
         status = main(
@@ -184,7 +184,7 @@ def test_the_first_signal_ends_several_robots_in_order(client, tmp_path, capsys)
     assert process.take(2) is False, "nothing runs any more"
 
 
-def test_the_first_signal_ends_a_robot_in_order(client, capsys):
+def test_first_signal_stops_one_robot_gracefully(client, capsys):
     with Guiding(client, 1.0) as guiding:
         stopping = stop_when([guiding])
         assert serve(client) == 128 + 2
@@ -192,19 +192,19 @@ def test_the_first_signal_ends_a_robot_in_order(client, capsys):
     assert "messages sent" in capsys.readouterr().out
 
 
-def test_a_robot_s_process_ends_with_the_one_that_started_it(client):
+def test_worker_process_ends_with_its_parent(client):
     job = Job("a", Config(), GuidanceSettings(), Address("127.0.0.1", client.port))
     with Workers(1, tries=1) as workers:
         events = workers.run([(0, (serving._serve_here, (job,)))])
         assert [type(event) for _, event in (next(events), next(events))] == [Started, Message]
         (worker,) = workers._busy
         worker._process.stdin.close()
-        _, answer = next(events)  # it would serve without end
+        _, answer = next(events)  # without the end of its parent it would serve forever
     assert answer.fault == "the process that ran it was ended by SIGKILL"
 
 
 @pytest.mark.display
-def test_the_window_shows_the_guided_arm(display):
+def test_window_shows_the_guided_arm(display):
     passes(
         """
         import io, contextlib

@@ -1,7 +1,7 @@
-"""Whatever comes by wire is an answer within bounds or an `EgmError`, and leaves nothing behind.
+"""Decoding of arbitrary bytes: the result is a valid message or an `EgmError`, and no memory leaks.
 
-`EGM_FUZZ=1000000 python -m pytest tests/twin/egm/test_any_bytes.py -n 0` tries a million; the numbers decide
-the cases.
+`EGM_FUZZ=1000000 python -m pytest tests/twin/egm/test_any_bytes.py -n 0` tests a million cases.  The number
+of a case determines its bytes.
 """
 
 import os
@@ -28,7 +28,7 @@ ODD = [struct.pack("<d", value) for value in (np.nan, np.inf, -np.inf, 1e308, -0
 
 
 def mutated(message, random):
-    """A message with some of it changed, cut out, doubled or put in."""
+    """Return a message with random changes, deletions, repetitions or insertions."""
     data = bytearray(message)
     for _ in range(random.integers(4)):
         at, kind = int(random.integers(len(data) + 1)), random.integers(8)
@@ -48,7 +48,7 @@ def mutated(message, random):
 
 
 def cases(seeds, count):
-    """A quarter of them from nothing, the others from messages."""
+    """Yield test cases: a quarter random bytes, the others mutated messages."""
     random = np.random.default_rng(1)
     for number in range(count):
         if number % 4:
@@ -58,7 +58,7 @@ def cases(seeds, count):
 
 
 def memory():
-    """Of this process, in MB."""
+    """Return the resident memory of this process, in MB."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
@@ -84,10 +84,10 @@ def judge_robot(data, number):
 @pytest.mark.parametrize(
     ("judge", "seeds", "count"), [(judge_sensor, SENSOR, CASES), (judge_robot, ROBOT, CASES // 10)]
 )
-def test_bytes_from_anywhere(judge, seeds, count):
+def test_arbitrary_bytes_are_decoded_or_raise_egm_error(judge, seeds, count):
     good = sentences = 0
     for number, data in enumerate(cases(seeds, count)):
-        if number == count // 5:  # by then everything was there once
+        if number == count // 5:  # by then all caches are filled
             blocks, before = sys.getallocatedblocks(), memory()
         try:
             judge(data, number)
@@ -95,6 +95,6 @@ def test_bytes_from_anywhere(judge, seeds, count):
         except EgmError as error:
             sentences += str(error).count("\n") + 1
     assert good + sentences == count
-    assert 0.05 * count < good < 0.6 * count, "cases are neither all broken nor all sound"
+    assert 0.05 * count < good < 0.6 * count, "cases are neither all malformed nor all valid"
     assert sys.getallocatedblocks() - blocks < 2000
     assert memory() - before < 4.0

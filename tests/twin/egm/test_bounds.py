@@ -1,4 +1,4 @@
-"""Answers that are not for this robot, or none at all, and which of those that come is new."""
+"""Rejection of unsuitable and malformed answers, and detection of repeated and outdated ones."""
 
 from dataclasses import replace
 
@@ -21,22 +21,23 @@ GUIDES = {
 
 
 @pytest.mark.parametrize("mode", GUIDES)
-def test_a_message_of_another_mode_is_told_from_one_that_is_broken(mode):
+def test_message_of_another_mode_raises_mode_error(mode):
     for message in GUIDES[mode]:
         decode_sensor(encode_sensor(message), 6, mode)
     this_mode = {id(message) for message in GUIDES[mode]}
     others = [m for messages in GUIDES.values() for m in messages if id(m) not in this_mode]
     for message in others:
         if message.q is not None and message.T is not None and mode != "path":
-            continue  # which guides either
-        refusal = f"received a .* in {mode} mode|the robot is guided in {mode} mode"
-        with pytest.raises(EgmModeError, match=refusal):
+            continue  # valid in joint mode and in pose mode
+        with pytest.raises(
+            EgmModeError, match=f"received a .* in {mode} mode|the robot is guided in {mode} mode"
+        ):
             decode_sensor(encode_sensor(message), 6, mode)
-    assert decode_sensor(encode_sensor(SensorMessage(5)), 6, mode).seqno == 5  # alive, and asks for nothing
+    assert decode_sensor(encode_sensor(SensorMessage(5)), 6, mode).seqno == 5  # valid, without references
 
 
 @pytest.mark.parametrize("kind", [None, 0, 3, 4])
-def test_a_path_correction_is_one_whatever_its_header_says(kind):
+def test_path_correction_is_recognised_without_its_header_type(kind):
     message = schema.SensorPathCorr.FromString(encode_sensor(PATH))
     message.ClearField("header")
     if kind is not None:
@@ -44,11 +45,11 @@ def test_a_path_correction_is_one_whatever_its_header_says(kind):
     data = message.SerializeToString()
     assert same(decode_sensor(data, 6, "path").path_correction, np.ones(3))
     with pytest.raises(EgmModeError, match="received a path correction in joint mode"):
-        decode_sensor(data, 1, "joint")  # of one joint, which x alone would suit
+        decode_sensor(data, 1, "joint")  # with one joint, x alone would otherwise match
 
 
 @pytest.mark.parametrize("kind", [None, 0, 3])
-def test_joints_are_joints_whatever_the_header_says(kind):
+def test_joint_message_is_recognised_without_its_header_type(kind):
     message = schema.Sensor.FromString(encode_sensor(JOINTS))
     message.ClearField("header")
     if kind is not None:
@@ -94,7 +95,11 @@ def quaternion(*u):
         ("pose", changed(POSE, lambda m: m.planned.cartesian.pos.ClearField("y")), "it has no pos.y"),
         ("pose", changed(POSE, lambda m: setattr(m.planned.cartesian.pos, "z", np.inf)), "a position to be"),
         ("path", part(2, part(1, doubles(1.0)) + key(2, 0) + b"\x00"), "no pathCorr.pos.y, pathCorr.pos.z"),
-        ("path", part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))), "expected an age in a path"),
+        (
+            "path",
+            part(1, key(3, 0) + b"\x04") + part(2, part(1, doubles(1.0))),
+            "expected an age in a path correction",
+        ),
         (
             "path",
             part(2, part(1, doubles(np.nan, 0.0, 0.0, numbers=(1, 2, 3))) + key(2, 0) + b"\x00"),
@@ -102,20 +107,20 @@ def quaternion(*u):
         ),
     ],
 )
-def test_an_answer_that_is_none(mode, data, pattern):
+def test_malformed_answer_raises_egm_error(mode, data, pattern):
     with pytest.raises(EgmError, match=pattern) as caught:
         decode_sensor(data, 6, mode)
     assert type(caught.value) is EgmError
 
 
-def test_a_quaternion_of_few_digits_is_made_unit():
+def test_rounded_quaternion_is_normalised():
     data = changed(POSE, quaternion(0.71, 0.0, -0.71, 0.0))
     T = decode_sensor(data, 6, "pose").T
     expected = Rotation.from_euler("y", -np.pi / 2).as_matrix()
     assert T[:3, :3] == pytest.approx(expected, abs=1e-15)
 
 
-def test_euler_angles_count_beside_a_quaternion():
+def test_euler_angles_take_precedence_over_quaternion():
     def change(message):
         turn = message.planned.cartesian.euler
         turn.x, turn.y, turn.z = 10.0, 20.0, 30.0
@@ -135,7 +140,7 @@ def test_euler_angles_count_beside_a_quaternion():
         (SensorMessage(path_correction=np.ones(3), age=-0.1), "an age of 0 s or more"),
     ],
 )
-def test_an_answer_is_sound(message, pattern):
+def test_invalid_answer_is_not_encoded(message, pattern):
     with pytest.raises(ValueError, match=pattern):
         encode_sensor(message)
 
@@ -152,15 +157,15 @@ NEW, SAME, OLD = Arrival.NEW, Arrival.SAME, Arrival.OLD
         ([None, None, 3, None], [NEW] * 4),
         ([200, 100, 99, 98, 100], [NEW, OLD, NEW, OLD, NEW]),
         ([2**32 - 1, 0, 2**32 - 1, 1], [NEW, NEW, OLD, NEW]),
-        ([90, 1, 2, 3, 4, 5], [NEW, OLD, OLD, NEW, NEW, NEW]),  # somebody who counts anew
+        ([90, 1, 2, 3, 4, 5], [NEW, OLD, OLD, NEW, NEW, NEW]),  # the sender restarted
         ([90, 3, 2, 4, 91, 5, 6], [NEW, OLD, OLD, OLD, NEW, OLD, OLD]),
     ],
 )
-def test_which_of_the_messages_is_new(numbers, arrivals):
+def test_sequence_numbers_classify_messages(numbers, arrivals):
     sequence = AnswerSequence()
     assert [sequence.judge(number, b"the same") for number in numbers] == arrivals
 
 
-def test_a_sender_that_does_not_count_is_heard_all_the_same():
+def test_messages_with_constant_number_are_new_if_their_bytes_differ():
     sequence = AnswerSequence()
     assert [sequence.judge(0, bytes([k])) for k in (1, 2, 2, 1)] == [NEW, NEW, SAME, NEW]

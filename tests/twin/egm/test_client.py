@@ -1,4 +1,4 @@
-"""The client: what it hears and says, what it refuses, and a log that it sends."""
+"""EGM client: receiving, sending, rejected arguments, and the replay of a log."""
 
 import re
 import socket
@@ -23,14 +23,14 @@ def client():
 
 @pytest.fixture
 def robot_socket(client):
-    """A socket to send from what a test likes."""
+    """Provide a socket that sends to the client."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
         wire.connect(("127.0.0.1", client.port))
         wire.settimeout(5.0)
         yield wire
 
 
-def test_ten_lines_move_the_arm():
+def test_example_of_the_guide_moves_the_arm():
     target = np.radians((5.0, -10.0, 10.0, 0.0, 30.0, 0.0))
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
         for message in client:
@@ -41,7 +41,7 @@ def test_ten_lines_move_the_arm():
     assert [answer.seqno for answer in robot.answers] == list(range(1, message.seqno + 2))
 
 
-def test_it_never_sends_first(client, robot_socket):
+def test_client_cannot_send_before_a_robot_message(client, robot_socket):
     for send in (lambda: client.send_joints(Q), lambda: client.send_pose(pose())):
         with pytest.raises(EgmError, match="no robot to answer yet: the robot sends first"):
             send()
@@ -50,7 +50,7 @@ def test_it_never_sends_first(client, robot_socket):
     assert client.latest() is None
 
 
-def test_what_it_sends_is_what_it_was_told(client, robot_socket):
+def test_client_sends_the_given_references(client, robot_socket):
     robot_socket.send(encode_robot(robot_message()))
     assert client.receive().q == pytest.approx(Q, abs=1e-15)
     client.send_joints(Q, 2.0 * Q)
@@ -68,7 +68,7 @@ def test_what_it_sends_is_what_it_was_told(client, robot_socket):
     assert came[3].age == 0.012
 
 
-def test_messages_come_in_order_or_the_newest_alone(client, robot_socket):
+def test_receive_returns_messages_in_order_and_latest_the_newest(client, robot_socket):
     for seqno in range(5):
         robot_socket.send(encode_robot(robot_message(seqno=seqno)))
     assert [client.receive().seqno for _ in range(2)] == [0, 1]
@@ -87,13 +87,14 @@ def test_messages_come_in_order_or_the_newest_alone(client, robot_socket):
         (b"", "expected a message of 1 to 1024 bytes, got 0"),
         (b"hello robot", "expected an EGM message, got 11 bytes"),
         (bytes(1025), "expected a message of 1 to 1024 bytes, got 1025"),
-        (bytes(3000), "expected a message of 1 to 1024 bytes, got 1025"),  # no more of it is read
+        (bytes(3000), "expected a message of 1 to 1024 bytes, got 1025"),  # longer datagrams are truncated
     ],
 )
-def test_what_is_no_message_is_reported_once_and_the_robot_goes_on(client, robot_socket, data, pattern):
+def test_malformed_datagram_is_reported_once_and_skipped(client, robot_socket, data, pattern):
     robot_socket.send(data)
     robot_socket.send(encode_robot(robot_message(seqno=3)))
-    with pytest.warns(EgmWarning, match=f"^ignoring a datagram from 127.* that is no robot.*: .*{pattern}"):
+    reported = f"^ignoring a datagram from 127.* that is no robot message: .*{pattern}"
+    with pytest.warns(EgmWarning, match=reported):
         assert client.receive().seqno == 3
     robot_socket.send(data)
     assert client.latest().seqno == 3
@@ -107,7 +108,7 @@ def test_what_is_no_message_is_reported_once_and_the_robot_goes_on(client, robot
         client.receive(timeout=0.0)
 
 
-def test_the_first_sender_is_the_robot(client, robot_socket):
+def test_first_sender_is_the_robot(client, robot_socket):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.bind(("127.0.0.1", 0))
         stranger.settimeout(0.01)
@@ -133,19 +134,19 @@ def test_the_first_sender_is_the_robot(client, robot_socket):
         client.receive(timeout=0.0)
 
 
-def test_what_comes_behind_a_newer_message_is_not_the_latest(client, robot_socket):
+def test_reordered_message_is_not_the_latest(client, robot_socket):
     for place in (0, 1, 3, 2, 3, 2, 4, 1):
         robot_socket.send(encode_robot(robot_message(seqno=2**32 - 2 + place, tm=2**32 - 8 + 4 * place)))
     assert client.latest().seqno == 2
     counts = client.counts
     assert (counts.messages, counts.out_of_order, counts.doubled, counts.lost) == (4, 1, 3, 0)
-    robot_socket.send(encode_robot(robot_message(seqno=0, tm=60)))  # it began anew, as after a fault
+    robot_socket.send(encode_robot(robot_message(seqno=0, tm=60)))  # the robot restarted, as after a fault
     robot_socket.send(encode_robot(robot_message(seqno=1, tm=64)))
     assert [client.receive().seqno for _ in range(2)] == [0, 1]
     assert counts.restarts == 1
 
 
-def test_a_flood_of_others_does_not_hold_the_client(client, robot_socket, monkeypatch):
+def test_flood_of_other_senders_does_not_block_the_client(client, robot_socket, monkeypatch):
     monkeypatch.setattr("twin.egm.client.MAX_SKIPPED", 20)
     robot_socket.send(encode_robot(robot_message()))
     client.receive()
@@ -157,7 +158,7 @@ def test_a_flood_of_others_does_not_hold_the_client(client, robot_socket, monkey
     assert client.strangers == 20
 
 
-def test_a_port_in_use_and_addresses_that_are_not_here(client):
+def test_client_rejects_used_port_and_foreign_address(client):
     with pytest.raises(EgmError, match=f"cannot listen on port {client.port} of 127.0.0.1 .*another port"):
         EgmClient(client.port)
     for port, host in ((0, "192.0.2.1"), (70000, "127.0.0.1")):
@@ -165,7 +166,7 @@ def test_a_port_in_use_and_addresses_that_are_not_here(client):
             EgmClient(port, host)
 
 
-def test_what_is_not_sound_is_not_sent(client, robot_socket):
+def test_client_rejects_invalid_references(client, robot_socket):
     robot_socket.send(encode_robot(robot_message()))
     client.receive()
     for send, pattern in (
@@ -184,13 +185,13 @@ def test_what_is_not_sound_is_not_sent(client, robot_socket):
 
 
 def swings(robot, samples=201, scale=0.2):
-    """A log at 500 Hz in which every joint swings."""
+    """Return a log at 500 Hz in which every joint oscillates."""
     return log_of(robot, samples=samples, scale=scale)
 
 
-def test_a_log_is_sent_at_the_times_of_the_robot(irb140, client):
+def test_log_is_replayed_at_the_times_of_the_robot(irb140, client):
     log = swings(irb140)
-    start_tm = 2**32 - 400  # which begins anew within the log
+    start_tm = 2**32 - 400  # wraps within the log
     with stub_robot(client.port, log.q_ref[0] + 0.02, start_tm=start_tm) as robot:
         done = replay(client, log, approach=0.2)
     assert done.trouble == ""
@@ -199,7 +200,7 @@ def test_a_log_is_sent_at_the_times_of_the_robot(irb140, client):
     qd = np.array([answer.qd if answer.qd is not None else np.zeros(6) for answer in robot.answers])
 
     begun = next(k for k, speed in enumerate(qd) if speed == pytest.approx(log.qd_ref[0], abs=1e-14))
-    N = 100  # of 201 samples at 2 ms every other one, at 4 ms
+    N = 100  # every second of 201 samples at 2 ms
     assert q[begun : begun + N] == pytest.approx(log.q_ref[:200:2], abs=1e-12)
     assert qd[begun : begun + N] == pytest.approx(log.qd_ref[:200:2], abs=1e-12)
     assert q[begun + N :] == pytest.approx(np.tile(log.q_ref[-1], (len(q) - begun - N, 1)), abs=1e-14)
@@ -211,7 +212,7 @@ def test_a_log_is_sent_at_the_times_of_the_robot(irb140, client):
     assert 1e-4 < done.deviation.max() < 0.02
 
 
-def test_between_samples_it_is_linear(irb140, client):
+def test_references_are_interpolated_linearly(irb140, client):
     log = made_log(irb140, np.outer(np.arange(4), np.ones(6)) * 0.01, time_step=0.010)
     with stub_robot(client.port, np.zeros(6)) as robot:
         done = replay(client, log)
@@ -220,14 +221,14 @@ def test_between_samples_it_is_linear(irb140, client):
     assert q[:8] == pytest.approx(np.arange(8) * 0.004, abs=1e-15)
 
 
-def test_at_the_end_of_a_log_it_stays():
+def test_references_hold_the_last_position():
     recorded = LogReferences(np.array([0.0, 1.0]), np.array([[0.0], [2.0]]), np.array([[3.0], [4.0]]))
     assert [part.tolist() for part in recorded(0.25)] == [[0.5], [3.25], [0.0]]
     for t in (1.0, 5.0):
         assert [part.tolist() for part in recorded(t)] == [[2.0], [0.0], [0.0]]
 
 
-def test_it_waits_until_the_robot_is_guided(irb140, client):
+def test_replay_waits_until_the_robot_is_guided(irb140, client):
     log = made_log(irb140, np.zeros((3, 6)))
     states = [MotionState.STOPPED] * 5
     with stub_robot(client.port, np.zeros(6), state=lambda k: dict(enumerate(states)).get(k, 3)) as robot:
@@ -245,22 +246,22 @@ def test_it_waits_until_the_robot_is_guided(irb140, client):
         ({"messages": 40}, 30.0, "received no robot message within 0.2 s"),
     ],
 )
-def test_a_robot_that_leaves_off(irb140, settings, patience, pattern):
+def test_replay_reports_why_the_robot_stopped(irb140, settings, patience, pattern):
     with EgmClient(port=0, timeout=0.2) as client:
         log = swings(irb140)
         with stub_robot(client.port, log.q_ref[0], **settings):
             assert re.search(pattern, replay(client, log, patience=patience).trouble)
 
 
-def test_a_robot_that_does_not_come_near(irb140, client):
+def test_replay_reports_a_robot_that_does_not_arrive(irb140, client):
     log = made_log(irb140, np.zeros((3, 6)))
     with stub_robot(client.port, np.full(6, 0.5)) as robot:
         robot_far = replay(client, log, approach=50.0, patience=0.1)
-    assert robot_far.trouble.startswith("0.1 s after the approach the robot is not there: joint 1 is ")
+    assert robot_far.trouble.startswith("0.1 s after the approach the robot has not arrived: joint 1 is ")
     assert len(robot.answers) < 60
 
 
-def test_a_log_of_another_robot_or_without_numbers(irb140, client):
+def test_replay_rejects_log_with_other_joints_or_nan(irb140, client):
     log = made_log(irb140, np.zeros((3, 6)))
     with pytest.raises(EgmError, match="must be finite"):
         replay(client, made_log(irb140, np.zeros((3, 6)), np.full((3, 6), np.nan)))
@@ -273,8 +274,8 @@ def test_a_log_of_another_robot_or_without_numbers(irb140, client):
         replay(client, log)
 
 
-def test_older_messages_and_those_of_others_are_no_time_of_the_robot(irb140):
-    """One that comes late would otherwise be 2^32 ms ahead, at the end of the log."""
+def test_replay_ignores_outdated_and_foreign_messages(irb140):
+    """A late message would otherwise count as 2^32 ms ahead, at the end of the log."""
     log = made_log(irb140, np.linspace(0.0, 0.01, 30)[:, None] * np.ones(6))
     given = [100 * k for k in range(3)] + [50] + [100 * k for k in range(3, 40)]
 
@@ -293,17 +294,17 @@ def test_older_messages_and_those_of_others_are_no_time_of_the_robot(irb140):
     assert done.trouble == ""
     assert done.duration == pytest.approx(log.t[-1], abs=0.11)
     given[:] = [0, 100, 200, 10_000]
-    assert "leapt by 9.8 s" in replay(client, log, hold=0.0).trouble
+    assert "jumped by 9.8 s" in replay(client, log, hold=0.0).trouble
 
 
-def test_it_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypatch):
+def test_replay_holds_until_the_robot_ends_its_instruction(irb140, client, monkeypatch):
     log = made_log(irb140, np.zeros((3, 6)))
     with stub_robot(client.port, np.zeros(6), state=lambda k: 2 if k == 60 else 3) as robot:
         done = replay(client, log, hold=1.0)
     assert (done.trouble, done.messages) == ("", 61)
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
         done = replay(client, log, hold=0.1)
-    assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s, and the last
+    assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s of holding, the end
     monkeypatch.setattr("twin.egm.log_replay.SILENCE_AT_END", 0.05)
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
         assert replay(client, log, hold=1.0)[::3] == (20, "")
@@ -316,7 +317,7 @@ def free_port():
         return wire.getsockname()[1]
 
 
-def test_the_command_sends_a_log(irb140, tmp_path, free_port, capsys):
+def test_replay_command_sends_a_log(irb140, tmp_path, free_port, capsys):
     log = swings(irb140)
     log.save(tmp_path / "run.npz")
     words = ["egm", "replay", str(tmp_path / "run.npz"), "--port", str(free_port)]
@@ -327,7 +328,7 @@ def test_the_command_sends_a_log(irb140, tmp_path, free_port, capsys):
     printed = capsys.readouterr().out
     assert f"waiting for a robot that sends to port {free_port} of 127.0.0.1" in printed
     assert f"{len(robot.answers)} answers, 0.4" in printed
-    assert "deg beside it (joint 6)" in printed
+    assert "deg (joint 6)" in printed
 
     with stub_robot(free_port, log.q_ref[0], patient=True, state=lambda k: 1 if k == 40 else 3):
         assert main(words) == 1
@@ -344,7 +345,7 @@ def test_the_command_sends_a_log(irb140, tmp_path, free_port, capsys):
         (["--host", "192.0.2.1"], "cannot listen on port"),
     ],
 )
-def test_wrong_use_of_the_command(irb140, tmp_path, free_port, capsys, words, pattern):
+def test_replay_command_rejects_wrong_use(irb140, tmp_path, free_port, capsys, words, pattern):
     made_log(irb140, np.zeros((3, 6))).save(tmp_path / "run.npz")
     assert main(["egm", "replay", str(tmp_path / "run.npz"), "--port", str(free_port), *words]) == 2
     assert pattern in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A commanded speed changes as fast as the drives can bring it about, and as little slower as can be."""
+"""Limits of the commanded acceleration by the torque of the drives."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ RAW = {"level": 0, "position_gain": 20.0, "max_speed_deviation": 300.0, "ramp_ti
 
 
 def motor_shares(robot, q, qd, qdd):
-    """What motion takes of every motor's torque, by the functions for anybody's use."""
+    """Return the utilization of every motor by a motion, from the public functions."""
     tau = twin.inverse_dynamics(robot, q, qd, qdd)
     if robot.active_drives is None:
         return np.abs(tau) / robot.tau_max
@@ -27,8 +27,8 @@ def motor_shares(robot, q, qd, qdd):
 
 
 @pytest.mark.parametrize(("name", "drives"), [("irb140", "ideal"), ("irb1400", "ideal"), ("irb140", "rigid")])
-def test_one_motor_gives_all_that_it_may(name, drives, rng):
-    """All joints change their speeds by one factor; it is 1 where that is no more than the drives can."""
+def test_limited_step_uses_the_full_torque_of_one_motor(name, drives, rng):
+    """All accelerations are scaled by one factor, which is 1 if the drives have enough torque."""
     robot = twin.load(name).with_drives(drives)
     limits = DriveLimits(robot, DT, np.zeros(6))
     slowed = 0
@@ -47,13 +47,13 @@ def test_one_motor_gives_all_that_it_may(name, drives, rng):
         change = (speed - qd) / (wanted - qd)
         np.testing.assert_allclose(change, change[0], rtol=1e-9)
         taken = motor_shares(robot, q, qd, (speed - qd) / DT).max()
-        # Friction is that of the wanted speed, whose viscous part and level differ from what is reached.
+        # Friction is computed at the requested speed; at the reached speed it differs.
         assert taken == pytest.approx(TORQUE_SHARE, rel=1e-9 if drives == "ideal" else 0.15)
     assert 10 < slowed < 50
 
 
-def test_motors_that_turn_joints_together_share_what_they_give():
-    """What is at its limit is a motor, and not a joint."""
+def test_coupled_joints_are_limited_by_motor_torque():
+    """The limit applies to a motor, not to a joint."""
     coupling = np.eye(6)
     coupling[4, 3], coupling[5, 3], coupling[5, 4] = -0.4, 0.3, 0.6
     drives = twin.load("irb140").drives
@@ -68,7 +68,7 @@ def test_motors_that_turn_joints_together_share_what_they_give():
         assert taken.max() == pytest.approx(TORQUE_SHARE, rel=1e-9)
 
 
-def test_a_joint_may_always_brake_though_its_motor_can_hardly_hold_it(irb140):
+def test_joint_can_brake_even_if_its_motor_can_hardly_hold_it(irb140):
     q, qd = np.array([0, 1.2, 0, 0, 0, 0.0]), np.array([0, 1.0, 0, 0, 0, 0.0])
     static = np.abs(twin.inverse_dynamics(irb140, q, qd, np.zeros(6)))
     weak = replace(irb140, tau_max=np.maximum(static / TORQUE_SHARE * 1.001, 1.0))
@@ -77,7 +77,7 @@ def test_a_joint_may_always_brake_though_its_motor_can_hardly_hold_it(irb140):
     assert found[1][0][1] == pytest.approx(1.0 - 5.0 * DT, abs=1e-12)
 
 
-def test_an_arm_that_its_drives_cannot_hold_comes_to_rest(irb140):
+def test_command_comes_to_rest_even_if_the_drives_cannot_hold_the_arm(irb140):
     loaded = irb140.with_payload(twin.Payload(60.0))
     q, qd = np.array([0, 1.2, 0, 0, 0, 0.0]), np.array([0, 1.0, 0, 0, 0, 0.0])
     always = np.full(6, 5.0)
@@ -86,8 +86,8 @@ def test_an_arm_that_its_drives_cannot_hold_comes_to_rest(irb140):
     assert speed[1] <= 1.0 - 5.0 * DT + 1e-12
 
 
-def test_an_arm_follows_a_client_whose_references_jump(irb140):
-    """Raw, at the highest gain, everywhere in turn: no motor is at its limit, and no joint beyond its own."""
+def test_arm_stays_within_limits_under_jumping_references(irb140):
+    """Unfiltered random references at the highest gain saturate no motor and leave no joint range."""
     random = np.random.default_rng(4)
     low, high = 0.8 * irb140.q_min, 0.8 * irb140.q_max
 
@@ -104,8 +104,8 @@ def test_an_arm_follows_a_client_whose_references_jump(irb140):
     assert np.ptp(log.q, axis=0).min() > 0.01
 
 
-def test_a_stop_takes_as_long_as_the_drives_need(irb140):
-    """With a ramp of 5 ms: longer, and then at rest."""
+def test_stop_takes_longer_than_the_ramp_if_the_drives_need_it(irb140):
+    """A stop with a ramp of 5 ms takes longer, and ends at rest."""
     run = run_of(irb140, HOME, **RAW, pos_corr_gain=0.0)
     run.take(SensorMessage(qd=np.array([2.0, 0, 0, 0, 0, 0])))
     run.samples(400)

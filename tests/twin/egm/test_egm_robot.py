@@ -1,4 +1,4 @@
-"""A robot on UDP, in lockstep with its client and by the clock; where it listens, and what it refuses."""
+"""`EgmRobot` over UDP, in lockstep with its client and by the clock; addresses and rejected arguments."""
 
 import socket
 import threading
@@ -29,14 +29,14 @@ def made(robot, port, plan=None, **options):
 
 
 def guided(client, target, messages=MESSAGES):
-    """Answer so many messages."""
+    """Answer a number of messages."""
     for _ in range(messages):
         client.receive()
         client.send_joints(target)
 
 
 def lockstep(robot, *targets, meanwhile=None):
-    """Robots that are guided at the same time, one to each target; what became of them."""
+    """Guide several robots at the same time, one to each target, and return their results."""
     with virtual_time(20.0):
         clients = [EgmClient(0) for _ in targets]
         robots = [made(robot, client.port) for client in clients]
@@ -55,8 +55,8 @@ def lockstep(robot, *targets, meanwhile=None):
     return [arm.result for arm in robots]
 
 
-def test_lockstep_is_the_same_to_the_bit(robot):
-    """Alone, again, beside another robot, and while a stranger answers, too."""
+def test_lockstep_runs_are_equal_to_the_bit(robot):
+    """The run is repeated alone, together with another robot, and with answers of another sender."""
     one, other = np.full(6, 0.1), np.full(6, -0.2)
     (first,) = lockstep(robot, one)
     assert len(first.log.t) == 4 * (MESSAGES + 1), "after each answer there is one more cycle"
@@ -82,7 +82,7 @@ def test_lockstep_is_the_same_to_the_bit(robot):
     assert again.lateness == Lateness()
 
 
-def test_a_thread_that_ends_and_what_it_tells_meanwhile(robot):
+def test_robot_thread_reports_state_and_ends(robot):
     with EgmClient(0) as client, virtual_time():
         arm = made(robot, client.port, Plan(lag=1000.0), start=np.full(6, 0.1))
         assert arm.state is EgmState.DISCONNECTED
@@ -101,7 +101,7 @@ def test_a_thread_that_ends_and_what_it_tells_meanwhile(robot):
 
 @contextmanager
 def arm_that_fails(arm, match):
-    """A block of a robot that raises at its end."""
+    """Run a robot whose `with` block raises at its end."""
     arm.__enter__()
     try:
         yield
@@ -110,7 +110,7 @@ def arm_that_fails(arm, match):
             arm.__exit__()
 
 
-def test_nobody_there_in_lockstep(robot):
+def test_lockstep_without_client_raises_egm_error(robot):
     with EgmClient(0) as client:
         free = client.port
     with virtual_time(0.1):
@@ -125,8 +125,8 @@ def test_nobody_there_in_lockstep(robot):
         virtual_time(float("nan")).__enter__()
 
 
-def test_a_client_that_comes_late_in_lockstep(robot):
-    """What nobody was there to take is sent again, and only that."""
+def test_lockstep_waits_for_a_late_client(robot):
+    """Only an undelivered message is sent again."""
     with EgmClient(0) as client:
         port = client.port
     with virtual_time(20.0), made(robot, port) as arm:
@@ -141,7 +141,7 @@ def test_a_client_that_comes_late_in_lockstep(robot):
     assert arm.result.counts.valid == 5
 
 
-def test_by_the_clock_lateness_is_reported(robot):
+def test_real_time_run_reports_lateness(robot):
     with EgmClient(0) as client:
         arm = made(robot, client.port, Plan(duration=0.5))
         with arm:
@@ -158,7 +158,7 @@ def test_by_the_clock_lateness_is_reported(robot):
 
 def test_lateness_is_counted_in_bins():
     meter = LatenessMeter()
-    assert str(meter.lateness()) == "no cycle was timed"
+    assert str(meter.lateness()) == "no messages were sent by the clock"
     for milliseconds in [0.01] * 97 + [0.5, 2.51, 300.0]:
         meter.add(1e-3 * milliseconds)
     lateness = meter.lateness()
@@ -172,8 +172,8 @@ def test_lateness_is_counted_in_bins():
     )
 
 
-def test_a_robot_that_fell_far_behind_does_not_hurry(monkeypatch):
-    """A tenth of a second is caught up with; after more the clock is set anew."""
+def test_clock_restarts_after_a_large_delay(monkeypatch):
+    """A delay of 0.1 s is made up; after a larger one the clock restarts."""
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds + 4e-4))
@@ -201,7 +201,7 @@ def test_a_robot_that_fell_far_behind_does_not_hurry(monkeypatch):
     assert not pace.wait(Inbox(), lambda: None, lambda: True)
 
 
-def test_answers_that_never_end_do_not_keep_a_robot_that_is_to_stop():
+def test_endless_answers_do_not_delay_a_stop():
     class Inbox:
         has_answer, capacity = True, 10
 
@@ -214,8 +214,8 @@ def test_answers_that_never_end_do_not_keep_a_robot_that_is_to_stop():
     assert [pace.wait(inbox, lambda: None, lambda: True) for _ in range(12)] == [True] * 10 + [False] * 2
 
 
-def test_a_log_that_is_sent_is_what_the_arm_does(robot):
-    """Behind it by no more than the gain leaves, as speeds are sent with the positions."""
+def test_arm_follows_a_replayed_log(robot):
+    """The lag is small, because speeds are sent with the positions."""
     law = controllers.make("computed_torque", robot)
     move = sample_semi_implicit(
         quintic(np.full(6, 0.1), np.array([0.4, 0.2, 0.3, -0.4, 0.5, 0.6]), 0.5), 1e-3
@@ -237,7 +237,7 @@ def test_a_log_that_is_sent_is_what_the_arm_does(robot):
     assert np.abs(arm.log.q[-1] - log.q[-1]).max() < np.radians(0.5)
 
 
-def test_addresses_that_cannot_be():
+def test_invalid_addresses_raise_egm_error():
     with pytest.raises(EgmError, match=r"the client 192.0.2.1:6510 is on another machine: bind must name"):
         UdpChannel(("192.0.2.1", 6510))
     with pytest.raises(EgmError, match=r"expected a destination port of 1 to 65535, got 0"):
@@ -256,7 +256,7 @@ def test_addresses_that_cannot_be():
         UdpChannel(("127.0.0.1", 6510), ("::1", 0))
 
 
-def test_a_robot_refuses_what_cannot_be_before_it_begins(robot):
+def test_robot_rejects_invalid_arguments(robot):
     with pytest.raises(LimitError, match=r"joint_1 would be at .* at the start"):
         made(robot, 6510, start=np.full(6, 10.0))
     with pytest.raises(EgmError, match=r"expected a lag of 0 to 1000 ms, got -1"):

@@ -1,4 +1,4 @@
-"""Clients of others, unchanged, guide the twin in lockstep as they guide a robot; a process each."""
+"""Guidance of the simulated robot by unchanged third-party clients, in separate processes and in lockstep."""
 
 import json
 import socket
@@ -20,14 +20,14 @@ ONE_RUN = Plan(runs=1, pause=0.0)
 BENT = np.radians([10.0, 5.0, -5.0, 15.0, 40.0, -20.0])
 QUICK = {"max_speed_deviation": 90.0, "ramp_time": 0.02, "cond_time": 0.1, "position_gain": 20.0}
 WINDOW = 0.5
-"""[deg]: the default convergence window."""
+"""Default convergence window, in [deg]."""
 
 CYCLE = 4
-"""Control periods."""
+"""Control periods in a cycle."""
 
 
 class Client:
-    """A process of a client, for one session after another."""
+    """Process of a client, which serves one session after another."""
 
     def __init__(self, module):
         self.process = subprocess.Popen(
@@ -35,14 +35,14 @@ class Client:
         )
 
     def listen(self, method, stream):
-        """Have it answer every message so; the port where it listens."""
+        """Start a session of the client and return its port."""
         self.process.stdin.write(json.dumps({"method": method, "stream": stream}) + "\n")
         self.process.stdin.flush()
         self.port = json.loads(self.process.stdout.readline())
         return self.port
 
     def over(self):
-        """Tell it that the robot has gone; what it got and sent."""
+        """End the session and return what the client received and sent."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as robot:
             robot.sendto(b"", ("127.0.0.1", self.port))
         return json.loads(self.process.stdout.readline())
@@ -50,7 +50,7 @@ class Client:
 
 @pytest.fixture(scope="module", params=CLIENTS)
 def client(request):
-    """Each of the clients."""
+    """Provide each of the clients."""
     client = Client(request.param)
     yield client
     client.process.stdin.close()
@@ -64,7 +64,7 @@ def robot():
 
 
 def guided(client, robot, method, stream, settings, plan, **more):
-    """A robot that is guided by a client: its result, and what the client got and sent."""
+    """Guide a robot by a client; return its result, and what the client received and sent."""
     port = client.listen(method, stream)
     law = controllers.make("computed_torque", robot, bandwidth=20.0, period=1e-3)
     with virtual_time(limit=30.0):
@@ -74,7 +74,7 @@ def guided(client, robot, method, stream, settings, plan, **more):
     cycles = len(result.log.arrays["egm_t"])
     exchange["received"] = {
         name: values[:cycles] for name, values in exchange["received"].items()
-    }  # not that it is over
+    }  # without the final empty message
     assert exchange["found"]
     assert not result.faults
     assert result.counts.broken == result.counts.old == result.counts.again == 0
@@ -83,18 +83,18 @@ def guided(client, robot, method, stream, settings, plan, **more):
 
 
 def taken(result, name="egm_reference"):
-    """What the robot took, answer by answer."""
+    """Return the answers that the robot took."""
     arrays = result.log.arrays
     return arrays[name][arrays["egm_taken"]]
 
 
 def sent(exchange, name, rows):
-    """The first so many of what the client sent."""
+    """Return the first values that the client sent."""
     assert len(exchange["sent"]) >= rows
     return np.array([message[name] for message in exchange["sent"][:rows]])
 
 
-def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
+def test_foreign_client_guides_joints_and_reads_torques(client, robot):
     target = np.degrees(BENT) + np.array([12.0, -8.0, 6.0, 20.0, -10.0, 30.0])
     way = np.linspace(np.degrees(BENT), target, 40)
     stream = [{"joint_angles": q.tolist()} for q in way]
@@ -114,10 +114,10 @@ def test_joints_are_where_it_wants_them_and_it_reads_torques(client, robot):
         np.testing.assert_allclose(received["torque"][1:], means[:-1], rtol=0, atol=1e-12)
 
 
-def test_speeds_are_what_the_arm_does(client, robot):
-    """Without position gain and filter the arm's way is the integral of what was sent."""
+def test_foreign_client_guides_joint_speeds(client, robot):
+    """Without position gain and filter the position is the integral of the sent speeds."""
     speed = np.outer(np.sin(np.linspace(0.0, 2.0 * np.pi, 100)), [20.0, -10.0, 15.0, 30.0, 5.0, -40.0])
-    speed[:5] = 0.0  # meanwhile the ramp is over
+    speed[:5] = 0.0  # until the ramp has ended
     stream = [{"joint_angles": None, "speed_ref": v.tolist()} for v in speed]
     settings = GuidanceSettings(**{**QUICK, "pos_corr_gain": 0.0, "level": 0, "ramp_time": 0.005})
     result, exchange = guided(
@@ -127,7 +127,7 @@ def test_speeds_are_what_the_arm_does(client, robot):
     np.testing.assert_array_equal(took, np.radians(sent(exchange, "speed_ref", len(took))))
     assert np.isnan(taken(result)).all()
     log = result.log
-    moved = np.repeat(took, CYCLE, axis=0)  # an answer acts from the cycle on in which it was taken
+    moved = np.repeat(took, CYCLE, axis=0)  # an answer acts from the cycle in which it was taken
     first = len(log.t) - len(moved)
     assert 0 < first <= 2 * CYCLE
     way = BENT + 1e-3 * np.cumsum(moved, axis=0)[:-1]
@@ -136,7 +136,7 @@ def test_speeds_are_what_the_arm_does(client, robot):
     np.testing.assert_allclose(log.q, log.q_ref, rtol=0, atol=1e-10)
 
 
-def test_the_tool_is_where_it_wants_it(client, robot):
+def test_foreign_client_guides_the_tool_pose(client, robot):
     begin = twin.forward_kinematics(robot, BENT)
     target = begin.copy()
     target[:3, 3] += [0.03, -0.04, 0.02]
@@ -158,8 +158,8 @@ def test_the_tool_is_where_it_wants_it(client, robot):
     np.testing.assert_allclose(exchange["received"]["position"], 1e3 * at, rtol=0, atol=1e-10)
 
 
-def test_a_path_is_corrected(client, robot, tmp_path):
-    """A straight way along y: the tool ends beside its end, in the path's own axes."""
+def test_foreign_client_corrects_a_path(client, robot, tmp_path):
+    """The path is straight along y; the tool ends at the corrected offset in the path frame."""
     begin = twin.forward_kinematics(robot, BENT)
     t = np.linspace(0.0, 1.0, 51)
     share = t**3 * (10.0 - 15.0 * t + 6.0 * t**2)

@@ -24,7 +24,7 @@ def same(T, expected):
     np.testing.assert_allclose(T, expected, rtol=0, atol=1e-15)
 
 
-def test_a_text_tells_a_place_or_a_pose():
+def test_text_defines_position_or_pose():
     same(parse_frame("1, -2, 3", "wobj"), pose_matrix((1, -2, 3, 1, 0, 0, 0)))
     same(parse_frame(text(CORR), "wobj"), pose_matrix(CORR))
     same(parse_frame(None, "wobj"), np.eye(4))
@@ -39,12 +39,12 @@ def test_a_text_tells_a_place_or_a_pose():
         ("500,0,300", "corr_frame: .* at most 20 m away, got 500: are these millimetres?"),
     ],
 )
-def test_a_text_that_tells_no_frame_is_refused(robot, frame, message):
+def test_invalid_frame_text_raises_egm_error(robot, frame, message):
     with pytest.raises(EgmError, match=message):
         frames(robot, corr_frame=frame)
 
 
-def test_frames_are_told_relative_to_the_base_the_work_object_and_the_flange(robot):
+def test_frames_are_relative_to_base_work_object_or_flange(robot):
     found = frames(
         robot, wobj=text(WOBJ), corr_frame=text(CORR), corr_frame_type="wobj",
         sensor_frame=text(SENSOR), sensor_frame_type="tool",
@@ -55,14 +55,14 @@ def test_frames_are_told_relative_to_the_base_the_work_object_and_the_flange(rob
     same(frames(robot, corr_frame=text(CORR)).T_base_corr, pose_matrix(CORR))
 
 
-def test_the_sensor_s_frame_is_that_of_correction_where_it_is_not_told(robot):
+def test_sensor_frame_defaults_to_correction_frame(robot):
     found = frames(robot, corr_frame=text(CORR), corr_frame_type="tool")
     same(found.T_base_sensor, TOOL0 @ pose_matrix(CORR))
     same(frames(robot).T_base_sensor, np.eye(4))
 
 
 @pytest.mark.parametrize("where", ["floor", "wall", "inverted"])
-def test_the_world_stands_upright_whatever_the_mounting(robot, where):
+def test_world_z_is_up_for_every_mounting(robot, where):
     mounted = robot.mounted(where)
     T_world_base = base_in_world(mounted.gravity)
     down = T_world_base[:3, :3] @ mounted.gravity / np.linalg.norm(mounted.gravity)
@@ -73,7 +73,7 @@ def test_the_world_stands_upright_whatever_the_mounting(robot, where):
     same(T_world_base @ found.T_base_corr, pose_matrix(CORR))
 
 
-def test_mountings_turn_the_base_as_little_as_they_can():
+def test_world_base_orientation_is_the_smallest_rotation():
     same(base_in_world(np.array([0.0, 0.0, -9.81])), np.eye(4))
     same(base_in_world(np.zeros(3)), np.eye(4))
     on_wall = base_in_world(np.array([-9.81, 0.0, 0.0]))[:3, :3]
@@ -82,11 +82,11 @@ def test_mountings_turn_the_base_as_little_as_they_can():
     same(base_in_world(np.array([0.0, 0.0, 9.81]))[:3, :3], np.diag([1.0, -1.0, -1.0]))
 
 
-def test_the_work_object_is_told_in_the_base():
+def test_work_object_is_given_in_the_base_frame():
     same(work_object(GuidanceSettings(wobj=text(WOBJ))), pose_matrix(WOBJ))
     same(work_object(GuidanceSettings()), np.eye(4))
 
 
-def test_frames_of_joint_values_are_refused():
+def test_joint_frame_type_is_rejected():
     with pytest.raises(EgmError, match="corr_frame_type is 'joint': valid is 'base' or 'world'"):
         GuidanceSettings(mode="pose", corr_frame_type="joint")

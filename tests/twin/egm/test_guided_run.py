@@ -1,4 +1,4 @@
-"""One guided instruction: speeds, programs and ramps; how it waits, stops, ends and goes back."""
+"""One guidance instruction: speeds, programs, ramps, waiting, stops, and the return motion."""
 
 from dataclasses import replace
 
@@ -15,8 +15,8 @@ from twin.egm.wire.messages import SensorMessage
 # ---------------------------------------------------------------- speeds
 
 
-def test_speeds_beyond_the_robot_s_are_shared_out(irb140):
-    """All joints slow down by one factor; how much is asked for is told."""
+def test_excessive_speeds_are_scaled_by_one_factor(irb140):
+    """All joints slow down by one factor, and the utilization is reported."""
     run = run_of(irb140, level=0, pos_corr_gain=0.0, **FAST)
     run.take(SensorMessage(qd=irb140.qd_max * np.array([0.5, -1.0, -2.0, 0.0, 1.0, 1.6])))
     run.samples(20)
@@ -25,7 +25,7 @@ def test_speeds_beyond_the_robot_s_are_shared_out(irb140):
 
 
 class Programmed:
-    """A guidance whose program moves joint 1, with a deviation that moves joint 2."""
+    """Guidance whose program moves joint 1 and whose deviation moves joint 2."""
 
     def __init__(self, program, deviation, periods=10**9):
         self.program, self.deviation, self.left, self.limited = program, deviation, periods, []
@@ -56,14 +56,14 @@ class Programmed:
 
 
 def programmed(robot, deviation, periods=10**9, speed=0.5, **arguments):
-    """Of a robot whose drives can do it: speeds change at once."""
+    """Return a run of a robot with unlimited drives, whose speeds change at once."""
     robot = replace(robot, tau_max=np.full(6, np.inf))
     program = np.array([speed, 0, 0, 0, 0, 0])
     guidance = Programmed(program, np.array([0, deviation, 0, 0, 0, 0]), periods)
     return Run(robot, GuidanceSettings(mode="path", **arguments), guidance, HOME, DT), guidance
 
 
-def test_limits_and_ramps_act_on_what_is_not_programmed(irb140):
+def test_limits_and_ramps_act_on_the_deviation_from_the_program(irb140):
     run, guidance = programmed(
         irb140, 0.3, max_speed_deviation=np.rad2deg(0.1), ramp_in_time=0.1, max_pos_deviation=1.0
     )
@@ -75,7 +75,7 @@ def test_limits_and_ramps_act_on_what_is_not_programmed(irb140):
     np.testing.assert_allclose(np.array(guidance.limited)[:, 1], 0.1, rtol=1e-12)  # without the ramp
 
 
-def test_a_program_that_is_too_fast_is_slowed_down_with_what_deviates(irb140):
+def test_too_fast_program_is_scaled_with_its_deviation(irb140):
     run, guidance = programmed(
         irb140, 0.3, speed=2.0 * irb140.qd_max[0], max_speed_deviation=1e3, ramp_in_time=0.1
     )
@@ -83,17 +83,17 @@ def test_a_program_that_is_too_fast_is_slowed_down_with_what_deviates(irb140):
     qd = run.samples(202).qd[1:]
     np.testing.assert_allclose(qd[:, 0], irb140.qd_max[0], rtol=1e-12)
     np.testing.assert_allclose(qd[100:, 1], 0.15, rtol=1e-12)
-    guidance.deviation = np.array([-1.5 * irb140.qd_max[0], 0, 0, 0, 0, 0])  # on the ramp it is not all there
+    guidance.deviation = np.array([-1.5 * irb140.qd_max[0], 0, 0, 0, 0, 0])  # the ramp reduces the deviation
     run = Run(irb140, run.settings, guidance, HOME, DT)
     run.take(SensorMessage(path_correction=np.zeros(3)))
     assert run.samples(90).qd.max() <= irb140.qd_max[0] * (1.0 + 1e-12)
 
 
-def test_a_program_at_its_end_stops(irb140):
+def test_run_stops_at_the_end_of_its_program(irb140):
     run, _ = programmed(irb140, 0.0, periods=50, ramp_out_time=0.02)
     run.take(SensorMessage(path_correction=np.zeros(3)))
     for _ in range(10):
-        run.measured(run.q, 10.0)  # a path does not end by converging
+        run.measured(run.q, 10.0)  # convergence does not end a path
         run.samples(5)
     assert run.phase is Phase.GUIDED
     qd = run.samples(30).qd[:, 0]
@@ -101,7 +101,7 @@ def test_a_program_at_its_end_stops(irb140):
     assert (run.phase, run.fault) == (Phase.FINISHED, None)
 
 
-def test_guidance_that_cannot_go_on_stops_with_its_fault(irb140):
+def test_guidance_stop_ends_the_run_with_its_fault(irb140):
     run, guidance = programmed(irb140, 0.0)
     run.take(SensorMessage(path_correction=np.zeros(3)))
     run.samples(20)
@@ -111,7 +111,7 @@ def test_guidance_that_cannot_go_on_stops_with_its_fault(irb140):
 
 
 @pytest.mark.parametrize("speed", [np.inf, np.nan])
-def test_speeds_that_are_not_finite_are_a_fault(irb140, speed):
+def test_non_finite_speeds_are_a_fault(irb140, speed):
     run, guidance = programmed(irb140, 0.0)
     run.take(SensorMessage(path_correction=np.zeros(3)))
     run.samples(20)
@@ -123,7 +123,7 @@ def test_speeds_that_are_not_finite_are_a_fault(irb140, speed):
 # ---------------------------------------------------------------- stops
 
 
-def test_it_waits_at_rest_for_the_first_answer(irb140):
+def test_run_waits_at_rest_for_the_first_answer(irb140):
     run = run_of(irb140, cond_time=0.0)
     run.measured(run.q, 1.0)
     assert run.samples(40).qd.any() is np.False_
@@ -133,7 +133,7 @@ def test_it_waits_at_rest_for_the_first_answer(irb140):
 
 
 @pytest.mark.parametrize("ramp_out", [0.005, 0.3])
-def test_a_stop_is_linear_and_takes_the_ramp_s_time(irb140, ramp_out):
+def test_stop_is_linear_and_takes_the_ramp_time(irb140, ramp_out):
     run = run_of(irb140, level=0, max_speed_deviation=30.0, ramp_out_time=ramp_out)
     run.take(SensorMessage(q=HOME - 0.9))
     run.samples(700)
@@ -150,7 +150,7 @@ def test_a_stop_is_linear_and_takes_the_ramp_s_time(irb140, ramp_out):
     assert not run.samples(4).qd.any()
 
 
-def test_a_stop_near_the_end_of_a_range_is_faster(irb140):
+def test_stop_near_the_end_of_a_range_is_faster(irb140):
     run = run_of(irb140, pos_corr_gain=0.0, max_speed_deviation=1000.0, ramp_in_time=0.005, ramp_out_time=2.0)
     run.take(SensorMessage(qd=np.array([0, 2.0, 0, 0, 0, 0])))
     run.samples(1000)
@@ -160,13 +160,13 @@ def test_a_stop_near_the_end_of_a_range_is_faster(irb140):
 
 
 @pytest.mark.parametrize(("inside", "ends"), [(0.49, True), (0.51, False)])
-def test_it_ends_when_the_arm_was_within_its_window_for_the_time_of_the_condition(irb140, inside, ends):
-    """Here on the command; the measured angles are what counts."""
+def test_run_ends_after_cond_time_within_the_window(irb140, inside, ends):
+    """The measured angles decide, not the commanded ones."""
     run = run_of(irb140, cond_time=0.2, max_speed_deviation=1000.0)
     run.take(SensorMessage(q=HOME + 0.1))
     measured = HOME + 0.1 + np.deg2rad(inside) * np.array([1, -1, 1, 0, 0, 1])
     for cycle in range(80):
-        run.measured(HOME if cycle == 20 else measured, 0.004)  # once it is outside
+        run.measured(HOME if cycle == 20 else measured, 0.004)  # outside the window once
         run.samples(4)
         if run.phase is not Phase.GUIDED:
             break
@@ -175,7 +175,7 @@ def test_it_ends_when_the_arm_was_within_its_window_for_the_time_of_the_conditio
     assert run.phase is (Phase.STOPPING if ends else Phase.GUIDED)
 
 
-def test_windows_hold_joint_by_joint_and_for_guided_ones_alone(irb140):
+def test_windows_apply_per_joint_and_only_to_guided_joints(irb140):
     away = np.deg2rad([0.9, 1.9, 0, 0, 0, 0])
     for window, axes, expected in (
         ("1,2,1,1,1,1", None, True),
@@ -188,7 +188,7 @@ def test_windows_hold_joint_by_joint_and_for_guided_ones_alone(irb140):
         assert run.converged is expected
 
 
-def test_without_waiting_for_the_condition_it_never_ends(irb140):
+def test_run_with_no_wait_cond_does_not_end(irb140):
     run = run_of(irb140, cond_time=0.01, no_wait_cond=True)
     run.take(SensorMessage(q=HOME))
     to_the_end(run, 200)
@@ -197,8 +197,8 @@ def test_without_waiting_for_the_condition_it_never_ends(irb140):
     assert run.phase is Phase.FINISHED
 
 
-def test_ramp_down_goes_back_to_where_it_began(irb140):
-    """Along a line of the joints, smoothly, within the limits of speed and of braking."""
+def test_ramp_down_returns_to_the_start(irb140):
+    """The return is a smooth straight line in joint space within speed and deceleration limits."""
     run = run_of(irb140, stop="ramp_down", cond_time=0.1, max_speed_deviation=40.0, ramp_time=0.1)
     goal = HOME + np.deg2rad([20.0, -10.0, 5.0, 0.0, 1.0, -20.0])
     run.take(SensorMessage(q=goal))
@@ -214,8 +214,8 @@ def test_ramp_down_goes_back_to_where_it_began(irb140):
     assert np.abs(qd[first:]).max() <= np.deg2rad(40.0)
 
 
-def test_the_way_back_takes_as_long_as_its_longest_demand():
-    """Peaks of 10 x^3 - 15 x^4 + 6 x^5: the speed is 15/8, the acceleration 10 / sqrt(3)."""
+def test_return_motion_takes_the_longest_required_duration():
+    """The peak speed of 10 x^3 - 15 x^4 + 6 x^5 is 15/8, its peak acceleration 10 / sqrt(3)."""
     ones, start = np.ones(2), np.array([0.3, -0.6])
     assert ReturnMotion(np.zeros(2), start, 2.0, ones, 9.0 * ones, DT).count == 2000
     assert ReturnMotion(np.zeros(2), start, 0.1, ones, 9.0 * ones, DT).count == 1125  # 15/8 0.6
@@ -225,7 +225,7 @@ def test_the_way_back_takes_as_long_as_its_longest_demand():
     assert np.abs(np.diff(motion, 2)).max() / DT**2 == pytest.approx(0.5, rel=1e-3)
 
 
-def test_after_a_fault_it_stays_and_on_its_way_back_a_fault_stops_it(irb140):
+def test_fault_prevents_or_stops_the_return_motion(irb140):
     run = run_of(irb140, stop="ramp_down", **FAST)
     run.take(SensorMessage(q=HOME + 0.2))
     run.samples(200)
@@ -246,7 +246,7 @@ def test_after_a_fault_it_stays_and_on_its_way_back_a_fault_stops_it(irb140):
     assert (run.phase, run.fault, run.qd.any()) == (Phase.FINISHED, LOST, False)
 
 
-def test_a_stop_at_rest_is_at_once(irb140):
+def test_stop_at_rest_is_immediate(irb140):
     run = run_of(irb140, stop="ramp_down")
     run.take(SensorMessage(T=np.eye(4)))
     assert (run.phase, run.fault.number) == (Phase.FINISHED, 41826)

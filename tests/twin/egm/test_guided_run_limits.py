@@ -1,4 +1,4 @@
-"""One guided instruction: whatever it is told, the arm keeps its ranges and its steps."""
+"""One guidance instruction: joint ranges and the recursion hold for arbitrary commands."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from twin.egm.guidance.limits import BRAKING_TIME, Ranges
 from twin.egm.guidance.run import Phase
 from twin.egm.wire.messages import SensorMessage
 
-# ---------------------------------------------------------------- whatever it is told
+# ---------------------------------------------------------------- arbitrary commands
 
 EXTREME = st.sampled_from([0.0, 1e-320, -1e-9, 1.0, -3.0, 1e3, -1e17, 1e300, -1.7e308])
 SPEEDS = st.lists(st.one_of(st.floats(-6.0, 6.0), EXTREME), min_size=6, max_size=6).map(np.array)
@@ -27,7 +27,7 @@ TOLD = st.one_of(
 
 
 def at_shares(robot, shares):
-    """Joint angles within the ranges of a robot, those of its passive joints too."""
+    """Return joint angles within the ranges of a robot, including those of passive joints."""
     q = robot.q_min + shares * (robot.q_max - robot.q_min)
     while robot.passive and not np.all(
         (robot.passive_angles(q) <= robot.passive_max) & (robot.passive_angles(q) >= robot.passive_min)
@@ -37,7 +37,7 @@ def at_shares(robot, shares):
 
 
 def apply_command(run, what, q, qd):
-    """Tell a run one thing."""
+    """Apply one command to a run."""
     if what == "stop":
         run.stop()
     elif what == "fault":
@@ -61,7 +61,7 @@ def apply_command(run, what, q, qd):
     lp_filter=st.sampled_from([0.5, 20.0]),
 )
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_it_keeps_its_limits_and_its_steps(
+def test_arbitrary_commands_respect_limits_and_recursion(
     name, request, begin, events, period, level, gain, deviation, ramp, end, lp_filter
 ):
     robot = request.getfixturevalue(name)
@@ -96,8 +96,8 @@ def test_it_keeps_its_limits_and_its_steps(
     rows=st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=2, max_size=2),
 )
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_ranges_between_several_joints_hold_together(irb1400, shares, speeds, rows):
-    """Two passive joints that share joints, which brake for the one and must not run into the other."""
+def test_coupled_passive_ranges_hold_simultaneously(irb1400, shares, speeds, rows):
+    """Two passive joints depend on the same joints: braking for one must not violate the other."""
     embedding = irb1400.embedding.copy()
     embedding[list(irb1400.passive)] = rows
     arm = replace(irb1400, embedding=embedding, embedding_offset=np.zeros(8))
@@ -114,7 +114,7 @@ def test_ranges_between_several_joints_hold_together(irb1400, shares, speeds, ro
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0])
-def test_a_speed_towards_the_end_is_braked_in_time_and_then_a_fault(irb140, way):
+def test_speed_towards_range_end_is_braked_then_faults(irb140, way):
     run = run_of(irb140, -way * np.array([0, 0.5, 0, 0, 0, 0]), pos_corr_gain=0.0, **FAST)
     run.take(SensorMessage(qd=way * irb140.qd_max * np.array([0, 1.0, 0, 0, 0.01, 0])))
     _, _, qd, _ = to_the_end(run)
@@ -129,13 +129,13 @@ def test_a_speed_towards_the_end_is_braked_in_time_and_then_a_fault(irb140, way)
     braking = np.diff(speed)[np.argmax(np.diff(speed) < -1e-9) :]
     most = irb140.qd_max[1] / BRAKING_TIME * DT
     assert braking.min() >= -most * (1.0 + 1e-9)
-    assert np.mean(braking[braking < -1e-9]) < -0.99 * most  # and no earlier than it has to
-    assert np.abs(np.diff(qd[:, 4])).max() < 0.02 * irb140.qd_max[4]  # the others go on
+    assert np.mean(braking[braking < -1e-9]) < -0.99 * most  # and no earlier than necessary
+    assert np.abs(np.diff(qd[:, 4])).max() < 0.02 * irb140.qd_max[4]  # the others continue
 
 
 @pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
-def test_the_drives_can_brake_a_joint_from_its_largest_speed_in_any_pose(name, rng):
-    """Each joint alone, both ways: else the arm would leave its range, though not its command."""
+def test_drives_can_brake_a_joint_from_its_speed_limit(name, rng):
+    """Each joint brakes alone in both directions; otherwise the arm would leave its range."""
     robot = twin.load(name)
     speeds = np.concatenate([np.diag(robot.qd_max), -np.diag(robot.qd_max)])[:, None]
     q = rng.uniform(robot.q_min, robot.q_max, (300, 6))
@@ -143,7 +143,7 @@ def test_the_drives_can_brake_a_joint_from_its_largest_speed_in_any_pose(name, r
     assert 0.1 < np.max(np.abs(tau) / robot.tau_max) < 0.95
 
 
-def test_a_parallelogram_is_braked_before_it_folds(irb1400):
+def test_parallelogram_brakes_before_its_range_end(irb1400):
     run = run_of(irb1400, np.zeros(6), pos_corr_gain=0.0, **FAST)
     run.take(SensorMessage(qd=np.array([0.3, 2.0, -1.0, 0, 0, 0])))
     _, q, qd, _ = to_the_end(run)
@@ -154,15 +154,15 @@ def test_a_parallelogram_is_braked_before_it_folds(irb1400):
     assert "joint_elbow is at the end of its range, -75 deg" in run.fault.sentence
 
 
-def test_joints_that_run_into_each_other_at_different_speeds_brake_as_little_as_they_must(irb1400):
-    """Both joints move up; the faster one is held back to the speed of the other, which goes on."""
+def test_coupled_joints_brake_no_more_than_necessary(irb1400):
+    """Both joints move up; the faster one slows to the speed of the other, which continues."""
     ranges = Ranges(irb1400, DT, irb1400.q_min, irb1400.q_max)
-    q = np.deg2rad([0, 40.0, -35.0, 0, 0, 0])  # q2 - q3 at its end
+    q = np.deg2rad([0, 40.0, -35.0, 0, 0, 0])  # q2 - q3 is at the end of its range
     speeds = ranges.braked(q, np.array([1.0, 2.0, 0.5, 0, 0, 3.0]))
     np.testing.assert_allclose(speeds, [1.0, 0.5, 0.5, 0, 0, 3.0], atol=1e-12)
 
 
-def test_round_off_beyond_an_end_is_no_fault(irb140):
+def test_round_off_beyond_range_end_is_no_fault(irb140):
     ranges = Ranges(irb140, DT, irb140.q_min, irb140.q_max)
     asked = np.array([0, 0, 1e-8, 0, 0, 0])
     assert ranges.at_end(irb140.q_max, np.zeros(6), asked) is None
@@ -170,8 +170,8 @@ def test_round_off_beyond_an_end_is_no_fault(irb140):
 
 
 @pytest.mark.parametrize("lp_filter", [20.0, 3.0])
-def test_a_reference_on_the_end_itself_is_no_fault(irb140, lp_filter):
-    """Also where the filter is so slow that the law would overshoot it."""
+def test_reference_at_range_end_is_no_fault(irb140, lp_filter):
+    """This holds also for a slow filter with overshoot."""
     run = run_of(irb140, position_gain=20.0, lp_filter=lp_filter, cond_time=1.0, **FAST)
     run.take(SensorMessage(q=irb140.q_max))
     to_the_end(run)
@@ -179,8 +179,8 @@ def test_a_reference_on_the_end_itself_is_no_fault(irb140, lp_filter):
     np.testing.assert_allclose(run.q, irb140.q_max, rtol=0.0, atol=1e-6)
 
 
-def test_an_arm_that_stands_beyond_its_range_comes_back(irb140):
-    """As after a stop in which it was pushed: outwards it does not move, inwards it does."""
+def test_arm_beyond_its_range_moves_only_inwards(irb140):
+    """An arm that was pushed beyond its range moves inwards but not outwards."""
     beyond = HOME.copy()
     beyond[1] = irb140.q_max[1] + 0.01
     run = run_of(irb140, beyond, pos_corr_gain=0.0, **FAST)

@@ -1,4 +1,4 @@
-"""Joint guidance against its law, computed in other ways: in closed form, by powers of matrices, by scipy."""
+"""Joint guidance compared with its law in closed form, by matrix powers, and by scipy."""
 
 from dataclasses import replace
 
@@ -19,19 +19,19 @@ EXACT = {"rtol": 0.0, "atol": 1e-13}
 
 
 def guided(robot, settings, message, samples, period=DT):
-    """The samples of a run that is told one message at its beginning."""
+    """Return the samples of a run that gets one message at its beginning."""
     run = Run(robot, settings, JointGuidance(robot, settings), HOME, period)
     run.take(message)
     return run.samples(samples)
 
 
 def ramp(settings, samples, period=DT):
-    """The factor of the speeds, period by period."""
+    """Return the ramp factor of the speeds for each period."""
     return np.minimum(np.arange(1, samples + 1) / round(settings.ramp_in / period), 1.0)
 
 
-def test_the_gain_alone(irb140):
-    """Level 0: every period takes dt k of the error away, less on the ramp: a product of factors."""
+def test_unfiltered_gain_reduces_the_error_by_a_constant_factor(irb140):
+    """At level 0 each period multiplies the error by 1 - r dt k, with the ramp factor r."""
     settings = GuidanceSettings(level=0, position_gain=12.0, pos_corr_gain=0.5, **FAST)
     found = guided(irb140, settings, SensorMessage(q=HOME + STEP), 1000)
     left = np.cumprod(1.0 - DT * 6.0 * ramp(settings, 1000))
@@ -40,8 +40,8 @@ def test_the_gain_alone(irb140):
 
 
 @pytest.mark.parametrize(("bandwidth", "gain"), [(20.0, 5.0), (100.0, 20.0), (2.0, 20.0)])
-def test_gain_and_filter_as_a_linear_filter_of_scipy(irb140, bandwidth, gain):
-    """One ramp period long, the loop is a transfer function from reference to position.
+def test_gain_and_filter_equal_scipy_transfer_function(irb140, bandwidth, gain):
+    """With a ramp of one period the loop is a transfer function from reference to position.
 
     With p = exp(-2 pi f dt), b = dt k (1 - p) and z^-1 = s it is b s / ((1 - s) (1 - p s) + b s).
     """
@@ -55,12 +55,12 @@ def test_gain_and_filter_as_a_linear_filter_of_scipy(irb140, bandwidth, gain):
     np.testing.assert_allclose(found.q, HOME + expected[:, None] * STEP, **EXACT)
 
 
-def test_gain_filter_and_ramp_by_powers_of_a_matrix(irb140):
+def test_gain_filter_and_ramp_equal_matrix_powers(irb140):
     settings = GuidanceSettings(max_speed_deviation=1000.0)
     a, k, n = 1.0 - np.exp(-2.0 * np.pi * 20.0 * DT), 5.0, 500
 
     def period(r):
-        """From (error, v) to those of the next period, with the ramp at r."""
+        """Return the transition matrix of (error, v) over one period at the ramp factor r."""
         return np.array([[1.0 - DT * r * a * k, -DT * r * (1.0 - a)], [a * k, 1.0 - a]])
 
     state = np.array([1.0, 0.0])
@@ -73,8 +73,8 @@ def test_gain_filter_and_ramp_by_powers_of_a_matrix(irb140):
 
 
 @pytest.mark.parametrize("bandwidth", [None, 20.0])
-def test_the_limit_of_speed_then_the_law(irb140, bandwidth):
-    """All joints go at one share of their speeds, the fastest at the limit, until the law asks for less.
+def test_motion_runs_at_speed_limit_then_obeys_the_law(irb140, bandwidth):
+    """One factor scales all speeds, with the fastest at the limit, until the law requests less.
 
     The gain times the error falls below the limit L where the error is L / k; from there it is the linear
     law, which begins at the speed L.
@@ -85,10 +85,10 @@ def test_the_limit_of_speed_then_the_law(irb140, bandwidth):
     found = guided(irb140, settings, SensorMessage(q=HOME + STEP), n)
     largest = np.abs(STEP).max()
     a = 1.0 if bandwidth is None else 1.0 - np.exp(-2.0 * np.pi * bandwidth * DT)
-    assert a * k * largest > limit  # from the first period on
+    assert a * k * largest > limit  # from the first period
     j = np.arange(n)
     way = limit * DT * np.where(j <= N, j * (j + 1) / (2 * N), j - (N - 1) / 2)
-    last = int(np.argmax(k * (largest - way) < limit))  # the first position where the law asks for less
+    last = int(np.argmax(k * (largest - way) < limit))  # the first position at which the law requests less
     assert 500 < last < 1000, last
     np.testing.assert_allclose(found.q[: last + 1], HOME + way[: last + 1, None] * STEP / largest, **EXACT)
     matrix = np.array([[1.0 - DT * a * k, -DT * (1.0 - a)], [a * k, 1.0 - a]])
@@ -100,14 +100,14 @@ def test_the_limit_of_speed_then_the_law(irb140, bandwidth):
 
 
 def test_ten_degrees_take_ten_seconds_by_default(irb140):
-    """`MaxSpeedDeviation` is 1 deg/s."""
+    """The default `MaxSpeedDeviation` is 1 deg/s."""
     found = guided(irb140, GuidanceSettings(), SensorMessage(q=HOME + STEP), 11_000, 4e-3)
     arrived = np.argmax(np.abs(found.q - HOME - STEP).max(axis=1) < np.deg2rad(0.05)) * 4e-3
     assert 10.0 < arrived < 11.0
 
 
-def test_speeds_alone_drift(irb140):
-    """Without gain a joint goes on at the speed that it was told last, wherever it is."""
+def test_speed_reference_without_gain_integrates(irb140):
+    """Without gain a joint continues at the last speed reference."""
     settings = GuidanceSettings(pos_corr_gain=0.0, **FAST)
     speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
     found = guided(irb140, settings, SensorMessage(q=HOME + 0.1, qd=speeds), 2000)
@@ -117,16 +117,16 @@ def test_speeds_alone_drift(irb140):
     np.testing.assert_allclose(found.q[1:], HOME + DT * np.cumsum(share)[:, None] * speeds, **EXACT)
 
 
-def test_a_speed_beside_the_last_position_ends_where_the_gain_holds_it(irb140):
-    """u = k (q_ref - q) + qd_ref is 0 where the distance is qd_ref / k: the reference is where it began."""
+def test_speed_reference_and_gain_balance_at_an_offset(irb140):
+    """u = k (q_ref - q) + qd_ref is 0 at the offset qd_ref / k from the start, which is the reference."""
     settings = GuidanceSettings(**FAST)
     speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
     found = guided(irb140, settings, SensorMessage(qd=speeds), 6000)
     np.testing.assert_allclose(found.q[-1], HOME + speeds / 5.0, rtol=0.0, atol=1e-12)
 
 
-def test_a_moving_reference_is_followed_without_lag_where_its_speed_is_told(irb140):
-    """Without it the arm is behind by speed / gain, and by half a cycle, for references come in steps."""
+def test_speed_feedforward_removes_the_tracking_lag(irb140):
+    """Without feedforward the lag is speed / gain plus half a cycle, because references arrive in steps."""
     slope, errors = np.deg2rad(4.0), []
     for speed in (None, np.full(6, slope)):
         settings = GuidanceSettings(level=0, **FAST)
@@ -139,7 +139,7 @@ def test_a_moving_reference_is_followed_without_lag_where_its_speed_is_told(irb1
     np.testing.assert_allclose(errors, [slope / 5.0, 0.0], rtol=0.0, atol=1e-8)
 
 
-def test_joints_that_are_not_guided_stay(irb140):
+def test_unguided_joints_hold_their_position(irb140):
     settings = GuidanceSettings(axes="1,5", **FAST)
     beyond = HOME + np.array([0.1, 0.1, 99.0, 0.1, 0.1, 0.1])
     found = guided(irb140, settings, SensorMessage(q=beyond, qd=np.full(6, 0.1)), 3000)
@@ -148,7 +148,7 @@ def test_joints_that_are_not_guided_stay(irb140):
     assert moved[[1, 2, 3, 5]].tolist() == [0.0] * 4
 
 
-def test_a_deviation_beyond_the_largest_is_taken_as_that(irb140):
+def test_reference_is_clipped_to_max_pos_deviation(irb140):
     settings = GuidanceSettings(max_pos_deviation=3.0, **FAST)
     for message in (SensorMessage(q=HOME + STEP), SensorMessage(qd=10.0 * STEP)):
         guidance = JointGuidance(irb140, settings)
@@ -163,8 +163,8 @@ def test_a_deviation_beyond_the_largest_is_taken_as_that(irb140):
         assert not guidance.converged(run.q)
 
 
-def test_a_joint_that_may_not_go_on_does_not_hold_the_others_back(irb140):
-    """Where the speeds are limited by one factor, a joint at its largest deviation asks for none."""
+def test_joint_at_its_deviation_limit_does_not_slow_the_others(irb140):
+    """A joint at its largest deviation requests no speed, so it does not reduce the common factor."""
     settings = GuidanceSettings(max_pos_deviation=3.0, max_speed_deviation=2.0, ramp_time=0.005)
     step = np.deg2rad([90.0, -2.9, 0, 0, 0, 0])
     found = guided(irb140, settings, SensorMessage(q=HOME + step), 3000)
@@ -195,7 +195,7 @@ def test_positions_stay_valid_and_speeds_do_not(irb140):
         (SensorMessage(q=np.array([0, 1.95, 0, 0, 0, 0])), 50027, "its range is -90 deg"),
     ],
 )
-def test_what_cannot_be_done_is_a_fault_and_changes_nothing(irb140, message, number, sentence):
+def test_invalid_reference_is_a_fault_and_has_no_effect(irb140, message, number, sentence):
     settings = GuidanceSettings()
     guidance = JointGuidance(irb140, settings)
     guidance.begin(HOME, DT)
@@ -209,7 +209,7 @@ def test_what_cannot_be_done_is_a_fault_and_changes_nothing(irb140, message, num
     np.testing.assert_array_equal(guidance.speed(HOME), before)
 
 
-def test_ranges_between_joints_count_too(irb1400):
+def test_passive_joint_range_limits_references(irb1400):
     guidance = JointGuidance(irb1400, GuidanceSettings())
     guidance.begin(np.zeros(6), DT)
     with pytest.raises(GuidanceStop, match="q3 - q2") as stop:
@@ -217,7 +217,7 @@ def test_ranges_between_joints_count_too(irb1400):
     assert stop.value.fault.number == 50027
 
 
-def test_a_message_that_tells_nothing_changes_nothing(irb140):
+def test_message_without_references_has_no_effect(irb140):
     guidance = JointGuidance(irb140, GuidanceSettings())
     guidance.begin(HOME, DT)
     guidance.take(SensorMessage(seqno=3), HOME)

@@ -1,4 +1,4 @@
-"""Both messages in bytes and back: units, numbers of joints, what clients insist on."""
+"""Encoding and decoding of both messages: units, numbers of joints, required fields."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ robot_messages = st.integers(1, 9).flatmap(
 
 @settings(max_examples=60, deadline=None)
 @given(robot_messages, st.booleans())
-def test_what_a_robot_tells_comes_back(message, euler):
+def test_robot_message_round_trip(message, euler):
     data = encode_robot(message, euler=euler)
     assert len(data) <= 1024
     back = decode_robot(data)
@@ -72,7 +72,7 @@ answers = st.integers(1, 9).flatmap(
 
 @settings(max_examples=60, deadline=None)
 @given(answers, st.booleans())
-def test_what_it_is_answered_comes_back(message, euler):
+def test_sensor_message_round_trip(message, euler):
     data = encode_sensor(message, euler=euler)
     parts = {"joint": ("q", "qd"), "pose": ("T", "twist")}
     for mode, names in parts.items():
@@ -84,7 +84,7 @@ def test_what_it_is_answered_comes_back(message, euler):
 
 @settings(max_examples=30, deadline=None)
 @given(vectors(3), st.integers(0, 2**32 - 1), optional(small))
-def test_a_path_correction_comes_back(p, age, seqno):
+def test_path_correction_round_trip(p, age, seqno):
     message = SensorMessage(seqno, path_correction=p, age=age / 1000.0)
     back = decode_sensor(encode_sensor(message), 6, "path")
     assert same(back.path_correction, p, 1e-15)
@@ -94,9 +94,9 @@ def test_a_path_correction_comes_back(p, age, seqno):
 HEADER = key(1, 0) + b"\x07" + key(3, 0) + b"\x03"  # seqno 7, a correction
 
 
-def test_bytes_are_those_of_the_definition():
-    """Written by hand, from the wire format of protobuf: key, length, content; degrees and millimetres."""
-    degrees = (90.0, -45.0, 22.5, 0.0, 180.0, -135.0)  # which radians hold exactly
+def test_bytes_match_the_protobuf_wire_format():
+    """The expected bytes follow the protobuf wire format: key, length, content; in deg and mm."""
+    degrees = (90.0, -45.0, 22.5, 0.0, 180.0, -135.0)  # exactly representable in radians
     by_hand = part(1, HEADER) + part(2, part(1, doubles(*degrees)))
     assert encode_sensor(SensorMessage(7, q=np.radians(degrees))) == by_hand
     assert decode_sensor(by_hand, 6, "joint").q == pytest.approx(np.radians(degrees), abs=1e-15)
@@ -113,7 +113,7 @@ def test_bytes_are_those_of_the_definition():
     assert encode_sensor(message) == by_hand
 
 
-def test_what_the_c_client_insists_on_is_in_every_message():
+def test_robot_message_contains_fields_required_by_cpp_client():
     message = schema.Robot.FromString(encode_robot(robot_message()))
     assert message.header.HasField("seqno")
     assert message.header.HasField("tm")
@@ -135,7 +135,7 @@ def test_what_the_c_client_insists_on_is_in_every_message():
 
 
 @pytest.mark.parametrize("n", [2, 6, 7])
-def test_joints_beyond_the_sixth_are_external_ones(n):
+def test_joints_beyond_the_sixth_are_external(n):
     q = np.linspace(-1.0, 1.0, n)
     message = schema.Robot.FromString(encode_robot(robot_message(q, tau=q)))
     assert len(message.feedBack.joints.joints) == min(n, 6)
@@ -147,19 +147,19 @@ def test_joints_beyond_the_sixth_are_external_ones(n):
         decode_robot(encode_robot(robot_message(q)), n + 1)
 
 
-def test_a_robot_on_a_track_tells_more_than_it_is_asked():
+def test_additional_external_joints_are_ignored():
     track = encode_robot(robot_message(np.append(Q, 0.5)))
     assert decode_robot(track, 6).q == pytest.approx(Q, abs=1e-15)
     assert decode_robot(track).q == pytest.approx(np.append(Q, 0.5), abs=1e-15)
 
 
-def test_numbers_and_times_begin_anew_after_two_to_the_32():
+def test_numbers_and_times_wrap_at_2_to_the_32():
     back = decode_robot(encode_robot(robot_message(seqno=2**32 + 3, tm=2**33 + 4, time=0.9999999)))
     assert (back.seqno, back.tm, back.time) == (3, 4, 1.0)
 
 
 @pytest.mark.parametrize("missing", ["T", "T_planned", "time"])
-def test_a_robot_tells_everything(missing):
+def test_robot_message_requires_poses_and_time(missing):
     with pytest.raises(ValueError, match="clients require them"):
         encode_robot(robot_message(**{missing: None}))
 
@@ -172,7 +172,7 @@ def test_a_robot_tells_everything(missing):
         (robot_message(tau=np.full(6, np.inf)), "torques to be finite"),
     ],
 )
-def test_a_robot_tells_what_is_sound(message, pattern):
+def test_invalid_robot_message_is_not_encoded(message, pattern):
     with pytest.raises(ValueError, match=pattern):
         encode_robot(message)
 
@@ -189,14 +189,14 @@ def test_a_robot_tells_what_is_sound(message, pattern):
         (lambda m: setattr(m.feedBack.cartesian.pos, "x", np.inf), "expected a position to be finite"),
     ],
 )
-def test_a_robots_message_that_is_none(change, pattern):
+def test_malformed_robot_message_raises_egm_error(change, pattern):
     message = schema.Robot.FromString(encode_robot(robot_message()))
     change(message)
     with pytest.raises(EgmError, match=pattern):
         decode_robot(message.SerializePartialToString())
 
 
-def test_states_that_are_not_told_or_not_known():
+def test_missing_or_unknown_states_are_undefined():
     message = schema.Robot.FromString(encode_robot(robot_message()))
     for name in ("motorState", "mciState", "rapidExecState", "mciConvergenceMet"):
         message.ClearField(name)

@@ -1,4 +1,4 @@
-"""The mirror on streams without a wire: what it expects, what payload it finds, when it is alarmed."""
+"""The mirror on streams without a network: expected torques, estimated payload, alarms."""
 
 import time
 from dataclasses import replace
@@ -19,24 +19,24 @@ from twin.robot.drives.sensors import Sensors
 
 
 def mirror_of(robot, **settings):
-    """A mirror that knows how old the torques of these streams are."""
+    """Return a mirror with the torque age of these streams."""
     return Mirror(robot, torque_age=TORQUE_AGE, **settings)
 
 
 @pytest.fixture(scope="module")
 def log():
-    """20 s in which the arm carries 3 kg."""
+    """Provide a log of 20 s with a payload of 3 kg."""
     return streams.excited_log()
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-4])
-def test_three_kilograms_that_the_model_does_not_know_are_found(log, noise):
+def test_mirror_estimates_unknown_payload_of_3_kg(log, noise):
     mirror = mirror_of(model_of(log))
     reports = reports_of(mirror, messages(log, noise=noise))
     assert len(reports) == 20
     for report in reports:
         assert report.payload.mass_known
-        assert report.payload.mass == pytest.approx(3.0, rel=0.02)  # the issue wants 5 %, after 20 s
+        assert report.payload.mass == pytest.approx(3.0, rel=0.02)  # the required accuracy is 5 % after 20 s
     found = reports[-1].payload
     # Half a percent is the engine's friction, which acts half a step after the instant of the torque.
     assert found.mass == pytest.approx(3.0, rel=0.006)
@@ -46,8 +46,8 @@ def test_three_kilograms_that_the_model_does_not_know_are_found(log, noise):
     assert 1e-4 < found.deviations[0] < 5e-3
 
 
-def test_three_kilograms_on_a_robot_on_the_wire_with_noise_in_its_angles():
-    """20 s of a robot that is guided at level 1; its law, too, sees the noise of 1e-4 rad."""
+def test_mirror_estimates_payload_of_guided_robot_with_noise():
+    """The robot is guided at level 1 for 20 s; its controller also gets the noise of 1e-4 rad."""
     model = twin.load("irb140").with_drives("rigid")
     arm = model.with_payload(twin.Payload(3.0, (0.02, -0.01, 0.06)))
     middle, swing = np.array([0.0, 0.2, -0.3, 0.0, 0.5, 0.0]), np.array([0.6, 0.4, 0.4, 0.8, 0.8, 1.0])
@@ -72,8 +72,8 @@ def test_three_kilograms_on_a_robot_on_the_wire_with_noise_in_its_angles():
     np.testing.assert_allclose(masses, 3.0, rtol=0.05)
 
 
-def test_plain_differences_do_not_find_it(log):
-    """Why angles are filtered."""
+def test_unfiltered_differences_do_not_estimate_the_payload(log):
+    """The test shows why the angles are filtered."""
     q = np.array([m.q for m in messages(log, noise=1e-4)])
     tau = np.array([m.tau for m in messages(log)])[1:-1]
     qd, qdd = (q[2:] - q[:-2]) / (2 * CYCLE), np.diff(q, 2, axis=0) / CYCLE**2
@@ -85,7 +85,7 @@ def test_plain_differences_do_not_find_it(log):
     assert not 1.0 < phi[0] < 5.0
 
 
-def test_a_model_that_knows_the_payload_is_not_off(log):
+def test_model_with_correct_payload_has_small_residuals(log):
     mirror = mirror_of(log.robot, alarm=[2.0, 2.0, 2.0, 1.0, 1.0, 1.0])
     reports = reports_of(mirror, messages(log)[:1400])
     arrays = mirror.log().arrays
@@ -97,7 +97,7 @@ def test_a_model_that_knows_the_payload_is_not_off(log):
     assert not any(report.alarms for report in reports)
 
 
-def test_what_is_told_is_of_the_instant_that_it_names(log):
+def test_report_refers_to_its_stated_time(log):
     mirror = mirror_of(log.robot)
     stream = messages(log)
     for k, message in enumerate(stream[:2000]):
@@ -116,7 +116,7 @@ def test_what_is_told_is_of_the_instant_that_it_names(log):
     np.testing.assert_allclose(saved.qd, (log.qd[2 * places] + log.qd[2 * places + 1]) / 2, atol=3e-3)
 
 
-def test_with_lost_doubled_and_late_messages_it_is_found(log, rng):
+def test_payload_is_estimated_despite_lost_and_reordered_messages(log, rng):
     stream = messages(log, noise=1e-4)[:1500]
     lost = np.flatnonzero(rng.random(len(stream) - 1) < 0.1) + 1
     lost = lost[lost < len(stream) - 1]
@@ -133,17 +133,17 @@ def test_with_lost_doubled_and_late_messages_it_is_found(log, rng):
 
 
 @pytest.mark.parametrize("clock", [True, False])
-def test_a_cycle_that_is_not_quite_what_it_is_called_is_measured(log, clock):
-    """As 4.032 ms are, with `tm` in whole ms; speeds and accelerations would be 1 and 2 % off."""
+def test_true_period_is_measured(log, clock):
+    """A nominal period would cause errors of 1 and 2 % in speeds and accelerations."""
     stream = messages(log, period=4.039e-3)[:1000]
     if not clock:
         stream = [replace(message, time=None) for message in stream]
     mirror = mirror_of(model_of(log))
     reports_of(mirror, stream)
-    assert mirror.period == pytest.approx(4.039e-3, rel=1e-6 if clock else 1e-3 / 3.0)  # a ms in 3 s
+    assert mirror.period == pytest.approx(4.039e-3, rel=1e-6 if clock else 1e-3 / 3.0)  # 1 ms in 3 s
 
 
-def test_numbers_that_pass_their_end_and_a_clock_of_zeros_go_on(log):
+def test_stream_continues_across_number_wrap_and_zero_clock(log):
     stream = [replace(message, time=0.0) for message in messages(log, first=2**32 - 700)[:1500]]
     stream = streams.renumbered(stream, 2**32 - 700, 2**32 - 4000)
     stream = [replace(m, seqno=m.seqno % 2**32, tm=m.tm % 2**32) for m in stream]
@@ -156,8 +156,8 @@ def test_numbers_that_pass_their_end_and_a_clock_of_zeros_go_on(log):
 
 
 @pytest.mark.parametrize("tm", [0, 60_000])
-def test_a_robot_that_is_started_anew_is_followed(log, tm):
-    """Its numbers begin anew, its clock with its controller alone."""
+def test_mirror_follows_a_restarted_robot(log, tm):
+    """The numbers restart; the clock restarts only with the controller."""
     stream = messages(log)[:2500]
     mirror = mirror_of(model_of(log))
     first = reports_of(mirror, stream[:1250])
@@ -167,10 +167,10 @@ def test_a_robot_that_is_started_anew_is_followed(log, tm):
     assert first[-1].t < second[0].t < first[-1].t + 2.5
     assert 8.0 < second[-1].t < 10.0
     assert second[-1].payload.mass == pytest.approx(3.0, rel=0.01)
-    assert max(np.max(report.residual_rms) for report in second) < 80  # no step where it was started
+    assert max(np.max(report.residual_rms) for report in second) < 80  # no jump at the restart
 
 
-def test_one_that_is_started_anew_early_is_no_late_message(log):
+def test_early_restart_is_not_a_late_message(log):
     stream = messages(log)
     mirror = Mirror(log.robot)
     reports_of(mirror, stream[:60])
@@ -180,7 +180,7 @@ def test_one_that_is_started_anew_early_is_no_late_message(log):
     assert counts.messages == 120
 
 
-def test_lost_messages_are_filled_in_a_straight_line(log, rng):
+def test_lost_messages_are_interpolated_linearly(log, rng):
     stream = messages(log)[:500]
     lost = 1 + rng.permutation(len(stream) - 2)[:50]
     expected = []
@@ -191,7 +191,7 @@ def test_lost_messages_are_filled_in_a_straight_line(log, rng):
     assert np.all(np.abs(expected[1] - expected[0]).max(axis=0) < 1.0)
 
 
-def test_what_is_between_a_long_gap_is_not_made_up(log):
+def test_long_gap_is_not_interpolated(log):
     stream = messages(log)[:2500]
     mirror = mirror_of(log.robot, alarm=5.0)
     reports = reports_of(mirror, without(stream, range(1500, 1600)))
@@ -202,8 +202,8 @@ def test_what_is_between_a_long_gap_is_not_made_up(log):
     assert reports[-1].t > 8.5
 
 
-def test_a_pause_in_which_no_number_is_missing_is_a_gap(log):
-    """A robot that sent nothing for 3 s and moved meanwhile did not leap there."""
+def test_pause_without_missing_numbers_is_a_gap(log):
+    """Motion during a silence of 3 s does not count as a jump."""
     stream = messages(log)[:2500]
     after = [replace(message, seqno=message.seqno - 750) for message in stream[1250 + 750 :]]
     mirror = mirror_of(log.robot, alarm=5.0)
@@ -212,7 +212,7 @@ def test_a_pause_in_which_no_number_is_missing_is_a_gap(log):
     assert not mirror.alarms
 
 
-def test_torques_that_begin_in_between_are_told_from_there(log):
+def test_torques_are_reported_from_their_first_message(log):
     stream = messages(log)[:1500]
     silent = [replace(message, tau=None) for message in stream[:600]]
     reports = reports_of(mirror_of(model_of(log)), silent + stream[600:])
@@ -221,7 +221,7 @@ def test_torques_that_begin_in_between_are_told_from_there(log):
     assert reports[-1].reported is not None
 
 
-def test_a_clock_that_stands_does_not_fill_the_memory(log, monkeypatch):
+def test_stopped_clock_does_not_fill_the_memory(log, monkeypatch):
     monkeypatch.setattr("twin.egm.mirror.mirror.MAX_ROWS", 20)
     stream = [replace(message, tm=0, time=None) for message in messages(log)[:1500]]
     mirror = mirror_of(model_of(log))
@@ -229,7 +229,7 @@ def test_a_clock_that_stands_does_not_fill_the_memory(log, monkeypatch):
     assert len(mirror._rows) <= 20
 
 
-def test_without_torques_the_expected_ones_are_told(log):
+def test_expected_torques_are_reported_without_measured_ones(log):
     mirror = mirror_of(model_of(log), alarm=1.0)
     reports = reports_of(mirror, messages(log, torque=False)[:1000])
     with_torques = reports_of(mirror_of(model_of(log)), messages(log)[:1000])
@@ -241,8 +241,8 @@ def test_without_torques_the_expected_ones_are_told(log):
     assert np.isnan(mirror.log().tau).all()
 
 
-def test_friction_at_rest_is_no_alarm_and_tells_no_payload():
-    """A joint that stands may have any torque up to its static friction."""
+def test_static_friction_raises_no_alarm_and_yields_no_payload():
+    """A joint at rest may have any torque up to its static friction."""
     robot = streams.irb140("rigid")
     q = np.array([0.1, 0.4, -0.2, 0.3, 0.5, 0.1])
     gravity = twin.gravity_torque(robot, q)
@@ -260,8 +260,8 @@ def test_friction_at_rest_is_no_alarm_and_tells_no_payload():
     assert pushed.alarms[0].beyond == pytest.approx(60.0 - 51.0)
 
 
-def test_an_arm_without_friction_tells_mass_before_the_centre():
-    """Standing, the torques tell what a mass does, and not where along the vertical it is."""
+def test_frictionless_arm_at_rest_determines_mass_but_not_centre():
+    """At rest, torques do not depend on the vertical position of the mass."""
     robot = streams.irb140()
     q = np.array([0.0, 0.3, 0.2, 0.0, 0.6, 0.0])
     loaded = robot.with_payload(twin.Payload(3.0, (0.02, -0.01, 0.06)))
@@ -271,15 +271,15 @@ def test_an_arm_without_friction_tells_mass_before_the_centre():
     assert not report.payload.centre_known
 
 
-def test_a_load_that_is_gone_is_a_mass_below_zero(log):
-    """The model believes in 6 kg where there are 3."""
+def test_missing_load_is_a_negative_mass(log):
+    """The model has a payload of 6 kg, the arm one of 3 kg."""
     xyz = TRUE_PAYLOAD[1:4]
     heavy = log.robot.with_payload(twin.Payload(6.0, xyz))
     reports = reports_of(mirror_of(heavy), messages(log)[:1500])
     assert reports[-1].payload.mass == pytest.approx(-3.0, rel=0.02)
 
 
-def test_an_alarm_is_raised_once_and_ends(log):
+def test_alarm_is_raised_once_and_ends(log):
     mirror = mirror_of(model_of(log), alarm=30.0)
     reports = reports_of(mirror, messages(log)[:1500])
     raised = [alarm for report in reports for alarm in report.alarms]
@@ -292,8 +292,8 @@ def test_an_alarm_is_raised_once_and_ends(log):
     assert all(first.t <= second.t for first, second in pairwise(raised))
 
 
-def test_the_age_of_torques_counts(log):
-    """A cycle more or less is some percent, where the arm moves as fast as it can."""
+def test_torque_age_affects_the_payload(log):
+    """In fast motion one cycle changes the payload by some percent."""
     reports = reports_of(Mirror(model_of(log), torque_age=0.0), messages(log)[:1250])
     right = reports_of(mirror_of(model_of(log)), messages(log)[:1250])[-1].payload
     assert 0.02 < abs(reports[-1].payload.mass - right.mass) < 0.1
@@ -315,13 +315,15 @@ def test_limits_of_the_alarm(irb140, alarm, limits):
 
 
 @pytest.mark.parametrize("alarm", [0, -1.0, "x", "1,2", "nan", "-3%", np.ones((2, 3))])
-def test_what_is_no_limit_is_told(irb140, alarm):
+def test_invalid_alarm_limit_raises_egm_error(irb140, alarm):
     with pytest.raises(EgmError, match="expected as alarm one positive limit in N m, 6 limits"):
         Mirror(irb140, alarm=alarm)
 
 
-def test_what_cannot_be_followed_is_told(irb140):
-    with pytest.raises(EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose"):
+def test_mirror_rejects_streams_that_it_cannot_follow(irb140):
+    with pytest.raises(
+        EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose the"
+    ):
         Mirror(irb140).take(RobotMessage(0, 0, np.zeros(7), np.zeros(7)))
     slow = [RobotMessage(k, 200 * k, np.zeros(6), np.zeros(6)) for k in range(50)]
     with pytest.raises(EgmError, match=r"sends every 0\.2 s: expected a period of 0\.1 s or less"):
@@ -335,23 +337,23 @@ def test_what_cannot_be_followed_is_told(irb140):
     assert broken.counts.malformed == 1
 
 
-def test_lateness_is_measured_against_the_quickest(irb140):
-    """Also where the two clocks drift by 0.1 ms a second, as cheap ones do."""
+def test_lateness_is_relative_to_the_fastest_message(irb140):
+    """This holds also for clocks that drift by 0.1 ms per second."""
     stream = streams.at_rest(irb140, np.zeros(6), None, count=5000)
     on_the_way = np.full(len(stream), 0.3)
     on_the_way[700] += 0.007
-    on_the_way[:300] += 0.001  # not as quick as those later
+    on_the_way[:300] += 0.001  # slower than the later messages
     arrivals = [(1 + 1e-4) * CYCLE * k + delay + 55.0 for k, delay in enumerate(on_the_way)]
     reports = reports_of(Mirror(irb140), stream, arrivals)
     largest = [report.lateness.largest for report in reports]
     assert max(largest) == pytest.approx(0.007, abs=2e-3)
     assert min(largest) > 0.0
     assert sum(late > 0.003 for late in largest) == 1
-    assert max(largest[4:]) < 1.2e-3  # the drift of ten seconds and a second, at most
+    assert max(largest[4:]) < 1.2e-3  # at most the drift of eleven seconds
     assert reports[2].lateness.rms < 1e-3
 
 
-def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
+def test_memory_is_bounded_and_messages_are_processed_fast(log, monkeypatch):
     monkeypatch.setattr("twin.egm.mirror.report.BLOCK", 50)
     monkeypatch.setattr("twin.egm.mirror.report.BLOCKS", 3)
     mirror = mirror_of(model_of(log), alarm=1.0)
@@ -369,7 +371,7 @@ def test_memory_is_bounded_and_a_message_cheap(log, monkeypatch):
     assert sum(sizes) < 2e6
 
 
-def test_its_log_is_a_log(log, tmp_path):
+def test_mirror_log_can_be_saved_and_compared(log, tmp_path):
     mirror = mirror_of(model_of(log))
     reports_of(mirror, messages(log)[:1500])
     mirror.log().save(tmp_path / "mirror.npz")
@@ -380,8 +382,8 @@ def test_its_log_is_a_log(log, tmp_path):
     assert read.to_frame().shape[0] == len(read.t)
 
 
-def test_what_is_old_is_forgotten(log):
-    """A payload that is put down is gone after some horizons."""
+def test_payload_estimate_forgets_old_data(log):
+    """The estimate of a removed payload vanishes after some horizons."""
     from twin.egm.mirror.expectation import Expectation
 
     expectation = Expectation(model_of(log), CYCLE, TORQUE_AGE)
@@ -395,7 +397,7 @@ def test_what_is_old_is_forgotten(log):
     assert abs(running.estimate().mass) < 0.01
 
 
-def test_between_two_messages():
+def test_messages_are_interpolated():
     before, after = (RobotMessage(k, 4 * k, np.full(6, 1.0 * k), np.full(6, 2.0 * k)) for k in (0, 4))
     q, planned, tau = interpolate_messages(before, after, 0.25)
     assert (q[0], planned[0], tau) == (1.0, 2.0, None)

@@ -1,4 +1,4 @@
-"""The mirror on the wire: what passes through it, and the commands."""
+"""The mirror on the network: forwarding of datagrams, and the commands."""
 
 import socket
 import threading
@@ -24,14 +24,14 @@ HERE = ("127.0.0.1", 0)
 
 @pytest.fixture(scope="module")
 def stream():
-    """The bytes of 5 s of an arm that carries 3 kg, and the arm."""
+    """Provide an arm with a payload of 3 kg and 5 s of its encoded messages."""
     log = excited_log(5.0)
     return model_of(log), [encode_robot(message) for message in messages(log)]
 
 
 @contextmanager
 def open_socket():
-    """A socket of somebody on the wire."""
+    """Open a UDP socket on loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.bind(HERE)
         made.settimeout(5.0)
@@ -40,7 +40,7 @@ def open_socket():
 
 @contextmanager
 def sending(datagrams, port, interval=0.0):
-    """Somebody who sends all of them, once."""
+    """Send all datagrams once, in a thread."""
     ended = threading.Event()
 
     def send():
@@ -62,19 +62,19 @@ def sending(datagrams, port, interval=0.0):
 
 
 def passing(client):
-    """What passes on to a client."""
+    """Run a relay that forwards to a client."""
     return Relay(HERE, is_message, client.getsockname())
 
 
 def eventually(condition):
-    """Wait until it holds."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 5.0
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
 
 
-def test_what_passes_is_not_changed(stream):
+def test_relay_forwards_datagrams_unchanged(stream):
     _, datagrams = stream
     with (
         open_socket() as client,
@@ -89,7 +89,7 @@ def test_what_passes_is_not_changed(stream):
             assert got == datagram
             stranger.sendto(datagram, relayed.at)
             stranger.sendto(b"an answer?", here)
-            answer = bytes([k, 255]) * 20  # whatever it is
+            answer = bytes([k, 255]) * 20  # arbitrary bytes
             client.sendto(answer, here)
             assert robot.recvfrom(2048) == (answer, tuple(relayed.at))
         for k in range(50):
@@ -102,7 +102,7 @@ def test_what_passes_is_not_changed(stream):
         assert 0 < passed.added_mean <= passed.added < 1.0
 
 
-def test_a_robot_that_sends_from_elsewhere_later_is_followed(stream, monkeypatch):
+def test_relay_accepts_a_new_robot_address_after_silence(stream, monkeypatch):
     monkeypatch.setattr(relay, "TAKEOVER_SILENCE", 0.05)
     _, datagrams = stream
     with open_socket() as client, open_socket() as first, open_socket() as second, passing(client) as relayed:
@@ -117,7 +117,7 @@ def test_a_robot_that_sends_from_elsewhere_later_is_followed(stream, monkeypatch
         assert relayed.counts.strangers == 1
 
 
-def test_nobody_there_to_be_told_and_no_room_are_counted(stream, monkeypatch):
+def test_relay_counts_undelivered_and_skipped_datagrams(stream, monkeypatch):
     monkeypatch.setattr(relay, "MAX_WAITING", 3)
     _, datagrams = stream
     with open_socket() as gone:
@@ -128,7 +128,7 @@ def test_nobody_there_to_be_told_and_no_room_are_counted(stream, monkeypatch):
         robot.sendto(b"x" * 1500, relayed.at)
         eventually(lambda: relayed.counts.received == 21)
         assert relayed.counts.overlooked == 18
-        assert relayed.counts.undelivered >= 1  # what is too long is not passed on
+        assert relayed.counts.undelivered >= 1  # too long datagrams are not forwarded
         eventually(lambda: relayed.counts.refused > 0)
     with open_socket() as taken:
         address = taken.getsockname()
@@ -144,7 +144,7 @@ def test_nobody_there_to_be_told_and_no_room_are_counted(stream, monkeypatch):
 
 
 def guided(loaded, motion, cycles, to, client):
-    """The log of an arm in lockstep, which its client guides along a motion."""
+    """Return the log of an arm in lockstep that a client guides along a motion."""
     settings = GuidanceSettings(level=0, torque="always", max_speed_deviation=1e3, ramp_time=0.005)
     law = controllers.make("computed_torque", loaded, bandwidth=20.0, period=1e-3)
     with virtual_time(limit=60.0):
@@ -158,7 +158,7 @@ def guided(loaded, motion, cycles, to, client):
     return arm.log
 
 
-def test_an_arm_moves_to_the_bit_as_without_the_mirror_which_finds_what_it_carries():
+def test_mirror_does_not_change_the_motion_and_estimates_the_payload():
     robot = twin.load("irb140").with_drives("rigid")
     loaded, motion, reports = robot.with_payload(payload_of(PAYLOAD)), stored_excitation(robot), []
     with EgmClient(0) as client:
@@ -179,7 +179,7 @@ def test_an_arm_moves_to_the_bit_as_without_the_mirror_which_finds_what_it_carri
 
 
 def run(words, datagrams, capsys, monkeypatch):
-    """A command that hears these datagrams as soon as it listens: its status, and what it printed."""
+    """Run a command that receives datagrams; return its exit status and its output."""
     came = []
 
     def listening(self):
@@ -198,7 +198,7 @@ def run(words, datagrams, capsys, monkeypatch):
     return status, capsys.readouterr()
 
 
-def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch):
+def test_mirror_command_prints_one_line_per_second(stream, tmp_path, capsys, monkeypatch):
     _, datagrams = stream
     file = tmp_path / "mirror.npz"
     words = ["mirror", "--duration", "4", "--alarm", "30", "--log", str(file)]
@@ -215,7 +215,7 @@ def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch
     names = "reported expected off payload late lost"
     assert " ".join(part.split()[0] for part in parts[1:]) == names
     assert parts[4].startswith("payload +3.0")
-    assert any("ALARM: the torque of joint 2 is " in line for line in lines)
+    assert any("ALARM: the torque of joint 2 deviates by " in line for line in lines)
     assert "1 malformed" in output.out
     assert f"wrote {file}" in output.out
     assert not output.err
@@ -227,7 +227,7 @@ def test_the_command_tells_it_line_by_line(stream, tmp_path, capsys, monkeypatch
     assert log.arrays["second_alarms"].sum() == sum("ALARM" in line for line in lines)
 
 
-def test_no_alarm_is_status_0(stream, capsys, monkeypatch):
+def test_mirror_command_without_alarm_exits_with_0(stream, capsys, monkeypatch):
     _, datagrams = stream
     words = ["mirror", "--duration", "2", "--payload", PAYLOAD, "--alarm", "30"]
     status, output = run(words, datagrams, capsys, monkeypatch)
@@ -235,7 +235,7 @@ def test_no_alarm_is_status_0(stream, capsys, monkeypatch):
     assert "alarms: 0" in output.out
 
 
-def test_a_stream_is_recorded_and_told_what_it_carries(stream, tmp_path, capsys, monkeypatch):
+def test_recorded_stream_identifies_the_payload(stream, tmp_path, capsys, monkeypatch):
     _, datagrams = stream
     file = tmp_path / "stream.npz"
     status, output = run(["record", str(file), "--duration", "4.9"], datagrams, capsys, monkeypatch)
@@ -263,7 +263,7 @@ def test_a_stream_is_recorded_and_told_what_it_carries(stream, tmp_path, capsys,
         (["mirror", "--robot", "no_such_robot"], "no_such_robot"),
     ],
 )
-def test_wrong_use(words, sentence, tmp_path, capsys, monkeypatch):
+def test_listening_commands_reject_wrong_use(words, sentence, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["egm", *words, "--listen", "127.0.0.1:0"]) == 2
     output = capsys.readouterr().err
@@ -272,6 +272,6 @@ def test_wrong_use(words, sentence, tmp_path, capsys, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_other_machines_can_send_where_it_is_said(capsys):
+def test_mirror_command_warns_if_other_machines_can_send(capsys):
     assert main(["egm", "mirror", "--listen", "0.0.0.0:0", "--wait", "0.1"]) == 2
-    assert "listening at 0.0.0.0:0, which other machines can send to" in capsys.readouterr().err
+    assert "listening at 0.0.0.0:0, which other machines can reach" in capsys.readouterr().err

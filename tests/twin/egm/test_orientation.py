@@ -1,4 +1,4 @@
-"""The conversions of one orientation are those that `twin.rotations` has for arrays."""
+"""Comparison of scalar orientation conversions with those of `twin.rotations`."""
 
 import numpy as np
 import pytest
@@ -18,11 +18,11 @@ TURNS = [
 ]
 
 
-def test_conversions_are_those_of_the_arrays():
+def test_scalar_conversions_equal_array_conversions():
     for R in Rotation.from_rotvec(TURNS).as_matrix():
         quaternion = np.array(quaternion_from_rows(R.tolist()))
         expected = quaternion_from_matrix(R)
-        if abs(expected[0]) < 1e-12:  # a half turn has two
+        if abs(expected[0]) < 1e-12:  # a half turn has two quaternions
             expected = expected * np.sign(expected @ quaternion)
         assert quaternion == pytest.approx(expected, abs=5e-16)
         assert quaternion[0] >= 0.0

@@ -20,7 +20,7 @@ TOOL = pose_matrix((0.03, -0.02, 0.11, 0.8, 0.6, 0.0, 0.0))
 FAST = {"mode": "path", "level": 2, "position_gain": 20.0, "max_speed_deviation": 1e6}
 WAY = np.array([0.02, 0.09, -0.05])
 CORRECTION = np.array([0.3, 5e-3, -2e-3])
-"""The first is to be ignored."""
+"""Correction of the tests; its first component must be ignored."""
 
 
 @pytest.fixture(params=["irb140", "irb1400"])
@@ -29,12 +29,15 @@ def arm(request):
 
 
 def poses(robot, q):
-    """By the DH table, not by what guidance uses."""
+    """Compute tool poses from the DH table, independent of the guidance code."""
     return dh_pose(robot, q) @ TOOL
 
 
 def recording(robot, way, duration=1.5):
-    """A tool recording: the start's pose moved by way(u) (N, 3), u from 0 to 1, at rest at both ends."""
+    """Return a recording of the tool: the start pose displaced by way(u) (N, 3), u from 0 to 1.
+
+    The tool is at rest at both ends.
+    """
     t = np.linspace(0.0, duration, 31)
     u = t / duration
     recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
@@ -54,7 +57,7 @@ def curved(robot):
 
 
 def guided(robot, path, correction=None, **settings):
-    """A guidance that has begun, and was told a correction."""
+    """Return a guidance that has begun, with an optional correction."""
     guidance = make_guidance(robot, GuidanceSettings(**FAST | settings), TOOL, path)
     guidance.begin(guidance.start, PERIOD)
     if correction is not None:
@@ -63,7 +66,7 @@ def guided(robot, path, correction=None, **settings):
 
 
 def beside(robot, path, q):
-    """Where the path moves, how far beside it the tool is (K, 3) in its axes, and turned (N,)."""
+    """Return where the path moves, the offset of the tool in the path frame (K, 3), and its rotation (N,)."""
     motion = through_recording(path)(PERIOD * np.arange(len(q)))
     T = poses(robot, q)
     v = motion.twist[:, :3]
@@ -87,7 +90,7 @@ def same(value, expected, within=1e-12):
     np.testing.assert_allclose(value, np.broadcast_to(expected, np.shape(value)), rtol=0, atol=within)
 
 
-def test_without_a_correction_the_arm_moves_as_recorded(arm):
+def test_arm_moves_as_recorded_without_correction(arm):
     path = curved(arm)
     guidance, motion = guided(arm, path), recorded_motion(arm, path, T_flange_tool=TOOL)
     q = driven(guidance, guidance.start, 1501)
@@ -98,7 +101,7 @@ def test_without_a_correction_the_arm_moves_as_recorded(arm):
 
 
 @pytest.mark.parametrize("way", [straight, curved])
-def test_a_correction_is_reached_by_the_stated_law_at_right_angles_to_the_path(arm, way):
+def test_correction_follows_the_law_normal_to_the_path(arm, way):
     path = way(arm)
     guidance = guided(arm, path, CORRECTION)
     moving, off, turn = beside(arm, path, driven(guidance, guidance.start, 1499))
@@ -108,8 +111,8 @@ def test_a_correction_is_reached_by_the_stated_law_at_right_angles_to_the_path(a
     same(turn, 0.0)
 
 
-def test_the_path_s_axes_are_the_manual_s():
-    """Along x with the tool pointing down: to the left of the way is -y, and z is up."""
+def test_path_axes_are_those_of_the_manual():
+    """For motion along x with the tool pointing down, -y is to the left of the path, and z is up."""
     same(path_axes(np.array([[0.2, 0.0, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0], np.diag([1.0, 1.0, 1.0]))
     same(
         path_axes(np.array([[0.0, 0.2, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0].T,
@@ -120,7 +123,7 @@ def test_the_path_s_axes_are_the_manual_s():
     same(path_axes(3.0 * x[None], z[None])[0].T, [x, y, np.cross(x, y)])
 
 
-def test_limits_act_on_the_correction_and_not_on_the_path(arm):
+def test_limits_act_on_the_correction_but_not_on_the_path(arm):
     path = curved(arm)
     guidance = guided(arm, path, CORRECTION)
     q = driven(
@@ -130,11 +133,11 @@ def test_limits_act_on_the_correction_and_not_on_the_path(arm):
     unlimited = beside(arm, path, driven(guided(arm, path, CORRECTION), guidance.start, 1499))[1]
     soon = np.searchsorted(moving, 150)
     assert 0.0 < off[soon, 1] < 0.8 * unlimited[soon, 1]
-    same(off[:, 0], 0.0, 1e-7)  # a share of a step is not the step of a share
+    same(off[:, 0], 0.0, 1e-7)  # scaling a step is not exactly linear
     same(turn, 0.0, 1e-7)
 
 
-def test_what_the_tool_is_off_the_path_goes_by_the_law_too(robot):
+def test_initial_offset_decays_by_the_law(robot):
     path = straight(robot)
     guidance = guided(robot, path, CORRECTION, level=0)
     q = driven(guidance, guidance.start + 1e-3, 1499)
@@ -142,32 +145,35 @@ def test_what_the_tool_is_off_the_path_goes_by_the_law_too(robot):
     left = decay(20.0, None, 1499)
     same(off[:, 0], off[0, 0] * left[moving] / left[moving[0]])
     assert turn[0] > 1e-3
-    same(turn, turn[0] * left, 1e-5)  # of matrices: to first order
+    same(turn, turn[0] * left, 1e-5)  # compared by matrix elements: first order only
     same(turn[-1], 0.0)
 
 
-def test_guided_axes_alone_are_corrected(robot):
+def test_only_guided_axes_are_corrected(robot):
     path = straight(robot)
     guidance = guided(robot, path, CORRECTION, axes="z")
     off = beside(robot, path, driven(guidance, guidance.start, 1400))[1]
     same(off[-1], [0.0, 0.0, -2e-3], 1e-9)
 
 
-def test_where_a_path_stands_still_it_keeps_its_axes():
+def test_path_axes_hold_while_the_path_stands_still():
     still, go, back, up = (
         np.zeros(3),
         np.array([0.1, 0.0, 0.0]),
         np.array([-0.1, 0.0, 0.0]),
         np.array([0.0, 0.0, 0.1]),
     )
-    v = np.array([still, go, still, up, 1e-5 * back, back])  # `up` is along the tool
+    v = np.array([still, go, still, up, 1e-5 * back, back])  # `up` is parallel to tool z
     y = path_axes(v, np.tile([0.0, 0.0, -1.0], (6, 1)))[:, :, 1]
     same(y, np.array([[0.0, 1.0, 0.0]] * 5 + [[0.0, -1.0, 0.0]]))
 
 
-def test_round_a_corner_the_tool_goes_by_the_law_and_does_not_jump(robot):
+def test_tool_rounds_a_corner_without_a_jump(robot):
     def legs(u):
-        first, second = np.clip(2.5 * u, 0.0, 1.0), np.clip(2.5 * u - 1.5, 0.0, 1.0)  # and a rest
+        first, second = (
+            np.clip(2.5 * u, 0.0, 1.0),
+            np.clip(2.5 * u - 1.5, 0.0, 1.0),
+        )  # with a rest at the corner
         first, second = (x * x * (3.0 - 2.0 * x) for x in (first, second))
         return np.column_stack([0.05 * first, 0.05 * second, 0.0 * u])
 
@@ -183,7 +189,7 @@ def test_round_a_corner_the_tool_goes_by_the_law_and_does_not_jump(robot):
     same(off[-1], [0.0, 5e-3, -2e-3], 1e-9)
 
 
-def test_a_path_comes_from_joints_or_a_tool_and_from_a_file(robot, tmp_path):
+def test_path_can_be_joint_or_tool_recording_or_file(robot, tmp_path):
     path = straight(robot)
     motion = recorded_motion(robot, path, T_flange_tool=TOOL)
     t = np.linspace(0.0, motion.duration, 301)
@@ -194,11 +200,11 @@ def test_a_path_comes_from_joints_or_a_tool_and_from_a_file(robot, tmp_path):
         guidance = guided(robot, given, CORRECTION)
         same(guidance.start, START)
         ends.append(driven(guidance, guidance.start, 1500)[-1])
-    same(ends[1:], ends[0], 1e-7)  # splines of joints and of the tool between the samples
+    same(ends[1:], ends[0], 1e-7)  # joint and tool splines differ between the samples
     same(ends[2], ends[1])
 
 
-def test_a_run_ends_with_the_path_at_its_distance_and_runs_at_any_period(robot):
+def test_run_ends_at_the_corrected_end_of_the_path_for_any_period(robot):
     path, settings = (
         straight(robot),
         GuidanceSettings(**FAST | {"max_speed_deviation": 10.0, "ramp_time": 0.1}),
@@ -217,14 +223,14 @@ def test_a_run_ends_with_the_path_at_its_distance_and_runs_at_any_period(robot):
     assert (T - T_end)[:3, 3] @ WAY == pytest.approx(0.0, abs=1e-9)
 
 
-def test_converged_is_within_the_window_of_the_correction(robot):
+def test_path_converges_within_the_window_of_the_correction(robot):
     guidance = guided(robot, straight(robot), [0.0, 0.9e-3, -0.9e-3])
     assert guidance.converged(guidance.start)
     guidance.take(SensorMessage(path_correction=np.array([0.5, 1.1e-3, 0.0])), START)
     assert not guidance.converged(guidance.start)
 
 
-def test_what_is_no_correction_is_a_fault(robot):
+def test_invalid_correction_is_a_fault(robot):
     guidance = guided(robot, straight(robot))
     assert fault_of(guidance.take, SensorMessage(q=START), START).number == 41826
     assert (
@@ -234,7 +240,7 @@ def test_what_is_no_correction_is_a_fault(robot):
     same(guidance.speed(guidance.start), guidance.programmed())
 
 
-def test_a_path_that_cannot_be_corrected_is_refused(robot):
+def test_path_without_defined_axes_is_rejected(robot):
     along = recording(robot, lambda u: np.outer(0.1 * u, poses(robot, START)[:3, 2]))
     with pytest.raises(EgmError, match="on this path the tool moves along its z axis only"):
         make_guidance(robot, GuidanceSettings(**FAST), TOOL, along)
@@ -249,7 +255,7 @@ def test_a_path_that_cannot_be_corrected_is_refused(robot):
         )
 
 
-def test_a_path_is_begun_at_its_first_sample(robot):
+def test_path_must_start_at_its_first_sample(robot):
     guidance = make_guidance(robot, GuidanceSettings(**FAST), TOOL, straight(robot))
     with pytest.raises(EgmError, match="joint_2 is at 21 deg, the path starts at 20 deg"):
         guidance.begin(START + np.deg2rad([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]), PERIOD)

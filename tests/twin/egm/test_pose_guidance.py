@@ -28,14 +28,14 @@ def arm(request):
 
 
 def guided(robot, q=START, T_flange_tool=TOOL, **settings):
-    """A guidance that has begun in q."""
+    """Return a guidance that has begun in q."""
     guidance = make_guidance(robot, GuidanceSettings(**FAST | settings), T_flange_tool)
     guidance.begin(q, PERIOD)
     return guidance
 
 
 def moved(T, way=(0.0, 0.0, 0.0), axis=AXIS, angle=0.0):
-    """The pose T moved by a way and turned about an axis, both in base axes."""
+    """Return the pose T displaced and rotated about an axis, both in base axes."""
     T = T.copy()
     T[:3, 3] += way
     T[:3, :3] = matrix_from_axis_angle(axis, angle) @ T[:3, :3]
@@ -49,12 +49,12 @@ def pose_of(p, R):
 
 
 def poses(robot, q):
-    """By the DH table, not by what guidance uses."""
+    """Compute tool poses from the DH table, independent of the guidance code."""
     return dh_pose(robot, q) @ TOOL
 
 
 def turned(R, R_start, axis=AXIS):
-    """The angles by which R (N, 3, 3) are turned about an axis from R_start, and how far from only that."""
+    """Return the angles of R (N, 3, 3) from R_start about an axis, and the deviation from this axis."""
     D = R @ R_start.T
     sines = 0.5 * np.stack(
         [D[:, 2, 1] - D[:, 1, 2], D[:, 0, 2] - D[:, 2, 0], D[:, 1, 0] - D[:, 0, 1]], axis=1
@@ -69,7 +69,7 @@ def fault_of(call, *arguments):
     return stop.value.fault
 
 
-def test_ways_between_poses_are_exact_at_every_angle(rng):
+def test_pose_displacement_is_exact_at_every_angle(rng):
     for angle in (0.0, 1e-12, 1e-5, 0.7, 2.0, 3.0, np.pi - 1e-9):
         for _ in range(20):
             axis = rng.normal(size=3)
@@ -91,7 +91,7 @@ def test_ways_between_poses_are_exact_at_every_angle(rng):
         ({"position_gain": 20.0, "pos_corr_gain": 0.5, "lp_filter": 2.0}, 10.0, 2.0),
     ],
 )
-def test_the_tool_s_way_is_the_stated_law_in_closed_form(arm, settings, gain, bandwidth):
+def test_tool_position_equals_closed_form_law(arm, settings, gain, bandwidth):
     guidance, T = guided(arm, **settings), poses(arm, START)
     guidance.take(SensorMessage(T=moved(T, WAY)), START)
     T_way = poses(arm, driven(guidance, START, 800))
@@ -101,7 +101,7 @@ def test_the_tool_s_way_is_the_stated_law_in_closed_form(arm, settings, gain, ba
     np.testing.assert_allclose(T_way[:, :3, :3], np.broadcast_to(T[:3, :3], (801, 3, 3)), rtol=0, atol=1e-12)
 
 
-def test_the_tool_s_turn_is_the_same_law_about_a_fixed_axis(arm):
+def test_tool_rotation_obeys_the_law_about_a_fixed_axis(arm):
     guidance, T = guided(arm), poses(arm, START)
     guidance.take(SensorMessage(T=moved(T, angle=0.7)), START)
     T_way = poses(arm, driven(guidance, START, 800))
@@ -111,7 +111,7 @@ def test_the_tool_s_turn_is_the_same_law_about_a_fixed_axis(arm):
     np.testing.assert_allclose(T_way[:, :3, 3], np.broadcast_to(T[:3, 3], (801, 3)), rtol=0, atol=1e-12)
 
 
-def test_a_speed_is_told_in_the_sensor_s_axes_and_needs_no_gain(robot):
+def test_tool_speed_is_in_sensor_axes_and_needs_no_gain(robot):
     frame = "0.3,0,0,0.5,0.5,0.5,0.5"  # its x, y, z are y, z, x of the base
     guidance, T = guided(robot, pos_corr_gain=0.0, level=0, sensor_frame=frame), poses(robot, START)
     guidance.take(SensorMessage(twist=np.array([0.1, 0.05, 0.02, 0.0, 0.2, 0.0])), START)
@@ -123,11 +123,11 @@ def test_a_speed_is_told_in_the_sensor_s_axes_and_needs_no_gain(robot):
     np.testing.assert_allclose(angles, 2e-4 * np.arange(501), rtol=0, atol=1e-12)
     np.testing.assert_allclose(rest, np.zeros((501, 3)), rtol=0, atol=1e-12)
     T_sensor_tool = np.linalg.inv(pose_matrix((0.3, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5))) @ T
-    guidance.take(SensorMessage(T=T_sensor_tool), START)  # no speed in it: 0
+    guidance.take(SensorMessage(T=T_sensor_tool), START)  # without a speed, which is then 0
     assert np.all(guidance.speed(START) == 0.0)
 
 
-def test_a_pose_is_told_in_the_sensor_s_frame(robot):
+def test_tool_pose_is_in_the_sensor_frame(robot):
     sensor = (0.4, 0.0, -0.1, 0.8, 0.0, 0.6, 0.0)
     guidance, T = (
         guided(robot, sensor_frame=",".join(map(str, sensor)), position_gain=20.0),
@@ -139,7 +139,7 @@ def test_a_pose_is_told_in_the_sensor_s_frame(robot):
     np.testing.assert_allclose(poses(robot, q), wanted, rtol=0, atol=1e-12)
 
 
-def test_axes_that_are_not_guided_keep_the_value_of_the_start(robot):
+def test_unguided_axes_hold_their_start_value(robot):
     frame = "0.1,0.2,0.3,0.5,0.5,0.5,0.5"  # its x, y, z are y, z, x of the base
     guidance = guided(robot, corr_frame=frame, axes="x,z,ry", sensor_frame="0,0,0", position_gain=20.0)
     T = poses(robot, START)
@@ -159,8 +159,8 @@ def test_axes_that_are_not_guided_keep_the_value_of_the_start(robot):
 
 
 @pytest.mark.parametrize("limit", [5.0, 1e6])
-def test_the_tool_runs_straight_to_its_target_within_limits_and_ramps(arm, limit):
-    """A ramp and a limit take a share of each step, which is foreseen from the last two and solved for."""
+def test_tool_moves_straight_to_its_target_under_limits_and_ramps(arm, limit):
+    """A ramp or limit reduces each step; guidance extrapolates the remaining share and solves for it."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=limit, position_gain=20.0)
     run, T = Run(arm, settings, make_guidance(arm, settings, TOOL), START, PERIOD), poses(arm, START)
     run.take(SensorMessage(T=moved(T, WAY)))
@@ -173,8 +173,8 @@ def test_the_tool_runs_straight_to_its_target_within_limits_and_ramps(arm, limit
     assert np.max(np.abs(samples.qd)) <= np.deg2rad(limit) * (1.0 + 1e-12)
 
 
-def test_the_arm_never_goes_over_to_another_configuration(arm, rng):
-    """Speeds are summed up: angles change by no more than the limit allows, whatever is asked for."""
+def test_arm_never_changes_its_configuration(arm, rng):
+    """Joint angles change by no more than the speed limit allows, for arbitrary references."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=100.0, ramp_time=0.005, position_gain=20.0)
     run, T = Run(arm, settings, make_guidance(arm, settings, TOOL), START, PERIOD), poses(arm, START)
     q = []
@@ -189,20 +189,20 @@ def test_the_arm_never_goes_over_to_another_configuration(arm, rng):
 SINGULAR = [
     ("irb140", "wrist", np.deg2rad([10.0, 20.0, -15.0, 30.0, 10.0, 0.0])),
     ("irb1400", "wrist", np.deg2rad([10.0, 20.0, -15.0, 30.0, 10.0, 0.0])),
-    ("irb140", "elbow", START),  # the ranges of the other do not let it stretch
+    ("irb140", "elbow", START),  # the joint ranges of the other arm exclude a stretched elbow
     ("irb140", "shoulder", np.deg2rad([0.0, -30.0, -30.0, 0.0, 40.0, 0.0])),
     ("irb1400", "shoulder", np.deg2rad([0.0, -30.0, -30.0, 0.0, 40.0, 0.0])),
 ]
 
 
 @pytest.mark.parametrize(("name", "kind", "q"), SINGULAR)
-def test_close_to_a_singularity_the_arm_stops_and_names_it(request, name, kind, q):
+def test_arm_stops_near_a_singularity_and_names_it(request, name, kind, q):
     arm = request.getfixturevalue(name)
     settings = GuidanceSettings(mode="pose", max_speed_deviation=60.0, ramp_time=0.005, pos_corr_gain=0.0)
     run = Run(arm, settings, make_guidance(arm, settings), q, PERIOD)
     twist = np.zeros(6)
     if kind == "wrist":
-        twist[3:] = -dh_pose(arm, q)[:3, 1]  # axis 5 where q6 = 0, against its positive turn
+        twist[3:] = -dh_pose(arm, q)[:3, 1]  # axis 5 for q6 = 0, in the negative direction
     else:
         twist[:3] = {"elbow": (0.3, 0.0, 0.15), "shoulder": (-0.3, 0.0, 0.0)}[kind]
     run.take(SensorMessage(twist=twist))
@@ -217,16 +217,16 @@ def test_close_to_a_singularity_the_arm_stops_and_names_it(request, name, kind, 
     assert np.all(run.qd == 0.0)
 
 
-def test_what_is_beyond_reach_is_refused_at_once(arm):
+def test_unreachable_pose_is_rejected_immediately(arm):
     guidance, T = guided(arm), poses(arm, START)
     fault = fault_of(guidance.take, SensorMessage(T=moved(T, (2.0, 0.0, 0.0))), START)
     assert (fault.number, fault.name) == (50050, "Position outside reach")
     assert f"x = {1e3 * T[0, 3] + 2000.0:.1f}" in fault.sentence
-    assert np.max(np.abs(guidance.speed(START))) < 1e-12  # the last reference stays
+    assert np.max(np.abs(guidance.speed(START))) < 1e-12  # the last reference stays valid
 
 
-def test_a_joint_that_comes_to_its_end_stops_the_arm(arm):
-    """A turn about the tool's z goes on and on, until axis 6 or another is at the end of its range."""
+def test_joint_at_range_end_stops_the_arm(arm):
+    """The tool rotates about its z axis until a joint is at the end of its range."""
     settings = GuidanceSettings(mode="pose", max_speed_deviation=1e3, ramp_time=0.005, pos_corr_gain=0.0)
     near_end = START.copy()
     near_end[5] = arm.q_max[5] - 0.2
@@ -241,7 +241,7 @@ def test_a_joint_that_comes_to_its_end_stops_the_arm(arm):
     assert samples.q[-1, 5] == pytest.approx(arm.q_max[5], abs=1e-3)
 
 
-def test_a_message_of_another_mode_is_a_fault(robot):
+def test_message_of_another_mode_is_a_fault(robot):
     guidance, T = guided(robot), poses(robot, START)
     assert fault_of(guidance.take, SensorMessage(q=START), START).number == 41826
     guidance.take(SensorMessage(), START)
@@ -253,7 +253,7 @@ def test_a_message_of_another_mode_is_a_fault(robot):
         )
 
 
-def test_converged_is_within_the_windows_of_each_guided_axis(robot):
+def test_pose_converges_within_the_window_of_each_guided_axis(robot):
     frame = "0,0,0,0.9238795325112867,0,0,0.3826834323650898"  # x and y turned by 45 degrees
 
     def converged(off, angle=0.0, **settings):
@@ -265,7 +265,7 @@ def test_converged_is_within_the_windows_of_each_guided_axis(robot):
     base = {"sensor_frame": "0,0,0", "sensor_frame_type": "base"}
     assert converged((0.99e-3, 0.99e-3, -0.99e-3))
     assert not converged((1.01e-3, 0.0, 0.0))
-    assert not converged((0.99e-3, 0.99e-3, 0.0), corr_frame=frame, **base)  # 1.4 mm along its x
+    assert not converged((0.99e-3, 0.99e-3, 0.0), corr_frame=frame, **base)  # 1.4 mm along x of the frame
     assert converged((1.4e-3, 0.0, 0.0), corr_frame=frame, **base)
     assert converged((1.4e-3, 0.0, 0.0), axes="y,z")
     assert converged((0.0, 0.0, 0.0), angle=np.deg2rad(0.62))  # 0.5 deg about z
@@ -273,7 +273,7 @@ def test_converged_is_within_the_windows_of_each_guided_axis(robot):
     assert converged((2e-3, 0.0, 0.0), angle=np.deg2rad(0.63), cond_window_mm=2.1, cond_window=0.6)
 
 
-def test_an_arm_of_seven_joints_obeys_the_law_too(load):
+def test_seven_joint_arm_obeys_the_law(load):
     robot = load(random_urdf(np.random.default_rng(3), 7, kinds=("revolute",)))
     q = np.linspace(-0.5, 0.7, 7)
     guidance = guided(robot, q)
@@ -284,7 +284,7 @@ def test_an_arm_of_seven_joints_obeys_the_law_too(load):
     np.testing.assert_allclose(way[:, :3, 3], T[:3, 3] + np.outer(done, WAY), rtol=0, atol=1e-12)
 
 
-def test_an_arm_of_few_joints_is_guided_joint_by_joint_alone():
+def test_arm_with_few_joints_supports_only_joint_guidance():
     robot = twin.load("two_link")
     with pytest.raises(EgmError, match="six joints or more, robot 'two_link' has 2: use mode joint"):
         make_guidance(robot, GuidanceSettings(mode="pose"))
@@ -294,12 +294,12 @@ def test_an_arm_of_few_joints_is_guided_joint_by_joint_alone():
     assert np.all(guidance.speed(np.zeros(2)) > 0.0)
 
 
-def test_wrong_frames_are_told_before_a_run_begins(robot):
+def test_invalid_frames_are_reported_before_a_run(robot):
     with pytest.raises(EgmError, match="sensor_frame: expected a frame"):
         make_guidance(robot, GuidanceSettings(mode="pose", sensor_frame="1,2"))
 
 
-def test_a_path_belongs_to_its_mode(robot):
+def test_path_requires_path_mode(robot):
     with pytest.raises(EgmError, match="mode path requires a path"):
         make_guidance(robot, GuidanceSettings(mode="path"))
     with pytest.raises(EgmError, match="mode pose accepts no path"):

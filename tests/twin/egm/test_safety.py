@@ -1,4 +1,4 @@
-"""Whatever comes by wire: no crash, no growth, and an arm that stays within its limits and comes to rest."""
+"""Arbitrary datagrams cause no crash and no memory growth, and the arm stays within its limits."""
 
 import tracemalloc
 
@@ -16,7 +16,7 @@ NOISE = 100_000
 
 
 def restless(robot, last):
-    """A client that wants to be anywhere in the ranges, at times beyond, at wild speeds, up to a message."""
+    """Return a client with random references, partly out of range, up to a given message."""
     random = np.random.default_rng(7)
     q = np.zeros(robot.n)
 
@@ -32,8 +32,8 @@ def restless(robot, last):
     return answer
 
 
-def test_a_faulty_wire_and_random_bytes(robot):
-    """30 % lost, others doubled, held up, out of order, cut short; 10^5 random datagrams among them."""
+def test_arm_stays_within_limits_with_faulty_network_and_random_bytes(robot):
+    """30 % of the answers are lost, others duplicated, delayed or truncated; 10^5 datagrams are random."""
     noise = 60
     cycles = NOISE // noise + 100
     wire = FaultyWire(restless(robot, cycles), noise)
@@ -55,13 +55,13 @@ def test_a_faulty_wire_and_random_bytes(robot):
     assert {fault.number for fault in made.done.faults} >= {50027, 41822}
     assert made.done.faults[-1].number == 41822
     kinds = [event.kind for event in made.done.events]
-    assert 1 <= kinds.count("broken") <= kinds.count("waiting"), "once for each instruction"
+    assert 1 <= kinds.count("broken") <= kinds.count("waiting"), "at most one event per instruction"
     assert not log.qd_ref[-200:].any()
-    assert np.ptp(log.q[-200:], axis=0).max() < 1e-9, "at rest, and held"
+    assert np.ptp(log.q[-200:], axis=0).max() < 1e-9, "the arm rests"
 
 
 def test_memory_does_not_grow(robot):
-    """Neither with the time nor with what comes, once what is kept is full."""
+    """Memory is constant over time and datagrams once all bounded buffers are full."""
     wire = FaultyWire(restless(robot, 10**9), 5)
     sizes = []
 
@@ -84,7 +84,7 @@ def test_memory_does_not_grow(robot):
 
 
 class Pouring:
-    """A channel from which datagrams pour."""
+    """Channel with an unlimited supply of datagrams."""
 
     strangers, stranger = 0, None
 
@@ -96,7 +96,7 @@ class Pouring:
         return came
 
 
-def test_the_queue_is_bounded_and_drops_the_oldest():
+def test_queue_is_bounded_and_drops_the_oldest_answer():
     kinds = []
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(100)]
     inbox = Inbox(Pouring(answers), 6, "joint", notify=lambda kind, sentence: kinds.append(kind))
@@ -113,8 +113,8 @@ def test_the_queue_is_bounded_and_drops_the_oldest():
     assert (inbox.counts.dropped, inbox.counts.unused) == (64 - QUEUE, 36)
 
 
-def test_a_client_that_is_faster_than_the_robot_is_heard_behind_a_lag():
-    """Four answers a cycle, held back for four cycles: what waits for its time is not in the queue."""
+def test_fast_client_is_not_dropped_behind_a_lag():
+    """With four answers per cycle and a lag of four cycles, delayed answers do not count for the queue."""
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(400)]
     inbox = Inbox(Pouring(answers), 6, "joint", lag=4)
     taken = []
@@ -124,11 +124,11 @@ def test_a_client_that_is_faster_than_the_robot_is_heard_behind_a_lag():
         taken.append(-1 if answer is None else answer.seqno)
     assert taken[:5] == [-1] * 4 + [0]
     assert np.all(np.diff(taken[4:]) >= 1)
-    assert taken[-1] == 4 * 96 - QUEUE, "the oldest of ten whose time has come"
+    assert taken[-1] == 4 * 96 - QUEUE, "the oldest of the ten due answers"
 
 
-def test_the_newest_is_taken_where_the_robot_was_late():
-    """For a while; else the next one is, however many wait."""
+def test_newest_answer_is_taken_after_a_late_cycle():
+    """This holds for some cycles; otherwise the next answer is taken."""
     answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(20)]
     inbox = Inbox(Pouring(answers), 6, "joint", lag=2)
     taken = []
@@ -141,8 +141,8 @@ def test_the_newest_is_taken_where_the_robot_was_late():
     assert inbox.counts.skipped == 3
 
 
-def test_in_turn_and_in_lockstep():
-    """What changes nothing is left out by the clock, and takes its turn in lockstep."""
+def test_answers_without_effect_are_queued_only_in_lockstep():
+    """By the clock answers without effect are not queued; in lockstep they are."""
     first, second = (encode_sensor(SensorMessage(k, q=np.full(6, k))) for k in (1, 2))
     pose = encode_sensor(SensorMessage(3, T=np.eye(4)))
     came = [first, first, second, first, b"\xff\xff", pose]
@@ -158,13 +158,13 @@ def test_in_turn_and_in_lockstep():
         assert not inbox.has_answer
 
 
-def test_a_closed_loop_is_not_folded(irb1400):
-    """Its links fold where its joints alone are within their ranges."""
+def test_parallelogram_is_not_folded_by_speed_references(irb1400):
+    """The passive joint reaches its range end while the other joints are within their ranges."""
     q = np.array([0.0, irb1400.q_min[1], irb1400.q_max[2], 0.0, 0.0, 0.0])
     assert folded(irb1400, q).any()
     speed = np.array([0.0, -0.5, 0.8, 0.0, 0.0, 0.0])
 
-    def client(message):  # positions that are beyond are refused at once; speeds lead there
+    def client(message):  # positions out of range are rejected; speeds can lead there
         return SensorMessage(message.seqno, qd=speed)
 
     settings = GuidanceSettings(max_speed_deviation=100.0, ramp_time=0.1, pos_corr_gain=0.0)

@@ -1,6 +1,6 @@
-"""Our messages are those of EGM by number, type and label, and live beside either public client.
+"""The messages match EGM in numbers, types and labels, and coexist with either public client.
 
-Of the two only one can be in a process, whose descriptors it hands over.
+A process can import only one of the two clients, so subprocesses return the descriptors.
 """
 
 import subprocess
@@ -20,12 +20,12 @@ NEWER = {
     "abb_robot_client": {"Timestamp", "FeedBack.timeStamp", "Planned.timeStamp", "Robot.torqueRef"},
     "ABBRobotEGM": set(),
 }
-"""What the client does not have yet."""
+"""Fields that the client does not have yet."""
 
 
 @pytest.fixture(scope="module")
 def files():
-    """What each client has registered, imported after ours or before it."""
+    """Return the file descriptor of each client, imported after or before `schema`."""
     started = {
         name: subprocess.Popen([sys.executable, "-c", imports + HAND_OVER], stdout=subprocess.PIPE)
         for name, imports in CLIENTS.items()
@@ -39,7 +39,7 @@ def files():
 
 
 def messages_of(file, prefix=""):
-    """Number, label and type of the fields of every message, by names without prefix."""
+    """Return number, label and type of the fields of every message, by names without prefix."""
     return {
         message.name.removeprefix(prefix): {
             field.name: (field.number, field.label, field.type, kind_of(field, prefix))
@@ -50,21 +50,21 @@ def messages_of(file, prefix=""):
 
 
 def kind_of(field, prefix):
-    """The message that a field is of; enumerations are compared by themselves."""
+    """Return the message type of a field; enumerations are compared separately."""
     if field.type != field.TYPE_MESSAGE:
         return ""
     return field.type_name.rpartition(".")[2].removeprefix(prefix)
 
 
-def test_the_pool_that_all_share_has_none_of_ours():
+def test_default_protobuf_pool_is_unchanged():
     with pytest.raises(KeyError):
         descriptor_pool.Default().FindMessageTypeByName(schema.Robot.DESCRIPTOR.full_name)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_fields_are_those_of_the_client(client, files):
+def test_fields_match_those_of_the_client(client, files):
     theirs, ours = messages_of(files[client], "Egm"), messages_of(schema._file())
-    theirs.pop("ExternalJoints")  # which no message uses
+    theirs.pop("ExternalJoints")  # not used by any message
     assert set(ours) - set(theirs) == {name for name in NEWER[client] if "." not in name}
     for name, fields in theirs.items():
         missing = {f"{name}.{field}" for field in set(ours[name]) - set(fields)}
@@ -74,7 +74,7 @@ def test_fields_are_those_of_the_client(client, files):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_values_of_enumerations_are_those_of_the_client(client, files):
+def test_enumerations_match_those_of_the_client(client, files):
     theirs = {
         enum.name: {value.number: value.name for value in enum.value}
         for message in files[client].message_type

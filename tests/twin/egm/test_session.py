@@ -1,4 +1,4 @@
-"""A robot's time on the wire, in virtual time: what it tells, what it takes, and how it stops."""
+"""Session of a robot in virtual time: its messages, the answers that it takes, and its stops."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ CYCLE = 0.004
 
 
 def to(q, last=np.inf, qd=None, first=0):
-    """A client that asks for the same joint angles in messages `first` to `last`."""
+    """Return a client that sends the same joint angles in answers `first` to `last`."""
     return lambda message: (
         SensorMessage(message.seqno, q=q, qd=qd) if first <= message.seqno <= last else None
     )
@@ -29,14 +29,14 @@ def kinds(made):
     return [event.kind for event in made.done.events]
 
 
-def test_the_arm_did_what_the_client_sent(robot):
-    """The law of joint guidance, from the recorded references alone, gives the commanded motion."""
+def test_arm_follows_the_law_for_the_recorded_references(robot):
+    """The law of joint guidance, applied to the recorded references, yields the commanded motion."""
     settings = GuidanceSettings(max_speed_deviation=12.0, ramp_time=0.1, lp_filter=4.0, pos_corr_gain=0.6)
     random = np.random.default_rng(3)
     sent, wanted = [], np.zeros((2, 6))
 
     def client(message):
-        if random.random() < 0.4:  # it does not answer everything
+        if random.random() < 0.4:  # some messages stay unanswered
             return None
         if message.seqno % 20 == 0 or not sent:
             wanted[:] = random.uniform(-0.3, 0.3, 6), random.uniform(-0.1, 0.1, 6)
@@ -69,12 +69,12 @@ def test_the_arm_did_what_the_client_sent(robot):
     assert np.ptp(expected, axis=0).min() > 0.02, "every joint moved"
     assert np.abs(log.q_ref - expected).max() < 1e-9
     assert not log.saturated.any()
-    assert np.abs(log.q - log.q_ref).max() < 1e-10, "a law that knows the arm follows it"
+    assert np.abs(log.q - log.q_ref).max() < 1e-10, "a controller with the exact model follows it"
     assert np.array_equal(log.arrays["egm_t"], log.t[::4])
 
 
-def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
-    """Those of abb_libegm: what it insists on in each message, and when it takes a robot as ready."""
+def test_stream_passes_the_checks_of_the_cpp_client(robot):
+    """The checks are those of abb_libegm: required fields of each message, and readiness of the robot."""
     wire = Wire(to(AWAY))
     made = run_session(robot, wire, runs=1)
     assert [event.kind for event in made.done.events] == ["waiting", "guided", "ended"]
@@ -102,14 +102,14 @@ def test_a_recorded_stream_passes_the_checks_of_the_client_in_cpp(robot):
     over = states.index(MotionState.STOPPED)
     assert set(states[:over]) == {MotionState.RUNNING}
     assert set(states[over:]) == {MotionState.STOPPED}
-    assert len(states) - over == 1, "nothing comes after the last instruction but the word that it is over"
+    assert len(states) - over == 1, "one final message follows the last instruction"
     converged = [message.converged for message in wire.messages]
     assert over - converged.index(True) == 249 + 13, "CondTime, and the ramp of 50 ms"
     assert not any(converged[over:])
 
 
-def test_what_the_robot_tells_is_where_its_arm_was(robot):
-    """At the beginning of the cycle; poses by forward kinematics, of the tool in the work object."""
+def test_messages_report_the_state_of_the_arm(robot):
+    """The state is that at the beginning of the cycle; poses of the tool are in the work object frame."""
     tool = np.eye(4)
     tool[:3, 3] = 0.1, 0.0, 0.2
     wire = Wire(to(AWAY))
@@ -127,12 +127,12 @@ def test_what_the_robot_tells_is_where_its_arm_was(robot):
     q, planned = np.array([m.q for m in sent]), np.array([m.q_planned for m in sent])
     assert np.abs(q - log.q[::4]).max() < 1e-14
     assert np.abs(planned - log.q_ref[::4]).max() < 1e-14
-    assert np.abs(q - planned).max() > 1e-3, "this law is off"
+    assert np.abs(q - planned).max() > 1e-3, "this controller has a tracking error"
     T_wobj_base = np.diag([-1.0, -1.0, 1.0, 1.0])
     T_wobj_base[:3, 3] = 0.5, 0.0, -0.2
     for joints, poses in ((q, [m.T for m in sent]), (planned, [m.T_planned for m in sent])):
         assert np.abs(T_wobj_base @ forward_kinematics(robot, joints, tool) - poses).max() < 1e-12
-    assert sent[0].tau is None, "nothing guides it yet"
+    assert sent[0].tau is None, "no answer has arrived yet"
     assert (
         np.abs(np.array([m.tau for m in sent[1:]]) - log.tau.reshape(-1, 4, 6).mean(axis=1)[:-1]).max()
         < 1e-12
@@ -142,7 +142,7 @@ def test_what_the_robot_tells_is_where_its_arm_was(robot):
     assert log.arrays["egm_utilization"][5] == sent[5].utilization
 
 
-def test_sensors_go_on_from_cycle_to_cycle_and_are_what_it_tells(robot):
+def test_messages_report_sensor_values(robot):
     wire = Wire(to(AWAY))
     sensors = Sensors(noise=1e-4, speed_cutoff=50.0, seed=2)
     made = run_session(robot, wire, duration=0.2, sensors=sensors, law=controllers.make("pd", robot))
@@ -153,7 +153,7 @@ def test_sensors_go_on_from_cycle_to_cycle_and_are_what_it_tells(robot):
     assert np.abs(measured[1:] - log.q_seen[3::4][: len(measured) - 1]).max() < 1e-14
 
 
-def test_elastic_joints_are_measured_at_their_motors(robot):
+def test_messages_report_motor_positions_of_elastic_drives(robot):
     wire = Wire(to(AWAY))
     elastic = robot.with_drives("elastic")
     law = controllers.make("pd", robot)
@@ -171,21 +171,21 @@ def test_elastic_joints_are_measured_at_their_motors(robot):
 
 
 @pytest.mark.parametrize(("lag", "cycles"), [(0.0, 0), (4.0, 1), (15.0, 4)])
-def test_a_lag_holds_answers_back_by_whole_cycles(robot, lag, cycles):
+def test_lag_delays_answers_by_whole_cycles(robot, lag, cycles):
     log = run_session(robot, Wire(to(AWAY)), duration=0.04, lag=lag).log()
     assert list(log.arrays["egm_seqno"]) == [-1] * cycles + list(range(10 - cycles))
     moves = np.flatnonzero(np.any(log.q_ref != 0.0, axis=1))[0]
     assert moves == 4 * cycles + 1
 
 
-def test_a_client_that_dies_in_motion(robot):
-    """After CommTimeout the arm stops on its ramp and holds; the next instruction waits for a client."""
+def test_silent_client_stops_the_arm_after_comm_timeout(robot):
+    """After CommTimeout the arm ramps to rest; the next instruction waits for a client."""
     settings = GuidanceSettings(max_speed_deviation=30.0, ramp_time=0.1, comm_timeout=0.2, cond_time=1000.0)
     fast = np.full(6, 0.2)
     active = to(AWAY, qd=fast)
 
     def client(message):
-        if message.tm >= 1800:  # another client, whose numbers begin anew
+        if message.tm >= 1800:  # another client, whose numbers start at 0
             return SensorMessage(message.tm // 4 - 450, q=np.zeros(6))
         return active(message) if message.tm < 400 else None
 
@@ -195,7 +195,7 @@ def test_a_client_that_dies_in_motion(robot):
     last = 99 * CYCLE
     silent = last + settings.comm_timeout
     k = round(silent / 1e-3)
-    assert np.abs(log.qd_ref[k]).max() > 0.05, "it goes on till then"
+    assert np.abs(log.qd_ref[k]).max() > 0.05, "the arm moves until then"
     rests = k + 100
     assert np.abs(log.qd_ref[rests - 2]).min() > 0.0
     assert not log.qd_ref[rests : 450 * 4].any()
@@ -215,12 +215,12 @@ def test_a_client_that_dies_in_motion(robot):
     assert set(states[error[0] : error[-1] + 1]) == {MotionState.ERROR}
     numbers = [message.seqno for message in wire.messages]
     assert numbers == [*range(error[-1] + 1), *range(len(numbers) - error[-1] - 1)], "a new session"
-    assert np.abs(log.q_ref[-1]).max() < 1e-2, "the second client got it back"
+    assert np.abs(log.q_ref[-1]).max() < 1e-2, "the second client moved the arm back"
     assert log.violations() == ()
 
 
-def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
-    """By the clock they come when it has looked already, and are there when its first message leaves."""
+def test_answers_before_an_instruction_are_discarded(robot):
+    """By the clock such answers arrive before the first message of the instruction."""
 
     def client(message):
         guided = message.state is MotionState.RUNNING
@@ -254,7 +254,7 @@ def test_answers_to_a_message_before_an_instruction_are_not_for_it(robot):
     assert made.done.counts.unused > 3
 
 
-def test_a_message_of_another_mode_stops_it(robot):
+def test_message_of_another_mode_stops_the_instruction(robot):
     pose = np.eye(4)
 
     def client(message):
@@ -268,8 +268,8 @@ def test_a_message_of_another_mode_stops_it(robot):
     assert kinds(made) == ["waiting", "guided", "fault", "ended"]
 
 
-def test_an_instruction_waits_for_an_answer_of_its_own(robot):
-    """What was still held back when it began was for the one before."""
+def test_delayed_answers_do_not_start_the_next_instruction(robot):
+    """Answers that the lag still delays belong to the previous instruction."""
 
     def client(message):
         if message.tm > 48:
@@ -282,8 +282,8 @@ def test_an_instruction_waits_for_an_answer_of_its_own(robot):
     assert made.done.counts.unused == 2
 
 
-def test_an_arm_that_does_not_follow_is_stopped(robot):
-    """Its drives give nothing, so it falls."""
+def test_following_error_stops_the_instruction(robot):
+    """The drives have no torque, so the arm falls."""
     made = run_session(robot, Wire(to(AWAY)), law=lambda state, reference: np.zeros(6), runs=1, pause=0.0)
     (fault,) = made.done.faults
     assert (fault.number, fault.name) == (50204, "Motion supervision")
@@ -293,7 +293,7 @@ def test_an_arm_that_does_not_follow_is_stopped(robot):
     assert error[stops - 4] < np.deg2rad(5.0) <= error[stops]
 
 
-def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
+def test_divergence_ends_the_instruction_but_not_the_session(robot):
     good = controllers.make("computed_torque", robot)
 
     def law(state, reference):
@@ -305,7 +305,7 @@ def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
     log = made.log()
     log.require_consistent()
     assert np.abs(log.q[42] - log.q_ref[42]).max() < 1e-12
-    assert np.abs(log.qd[42]).max() > 1e-3, "it moves when it happens"
+    assert np.abs(log.qd[42]).max() > 1e-3, "the arm moves at the divergence"
     assert not log.qd[43].any()
     assert np.array_equal(log.q[43], log.q_ref[43])
     with session(robot, Wire(to(AWAY)), law=good) as broken:
@@ -316,7 +316,7 @@ def test_an_arm_that_runs_away_ends_the_instruction_and_not_the_robot(robot):
         assert broken.state is EgmState.DISCONNECTED
 
 
-def test_nobody_answers(robot):
+def test_session_without_answers_raises_egm_error(robot):
     with session(robot, Wire(lambda message: None), wait=0.1) as made:
         with pytest.raises(EgmError, match=r"^no client answered from the client within 0.1 s$"):
             made.serve(lambda: False)
@@ -329,7 +329,7 @@ def test_nobody_answers(robot):
         run_session(robot, Wire(to(AWAY)), steps_per_period=3)
 
 
-def test_a_way_of_its_own_keeps_a_quarter_of_the_speeds(robot):
+def test_robot_motion_uses_a_quarter_of_the_speed_limits(robot):
     motion, end = RobotMotion(robot, np.zeros(6), 1e-3), np.array([1.0, 0.5, -0.5, 2.0, 1.0, -2.0])
     assert motion.is_at(np.zeros(6))
     motion.go_to(end)
@@ -348,7 +348,7 @@ def test_a_way_of_its_own_keeps_a_quarter_of_the_speeds(robot):
     assert 0.2 < share.max() < 0.25 + 1e-3
 
 
-def test_a_robot_on_a_path_goes_back_to_its_beginning(robot, tmp_path):
+def test_robot_returns_to_the_start_of_the_path(robot, tmp_path):
     path = tmp_path / "path.csv"
     path.write_text(
         "t,q1,q2,q3,q4,q5,q6\n0,0,0.1,0.1,0,0.5,0\n0.5,0.1,0.1,0.1,0,0.5,0\n1,0.2,0.1,0.1,0,0.5,0\n"

@@ -1,4 +1,4 @@
-"""Settings of guidance: what the manual prints, and one sentence for what is not valid."""
+"""Guidance settings: defaults of the manual, and one sentence for each invalid setting."""
 
 import math
 
@@ -9,7 +9,7 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError
 
 
-def test_the_defaults_are_the_manual_s():
+def test_defaults_are_those_of_the_manual():
     settings = GuidanceSettings()
     assert settings.cycle == 0.004
     assert (settings.gain, settings.bandwidth) == (5.0, 20.0)
@@ -21,7 +21,7 @@ def test_the_defaults_are_the_manual_s():
     assert GuidanceSettings(mode="path").cycle == 0.048
 
 
-def test_arguments_replace_the_system_s_parameters():
+def test_arguments_override_system_parameters():
     settings = GuidanceSettings(
         position_gain=20.0, pos_corr_gain=0.3, lp_filter=100, ramp_time=0.2, ramp_in_time=0.05, sample_rate=16
     )
@@ -36,12 +36,12 @@ def test_arguments_replace_the_system_s_parameters():
 
 
 @pytest.mark.parametrize("without", [GuidanceSettings(level=0), GuidanceSettings(lp_filter=0.0)])
-def test_level_0_and_no_bandwidth_are_without_a_filter(without):
+def test_level_0_and_zero_bandwidth_disable_the_filter(without):
     assert without.bandwidth is None
     assert GuidanceSettings(level=2).bandwidth == 20.0
 
 
-def test_windows_and_joints_are_told_one_by_one():
+def test_windows_and_joints_are_set_individually():
     settings = GuidanceSettings(cond_window="0.5, 0.5,1,1,1,2", axes="1, 3")
     np.testing.assert_array_equal(settings.window(6), np.deg2rad([0.5, 0.5, 1, 1, 1, 2]))
     assert settings.joints(6) == (0, 2)
@@ -99,7 +99,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("sentence", WRONG)
-def test_what_is_not_valid_is_told_in_one_sentence(sentence):
+def test_invalid_setting_is_reported_in_one_sentence(sentence):
     with pytest.raises(EgmError) as caught:
         GuidanceSettings(**WRONG[sentence])
     assert str(caught.value).startswith(sentence)

@@ -1,4 +1,4 @@
-"""A stream as a log: even in time, with what was lost filled, good for identification."""
+"""Stream logs: even times, filled gaps, and identification from them."""
 
 from dataclasses import replace
 
@@ -25,21 +25,21 @@ def record(log, stream, **settings):
     return made
 
 
-def test_it_is_what_was_told_evenly_in_time(log, tmp_path):
+def test_log_contains_the_stream_at_even_times(log, tmp_path):
     stream = messages(log, period=4.032e-3)
     made = record(log, stream).log()
     assert len(made.t) == len(stream)
     np.testing.assert_allclose(np.diff(made.t), 4.032e-3, rtol=1e-6)
     np.testing.assert_array_equal(made.q, [message.q for message in stream])
     np.testing.assert_array_equal(made.q_ref, [message.q_planned for message in stream])
-    assert made.steps_per_period > 1, "its samples are no steps of an engine"
+    assert made.steps_per_period > 1, "samples do not count as engine steps"
     made.save(tmp_path / "stream.npz")
     assert twin.Log.load(tmp_path / "stream.npz").identical(made)
 
 
-def test_speeds_are_those_of_the_arm(log):
+def test_log_speeds_match_the_arm(log):
     made = record(log, messages(log)).log()
-    qd = (log.qd[:-1] + log.qd[1:])[::2][: len(made.t) - 1] / 2  # of the engine, half a step older
+    qd = (log.qd[:-1] + log.qd[1:])[::2][: len(made.t) - 1] / 2  # speeds of the engine are half a step older
     np.testing.assert_allclose(made.qd[:-1], qd, atol=5e-3)
     np.testing.assert_allclose(made.qd_ref[:-1], qd, atol=5e-3)
     np.testing.assert_allclose(made.qdd_ref[20:-20], log.qdd_ref[::2][20:-20], atol=0.5)
@@ -47,24 +47,24 @@ def test_speeds_are_those_of_the_arm(log):
     np.testing.assert_allclose(made.tau[1:-1], (cycles[:-1] + 3 * cycles[1:]) / 4, atol=1e-12)
 
 
-def test_rates_of_an_even_motion_are_even_to_its_ends():
+def test_rates_of_a_uniform_motion_are_uniform_at_its_ends():
     q = 0.3 + np.outer(np.arange(60) * CYCLE, [1.0, -2.0])
     qd, qdd = rates(q, CYCLE)
     np.testing.assert_allclose(qd, np.broadcast_to([1.0, -2.0], q.shape), atol=1e-12)
     np.testing.assert_allclose(qdd, 0.0, atol=1e-9)
 
 
-def test_a_long_gap_ends_it_and_is_not_filled(log):
+def test_long_gap_ends_the_recording(log):
     stream = messages(log)[:1000]
     made = record(log, without(stream, range(500, 560)))
-    assert made.ended == "nothing was heard for 0.244 s, and a log fills 0.1 s at most"
+    assert made.ended == "no messages for 0.244 s; a log fills gaps of at most 0.1 s"
     assert made.broke_off
     assert len(made.log().t) == 500
     short = record(log, without(stream, range(500, 520)))
     assert (short.ended, short.broke_off, len(short.log().t)) == ("", False, 1000)
 
 
-def test_a_number_far_ahead_does_not_change_the_period(log):
+def test_number_jump_does_not_change_the_period(log):
     stream = messages(log)[:500]
     made = record(log, [*stream, replace(stream[-1], seqno=stream[-1].seqno + 2_000_000)])
     assert made.ended
@@ -72,14 +72,14 @@ def test_a_number_far_ahead_does_not_change_the_period(log):
     np.testing.assert_allclose(np.diff(made.log().t), CYCLE, rtol=1e-6)
 
 
-def test_what_the_flange_carries_is_identified_from_it(log):
+def test_payload_is_identified_from_the_log(log):
     made = record(log, messages(log, noise=1e-4)).log()
     found = identify_payload(made.robot, made)
     assert found.values[0] == pytest.approx(3.0, rel=0.02)
     np.testing.assert_allclose(found.values[1:4], TRUE_PAYLOAD[1:4], atol=2e-3)
 
 
-def test_lost_messages_are_filled_counted_and_few(log, rng):
+def test_lost_messages_are_filled_counted_and_limited(log, rng):
     stream = messages(log)
     lost = 1 + rng.permutation(len(stream) - 2)[:50]
     made = record(log, without(stream, lost))
@@ -93,7 +93,7 @@ def test_lost_messages_are_filled_counted_and_few(log, rng):
         record(log, many).log()
 
 
-def test_without_torques_it_is_a_log_and_identification_says_what_is_missing(log):
+def test_log_without_torques_is_rejected_by_identification(log):
     made = record(log, messages(log, torque=False))
     assert not made.torques
     assert np.isnan(made.log().tau).all()
@@ -101,7 +101,7 @@ def test_without_torques_it_is_a_log_and_identification_says_what_is_missing(log
         identify_payload(made.robot, made.log())
 
 
-def test_it_ends(log):
+def test_recording_ends_after_duration_or_restart(log):
     stream = messages(log)
     assert record(log, stream, duration=2.0).ended == "the duration of 2 s is complete"
     assert record(log, stream, duration=2.0).log().t[-1] == pytest.approx(2.0)
@@ -113,7 +113,7 @@ def test_it_ends(log):
     assert len(anew.log().t) == 300
 
 
-def test_what_cannot_be_is_told(log):
+def test_invalid_stream_raises_egm_error(log):
     with pytest.raises(EgmError, match="expected at least 10 robot messages for a log, got 3"):
         record(log, messages(log)[:3]).log()
     with pytest.raises(EgmError, match="expected a duration above 0 s and up to 3600 s, got 0 s"):
@@ -125,5 +125,5 @@ def test_what_cannot_be_is_told(log):
         StreamLog(log.robot, torque_age=1.5)
 
 
-def test_the_cycle_is_that_of_the_robot(log):
+def test_log_has_the_cycle_of_the_robot(log):
     assert record(log, messages(log)).log().t[1] == pytest.approx(CYCLE)
