@@ -37,7 +37,7 @@ def run(script, display):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
 
 
