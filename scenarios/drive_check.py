@@ -1,15 +1,15 @@
-"""Do the motors carry the arm and its rated payload at the speed limits of the joints?
+"""Check that the motors carry the arm and its rated payload at the speed limits of the joints.
 
-What it shows: of every axis that moves alone at its speed limit, how much of its motor's torque weight and
-friction take in the worst pose, how long it takes to get to that speed, and how fast the motor turns then.
-Poses are drawn at random over the joints' ranges; the payload is a point 0.080 m beyond the flange and 0.083
-m off the last axis, so that every axis feels it. Then all joints swing at once in the engine, as
-fast as brings one near its speed limit or a motor to three quarters of its torque. `--picture` draws what
-every motor gave over its speed, between the curves of what it can give and the dotted lines of the joint's
-speed limit.
+What it shows: each axis moves alone at its speed limit. The scenario reports the share of the motor's torque
+that weight and friction take in the worst pose, the time to reach that speed, and the motor's speed. Poses
+are drawn at random over the joints' ranges; the payload is a point 0.080 m beyond the flange and 0.083 m off
+the last axis, so that it loads every axis. Then all joints swing at once in the engine. The speed of the
+swing is limited by the first joint near its speed limit or by three quarters of a motor's torque.
+`--picture` draws the torque of every motor over its speed, between the curves of its torque limit and the
+dotted lines of the joint's speed limit.
 
-What must hold: every motor has torque enough, and turns no faster than it can; on the way no motor is at its
-limit. Where the drives are estimated, so is the verdict.
+What must hold: every motor has enough torque and stays below its maximum speed, and no motor reaches its
+torque limit during the motion. Estimated drive data make the verdict an estimate, too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Config(base.Config):
     """Settings of the poses and of the motion."""
 
     drives: str = option(
-        "rigid", "what drives the motion has: with friction, with springs too", ("rigid", "elastic")
+        "rigid", "drive model: with rotors and friction (rigid), plus springs (elastic)", ("rigid", "elastic")
     )
     states: int = option(10_000, "random poses")
     duration: float = option(2.0, "length of the motion, in s")
@@ -50,7 +50,7 @@ class Config(base.Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        base.one_of(self.drives, "drives of a motion that is to show them", ("rigid", "elastic"))
+        base.one_of(self.drives, "drives for this scenario", ("rigid", "elastic"))
         positive(self.duration, "duration", "s")
         if not self.states >= 1:
             raise ValueError(f"expected at least 1 for states, got {self.states}")
@@ -61,19 +61,19 @@ class Config(base.Config):
 VARIANTS = (Config(speed_fraction=1.0),)
 
 TORQUE_SHARE = 0.75
-"""Of its torque, what a motor may need along the reference: the rest is for the feedback."""
-SLOWER = 0.95  # times the speed, until the torque will do
-SLOWEST = 0.01  # of the speed limits
-PER_MINUTE = 60 / (2 * np.pi)  # of a rad/s
+"""Largest share of a motor's torque along the reference; the rest is for the feedback."""
+SLOWER = 0.95  # factor of the speed from one attempt to the next, until the torque suffices
+SLOWEST = 0.01  # smallest share of the speed limits
+PER_MINUTE = 60 / (2 * np.pi)  # 1/min in a rad/s
 
 
 def suits(robot: Robot) -> bool:
-    """Whether the drives of the robot are known, and its masses."""
+    """Return whether the drives and the masses of the robot are known."""
     return robot.drives is not None and robot.has_inertia
 
 
 def run(config: Config) -> Log:
-    """Look at every axis by itself, then move all."""
+    """Compute the load of each axis alone, then run the swing of all joints."""
     import twin
 
     known_drives(twin.load(config.robot))
@@ -83,20 +83,20 @@ def run(config: Config) -> Log:
 
 
 def arms(robot: Robot, config: Config) -> Arms:
-    """The robot with its rated payload, which the controller knows."""
+    """Return the robot with its rated payload, as plant and as model."""
     return Arms(with_rated_payload(config.with_plant_payload(robot)))
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """The swings of the loaded robot."""
-    return hurried(arms(robot, config).plant, config)
+    """Return the swings of the loaded robot."""
+    return fastest_swings(arms(robot, config).plant, config)
 
 
-def hurried(robot: Robot, config: Config) -> Samples:
-    """The swings at the highest speed at which every motor needs `TORQUE_SHARE` of its torque at most.
+def fastest_swings(robot: Robot, config: Config) -> Samples:
+    """Return the swings at the highest speed at which no motor needs more than `TORQUE_SHARE` of its torque.
 
     Raises:
-        RobotError: there is none.
+        RobotError: there is no such speed.
     """
     from twin.dynamics.equation_of_motion import drive_inverse_dynamics
 
@@ -114,12 +114,12 @@ def hurried(robot: Robot, config: Config) -> Samples:
 
 
 def load_of(log: Log) -> DriveLoad:
-    """The load of every axis that a run found."""
+    """Return the load of every axis from the log of a run."""
     return DriveLoad(*(log.arrays[name] for name in DriveLoad._fields))
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """Torque and speed of the axis that has least to spare, then how the motion went."""
+    """Return the largest torque and speed of all axes, then the tracking metrics of the motion."""
     load = load_of(log)
     return (
         worst(log, "torque at a speed limit / motor's", load.use, "weight in the worst pose and friction"),
@@ -129,16 +129,21 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def worst(log: Log, name: str, shares: NDArray, why: str) -> Metric:
-    """The largest of the axes' shares (n,), which must be 1 at most."""
+    """Return a check that the largest of the axes' shares (n,) is at most 1."""
     axis = int(np.argmax(shares))
     joint = log.robot.joint_names[axis]
     return Metric(
-        name, float(shares[axis]), "", 1.0, f"{why}, the axis moving alone; most on {joint}", f"of {joint}"
+        name,
+        float(shares[axis]),
+        "",
+        1.0,
+        f"{why}, the axis moving alone; largest for {joint}",
+        f"of {joint}",
     )
 
 
 def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
-    """A row an axis: what of its motor's torque is taken, what is left, and how soon it is at its limit."""
+    """Return a row for each axis: shares of its motor's torque, and the times to the joint's speed limit."""
     load, unit = load_of(log), caption_unit(log.robot.joint_kinds, "{torque}")
     rows: list[tuple[str, ...]] = [
         ("axis", "weight", "friction", f"limit {unit}", "use", "margin", "rotor", "worst s", "median s")
@@ -148,20 +153,21 @@ def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
         shares = (load.use[joint], 1.0 - load.use[joint], load.rotor_share[joint])
         numbers = [f"{torque:.1f}" for torque in torques] + [f"{100 * share:.0f} %" for share in shares]
         rows.append((name, *numbers, *(f"{time:.3f}" for time in load.time[:, joint])))
-    told = (
+    caption = (
         "Each axis alone at its speed limit, with the rated payload. Weight (in the worst pose) and friction "
-        f"are in {unit} at the joint; use is their sum over the limit. Rotor is its share of the inertia in "
-        "the median pose; s are the seconds from rest to that speed, in the worst and in the median pose."
+        f"are in {unit} at the joint; use is their sum over the limit. Rotor is the rotor's share of the "
+        "inertia in the median pose. The times, in s, are from rest to that speed, in the worst and in the "
+        "median pose."
     )
-    return told, tuple(rows)
+    return caption, tuple(rows)
 
 
 def picture(logs: Sequence[Log], path: Path) -> None:
-    """Draw the torque of every motor over its speed, under the curve of what it can give.
+    """Draw the torque of every motor over its speed, with the curve of its torque limit.
 
     Args:
         logs: runs with one robot.
-        path: the PNG to write.
+        path: path of the PNG to write.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -187,8 +193,8 @@ def picture(logs: Sequence[Log], path: Path) -> None:
             limit = np.array([[-top, 0.0], [-top, -torque], [rated, -torque], [top, 0.0]])
             for curve in (limit, -limit):
                 axes.plot(*curve.T, color="0.35", lw=1.6)
-        wanted = PER_MINUTE * abs(drives.ratio[motor]) * robot.qd_max[motor]
-        for speed in (-wanted, wanted):
+        joint_limit = PER_MINUTE * abs(drives.ratio[motor]) * robot.qd_max[motor]
+        for speed in (-joint_limit, joint_limit):
             axes.axvline(speed, color="0.6", lw=0.8, ls=":")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)

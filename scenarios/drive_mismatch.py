@@ -1,14 +1,15 @@
-"""How far each law strays when its model lacks the drives' friction, their rotors, or both.
+"""Errors of each controller when its model lacks the drives' friction, their rotors, or both.
 
 What it shows: all joints of an arm with its rated payload swing to and fro, at a fifth of their speed limits,
-with rotors and friction in the drives (`--drives elastic`: with springs in the gears, too). Each law follows
-this motion four times: with a model that has all of the drives, all but the friction, all but the rotors, or
-none of them. (A law that computes no torque from the model still derives its gains from the model's inertia.)
-The first checks are the largest errors of each, by the analytic model; the run in the engine is the one that
-`--knows` asks for. `--picture` draws these errors.
+with rotors and friction in the drives (`--drives elastic`: with springs in the gears, too). Each controller
+follows this motion four times: with the complete drives in its model, without friction, without rotors, and
+without drives. (A controller that computes no torque from the model still derives its gains from the model's
+inertia.) The first figures are the largest errors of these four runs of the analytic model. The run in the
+engine is the one that `--knows` selects. `--picture` draws these errors.
 
-What must hold: computed torque that knows all of rigid drives tracks to round-off (1e-10 rad), through every
-reversal. Whatever the law knows, the engine does what the model of the arm with its drives predicts.
+What must hold: computed torque with complete rigid drives in its model tracks to round-off (1e-10 rad),
+through every reversal. With every controller model, the engine agrees with the model of the arm and its
+drives.
 """
 
 from __future__ import annotations
@@ -49,23 +50,23 @@ KNOWS = {
     "no_rotors": "not the rotors",
     "nothing": "knows nothing",
 }
-"""What a controller's model may have of the drives, and how a row says it."""
+"""Parts of the drives in a controller's model: values of `--knows`, and their labels."""
 
 
 @dataclass(frozen=True)
 class Config(base.Config):
-    """Settings of the motion and of what is known."""
+    """Settings of the motion and of the controller's knowledge of the drives."""
 
     drives: str = option(
-        "rigid", "what drives the arm has: with friction, with springs too", ("rigid", "elastic")
+        "rigid", "drive model: with rotors and friction (rigid), plus springs (elastic)", ("rigid", "elastic")
     )
-    knows: str = option("all", "what the controller knows of them in the engine's run", tuple(KNOWS))
+    knows: str = option("all", "parts of the drives in the controller's model, in the engine", tuple(KNOWS))
     duration: float = option(2.0, "length of the motion, in s")
     speed_fraction: float = option(0.2, "peak speed of every joint, as a fraction of its limit")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.drives, "drives of an arm that is to show them", ("rigid", "elastic"))
+        one_of(self.drives, "drives for this scenario", ("rigid", "elastic"))
         one_of(self.knows, "knowledge of the drives", tuple(KNOWS))
         positive(self.duration, "duration", "s")
         if self.model_drives is not None:
@@ -75,15 +76,15 @@ class Config(base.Config):
 
     @property
     def known_law(self) -> bool:
-        """Whether it is known how far the law may stray: all of the drives have to be known to it."""
+        """Whether a bound of the tracking error may apply; requires complete drives in the model."""
         return super().known_law and self.knows == "all"
 
     def controller_model(self, robot: Robot) -> Robot:
-        """A nominal robot with as much of its drives as the controller knows, and the model's changes."""
-        return self.knowing(robot, self.knows)
+        """Return the controller's model, with the parts of the drives that `knows` names."""
+        return self.model_with(robot, self.knows)
 
-    def knowing(self, robot: Robot, knows: str) -> Robot:
-        """The same for a controller that knows so much."""
+    def model_with(self, robot: Robot, knows: str) -> Robot:
+        """Return the controller's model with these parts of the drives, one of `KNOWS`."""
         return with_known(
             self.with_model_changes(self.with_controller_payload(robot).with_drives("rigid")), knows
         )
@@ -95,17 +96,17 @@ VARIANTS = (Config(knows="nothing"), Config(drives="elastic"))
 
 
 def suits(robot: Robot) -> bool:
-    """Whether the drives of the robot are known, and its masses."""
+    """Return whether the drives and the masses of the robot are known."""
     return robot.drives is not None and robot.has_inertia
 
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
-    """The cosines of the settings."""
+    """Return the cosines of the settings."""
     return cosines(robot, config.duration, config.speed_fraction, SLOWEST, FASTEST)
 
 
 def with_known(robot: Robot, knows: str) -> Robot:
-    """The robot with as much of its drives as a controller knows."""
+    """Return the robot with these parts of its drives, one of `KNOWS`."""
     drives = known_drives(robot)
     if knows == "nothing":
         return robot.with_drives("ideal")
@@ -114,17 +115,17 @@ def with_known(robot: Robot, knows: str) -> Robot:
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """The cosines, sampled."""
+    """Return the cosines, sampled."""
     return sampled(config, trajectory(robot, config))
 
 
 def arms(robot: Robot, config: Config) -> Arms:
-    """The robot with its rated payload; how much of it the controller knows is in the settings."""
+    """Return the robot with its rated payload, as plant and as model; the settings reduce the model."""
     return Arms(with_rated_payload(config.with_plant_payload(robot)))
 
 
 def run(config: Config) -> Log:
-    """Follow the motion in the engine, and with each knowledge in the model."""
+    """Follow the motion in the engine, and in the analytic model with each of `KNOWS`."""
     import twin
 
     known_drives(twin.load(config.robot))
@@ -135,21 +136,21 @@ def run(config: Config) -> Log:
 
 
 def predicted(config: Config, samples: Samples, robot: Robot, knows: str) -> tuple[float, float]:
-    """The largest error of a joint, in [rad], and of the tool, in [m]; infinite where the arm runs away."""
+    """Return the largest errors of a joint, in [rad], and of the tool, in [m]; infinite on divergence."""
     from twin.kinematics.forward import forward_kinematics
 
-    q = modelled(config, samples, config.with_plant_changes(robot), config.knowing(robot, knows))
+    q = modelled(config, samples, config.with_plant_changes(robot), config.model_with(robot, knows))
     if q is None:
         return np.inf, np.inf
-    tool, wanted = (forward_kinematics(robot, angles)[:, :3, 3] for angles in (q, samples.q))
+    tool, desired = (forward_kinematics(robot, angles)[:, :3, 3] for angles in (q, samples.q))
     return (
         float(np.max(np.abs(q - samples.q))),
-        float(np.max(np.linalg.norm(tool - wanted, axis=1))),
+        float(np.max(np.linalg.norm(tool - desired, axis=1))),
     )
 
 
 def modelled(config: Config, reference: Samples, robot: Robot, model: Robot) -> NDArray | None:
-    """The motion (N, n) of the analytic model under a controller with that model; `None` if it runs away."""
+    """Return the motion (N, n) of the analytic model under a controller with `model`; `None` on divergence."""
     from twin.control.closed_loop import run_closed_loop
     from twin.control.control_law import ControlLaw
     from twin.control.plant import AnalyticPlant
@@ -170,14 +171,14 @@ def modelled(config: Config, reference: Samples, robot: Robot, model: Robot) -> 
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """The errors by what is known, then the run in the engine."""
+    """Return the errors for each of `KNOWS`, then the metrics of the run in the engine."""
     rows = [
-        Metric(f"{what} error: {told}", float(value), unit, None, why)
+        Metric(f"{what} error: {label}", float(value), unit, None, why)
         for what, unit, why in (
-            ("joint", "rad", "the largest of any joint, by the analytic model"),
-            ("tool", "m", "the largest of the flange's centre, by the analytic model"),
+            ("joint", "rad", "largest error of any joint, by the analytic model"),
+            ("tool", "m", "largest error of the flange's centre, by the analytic model"),
         )
-        for told, value in zip(KNOWS.values(), log.arrays[f"{what}_errors"], strict=True)
+        for label, value in zip(KNOWS.values(), log.arrays[f"{what}_errors"], strict=True)
     ]
     return (
         *rows,
@@ -187,15 +188,15 @@ def metrics(log: Log) -> tuple[Metric, ...]:
     )
 
 
-FLOOR, CEILING = 1e-6, 1e3  # rad and m, of the picture: less, and an arm that ran away, are told by numbers
+FLOOR, CEILING = 1e-6, 1e3  # rad and m: bars are clipped to this range, their labels have the values
 
 
 def picture(logs: Sequence[Log], path: Path) -> None:
-    """Draw the largest errors as bars: a group for each thing that is not known, a bar a law.
+    """Draw the largest errors as bars: a group for each of `KNOWS`, with a bar for each controller.
 
     Args:
-        logs: runs with one robot, one a law.
-        path: the PNG to write.
+        logs: runs with one robot, one for each controller.
+        path: path of the PNG to write.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -203,8 +204,8 @@ def picture(logs: Sequence[Log], path: Path) -> None:
     figure = Figure(figsize=(10.5, 7.0), layout="constrained")
     FigureCanvasAgg(figure)
     robot = logs[0].robot
-    told = f"{robot.name}, {logs[0].drives} drives: errors of laws, by what they know of them"
-    figure.suptitle(told, fontweight="bold")
+    title = f"{robot.name}, {logs[0].drives} drives: errors of controllers by their knowledge of the drives"
+    figure.suptitle(title, fontweight="bold")
     places, width = np.arange(len(KNOWS)), 0.8 / len(logs)
     for axes, what, unit in zip(
         figure.subplots(2, 1, sharex=True), ("joint", "tool"), ("rad", "m"), strict=True

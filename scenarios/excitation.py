@@ -1,14 +1,14 @@
-"""A motion that tells the dynamic parameters of the arm, recorded for identification.
+"""Excitation motion for the identification of the arm's dynamic parameters.
 
 What it shows: all joints move at once, each by a finite Fourier series, from rest to rest. The series are
-chosen so that the torques tell the base parameters of arm and drives as well as they can within the ranges,
-the speed limits and what the drives give. A robot that has such a motion in a file `excitation.toml` beside
-its own makes that one; for others, or other settings, one is optimised first, which takes some seconds. Write
-the log with `--log`; sensors are switched on with `--encoder` and `--noise`.
+optimised so that the torques determine the base parameters of arm and drives as well as possible within the
+ranges, the speed limits and the drives' torques. A robot with a file `excitation.toml` beside its own file
+makes the motion of that file. For other robots or other settings, a motion is optimised first, which takes
+some seconds. Write the log with `--log`; add sensors with `--encoder` and `--noise`.
 
 What must hold: the condition number of the regressor of the base parameters is below 1,000, with its rows
-over the torques that the drives give and its columns at norm 1: noise in the torques grows by that at most.
-The motion keeps the limits, and is tracked as any other one.
+divided by the drives' torques and its columns scaled to norm 1; it bounds the amplification of torque noise.
+The motion stays within the limits, and the controller tracks it as any other motion.
 """
 
 from __future__ import annotations
@@ -31,21 +31,25 @@ if TYPE_CHECKING:
     from twin.trajectories.sampling import Samples
 
 CONDITION = 1000.0
-"""Limit of the condition number; beyond it parameters that act alike are not told apart."""
+"""Limit of the condition number; beyond it, parameters with similar effects cannot be distinguished."""
 EVERY = 0.01
-"""[s]: between the samples that the figures are computed from."""
+"""[s]: period of the samples that the figures are computed from."""
 
 
 @dataclass(frozen=True)
 class Config(base.Config):
-    """Settings of the motion, and of the search for it where none is kept."""
+    """Settings of the motion, and of its optimisation if no motion is stored."""
 
-    drives: str = option("rigid", "what drives the arm has, see above", base.MODES)
+    drives: str = option(
+        "rigid",
+        "drive model: torque limits (ideal), plus rotors and friction (rigid), plus springs (elastic)",
+        base.MODES,
+    )
     duration: float = option(5.0, "period of the slowest harmonic, in s")
-    periods: int = option(1, "how often the motion is made")
+    periods: int = option(1, "number of periods of the motion")
     harmonics: int = option(5, "number of harmonics of every joint")
-    draws: int = option(200, "random motions, of which the best is improved")
-    iterations: int = option(60, "of improving it, about 0.1 s each")
+    draws: int = option(200, "number of random motions; the best one is the start of the optimisation")
+    iterations: int = option(60, "number of iterations of the optimisation, about 0.1 s each")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,32 +62,32 @@ class Config(base.Config):
 
 
 def suits(robot: Robot) -> bool:
-    """Whether the drives of the robot are known, and its masses: what is to be identified."""
+    """Return whether the drives and the masses of the robot are known, which are to be identified."""
     return robot.drives is not None and robot.has_inertia
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """The motion of the settings, sampled."""
-    return following(kept(config, robot) or optimised(config, robot), config)
+    """Return the motion of the settings, sampled."""
+    return repeated(stored(config, robot) or optimised(config, robot), config)
 
 
-def following(motion: FourierMotion, config: Config) -> Samples:
-    """A motion as often as the settings want it, sampled."""
+def repeated(motion: FourierMotion, config: Config) -> Samples:
+    """Return a motion with the number of periods of the settings, sampled."""
     return sampled(config, replace(motion, periods=config.periods))
 
 
 def run(config: Config) -> Log:
-    """Find the motion, and follow it."""
+    """Load or optimise the motion, and follow it."""
     robot = config.bare_robot()
-    motion = kept(config, robot)
+    motion = stored(config, robot)
     if motion is None:
-        motion = optimised(replace(config, progress=part_of(config, 0.0)), robot)
-        config = replace(config, progress=part_of(config, 0.5))
-    return follow(config, *closed_loop(config, lambda _, settings: following(motion, settings)))
+        motion = optimised(replace(config, progress=half_progress(config, 0.0)), robot)
+        config = replace(config, progress=half_progress(config, 0.5))
+    return follow(config, *closed_loop(config, lambda _, settings: repeated(motion, settings)))
 
 
-def kept(config: Config, robot: Robot) -> FourierMotion | None:
-    """The motion that is kept beside the robot's file, if it is one of these settings and does for it."""
+def stored(config: Config, robot: Robot) -> FourierMotion | None:
+    """Return the motion of the robot's `excitation.toml`; `None` unless it fits settings and limits."""
     from twin.identification.excitation import stored_excitation
 
     motion = stored_excitation(robot)
@@ -94,7 +98,7 @@ def kept(config: Config, robot: Robot) -> FourierMotion | None:
 
 
 def optimised(config: Config, robot: Robot) -> FourierMotion:
-    """The motion that is found with these settings."""
+    """Return the motion that the optimisation finds with these settings."""
     from twin.identification.excitation import optimal_excitation
 
     return optimal_excitation(
@@ -103,21 +107,21 @@ def optimised(config: Config, robot: Robot) -> FourierMotion:
     )  # fmt: skip
 
 
-def part_of(config: Config, begin: float) -> Callable[[float], None] | None:
-    """Tells the progress of one half of the work, which begins at a fraction of all."""
-    told = config.progress
-    return None if told is None else lambda fraction: told(begin + 0.5 * fraction)
+def half_progress(config: Config, begin: float) -> Callable[[float], None] | None:
+    """Return a function that reports the progress of one half of the work, from the fraction `begin` on."""
+    report = config.progress
+    return None if report is None else lambda fraction: report(begin + 0.5 * fraction)
 
 
 def motion_use(robot: Robot, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> Use:
-    """What a motion takes of the limits and tells of the parameters."""
+    """Return the condition number of a motion (N, n) and its shares of the robot's limits."""
     from twin.identification.excitation import excitation_use
 
     return excitation_use(robot, q, qd, qdd)
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """What the motion tells and takes, and how it was followed."""
+    """Return the condition number, the shares of the limits, and the tracking metrics."""
     period = log.time_step * log.steps_per_period
     few = slice(None, None, max(1, round(EVERY / period)))
     use = motion_use(log.robot, log.q_ref[few], log.qd_ref[few], log.qdd_ref[few])
@@ -129,9 +133,9 @@ def metrics(log: Log) -> tuple[Metric, ...]:
             CONDITION,
             "of the regressor along the reference, rows over the drives' torques, columns of norm 1",
         ),
-        Metric("range in use", use.range, "", 1.0, "from the middle of a joint's range to its end, at most"),
+        Metric("range in use", use.range, "", 1.0, "largest share of a joint's range, from middle to end"),
         Metric(
-            "torque in use", use.torque, "", 1.0, "along the reference, of what a drive gives at standstill"
+            "torque in use", use.torque, "", 1.0, "along the reference, over a drive's torque at standstill"
         ),
         *tracking_metrics(log),
     )

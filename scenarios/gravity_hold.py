@@ -1,13 +1,12 @@
-"""Let go at rest in a pose: who carries the arm's weight?
+"""Hold a pose from rest: how far the arm sags under each controller.
 
-What it shows: PD without a model sags until its springs carry the arm, by an error that can be predicted
-without simulating: `Kp e = g(q_ref - e)`. PID sags first and then creeps back as its integral takes the
-weight over. The laws that know gravity do not move at all.
+What it shows: PD without a model sags until its springs carry the arm. This error can be predicted without a
+simulation: `Kp e = g(q_ref - e)`. PID sags first, then creeps back while its integral takes over the weight.
+Controllers with gravity compensation do not move at all.
 
-What must hold: once it has settled, the arm is where the prediction says; and all the way there the engine
-does what the model predicts. The poles of the loop, linearised about the predicted rest position, tell how
-long it takes to settle. A hold that is too short for that, or with springs too soft to carry the arm at all,
-is reported without a limit.
+What must hold: the settled arm has the predicted error, and the engine agrees with the model throughout. The
+poles of the loop, linearised about the predicted rest position, give the settling time. If the run is too
+short to settle, or the springs are too soft to carry the arm, the error is reported without a limit.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class Config(base.Config):
     """Settings of the hold."""
 
     pose: str | None = option(
-        None, "named pose of the robot to hold (default test_3; where the robot names none, a bent one)"
+        None, "named pose to hold (default test_3; for a robot without this pose, a bent one)"
     )
-    duration: float = option(4.0, "how long, in s")
+    duration: float = option(4.0, "length of the run, in s")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,15 +46,18 @@ class Config(base.Config):
 
 
 BENT = 0.25
+"""Share of the way from the middle of a joint's range to its upper end, in the default pose."""
 SETTLED = 1e-9
-"""[rad]: what may be left of the transient when it is compared. Seen after 4 s: 5e-15."""
+"""[rad]: largest transient that may remain in the comparison. Observed after 4 s: 5e-15."""
 TRANSIENT = 100.0
-"""What is left of the transient after the time t is at most so many times the largest error times
-`exp(-decay t)`: coupled and repeated poles begin higher than a single one. Seen: up to 6."""
+"""Bound of the transient after the time t, over the largest error times `exp(-decay t)`.
+
+Coupled and repeated poles begin higher than a single one. Observed: up to 6.
+"""
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """The pose, again and again."""
+    """Return the constant pose, sampled."""
     from twin.trajectories.joint_trajectories import hold
 
     return sampled(config, hold(held_pose(robot, config.pose), config.duration))
@@ -67,10 +69,13 @@ def run(config: Config) -> Log:
 
 
 def held_pose(robot: Robot, name: str | None) -> NDArray:
-    """The pose (n,) of that name, in [rad]; `None` for test_3, or for a pose of a robot without that name.
+    """Return the joint angles (n,) of the pose to hold, in [rad].
 
-    That one lies `BENT` of the way from the middle of every joint's range to its upper end: in the middle
-    many arms stand upright, and weigh on no joint.
+    Args:
+        robot: the robot.
+        name: name of the pose; `None` for test_3 or, if the robot has no such pose, a bent one. The bent pose
+            is `BENT` of the way from the middle of every joint's range to its upper end. In the middle itself
+            many arms stand upright and load no joint.
     """
     if name is None and "test_3" not in robot.poses:
         middle, half = middle_and_half(robot)
@@ -79,9 +84,9 @@ def held_pose(robot: Robot, name: str | None) -> NDArray:
 
 
 def settled_error(log: Log) -> NDArray | None:
-    """The error that remains once everything is at rest: (n,) in [rad]; PD alone has any.
+    """Return the error (n,) at rest, in [rad]; it is zero except under PD.
 
-    Solves `Kp e = g(q_ref - e)`, with `Kp = omega^2 Mbar`; `None` if no such rest is found from `e = 0`.
+    Solves `Kp e = g(q_ref - e)`, with `Kp = omega^2 Mbar`, from `e = 0`; `None` if no solution is found.
     """
     if log.controller != "pd":
         return np.zeros(log.robot.n)
@@ -93,20 +98,21 @@ def settled_error(log: Log) -> NDArray | None:
     Mbar, square = diagonal_inertia(log.robot), float(log.arrays["bandwidth"]) ** 2
     q_ref = log.q_ref[-1]
 
-    def missing(e: NDArray) -> NDArray:  # acceleration
+    def residual(e: NDArray) -> NDArray:  # acceleration, in [rad/s^2]
         return square * e - gravity_torque(log.robot, q_ref - e) / Mbar
 
-    e = root(missing, np.zeros(log.robot.n), tol=1e-14).x
-    return e if np.all(np.abs(missing(e)) <= 0.01 * SETTLED * square) else None
+    e = root(residual, np.zeros(log.robot.n), tol=1e-14).x
+    return e if np.all(np.abs(residual(e)) <= 0.01 * SETTLED * square) else None
 
 
 def decay(log: Log, settled: NDArray) -> float:
-    """How fast the slowest part of the transient dies away about the settled error, in [1/s].
+    """Return the decay rate of the slowest part of the transient about the settled error, in [1/s].
 
-    Small motions about that rest obey `M dd + Kd d + (Kp + G) d = 0` with the stiffness `G = dg/dq` of the
-    weight; PID adds `Ki` times the integral of d. The decay is the least distance of the poles from the
-    imaginary axis, negative where they lie beyond it: M differs from the Mbar of the gains, and is coupled,
-    so that the poles are not at `-omega`. A law that knows gravity starts at rest: nothing is to die away.
+    Small motions about the rest position obey `M dd + Kd d + (Kp + G) d = 0` with the stiffness `G = dg/dq`
+    of the weight; PID adds `Ki` times the integral of d. The decay is the smallest distance of the poles from
+    the imaginary axis, negative if a pole is in the right half-plane. M differs from the Mbar of the gains,
+    and it is coupled, so that the poles are not at `-omega`. With gravity compensation there is no transient:
+    the decay is infinite.
     """
     if log.controller not in ("pd", "pid"):
         return np.inf
@@ -129,14 +135,17 @@ def decay(log: Log, settled: NDArray) -> float:
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """Tracking error, and the last error - predicted one, limited where the transient had time to end."""
+    """Return the tracking error and the difference of the last error from the predicted one.
+
+    The difference has a limit if the transient had time to decay.
+    """
     return (*error_metrics(log), *settled_metrics(log), *agreement_metrics(log), *validity_metrics(log))
 
 
 def settled_metrics(log: Log) -> tuple[Metric, ...]:
-    """The last error - predicted one.
+    """Return the difference of the last error from the predicted one.
 
-    Nothing where no rest can be predicted, as where friction holds, or under a law that is not ours.
+    Empty if no rest position can be predicted, as with friction or a user's controller.
     """
     if not (ideal_drives(log) and log.arrays["known_law"]):
         return ()
@@ -146,11 +155,11 @@ def settled_metrics(log: Log) -> tuple[Metric, ...]:
     difference = float(np.max(np.abs(joint_error(log)[-1] - predicted)))
     rate, time = decay(log, predicted), float(log.t[-1])
     left = TRANSIENT * float(np.max(np.abs(joint_error(log)))) * float(np.exp(min(-rate * time, 700.0)))
-    over = left <= SETTLED
-    told = f"{np.max(np.abs(predicted)):.3g} rad predicted without simulating; "
-    told += (
-        "the transient has died away"
-        if over
-        else f"not settled for certain: {time:g} s at a decay of {rate:.3g}/s"
+    has_settled = left <= SETTLED
+    why = f"predicted without simulation: {np.max(np.abs(predicted)):.3g} rad; "
+    why += (
+        "the transient has decayed"
+        if has_settled
+        else f"the transient may not have decayed after {time:g} s at a rate of {rate:.3g}/s"
     )
-    return (Metric("last error - predicted one", difference, "rad", SETTLED if over else None, told),)
+    return (Metric("last error - predicted one", difference, "rad", SETTLED if has_settled else None, why),)

@@ -1,17 +1,18 @@
-"""The elastic joint of axis 1 from a run: inertias, friction and stiffness with deviations.
+"""Identify the elastic joint of axis 1: inertias, friction and stiffness with standard deviations.
 
-What it shows: Norrlöf's experiment (1999, section 3.3.2) on the twin of his robot. Axis 1 of the IRB 1400 has
-the rotor, the friction and the spring of his Table 3.1; a control law holds it, the others are braked, and a
-torque of many frequencies is added: around one point, then on the way to another. The motor's torque and
-speed are recorded at 500 Hz, with noise on the speed that gives deviations of the size of his. From the first
-experiment, less its beginning, end and mean, J_m, J_a, f_m and k are estimated; the second validates them.
-The plant is the engine's, and the model goes in the same steps. `--friction drives` has the friction and the
-damped spring of the robot's file in place of his: Coulomb friction then looks viscous. `--picture` draws his
-figures 3.3 to 3.6 from these data.
+What it shows: the experiment of Norrlöf 1999 (section 3.3.2) on the twin of the same robot. Axis 1 of the
+IRB 1400 has the rotor, the friction and the spring of Table 3.1. A controller holds axis 1, the other axes
+are braked, and a multisine torque is added: around one point, then during a motion to another point. The
+motor's torque and speed are recorded at 500 Hz; the noise on the speed is chosen so that the deviations have
+the published size. J_m, J_a, f_m and k are estimated from the first experiment, without its beginning, end
+and mean; the second experiment validates them. The plant runs in the engine, and the model is discretised
+with the engine's steps. `--friction drives` uses the friction and the damped spring of the robot's file
+instead: the linear model then estimates Coulomb friction as viscous. `--picture` draws figures 3.3 to 3.6 of
+Norrlöf 1999 from these data.
 
-What must hold: every parameter is within 4 deviations of the plant's, and without noise its equal to
-rounding; on the second experiment the model leaves nothing but the noise; and the braked joints did not move.
-Where friction is that of the drives, no linear model is right, and figures are reported alone.
+What must hold: every parameter is within 4 standard deviations of the plant's; without noise it is equal to
+rounding. On the second experiment, the error of the model is the noise alone, and the braked joints do not
+move. With the friction of the drives no linear model is exact, and the figures have no limits.
 """
 
 from __future__ import annotations
@@ -38,30 +39,34 @@ if TYPE_CHECKING:
 __all__ = ["VARIANTS", "Config", "metrics", "picture", "run", "suits", "table"]
 
 FRICTION = ("linear", "drives")
-SHORTEST = 1.0  # s: below, the lowest frequencies have hardly a period
+SHORTEST = 1.0  # s: shorter data contain hardly one period of the lowest frequencies
 
 
 @dataclass(frozen=True)
 class Config(base.Config):
     """Settings of the experiment."""
 
-    robot: str = option(experiment.ROBOT, "name of the robot; the experiment is published of this one")
-    controller: str = option("cascade", "control law that holds axis 1", controllers.NAMES)
-    drives: str = option("elastic", "what drives axis 1 has: the experiment is about springs", ("elastic",))
-    steps_per_period: int = option(2, "engine steps in a control period; 2 of 1 ms make his 500 Hz")
-    friction: str = option("linear", "of axis 1: of his table, or of the robot's drives", FRICTION)
+    robot: str = option(experiment.ROBOT, "name of the robot; the experiment is published for this one only")
+    controller: str = option("cascade", "controller that holds axis 1", controllers.NAMES)
+    drives: str = option("elastic", "drive model of axis 1; the experiment needs its spring", ("elastic",))
+    steps_per_period: int = option(2, "engine steps in a control period; 2 of 1 ms give the published 500 Hz")
+    friction: str = option(
+        "linear", "friction of axis 1: of the published table (linear), or of the robot's drives", FRICTION
+    )
     duration: float = option(2.0, "length of the data of each experiment, in s")
-    torque: float = option(0.5, "root mean square of the torque that excites, at the motor, in N m")
-    lowest: float = option(0.5, "lowest frequency of that torque, in Hz")
-    highest: float = option(40.0, "highest frequency of that torque, in Hz")
-    bandwidth: float = option(4.0, "omega of the law, in rad/s: low, so that it leaves the excitation alone")
+    torque: float = option(0.5, "root mean square of the excitation torque, at the motor, in N m")
+    lowest: float = option(0.5, "lowest frequency of the excitation torque, in Hz")
+    highest: float = option(40.0, "highest frequency of the excitation torque, in Hz")
+    bandwidth: float = option(
+        4.0, "bandwidth omega of the controller, in rad/s; low, so as not to counteract the excitation"
+    )
     speed_noise: float = option(
         6.0, "standard deviation of the noise on the motor's measured speed, in rad/s"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of(self.drives, "drives of an experiment on springs", ("elastic",))
+        one_of(self.drives, "drives for this experiment", ("elastic",))
         one_of(self.friction, "friction", FRICTION)
         for name, unit in (("duration", "s"), ("torque", "N m"), ("lowest", "Hz"), ("highest", "Hz")):
             positive(getattr(self, name), name, unit)
@@ -69,7 +74,7 @@ class Config(base.Config):
             raise ValueError(f"expected a duration of at least {SHORTEST:g} s, got {self.duration}")
         if not self.lowest < self.highest < 0.5 / self.period:
             raise ValueError(
-                "expected frequencies that rise and are below half of the sampling rate, "
+                "expected a lowest frequency below the highest, both below half of the sampling rate, "
                 f"{0.5 / self.period:g} Hz, got {self.lowest:g} to {self.highest:g} Hz"
             )
         if not 0 <= self.speed_noise < np.inf:
@@ -78,18 +83,18 @@ class Config(base.Config):
 
 VARIANTS = (Config(friction="drives"),)
 
-MOST = 4.0  # deviations
+MOST = 4.0  # standard deviations
 ROUND_OFF = 1e-8
-"""Relative, of what is estimated without noise. Seen: 1e-12."""
+"""Largest relative error of an estimate without noise. Observed: 1e-12."""
 
 
 def suits(robot: Robot) -> bool:
-    """Whether it is the robot that the experiment is published of."""
+    """Return whether the robot is the one of the published experiment."""
     return robot.name == experiment.ROBOT and robot.drives is not None
 
 
 def run(config: Config) -> Log:
-    """Make both experiments in one run, and estimate."""
+    """Make both experiments in one run, and estimate the parameters."""
     from twin.engine.simulation import Simulation
 
     linear = config.friction == "linear"
@@ -111,9 +116,10 @@ def run(config: Config) -> Log:
 
 
 def excitation(config: Config, t: NDArray, rng: np.random.Generator) -> NDArray:
-    """The torque (N,) that is added at the motor, in [N m]: another one in each experiment, and in between 0.
+    """Return the excitation torque (N,) at the motor, in [N m].
 
-    Its frequencies are whole ones of the data's length.
+    It differs between the two experiments and is 0 between them. Its frequencies are multiples of the
+    inverse of the data's length.
     """
     low, high = (round(f * config.duration) for f in (config.lowest, config.highest))
     sines = partial(experiment.multisine, np.arange(max(1, low), high + 1) / config.duration, config.torque)
@@ -125,26 +131,26 @@ def excitation(config: Config, t: NDArray, rng: np.random.Generator) -> NDArray:
 
 
 def estimates_of(log: Log) -> Estimates:
-    """What a run found."""
+    """Return the estimates from the log of a run."""
     return experiment.Estimates(*(log.arrays[name] for name in experiment.Estimates._fields))
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """How far the estimates are from the plant, and how well they tell the second experiment."""
+    """Return the errors of the estimates, and of the model's prediction of the second experiment."""
     found = estimates_of(log)
     noise, linear = float(found.noise), bool(found.linear)
     judged = linear and noise > 0
     why = (
-        "from the plant's value; beyond 4 is 1 of 16,000 estimates with normal errors"
+        "from the plant's value; 1 of 16,000 estimates with normal errors is beyond 4"
         if judged
-        else "without noise, or with friction that is not linear, errors are no matter of chance"
+        else "without noise, or with nonlinear friction, the errors are not random"
     )
     errors = np.abs(found.values - found.truth) / found.deviations
     measured, model = data(log, 1), found.model_speed[1]
     left = measured - model
     count = len(model)
-    size = np.exp(np.mean(np.log(found.deviations / found.values / his_relative())))
-    away = np.abs(log.q[:, 1:] - log.q[0, 1:])
+    size = np.exp(np.mean(np.log(found.deviations / found.values / published_relative_deviations())))
+    displacement = np.abs(log.q[:, 1:] - log.q[0, 1:])
     return (
         *(
             Metric(f"{name}: error / its deviation", float(error), "", MOST if judged else None, why)
@@ -153,53 +159,53 @@ def metrics(log: Log) -> tuple[Metric, ...]:
         Metric("largest deviation", percent(np.max(found.deviations / found.values)), "%", None,
                "of the parameter; Norrlöf 1999, Table 3.1: 4.3 %"),
         Metric("deviations / those of Table 3.1", float(size), "", None,
-               "relative ones, geometric mean of the four; the noise was chosen for about 1"),
+               "relative deviations, geometric mean of the four; the noise was chosen for about 1"),
         Metric("without noise: largest relative error", relative(found.clean, found.truth), "",
                ROUND_OFF if linear else None,
-               "the model goes in the engine's own steps, so only rounding is left" if linear
-               else "what a linear model makes of friction and damping that it does not have"),
+               "the model has the engine's steps, so that only rounding is left" if linear
+               else "a linear model of a plant with nonlinear friction and damping"),
         Metric("the same in continuous time", relative(found.continuous, found.truth), "", None,
-               "by the model that a real arm wants: what the engine's steps are away from it"),
+               "by the continuous model, as for a real arm: the effect of the engine's steps"),
         Metric("validation: error / noise", float(np.std(left)) / (noise or 1.0), "" if noise else "rad/s",
                1 + 5 / np.sqrt(2 * count) if judged else None,
-               f"1 + 5 / sqrt(2 N) of {count} samples: the noise, and hardly a share of the parameters"
-               if noise else "there is no noise, so that this is the error itself"),
+               f"1 + 5 / sqrt(2 N) with N = {count} samples: the error is the noise, hardly the parameters"
+               if noise else "the error itself, because there is no noise"),
         Metric("validation: fit", percent(1 - np.std(left) / np.std(measured)), "%", None,
-               "1 - what the model leaves over what there was, the noise included"),
-        Metric("largest motion of the braked joints", float(np.max(away)), "rad", 0.0,
-               "their static friction is above all that acts on them"),
+               "1 - deviation of the error / deviation of the measured speed, noise included"),
+        Metric("largest motion of the braked joints", float(np.max(displacement)), "rad", 0.0,
+               "the static friction is larger than every torque on the braked joints"),
         Metric("samples at the torque limit", float(np.count_nonzero(log.saturated)), "", 0.0,
-               "law and excitation together stay within what the motor gives"),
+               "controller and excitation together stay within the motor's torque"),
     )  # fmt: skip
 
 
 def data(log: Log, which: int) -> NDArray:
-    """The measured speed (M,) of an experiment, in [rad/s]."""
+    """Return the measured speed (M,) of an experiment, 0 or 1, in [rad/s]."""
     found = estimates_of(log)
     start = int(found.first[which])
     return found.speed[start : start + found.model_speed.shape[1]]
 
 
-def his_relative() -> NDArray:
-    """The deviations (4,) of Table 3.1 over its values."""
+def published_relative_deviations() -> NDArray:
+    """Return the deviations (4,) of Table 3.1 over its values."""
     return experiment.PUBLISHED_DEVIATIONS / experiment.PUBLISHED
 
 
 def percent(share: float | np.floating) -> float:
-    """A share in percent."""
+    """Return a share in percent."""
     return 100.0 * float(share)
 
 
 def relative(values: NDArray, truth: NDArray) -> float:
-    """The largest relative error."""
+    """Return the largest relative error of values."""
     return float(np.max(np.abs(values / truth - 1)))
 
 
 def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
-    """Table 3.1 beside ours."""
+    """Return Table 3.1 beside the estimates of this run."""
     found = estimates_of(log)
     rows: list[tuple[str, ...]] = [
-        ("parameter", "unit", "Table 3.1", "deviation", "ours", "deviation", "the twin's", "off by")
+        ("parameter", "unit", "Table 3.1", "deviation", "estimate", "deviation", "plant", "error")
     ]
     for k, (name, unit) in enumerate(zip(experiment.NAMES, experiment.UNITS, strict=True)):
         numbers = (
@@ -208,9 +214,9 @@ def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
         )  # fmt: skip
         off = (found.values[k] - found.truth[k]) / found.deviations[k]
         rows.append((name, unit, *(f"{number:.3g}" for number in numbers), f"{off:+.1f} dev."))
-    told = (
-        "Norrlöf 1999, Table 3.1, from a real IRB 1400, beside the estimate from this run and what the twin "
-        "was given. J_m and f_m are the motor's; J_a and k are 1/118.46 of the arm's, as his equations have "
-        "them."
+    caption = (
+        "Norrlöf 1999, Table 3.1, from a real IRB 1400, beside the estimate from this run and the value of "
+        "the simulated plant. J_m and f_m are at the motor; J_a and k are 1/118.46 of the arm's, as in the "
+        "equations of Norrlöf 1999."
     )
-    return told, tuple(rows)
+    return caption, tuple(rows)

@@ -1,13 +1,13 @@
-"""All joints swing at once, each at a frequency of its own.
+"""Follow cosines with all joints at once, each at a different frequency.
 
-What it shows: how much of a fast, coupled motion each control law can follow. Every joint moves as a cosine
-about the middle of its range, from rest, at up to a fraction of its speed limit; the frequencies differ, so
-that the joints meet in ever new combinations of speed and acceleration.
+What it shows: how well each controller follows a fast, coupled motion. Every joint moves as a cosine about
+the middle of its range, from rest, at up to a fraction of its speed limit. The frequencies differ, so that
+the combination of speeds and accelerations changes throughout the motion.
 
-What must hold: computed torque on its own model, with a reference that obeys the engine's recursion and a
-torque every engine step, tracks to round-off (1e-10 rad): the model and the engine are the same robot.
-Sampled otherwise, and under the laws without a model, the error stays under the bound that
-`scenarios.checks.bounds` derives. The motion keeps every joint's range, speed and torque.
+What must hold: computed torque with an exact model, a reference that obeys the engine's recursion, and a new
+torque in every engine step tracks to round-off (1e-10 rad): the model and the engine are the same robot. With
+another sampling, and under controllers without a model, the error stays below the bound that
+`scenarios.checks.bounds` derives. The motion stays within every joint's range, speed limit and torque limit.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ SLOWEST, FASTEST = 0.25, 0.55  # Hz, of the first and of the last joint
 
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
-    """The cosines of the settings."""
+    """Return the cosines of the settings."""
     return cosines(robot, config.duration, config.speed_fraction, SLOWEST, FASTEST)
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """The cosines, sampled."""
+    """Return the cosines, sampled."""
     return sampled(config, trajectory(robot, config))
 
 
@@ -63,5 +63,5 @@ def run(config: Config) -> Log:
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """Tracking error and its limits."""
+    """Return the tracking error and its limits."""
     return tracking_metrics(log)

@@ -1,26 +1,26 @@
-"""The Ljubljana scheme: a line, inverse kinematics by feedback, PD and the arm's dynamics.
+"""Run the Ljubljana scheme: a straight line, inverse kinematics by feedback, PD and the arm's dynamics.
 
 What it shows: the last exercise of the robotics laboratory in Ljubljana (manual, section 6, Figure 6.4), on
-its youBot (`--robot youbot`, five joints) or on an ABB arm. The tool is to go along a straight line between
-two axes of the base frame, to the right and down, with trapezoidal speed. The joint angles come from the
-inverse analytic Jacobian with feedback of the error, `qd = J_A^-1 (xd + K e)`, in Euler steps of the control
-period (eq. 3.41, 3.45): no inverse kinematics in closed form is needed, and the line may begin beside the
-tool. PD, or another law, makes the arm's dynamics follow these angles. The run begins in motion, at the speed
-that the feedback asks for: a step of speed is more than any drive gives.
+its youBot (`--robot youbot`, five joints) or on an ABB arm. The tool moves along a straight line between two
+axes of the base frame, to the right and down, with trapezoidal speed. The joint angles come from the inverse
+analytic Jacobian with feedback of the error, `qd = J_A^-1 (xd + K e)`, in Euler steps of the control period
+(eq. 3.41, 3.45). This needs no inverse kinematics in closed form, and the line may begin beside the tool. PD,
+or another controller, makes the arm follow these angles. The run begins in motion, at the speed that the
+feedback demands, because no drive can produce a step of speed.
 
-Five joints have the six coordinates by `(J_A^T J_A)^-1 J_A^T`, as in the manual's ijacZYXeul. They keep an
-orientation along any line where the tool points straight down: there the youBot starts, and does all of it.
+Five joints get the six coordinates by `(J_A^T J_A)^-1 J_A^T`, as in the manual's ijacZYXeul. They can hold an
+orientation along any line on which the tool points straight down: the youBot starts in such a pose.
 
-The manual limits something to +-0.5 in the scheme of Figure 3.5, which belongs to that of Figure 6.4. Neither
-figure survived in our copy, only a list of blocks: derivative, saturation, gain, function, product,
-integrator. We read it as their order: the derivative of the wanted coordinates, in m/s, passes the
-saturation, then K e is added. At the default speed this takes nothing away; above it the tool lags.
+The manual limits a signal to +-0.5 in the scheme of Figure 3.5, which belongs to that of Figure 6.4. Our copy
+contains neither figure, only a list of blocks: derivative, saturation, gain, function, product, integrator.
+We interpret the list as their order: the derivative of the desired coordinates, in m/s, passes the
+saturation, then K e is added. At the default speed the saturation has no effect; above it the tool lags.
 
-What must hold: the error e at the start dies away as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T,
-and what is added to it stays under the bound of `twin.trajectories.closed_loop_inverse`. The controller
-follows the joint angles within the bound of `scenarios.checks.bounds`, computed torque to 1e-10 rad, and the
-engine does what the model predicts. (`--reference continuous` integrates by Runge-Kutta instead of Euler, so
-that the joint angles follow the continuous law itself.)
+What must hold: the initial error e decays as `(1 - K T)^k`, the manual's `exp(-K t)` in steps of T, and the
+additional error stays below the bound of `twin.trajectories.closed_loop_inverse`. The controller follows the
+joint angles within the bound of `scenarios.checks.bounds`, computed torque to 1e-10 rad, and the engine
+agrees with the model. (`--reference continuous` integrates by Runge-Kutta instead of Euler, so that the joint
+angles follow the continuous law itself.)
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ if TYPE_CHECKING:
 class Config(base.Config):
     """Settings of the line and of the inverse kinematics."""
 
-    controller: str = option("pd", "control law", controllers.NAMES)
+    controller: str = option("pd", "controller", controllers.NAMES)
     gain: float = option(10.0, "K of the inverse kinematics, in 1/s")
     speed: float = option(0.25, "cruising speed of the tool along each of the two axes, in m/s")
     acceleration: float = option(0.5, "acceleration of the tool along each of the two axes, in m/s^2")
-    saturation: float = option(0.5, "largest wanted speed of the tool along each axis, in m/s")
-    distance: float = option(0.2, "how far the tool goes to the right, and as far down, in m")
-    start_error: float = option(0.005, "how far in front of the tool the line begins, in m")
+    saturation: float = option(0.5, "largest desired speed of the tool along each axis, in m/s")
+    distance: float = option(0.2, "distance of the tool to the right and, equally, down, in m")
+    start_error: float = option(0.005, "distance from the tool forward to the start of the line, in m")
     pose: str | None = option(
         None,
-        "named pose that the arm starts in (default tool_down for five joints, else test_3; where the robot "
-        "names none, a bent one)",
+        "named pose at the start (default tool_down for five joints, else test_3; for a robot without this "
+        "pose, a bent one)",
     )
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Config(base.Config):
 
     @property
     def integration(self) -> Integration:
-        """How the inverse kinematics is integrated."""
+        """Integration method of the inverse kinematics."""
         return "euler" if self.reference == "consistent" else "runge-kutta"
 
 
@@ -89,47 +89,47 @@ VARIANTS = (
 
 ALONG = np.array([0.0, -1.0, -1.0])
 BESIDE = np.array([1.0, 0.0, 0.0])
-ROUNDING = 1e-12  # m and rad, of the error of a pose
+ROUNDING = 1e-12  # m and rad: rounding of the error of a pose
 TOOL_DOWN = "tool_down"
-"""The pose of a robot with five joints in which its tool points straight down."""
+"""Pose of a robot with five joints in which its tool points straight down."""
 DECAYED = 1e-3
-"""Of the error at the start: when no more than this is left, it is the drift that is looked at."""
+"""Share of the initial error below which the remaining error counts as drift."""
 
 
 def suits(robot: Robot) -> bool:
-    """Whether the robot has masses, and the joints that the tool needs: six, or five and a pose."""
+    """Return whether the robot has masses, and six joints or five joints and the pose `TOOL_DOWN`."""
     return robot.has_inertia and (robot.n == 6 or (robot.n == 5 and TOOL_DOWN in robot.poses))
 
 
 @dataclass(frozen=True)
 class Saturated:
-    """A line of a tool that does not turn, its speed along each axis cut off at a limit in [m/s]."""
+    """Straight line of a tool with constant orientation, its speed along each axis limited, in [m/s]."""
 
     line: StraightLine
     limit: float
 
     @property
     def duration(self) -> float:
-        """The time from start to end, in [s]."""
+        """Time from start to end, in [s]."""
         return self.line.duration
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
-        """The motion at the times t (...), in [s]: its places, and the speed."""
-        wanted = self.line(t)
-        within = np.abs(wanted.twist) <= self.limit
-        return wanted._replace(
-            twist=np.clip(wanted.twist, -self.limit, self.limit),
-            twist_rate=np.where(within, wanted.twist_rate, 0.0),
+        """Return poses and limited speeds of the motion at the times t (...), in [s]."""
+        desired = self.line(t)
+        within = np.abs(desired.twist) <= self.limit
+        return desired._replace(
+            twist=np.clip(desired.twist, -self.limit, self.limit),
+            twist_rate=np.where(within, desired.twist_rate, 0.0),
         )
 
 
 def start_pose(robot: Robot, name: str | None) -> NDArray:
-    """The joint angles (n,) to start with, in [rad]: a named pose, or of five joints `TOOL_DOWN`."""
+    """Return the joint angles (n,) at the start, in [rad]; with five joints by default `TOOL_DOWN`."""
     return held_pose(robot, TOOL_DOWN if name is None and robot.n == 5 else name)
 
 
 def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
-    """The line, which begins beside the tool of an arm at q_start (n,), in [rad]."""
+    """Return the line, which begins beside the tool of an arm at q_start (n,), in [rad]."""
     from twin.kinematics.forward import forward_kinematics
     from twin.trajectories.tool_paths import straight_line
 
@@ -140,7 +140,7 @@ def tool_path(robot: Robot, q_start: NDArray, config: Config) -> StraightLine:
 
 
 def controlled(tracked: TrackedPath, config: Config) -> Samples:
-    """The joint motion for the controller, in the form that the settings ask for."""
+    """Return the joint motion as reference of the controller, sampled as the settings require."""
     from twin.trajectories.sampling import semi_implicit_from_positions
 
     samples, T = tracked.samples, config.period
@@ -151,12 +151,13 @@ def controlled(tracked: TrackedPath, config: Config) -> Samples:
 
 
 def tracked_line(robot: Robot, law: FeedbackLaw, config: Config) -> tuple[StraightLine, TrackedPath]:
-    """The line from the pose of the settings, and the joints along it.
+    """Return the line from the pose of the settings, and the joint motion along it.
 
-    Where no pose was asked for and there is no room for the line, it starts where the robot's tour does.
+    If the settings have no pose and the line from the default pose is out of reach, the line starts at the
+    first pose of the robot's tour.
 
     Raises:
-        UnreachableError: there is no room for the line.
+        UnreachableError: the line is out of reach.
     """
     from twin.trajectories.closed_loop_inverse import track
 
@@ -175,7 +176,14 @@ def tracked_line(robot: Robot, law: FeedbackLaw, config: Config) -> tuple[Straig
 
 
 class Followed(NamedTuple):
-    """The inverse kinematics along the line: its law, the line, the joints, and what the controller gets."""
+    """Inverse kinematics along the line.
+
+    Attributes:
+        law: feedback law of the inverse kinematics.
+        path: line of the tool.
+        tracked: joint motion along the line.
+        samples: reference of the controller.
+    """
 
     law: FeedbackLaw
     path: StraightLine
@@ -184,11 +192,12 @@ class Followed(NamedTuple):
 
 
 def followed(robot: Robot, config: Config) -> Followed:
-    """The inverse kinematics of the settings.
+    """Return the inverse kinematics of the settings.
 
     Raises:
-        RobotError: the robot has not the joints that it takes.
-        UnreachableError, LimitError: there is no room for the line, or it takes too much speed.
+        RobotError: the robot lacks masses, joints or the pose `TOOL_DOWN`.
+        UnreachableError: the line is out of reach.
+        LimitError: the line requires too much speed of a joint.
     """
     from twin.trajectories.closed_loop_inverse import FeedbackLaw
     from twin.trajectories.sampling import check_limits
@@ -196,7 +205,7 @@ def followed(robot: Robot, config: Config) -> Followed:
     if not suits(robot):
         raise RobotError(
             f"robot {robot.name!r} has {robot.n} joints{'' if robot.has_inertia else ' and no masses'}: the "
-            f"line with an orientation takes six, or five and a pose {TOOL_DOWN!r}, the dynamics take masses"
+            f"line needs six joints, or five and a pose {TOOL_DOWN!r}; the dynamics need masses"
         )
     law = FeedbackLaw(robot, config.gain, T_flange_tool=config.T_flange_tool)
     path, tracked = tracked_line(robot, law, config)
@@ -206,7 +215,7 @@ def followed(robot: Robot, config: Config) -> Followed:
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """What the controller gets."""
+    """Return the reference of the controller."""
     return followed(robot, config).samples
 
 
@@ -216,23 +225,23 @@ def run(config: Config) -> Log:
 
     robot = config.bare_robot()
     law, path, tracked, samples = followed(robot, config)
-    wanted, T, integration = path(tracked.samples.t), config.period, config.integration
+    desired, T, integration = path(tracked.samples.t), config.period, config.integration
     return with_arrays(
         follow(config, samples, *carrying(robot, config)),
         line_error=tracked.error,
         decayed_error=decayed_error(law, tracked.error[0], len(samples.t), T, integration),
-        drift_bound=drift_bound(law, tracked.samples, wanted, T, integration),
-        left_over=law.left_over(tracked.samples.q, tracked.samples.qd, wanted),
+        drift_bound=drift_bound(law, tracked.samples, desired, T, integration),
+        left_over=law.left_over(tracked.samples.q, tracked.samples.qd, desired),
     )
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """How the inverse kinematics kept to the line, then how the arm kept to the inverse kinematics."""
+    """Return the metrics of the inverse kinematics along the line, then those of the arm's tracking."""
     return (*inverse_metrics(log), *tracking_metrics(log))
 
 
 def inverse_metrics(log: Log) -> tuple[Metric, ...]:
-    """The error of the inverse kinematics against its decay and its drift, and the tool's whole error."""
+    """Return the decay and the drift of the inverse kinematics' error, and the total error of the tool."""
     error, decayed, bound = (log.arrays[name] for name in ("line_error", "decayed_error", "drift_bound"))
     left = "(1 - K T)^k" if log.arrays["consistent"] else "exp(-K t)"
     added = Metric(
@@ -240,22 +249,22 @@ def inverse_metrics(log: Log) -> tuple[Metric, ...]:
         float(np.max(np.abs(error - decayed) / (bound + ROUNDING))),
         "",
         1.0,
-        f"{left} of the first error is left, and the steps add up to T max|xdd - J_A_dot qd| / (2 K), "
-        "what is left over max|r| / K",
+        f"{left} of the first error remains; the steps add up to T max|xdd - J_A_dot qd| / (2 K), and the "
+        "speed r left over adds up to max|r| / K",
     )
     left_over = Metric(
         "inverse kinematics: largest speed left over",
         float(np.max(np.abs(log.arrays["left_over"]))),
         "m/s, rad/s",
         None,
-        "r, of xd + K e: what the saturation takes away and what fewer than six joints cannot do",
+        "r, the part of xd + K e that the saturation removes or that fewer than six joints cannot produce",
     )
     whole = Metric(
         "largest distance of the tool from its place on the line",
         float(np.max(np.linalg.norm(log.pose_ref[:, :3] + error[:, :3] - log.pose[:, :3], axis=1))),
         "m",
         None,
-        "of the tool's origin: what the inverse kinematics and what the controller leave",
+        "of the tool's origin: the errors of the inverse kinematics and of the controller together",
     )
     start = np.linalg.norm(decayed[0, :3])
     late = np.linalg.norm(decayed[:, :3], axis=1) <= DECAYED * start
@@ -266,6 +275,6 @@ def inverse_metrics(log: Log) -> tuple[Metric, ...]:
         float(np.max(np.linalg.norm(error[late, :3], axis=1))),
         "m",
         float(np.linalg.norm(bound[:3]) + DECAYED * start),
-        f"that bound, and the {DECAYED:g} of the first error that may be left by then",
+        f"the bound of the drift, plus {DECAYED:g} of the first error",
     )
     return (added, left_over, drift, whole)

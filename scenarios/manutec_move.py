@@ -1,19 +1,20 @@
-"""The published move of the Manutec r3, compared with a reference simulation.
+"""Compare the published move of the Manutec r3 with a reference simulation.
 
-What it shows: a whole drive train. The Modelica Standard Library's RobotR3 carries 15 kg from the pose
-`start` to the pose `end`; each motor has a position and a speed loop of its own, no model of the arm. Rotors,
-Coulomb and static friction are there, and in axes 1 to 3 elastic gears, on which the arm swings when the
-motors have come to rest. Where its joints were at eight instants is stated in `scenarios.checks.manutec_r3`;
-`--compare FILE` takes a whole run, comma-separated values t,q1,...,q6 in seconds and radians.
+What it shows: a complete drive train. The Modelica Standard Library's RobotR3 moves a load of 15 kg from the
+pose `start` to the pose `end`. Each motor has a position loop and a speed loop, without a model of the arm.
+The drives have rotors, Coulomb and static friction, and in axes 1 to 3 elastic gears, on which the arm swings
+after the motors have come to rest. `scenarios.checks.manutec_r3` contains the published joint angles at eight
+instants; `--compare FILE` compares with a whole run, comma-separated values t,q1,...,q6 in seconds and
+radians.
 
-Three things differ from that model: the engine goes in steps, the speed loop adds up its integral in steps,
-and the motors give at once what it asks for. The current loop that would be between takes a quarter of a
-millisecond, which costs 8e-5 rad.
+The simulation differs from the published model in three points: the engine has discrete steps, the speed loop
+sums its integral in these steps, and the motors produce the demanded torque without delay. The omitted
+current loop has a time constant of a quarter of a millisecond, which causes an error of 8e-5 rad.
 
 What must hold: with the published controllers, `--controller cascade`, the joints stay near the reference
-run: the current loop's share, and in proportion to the step 2e-4 rad a millisecond, or 2e-3 rad with
-`--reference continuous`, whose speeds are half a step ahead of the engine's. And the engine does what the
-model of arm and drives predicts.
+run. The limit is the error of the current loop plus 2e-4 rad for each millisecond of the step, or 2e-3 rad
+with `--reference continuous`, whose speeds are half a step ahead of the engine's. The engine agrees with the
+model of arm and drives.
 """
 
 from __future__ import annotations
@@ -39,11 +40,14 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 PUBLISHED = "cascade"
-"""The control law that the published gains are of."""
+"""Controller of the published gains."""
 
 PER_STEP = {"consistent": 0.2, "continuous": 1.9}
-"""[rad/s], by the sampling of the reference: what steps cost, a control period. Seen: 0.15 and 1.2."""
-CURRENT_LOOP = 1e-4  # rad: what leaving it out may cost; 7.5e-5 is seen
+"""[rad/s]: error of the discrete steps over the control period, by the sampling of the reference.
+
+Observed: 0.15 and 1.2.
+"""
+CURRENT_LOOP = 1e-4  # rad: largest error of the omitted current loop; observed: 7.5e-5
 ROUNDING = 1e-12  # rad
 
 
@@ -52,13 +56,13 @@ class Config(base.Config):
     """Settings of the move."""
 
     robot: str = option("manutec_r3", "name of the robot, or path of its dh.toml")
-    controller: str = option(PUBLISHED, "control law; cascade has the published gains", controllers.NAMES)
+    controller: str = option(PUBLISHED, "controller; cascade has the published gains", controllers.NAMES)
     compare: str | None = option(None, "CSV file t,q1,...,q6 of a reference run to compare with")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.payload is not None or self.model_payload is not None:
-            raise ValueError("the move is published with a payload of its own, expected no other")
+            raise ValueError("the published move has a fixed payload, expected no other payload")
         if self.compare is not None and not Path(self.compare).is_file():
             raise RecordingError(f"there is no reference run {self.compare!r}")
 
@@ -67,19 +71,19 @@ VARIANTS = (Config(time_step=1e-4), Config(reference="continuous"))
 
 
 def suits(robot: Robot) -> bool:
-    """Whether it is the robot that the move is published of."""
+    """Return whether the robot is the one of the published move."""
     return robot.name == manutec_r3.NAME
 
 
 def control_law(robot: Robot, config: base.Config) -> Controller:
-    """The law of the settings; a cascade has the published gains, and no bandwidth, unless given others."""
+    """Return the controller of the settings; `cascade` has the published gains unless `--set` sets others."""
     if has_published_gains(config):
         return manutec_r3.published_law(robot, config.period)
     return config.control_law(robot)
 
 
 def has_published_gains(config: base.Config) -> bool:
-    """Whether the controller is the one that the move is published with."""
+    """Return whether the controller is the published one."""
     return config.controller == PUBLISHED and not config.law_settings
 
 
@@ -92,7 +96,7 @@ def run(config: Config) -> Log:
 
     robot = config.load_robot()
     if not suits(robot):
-        raise RobotError(f"the move is published of robot {manutec_r3.NAME!r} alone, got {robot.name!r}")
+        raise RobotError(f"the move is published for robot {manutec_r3.NAME!r} only, got {robot.name!r}")
     compared = None if config.compare is None else manutec_r3.read_run(config.compare)
     robot = robot.with_payload(manutec_r3.LOAD).with_drives("elastic")
     move = manutec_r3.published_move(robot)
@@ -118,19 +122,19 @@ def run(config: Config) -> Log:
 
 
 def deviation(log: Log, t: NDArray, q: NDArray) -> NDArray:
-    """How far (M, n) the joints are from the angles q (M, n) at the times t (M,), in [rad]."""
+    """Return the deviation (M, n) of the joints from the angles q (M, n) at the times t (M,), in [rad]."""
     return np.column_stack([np.interp(t, log.t, joint) for joint in log.q.T]) - q
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """How far the arm was from the reference run, and the engine from the model."""
+    """Return the distances of the arm from the reference run, and of the engine from the model."""
     period = log.time_step * log.steps_per_period
     per_step = PER_STEP["consistent" if log.arrays["consistent"] else "continuous"]
     limit = per_step * period + CURRENT_LOOP if log.arrays["published"] else None
     why = (
-        "the published controllers: what the steps cost, in proportion, and the missing current loop"
+        "the published controllers: error of the steps, in proportion, and of the omitted current loop"
         if log.arrays["published"]
-        else "with other controllers, or another mounting, than those of the reference run"
+        else "no limit, because the controllers or the mounting differ from those of the reference run"
     )
     distances = [
         Metric("from the reference run, at 8 instants", largest(log, "at_instants"), "rad", limit, why)
@@ -145,25 +149,25 @@ def metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(np.abs(log.q - log.arrays["q_model"]))),
             "rad",
             ROUNDING if log.arrays["published"] else None,
-            "the analytic plant under the same controller: rounding, which these loops do not let grow",
+            "the analytic plant under the same controller: rounding, which these stable loops do not amplify",
         ),
         Metric(
             "largest joint error",
             float(np.max(np.abs(log.q_ref - log.q))),
             "rad",
             None,
-            "from the reference of the move: the controllers know of no gravity, rotor or friction",
+            "from the reference of the move: the controllers have no model of gravity, rotors or friction",
         ),
         Metric(
             "largest twist of a gear",
             float(np.max(np.abs(log.q_motor - log.q))),
             "rad",
             None,
-            "at the joint: how far the arm is from where its motors are",
+            "at the joint: motor position less joint position",
         ),
     )
 
 
 def largest(log: Log, name: str) -> float:
-    """The largest magnitude in an array of the log."""
+    """Return the largest magnitude in an array of the log."""
     return float(np.max(np.abs(log.arrays[name])))

@@ -1,18 +1,18 @@
-"""Engine and analytic model answer the same three questions: are they one robot?
+"""Compare the engine with the analytic model: one step, a free motion and a driven motion.
 
 What it shows: three comparisons of the engine with the model of the same arm.
 
-1. *One step*: from random states under random torques, the acceleration of one engine step beside our
-   forward dynamics, with the drives that there are.
-2. *Free motion*: let go from a random state, the arm falls and tumbles for a second without any torque, in
-   the engine and in `AnalyticPlant`, which integrates our forward dynamics by the same recursion; so does
-   the energy of both. Joint limits are lifted in both. A closed loop that would fold ends the motion.
+1. *One step*: from random states under random torques, the acceleration of one engine step and the analytic
+   forward dynamics, with the drives of the settings.
+2. *Free motion*: released in a random state, the arm falls and tumbles for a second without any torque, in
+   the engine and in `AnalyticPlant`, which integrates the analytic forward dynamics by the same recursion.
+   The energies are compared, too. Neither has joint limits. The motion ends before a closed loop would fold.
 3. *A driven motion*: the same controller drives both through moves between random poses.
 
-What must hold: 1 to relative 1e-11 (both are right to round-off, and M is inverted on the way; 1e-10 where
-the engine solves closed loops by iteration); 2 and 3 to what such errors grow to along the motion. The energy
-itself is not conserved exactly by a step of 1 ms; how much it changes is reported, and must be the same in
-both.
+What must hold: comparison 1 agrees to relative 1e-11 (both are exact to round-off, amplified by the inversion
+of M), or to 1e-10 if the engine solves closed loops by iteration. Comparisons 2 and 3 agree to the size that
+such errors reach along the motion. A step of 1 ms does not conserve the energy exactly; its change is
+reported, and must be the same in both.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Config(base.Config):
     """Settings of the comparison."""
 
-    seed: int = option(1, "of everything that is drawn at random: states, torques, poses")
+    seed: int = option(1, "seed of every random number: states, torques, poses")
     states: int = option(200, "random states for the comparison of one step")
     free_time: float = option(1.0, "length of the free motion, in s")
     moves: int = option(2, "random moves of the driven motion")
@@ -55,21 +55,21 @@ class Config(base.Config):
                 raise ValueError(f"expected at least 1 for {name}, got {getattr(self, name)}")
 
 
-ACCELERATION = 50.0  # rad/s^2: what the random torques are meant to do to every joint
-RELEASE_SPEED = 0.2  # of the speed limit, at most, when the arm is let go
+ACCELERATION = 50.0  # rad/s^2: largest acceleration of every joint under the random torques
+RELEASE_SPEED = 0.2  # largest share of the speed limit when the arm is released
 
 
 def run(config: Config) -> Log:
-    """Ask the three questions; the log is the driven motion of the engine, the rest is in its arrays."""
+    """Make the three comparisons; return the driven motion as log, with the other results in its arrays."""
     robot = config.load_robot()
     rng = np.random.default_rng(config.seed)
-    answers = {**one_step(config, robot, rng), **released(config, robot, rng)}
+    results = {**one_step(config, robot, rng), **released(config, robot, rng)}
     log = follow(config, sampled(config, random_moves(config, robot, rng)), robot)
-    return with_arrays(log, **answers)
+    return with_arrays(log, **results)
 
 
 def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str, NDArray]:
-    """Accelerations of the engine and of the model: (states, n) each, in [rad/s^2]."""
+    """Return the accelerations of the engine and of the model: (states, n) each, in [rad/s^2]."""
     from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, one_period_on
     from twin.engine.simulation import Simulation
 
@@ -81,7 +81,7 @@ def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str
         for k in range(config.states):
             simulation.reset(q[k], qd[k])
             motors[:, k] = simulation.motor_state()
-            with suppress(LimitError):  # the step may lead beyond the range of a closed loop; it is done
+            with suppress(LimitError):  # raised after a step that leaves the range of a closed loop
                 simulation.step(tau[k])
             measured[k] = (simulation.state()[1] - qd[k]) / config.time_step
     if robot.active_drives is None:
@@ -91,14 +91,14 @@ def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str
 
 
 def released(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str, NDArray]:
-    """The free motion from a random state."""
+    """Return the free motion from a random state."""
     q = random_positions(robot, rng, 1, share=0.5)[0]
     qd = RELEASE_SPEED * finite_speed(robot) * rng.uniform(-1, 1, robot.n)
     return free_motion(robot, q, qd, config.free_time, config.time_step, config.gui)
 
 
 def random_moves(config: Config, robot: Robot, rng: np.random.Generator) -> Trajectory:
-    """Quintic moves between random poses, at half the speed limits."""
+    """Return quintic moves between random poses, at half the speed limits."""
     from twin.trajectories.joint_trajectories import quintic, sequence
 
     poses = random_positions(robot, rng, config.moves + 1, share=0.5)
@@ -106,7 +106,7 @@ def random_moves(config: Config, robot: Robot, rng: np.random.Generator) -> Traj
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """The answers compared, and how the driven motion went."""
+    """Return the three comparisons, with the tracking metrics of the driven motion."""
     arrays = log.arrays
     one = np.abs(arrays["step_engine"] - arrays["step_model"]).max(axis=1)
     relative = np.max(one / np.abs(arrays["step_model"]).max(axis=1))
@@ -116,8 +116,8 @@ def metrics(log: Log) -> tuple[Metric, ...]:
             float(relative),
             "",
             1e-10 if log.robot.loops else 1e-11,
-            "relative, one step from random states; both are right to rounding, with M inverted, and closed "
-            "loops solved by iteration",
+            "relative, one step from random states; rounding, amplified by the inversion of M and by the "
+            "iterative solution of closed loops",
         ),
         *free_metrics(log),
         *tracking_metrics(log),

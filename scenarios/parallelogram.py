@@ -1,18 +1,18 @@
-"""A parallelogram falls, is held and is driven; then the controller ignores it.
+"""Drop, hold and drive an arm with a parallelogram; measure the cost of ignoring the parallelogram.
 
-What it shows: an arm whose third motor works through a lever and a parallel rod, with the loop closed in the
-engine and in closed form in the model.
+What it shows: an arm whose third motor acts through a lever and a parallel rod. The engine closes the loop by
+a constraint, the model has it in closed form.
 
-1. *Free fall*: let go at rest in the pose `--start`, the arm falls in the engine and in the model, for
+1. *Free fall*: released at rest in the pose `--start`, the arm falls in the engine and in the model, for
    `--free-time` or until the parallelogram would fold.
 2. *Held and driven*: the controller holds the arm, swings lower and upper arm against each other at speed,
    and holds it again.
-3. *What ignoring it costs* (`--model`): the controller believes in the arm without the masses of lever and
-   rod (`no_rod`), or in an open chain, in which q3 is the angle between the arms and the third motor sits in
-   the elbow (`open_chain`: what the parallelogram is commonly taken for).
+3. *Cost of ignoring it* (`--model`): the controller's model is the arm without the masses of lever and rod
+   (`no_rod`), or an open chain (`open_chain`, a common simplification of the parallelogram). In the open
+   chain q3 is the angle between the arms, and the third motor is in the elbow.
 
 What must hold: the loop stays closed to 1e-12 m, and engine and model agree on the fall and on the run, with
-whatever model the controller has. With the exact model computed torque tracks to 1e-11 rad.
+every model of the controller. With the exact model computed torque tracks to 1e-11 rad.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Config(base.Config):
     """Settings of the fall and of the motion."""
 
     robot: str = option("irb1400", "name of a robot with a closed loop, or path of its robot.toml")
-    model: str = option("exact", "what the controller believes in", MODELS)
-    start: str = option("zero", "named pose that the arm falls from")
+    model: str = option("exact", "robot model of the controller", MODELS)
+    start: str = option("zero", "named pose at the start of the free fall")
     free_time: float = option(0.4, "length of the free fall, in s")
     duration: float = option(3.0, "length of the driven motion, in s")
     speed_fraction: float = option(0.5, "peak speed of every joint, as a fraction of its limit")
@@ -70,7 +70,7 @@ class Config(base.Config):
 
     @property
     def known_law(self) -> bool:
-        """Whether it is known how far the law may stray: the parallelogram has to be known to it."""
+        """Whether a bound of the tracking error may apply; requires the exact model."""
         return super().known_law and self.model == "exact"
 
 
@@ -80,19 +80,19 @@ VARIANTS = (
     Config(start="hanging", duration=10.0),
 )
 
-ROUND_OFF = 1e-11  # rad: computed torque on its own model; seen: 2e-15
-FREQUENCY = 0.6  # Hz, about
+ROUND_OFF = 1e-11  # rad: computed torque with the exact model; observed: 2e-15
+FREQUENCY = 0.6  # Hz, approximately
 HOLD = 0.5  # s, before and after
-SHARE_OF_RANGE = 0.4  # of the way from the middle to the limit that a joint may swing
+SHARE_OF_RANGE = 0.4  # largest amplitude of a joint, over the distance from its middle to its limit
 
 
 def suits(robot: Robot) -> bool:
-    """Whether the robot has a closed loop."""
+    """Return whether the robot has a closed loop."""
     return bool(robot.loops)
 
 
 def trajectory(robot: Robot, config: Config) -> Trajectory:
-    """Hold, swing every other joint against its neighbours, hold."""
+    """Return the motion: hold, swing every second joint against its neighbours, hold."""
     from twin.trajectories.joint_trajectories import hold, sequence, sines
 
     middle, half = middle_and_half(robot)
@@ -105,16 +105,16 @@ def trajectory(robot: Robot, config: Config) -> Trajectory:
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """The same, sampled."""
+    """Return the driven motion, sampled."""
     return sampled(config, trajectory(robot, config))
 
 
 def arms(robot: Robot, config: Config) -> Arms:
-    """The robot, and what the controller believes in."""
+    """Return the robot as plant, and the controller's model of the settings."""
     from twin.robot.loops import open_chain, without_loop_links
 
     if not suits(robot):
-        raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario is about")
+        raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario requires")
     plant = config.with_plant_payload(robot)
     models = {"no_rod": without_loop_links, "open_chain": open_chain}
     return Arms(plant, models[config.model](plant) if config.model in models else None)
@@ -131,14 +131,14 @@ def run(config: Config) -> Log:
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """The fall, the run, and what the controller's model cost."""
+    """Return the metrics of the fall and of the driven motion."""
     fall = (
         Metric(
             "largest gap of a closed loop, falling",
             float(np.max(log.arrays["free_gap"])),
             "m",
             LOOP_GAP,
-            "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
+            "the loop's constraint is affine in the joint angles, so that integration preserves it",
         ),
         *free_metrics(log),
     )

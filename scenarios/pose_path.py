@@ -1,22 +1,22 @@
-"""The tool moves through published poses of the robot, or along a recording of your own.
+"""Move the tool through published poses of the robot, or along a recording.
 
-What it shows: the whole chain from a tool path to the arm. Tool poses become joint angles, speeds and
-accelerations by inverse kinematics on one branch, and a controller makes the simulated arm follow them. By
-default the tool visits the poses that the robot's `robot.toml` lists as its tour, straight and at rest in
-each: for the IRB 140 those of the tests 3, 1, 2, 1, 3 of Aliaga 2019, section 3.1.2, on the branch of the
-printed joint angles (in the order 1, 2, 3 axis 4 would leave its range); for the IRB 1400 the example of
-Norrlöf 1999 and some of our own; for the IRB 1600 our own.
-`--csv FILE` takes a timed recording instead, of the tool (columns t,x,y,z,a,b,c,d; seconds, metres, unit
+What it shows: the whole chain from a tool path to the arm. Inverse kinematics on one branch converts tool
+poses to joint angles, speeds and accelerations, and a controller makes the simulated arm follow them. By
+default the tool visits the poses of the tour in the robot's `robot.toml`, on straight lines, at rest in each
+pose. For the IRB 140 these are the poses of the tests 3, 1, 2, 1, 3 of Aliaga 2019, section 3.1.2, on the
+branch of the published joint angles (in the order 1, 2, 3 axis 4 would leave its range). For the IRB 1400
+they are the example of Norrlöf 1999 and some poses of this project, for the IRB 1600 poses of this project.
+`--csv FILE` reads a timed recording instead, of the tool (columns t,x,y,z,a,b,c,d; seconds, metres, unit
 quaternion with the scalar first, or Euler angles rx,ry,rz) or of the joints (t,q1,...,qn; radians), in other
 units and under other names too: `x[mm]`, `--length-unit mm`, `--columns "t=Time, x=X Pos"`.
-With a `--tool` it is the tool's tip that goes straight from pose to pose, or along the recording; on the tour
-the arm stops at the same joint angles, so that the flange is where it was printed with any tool.
+With a `--tool` the tip of the tool moves straight from pose to pose, or along the recording. On the tour the
+arm stops at the same joint angles with any tool, so that the flange reaches the published poses.
 
-What must hold: where the tour stops in a published pose, the engine's tool is where it was printed, under
-computed torque to rounding (under other laws the row is their error); forward kinematics at the joint angles
-of a published pose gives what was printed; the path begins and ends at the angles of the tour's ends.
-Computed torque on its own model, with a reference that obeys the engine's recursion and a torque every engine
-step, tracks to 1e-10 rad; otherwise the error stays under the bound of `scenarios.checks.bounds`.
+What must hold: where the tour stops in a published pose, the engine's tool is in this pose, under computed
+torque to rounding (under other controllers the difference is reported). Forward kinematics at the published
+joint angles gives the published pose. The path begins and ends at the joint angles of the tour's ends.
+Computed torque with an exact model, a reference that obeys the engine's recursion, and a new torque in every
+engine step tracks to 1e-10 rad; otherwise the error stays below the bound of `scenarios.checks.bounds`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from twin.trajectories.tool_paths import PosePath
 
 TOOL_ROUND_OFF = 2e-15
-"""[m] and [1]: of the engine's forward kinematics, and of the joint angles after a whole run. Seen: 1e-15."""
+"""[m] and [1]: rounding of the engine's forward kinematics and of the joint angles after a whole run.
+
+Observed: 1e-15.
+"""
 
 
 KINDS = ("tool", "joints")
@@ -57,13 +60,13 @@ class Config(base.Config):
     csv: str | None = option(None, "recording to follow instead of the test poses")
     csv_kind: str | None = option(
         None,
-        "what to follow where the recording has both the tool's pose and the joints",
+        "part of the recording to follow, if it has both the tool's pose and the joints",
         KINDS,
     )
     columns: str | None = option(None, "names of the recording's columns, as 't=Time, x=X Pos'")
-    length_unit: str = option("m", "of columns of the recording that name none", ("m", "mm"))
-    angle_unit: str = option("rad", "of columns of the recording that name none", ("rad", "deg"))
-    time_unit: str = option("s", "of columns of the recording that name none", ("s", "ms"))
+    length_unit: str = option("m", "length unit of the recording's columns without a unit", ("m", "mm"))
+    angle_unit: str = option("rad", "angle unit of the recording's columns without a unit", ("rad", "deg"))
+    time_unit: str = option("s", "time unit of the recording's columns without a unit", ("s", "ms"))
     speed: float = option(0.25, "peak speed of the tool between the test poses, in m/s")
     angular_speed: float = option(1.0, "peak angular speed of the tool between the test poses, in rad/s")
 
@@ -73,13 +76,13 @@ class Config(base.Config):
         positive(self.angular_speed, "angular speed of the tool", "rad/s")
         if self.csv_kind is not None:
             one_of(self.csv_kind, "kind of recording", KINDS)
-        _ = self.reading  # which checks its settings
+        _ = self.reading  # this property checks its settings
         if self.csv is not None and not Path(self.csv).is_file():
             raise RecordingError(f"there is no recording {self.csv!r}")
 
     @property
     def reading(self) -> dict[str, Any]:
-        """How the recording is to be read, as `twin.read_recording` takes it."""
+        """Arguments of `twin.read_recording` for the recording."""
         from twin.logs.recordings.columns import reading
 
         units = {name: getattr(self, name) for name in ("length_unit", "angle_unit", "time_unit")}
@@ -91,12 +94,12 @@ VARIANTS = (Config(reference="continuous"), Config(steps_per_period=2), Config(s
 
 
 def suits(robot: Robot) -> bool:
-    """Whether the robot has test poses."""
+    """Return whether the robot has a tour of test poses."""
     return bool(robot.tour)
 
 
 def trajectory(robot: Robot, config: Config) -> JointPath | RecordedJoints:
-    """The joint motion that the settings ask for."""
+    """Return the joint motion of the settings: of the recording or of the tour."""
     from twin.logs.recordings.reading import read_recording
     from twin.trajectories.joint_paths import joint_path, recorded_motion
 
@@ -108,7 +111,7 @@ def trajectory(robot: Robot, config: Config) -> JointPath | RecordedJoints:
 
 
 def tour(robot: Robot, config: Config) -> PosePath:
-    """The path of the tool through the poses of the robot's tour."""
+    """Return the path of the tool through the poses of the robot's tour."""
     from twin.kinematics.forward import forward_kinematics
     from twin.trajectories.tool_paths import through_poses
 
@@ -119,42 +122,48 @@ def tour(robot: Robot, config: Config) -> PosePath:
     stops = np.array([robot.poses[name] for name in robot.tour])
     poses = forward_kinematics(robot, stops, config.T_flange_tool)
     path = through_poses(poses, speed=config.speed, angular_speed=config.angular_speed)
-    # It arrives in each pose at a sample, so that the arm can be looked at there.
+    # The tool arrives in each pose exactly at a sample, so that its pose can be measured there.
     periods = np.ceil(np.diff(path.times) / config.period)
     return through_poses(poses, durations=periods * config.period)
 
 
 def reference(robot: Robot, config: Config) -> Samples:
-    """That motion, sampled."""
+    """Return the joint motion, sampled."""
     return sampled(config, trajectory(robot, config))
 
 
 def run(config: Config) -> Log:
-    """Follow the path; on the tour the engine is asked where the flange is in the published poses."""
+    """Follow the path; on the tour, also measure the flange in the published poses in the engine."""
     loop = closed_loop(config, reference)
     robot = loop.plant
-    stops, elsewhere = {}, []
+    stops, not_visited = {}, []
     if config.csv is None:
         stops = printed_stops(robot, tour(robot, config).times, config.period)
-        elsewhere = [name for name in robot.published if name not in stops.values()]
+        not_visited = [name for name in robot.published if name not in stops.values()]
     log = follow(config, *loop, stops=tuple(stops))
     return with_arrays(
         log,
         tour=np.array(config.csv is None),
         stop_names=np.array(list(stops.values()), dtype=str),
-        put_names=np.array(elsewhere, dtype=str),
-        tool_when_put=tool_when_put(robot, elsewhere),
+        put_names=np.array(not_visited, dtype=str),
+        tool_when_put=tool_when_put(robot, not_visited),
     )
 
 
 def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]:
-    """The samples at which the tour is in a published pose, and its name; `times` of its stops, in [s]."""
+    """Return the names of the published poses on the tour by the sample of the stop.
+
+    Args:
+        robot: the robot.
+        times: times of the tour's stops, in [s].
+        period: control period, in [s].
+    """
     named = zip(np.round(times / period).astype(int).tolist(), robot.tour, strict=True)
     return {sample: name for sample, name in named if name in robot.published}
 
 
 def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
-    """Where the engine has the flange (S, 7) when the arm is put into poses that the tour leaves out."""
+    """Return the poses (S, 7) of the engine's flange with the arm set to S named poses."""
     from twin.engine.simulation import Simulation
     from twin.rotations.rotations import pose_vector
 
@@ -169,12 +178,12 @@ def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
 
 
 def metrics(log: Log) -> tuple[Metric, ...]:
-    """Tracking error; for the tour also the published figures."""
+    """Return the tracking error, and for the tour the comparison with the published poses."""
     return (*(tour_metrics(log) if log.arrays["tour"] else ()), *tracking_metrics(log))
 
 
 def tour_metrics(log: Log) -> tuple[Metric, ...]:
-    """The engine's flange and forward kinematics against the printed poses; the path's ends."""
+    """Return the differences of engine and forward kinematics from the published poses, and the ends."""
     from twin.kinematics.forward import forward_kinematics
     from twin.rotations.rotations import pose_vector
 
@@ -194,7 +203,7 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             "",
             robot.published[name].tolerance + TOOL_ROUND_OFF if exact else None,
             f"the engine's {what} where the run stops there, position in m and quaternion"
-            + (", as far as printed" if exact else ": what this control law leaves"),
+            + (", to the printed digits" if exact else ": error of this controller"),
         )
         for name in dict.fromkeys(stops)
     ]
@@ -204,7 +213,7 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             from_printed(robot, name, tool),
             "",
             robot.published[name].tolerance + TOOL_ROUND_OFF,
-            f"the engine's {what} when the arm is put at its joint angles: the tour leaves this pose out",
+            f"the engine's {what} with the arm set to its joint angles; the tour does not visit this pose",
         )
         for name, tool in zip(put, log.arrays["tool_when_put"], strict=True)
     ]
@@ -214,7 +223,7 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             from_printed(robot, name, pose_vector(forward_kinematics(robot, robot.poses[name]))),
             "",
             printed.tolerance,
-            "forward kinematics at its joint angles, as far as printed",
+            "forward kinematics at its joint angles, to the printed digits",
         )
         for name, printed in robot.published.items()
     ]
@@ -226,13 +235,16 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(np.abs(ends))),
             "rad",
             1e-12,
-            "inverse kinematics of the first and the last pose on the branch of their angles",
+            "inverse kinematics of the first and the last pose, on the branch of their joint angles",
         ),
     )
 
 
 def from_printed(robot: Robot, name: str, pose: NDArray) -> float:
-    """How far a pose (7,) is from the printed one in any component; either sign of its quaternion will do."""
+    """Return the largest difference of a pose (7,) from the published one in any component.
+
+    Both signs of the quaternion are equivalent; the nearer one is compared.
+    """
     printed = np.asarray(robot.published[name].flange)
     sign = -1.0 if pose[3:] @ printed[3:] < 0 else 1.0
     return float(np.max(np.abs(np.concatenate([pose[:3], sign * pose[3:]]) - printed)))

@@ -74,7 +74,7 @@ def test_an_arm_too_heavy_for_its_motors_is_told(irb140):
     weak = dataclasses.replace(irb140.drives, motor_torque_max=0.2 * irb140.drives.motor_torque_max)
     robot = with_rated_payload(irb140.with_drives("rigid", weak))
     with pytest.raises(RobotError, match=r"'irb140': its motors need more than 75% of their torque to move"):
-        drive_check.hurried(robot, drive_check.Config(duration=0.3))
+        drive_check.fastest_swings(robot, drive_check.Config(duration=0.3))
 
 
 def test_a_motor_that_loses_torque_with_speed_has_less_to_spare(irb140):

@@ -138,7 +138,7 @@ def test_which_robots_it_suits():
         (
             {"robot": "youbot3"},
             RobotError,
-            "robot 'youbot3' has 3 joints: the line with an orientation takes",
+            "robot 'youbot3' has 3 joints: the line needs six joints",
         ),
         ({"robot": "rx90"}, RobotError, "robot 'rx90' has 6 joints and no masses"),
         ({"saturation": np.nan}, ValueError, "expected a saturation above 0 m/s, got nan"),

@@ -125,7 +125,7 @@ def test_what_is_no_reference_run_is_told(tmp_path, text, told):
 def test_a_file_that_is_not_there_and_another_robot_are_refused():
     with pytest.raises(RecordingError, match=r"there is no reference run 'nowhere\.csv'"):
         Config(compare="nowhere.csv")
-    with pytest.raises(RobotError, match="the move is published of robot 'manutec_r3' alone, got 'irb140'"):
+    with pytest.raises(RobotError, match="the move is published for robot 'manutec_r3' only, got 'irb140'"):
         manutec_move.run(Config(robot="irb140"))
     assert not manutec_move.suits(twin.load("irb140"))
     with pytest.raises(RobotError, match="the published controllers need drives that act"):
