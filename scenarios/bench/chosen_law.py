@@ -58,7 +58,7 @@ class ChosenLaw:
         return controllers.label(self.config.controller)
 
     @property
-    def describe_error(self) -> str:
+    def description(self) -> str:
         """The law, its bandwidth and what was turned, as `law: pd, 20 rad/s, Kd x10`."""
         turned = "".join(f", {name} x{factor:.3g}" for name, factor in self.factors.items() if factor != 1.0)
         return f"law: {self.label}, {self.config.bandwidth:.3g} rad/s{turned}"

@@ -165,7 +165,7 @@ class FreeBench:
             self._go_through()
         if self._moves is None:
             self._jog.act(seconds)
-        self._bench.say("law", self._law.told)
+        self._bench.say("law", self._law.description)
         self._view.show(0, self._wanted)
 
     def _keep_pose(self) -> None:

@@ -217,7 +217,7 @@ class Watched:
             raise _Again
         if done := self._panel.act():
             self._bench.touch(done)
-        self._bench.say("law", self._law.told)
+        self._bench.say("law", self._law.description)
         self._view.show(self._k, self._wanted())
 
     def _wanted(self) -> NDArray:

@@ -15,7 +15,9 @@ CYCLE = 0.004
 TORQUE_AGE = 0.75
 """Age of the torques, in cycles.
 
-They are means over two steps of 2 ms, and the torque of a step refers to its beginning.  The age of a continuous mean over the cycle would be 0.5."""
+They are means over two steps of 2 ms, and the torque of a step refers to its beginning.  The age of a
+continuous mean over the cycle would be 0.5.
+"""
 
 
 @shared

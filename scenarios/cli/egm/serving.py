@@ -210,7 +210,7 @@ def opening(job: Job, arm: EgmRobot) -> str:
 def settings_of(job: Job) -> dict[str, object]:
     """Return all settings of a job as JSON values."""
     from scenarios.cli.arguments import fields
-    from scenarios.running.provenance import plain
+    from scenarios.running.provenance import json_value
 
     config = {name: getattr(job.config, name) for name in fields(type(job.config))}
     session = {
@@ -223,7 +223,7 @@ def settings_of(job: Job) -> dict[str, object]:
     session["limit"] = job.limit
     laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
     settings = {**config, **laws, **asdict(job.settings), **session}
-    return {name: plain(value) for name, value in settings.items()}
+    return {name: json_value(value) for name, value in settings.items()}
 
 
 def with_provenance(log: Log, job: Job) -> Log:
