@@ -1,4 +1,4 @@
-"""Check that the motors carry the arm and its rated payload at the speed limits of the joints.
+"""Check that the motors carry the arm and its payload at the joints' speed limits.
 
 What it shows: each axis moves alone at its speed limit. The scenario reports the share of the motor's torque
 that weight and friction take in the worst pose, the time to reach that speed, and the motor's speed. Poses

@@ -1,4 +1,4 @@
-"""Errors of each controller when its model lacks the drives' friction, their rotors, or both.
+"""Compare the errors of controllers whose model lacks the drives' friction or rotors.
 
 What it shows: all joints of an arm with its rated payload swing to and fro, at a fifth of their speed limits,
 with rotors and friction in the drives (`--drives elastic`: with springs in the gears, too). Each controller
@@ -150,7 +150,11 @@ def predicted(config: Config, samples: Samples, robot: Robot, knows: str) -> tup
 
 
 def modelled(config: Config, reference: Samples, robot: Robot, model: Robot) -> NDArray | None:
+<<<<<<< HEAD
     """Return the analytic model's motion (N, n) under a controller with `model`; `None` on divergence."""
+=======
+    """Return the motion (N, n) of the analytic model under a controller with `model`; `None` if it fails."""
+>>>>>>> prose5
     from twin.control.closed_loop import run_closed_loop
     from twin.control.control_law import ControlLaw
     from twin.control.plant import AnalyticPlant

@@ -1,4 +1,4 @@
-"""Excitation motion for the identification of the arm's dynamic parameters.
+"""Follow an excitation motion, to identify the arm's dynamic parameters from its log.
 
 What it shows: all joints move at once, each by a finite Fourier series, from rest to rest. The series are
 optimised so that the torques determine the base parameters of arm and drives as well as possible within the

@@ -1,4 +1,4 @@
-"""Hold a pose from rest: how far the arm sags under each controller.
+"""Hold a pose from rest, and measure the sag of the arm under each controller.
 
 What it shows: PD without a model sags until its springs carry the arm. This error can be predicted without a
 simulation: `Kp e = g(q_ref - e)`. PID sags first, then creeps back while its integral takes over the weight.

@@ -1,4 +1,4 @@
-"""Identify the elastic joint of axis 1: inertias, friction and stiffness with standard deviations.
+"""Identify the elastic joint of axis 1: inertias, friction and stiffness.
 
 What it shows: the experiment of Norrlöf 1999 (section 3.3.2) on the twin of the same robot. Axis 1 of the
 IRB 1400 has the rotor, the friction and the spring of Table 3.1. A controller holds axis 1, the other axes

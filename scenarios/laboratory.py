@@ -1,4 +1,4 @@
-"""Run the Ljubljana scheme: a straight line, inverse kinematics by feedback, PD and the arm's dynamics.
+"""Run the Ljubljana scheme: a line, inverse kinematics by feedback, PD and the arm.
 
 What it shows: the last exercise of the robotics laboratory in Ljubljana (manual, section 6, Figure 6.4), on
 its youBot (`--robot youbot`, five joints) or on an ABB arm. The tool moves along a straight line between two

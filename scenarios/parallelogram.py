@@ -1,4 +1,4 @@
-"""Drop, hold and drive an arm with a parallelogram; measure the cost of ignoring the parallelogram.
+"""Drop, hold and drive an arm with a parallelogram, also with a wrong controller model.
 
 What it shows: an arm whose third motor acts through a lever and a parallel rod. The engine closes the loop by
 a constraint, the model has it in closed form.

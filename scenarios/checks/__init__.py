@@ -1,1 +1,1 @@
-"""What scenarios are made of, and what they are judged by: tracking, bounds, limits, rounding."""
+"""Parts that scenarios share: closed loops, tracking metrics, bounds, limits, rounding."""

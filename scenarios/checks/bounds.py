@@ -1,54 +1,57 @@
-"""How far a control law may stray: limits from the loop's equations, not fitted to a run.
+"""Bounds of the tracking error, derived from the equations of the loop and not fitted to a run.
 
-Write `e = q_ref - q`. A loop `edd + 2 omega ed + omega^2 e = a(t)` that starts at rest answers with a
+Write `e = q_ref - q`. The response of a loop `edd + 2 omega ed + omega^2 e = a(t)` from rest is a
 convolution whose kernel `t exp(-omega t)` is positive and has the area `1 / omega^2`, so
 
     |e| <= max|a| / omega^2.                                                                        (1)
 
 **Feedback without a model** (`pd`, `pd_gravity`, `pid`). With the gains of `controllers.gains` each joint is
-such a loop, disturbed by the torque that the motion needs and the law does not give,
+such a loop. Its disturbance is the torque that the motion needs and the controller does not supply,
 `d = tau_ref - tau_given`: (1) with `a = d / Mbar`. For `pid` the kernel of `s / (s + omega)^3` is
 `(t - omega t^2 / 2) exp(-omega t)`, which changes sign at `t = 2 / omega`; the area of its magnitude is
 `4 exp(-2) / omega^2 = 0.541 / omega^2`.
-The other joints' errors disturb a joint too, by `M_ij edd_j`. Taking `|edd_j| = |d_j| / Mbar_j`, and `d_j` as
-disturbed by its neighbours in turn, `sum_k (|M_offdiagonal| Mbar^-1)^k |d|`, through one joint (k = 1) and up
-to all n, stands for `|d|`. *This is an estimate, not a bound*: `edd_j` is that large at the start only, and
-could be up to `2 + 2 exp(-2) = 2.27` times as large later (the area of the magnitude of the kernel of
-`s^2 / (s + omega)^2`), if d changed its sign at the worst instants; the diagonal of M is taken for the
-constant Mbar; the series is cut off. Against these stands that no error and no coupling is at its largest
-everywhere at once. `MARGIN` covers the balance, which experience says it does, not a proof.
+The errors of the other joints disturb a joint, too, by `M_ij edd_j`. Assume `|edd_j| = |d_j| / Mbar_j`, where
+`d_j` is in turn disturbed by its neighbours. Then `sum_k (|M_offdiagonal| Mbar^-1)^k |d|` replaces `|d|`,
+with couplings through one joint (k = 1) up to all n. *This is an estimate, not a bound*, for three reasons.
+`edd_j` has this size at the start only; it could be up to `2 + 2 exp(-2) = 2.27` times as large later (the
+area of the magnitude of the kernel of `s^2 / (s + omega)^2`), if d changed its sign at the worst instants.
+The diagonal of M is replaced by the constant Mbar. The series is truncated. On the other hand, errors and
+couplings do not all reach their maxima at the same time. `MARGIN` covers the balance by experience, not by
+proof.
 
-**Computed torque** is the loop (1) exactly, if the engine does in one control period T what the reference
-does. With s engine steps a period and an acceleration `a` held for it, semi-implicit Euler moves by
-`T qd + (1 + 1/s) T^2 a / 2`; a reference that obeys the recursion with the period T moves by `T qd + T^2 a`,
-one sampled from a continuous law by `T qd + T^2 a / 2`, gaining `T a + T^2 j / 2` of speed, with the jerk j.
-So the error drifts by `p a` in [rad/s], where p is
+**Computed torque** is the loop (1) exactly, if engine and reference move alike in one control period T. With
+s engine steps in a period and a constant acceleration `a`, semi-implicit Euler moves by
+`T qd + (1 + 1/s) T^2 a / 2`. A reference that obeys the recursion with the period T moves by
+`T qd + T^2 a`. A reference sampled from a continuous motion moves by `T qd + T^2 a / 2` and gains
+`T a + T^2 j / 2` of speed, with the jerk j. So the error drifts by `p a` in [rad/s], where p is
 
     T (1 - 1/s) / 2  for the first,  -T / (2 s)  for the second.
 
-A torque held for s steps outlives the state that it was computed for: its acceleration drifts by some
-`Delta` over the period, by `(1 - 1/s) Delta / 2` in the mean. All put into the loop, the jerk's two shares
-become one, and for both kinds of reference
+A torque that is constant over s steps was computed for the state at their beginning. Its acceleration
+therefore drifts by some `Delta` over the period, on average by `(1 - 1/s) Delta / 2`. In the loop, the two
+contributions of the jerk combine to one, and for both kinds of reference
 
     a(t) = 2 omega p qdd + (1 - 1/s) (T j - Delta) / 2,                                             (2)
 
-nothing for a recursion's reference with s = 1, and `-omega T qdd` for a continuous one.
+which is 0 for a recursive reference with s = 1, and `-omega T qdd` for a continuous one.
 
-**Rigid drives.** Computed torque whose model has them is exact as it is without them: it turns the rotors
-and foresees the friction of the coming step (`controllers.computed_torque`).
-To feedback without a model they are one disturbance more. With the rotors' inertia A at the joints, shafts
-that turn with `R qd`, their viscous friction `V = R^T diag(Fv) R` and dry friction of at most Fs each,
+**Rigid drives.** Computed torque with rigid drives in its model is exact, too: it accelerates the rotors and
+predicts the friction of the next step (`controllers.computed_torque`).
+For feedback without a model, the drives are an additional disturbance. With the rotors' inertia A at the
+joints, shafts that turn with `R qd`, their viscous friction `V = R^T diag(Fv) R` and dry friction of at most
+Fs each,
 
     d = tau_ref + A qdd_ref + V qd_ref - tau_given,  and up to  |R^T| Fs  more,
 
-for dry friction is bounded, sticking or sliding, whatever its law, and (1) asks no more of a disturbance.
-`V ed` is a damper in the joint's loop; that of the other joints is a disturbance of at most
-`|V_ij| |d_j| / (omega Mbar_j)`, since `|ed| <= 2 exp(-1) max|a| / omega`. `M + A` stands where M stood.
+because dry friction is bounded, sticking or sliding, under any friction law, and (1) only requires a bounded
+disturbance. `V ed` is a damper in the joint's loop; that of the other joints is a disturbance of at most
+`|V_ij| |d_j| / (omega Mbar_j)`, since `|ed| <= 2 exp(-1) max|a| / omega`. `M + A` replaces M.
 
-**Cascade** with its torque feed-forward, on an exact model with ideal drives and a recursion's reference:
-torque and speed of the reference leave its loops nothing to correct. With rigid drives the feed-forward gives
-the dry friction of the reference, which is up to Fs, where the joint may meet up to Fs the other way:
-`|d| <= 2 |R^T| Fs`, and nothing else is missing. With the gains of `controllers.gains`
+**Cascade** with its torque feed-forward, on an exact model with ideal drives and a recursive reference, is
+exact: torque and speed of the reference leave its loops nothing to correct. With rigid drives the
+feed-forward supplies the dry friction of the reference, up to Fs, while the friction of the joint may be up
+to Fs in the opposite direction: `|d| <= 2 |R^T| Fs`. There is no other disturbance. With the gains of
+`controllers.gains`
 
     E(s) / D(s) = s / (Mbar (s^3 + 2 omega s^2 + 3/2 omega^2 s + 1/4 omega^3)).
 
@@ -56,8 +59,8 @@ The area of the magnitude of that kernel h follows from its integral g, the kern
 negative, rises up to `omega t = 2.944`, where h changes its sign for the only time, and falls to zero. So the
 area is twice the largest g, `1.155 / omega^2`.
 
-**Otherwise**, with elastic drives, with sensors, with a model that is not the plant, with gains or a law that
-are not ours, errors are reported and no bound is claimed.
+**No bound** is known with elastic drives, with sensors, with a model that is not the plant, with gains set by
+hand, or for a user's controller: the errors are reported without a limit.
 """
 
 from __future__ import annotations
@@ -73,25 +76,27 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 ROUND_OFF = 1e-10
-"""[rad]: computed torque on its own model. Seen: 1e-15 on smooth joint motion; the room is for long runs."""
+"""[rad]: computed torque with an exact model. Observed: 1e-15 on smooth joint motion; long runs need more."""
 EXACT = {"ideal": ("computed_torque", "cascade"), "rigid": ("computed_torque",), "elastic": ()}
-"""The laws that an exact model makes exact, by the drives that there are."""
+"""Controllers that an exact model makes exact, by the drives of plant and model."""
 BOUNDED = {
     "ideal": ("pd", "pd_gravity", "pid", "computed_torque"),
     "rigid": ("pd", "pd_gravity", "pid", "cascade"),
     "elastic": (),
 }
-"""The laws that have a bound where they are not exact, by the drives of plant and model."""
+"""Controllers that have a bound where they are not exact, by the drives of plant and model."""
 AREAS = {"pd": 1.0, "pd_gravity": 1.0, "pid": 4 * math.exp(-2), "cascade": 1.1548939}
-"""Of the magnitude of the kernels from a disturbing acceleration to the error, times omega^2."""
+"""Areas of the magnitude of the kernels from a disturbing acceleration to the error, times omega^2."""
 MARGIN = 2.0
-"""For laws without a model: what the moving inertia and the coupling of the joints may add to the estimate.
-Seen on all scenarios and arms, with ideal and rigid drives, at 10 to 40 rad/s: up to 0.99 of the 2 without an
-integral, 0.82 with `pid`, 0.46 with `cascade`."""
+"""Factor for controllers without a model, for the varying inertia and the coupling of the joints.
+
+Observed errors over the estimate, on all scenarios and arms, with ideal and rigid drives, at 10 to 40 rad/s:
+up to 0.99 without an integral, 0.82 with `pid`, 0.46 with `cascade`.
+"""
 
 
 def is_exact(log: Log) -> bool:
-    """Whether nothing but rounding can come between reference and arm.
+    """Return whether the tracking error can only be rounding.
 
     Args:
         log: a run that started on its reference.
@@ -102,29 +107,30 @@ def is_exact(log: Log) -> bool:
 
 
 def makes_exact(controller: str, drives: str, model_drives: str) -> bool:
-    """Whether a law is exact on a model that is the plant, by the drives of the two."""
+    """Return whether a controller is exact on an exact model with these drives."""
     return model_drives == drives and controller in EXACT[drives]
 
 
 def has_bound(log: Log) -> bool:
-    """Whether `tracking_bound` is known for the run."""
+    """Return whether `tracking_bound` is known for the run."""
     bounded = log.drives == log.arrays["model_drives"] and log.controller in BOUNDED[log.drives]
     return bool(bounded and log.arrays["known_law"] and not log.arrays["sensors"] and not is_exact(log))
 
 
 def ideal_drives(log: Log) -> bool:
-    """Whether there are no rotors, friction and springs, neither in the plant nor in the law's model."""
+    """Return whether both the plant and the controller's model have ideal drives."""
     return log.drives == log.arrays["model_drives"] == "ideal"
 
 
 def tracking_bound(log: Log) -> tuple[NDArray, str]:
-    """The largest error that the loop explains; for laws without a model by estimate, see above.
+    """Return a bound of the tracking error; for controllers without a model, an estimate (see the module).
 
     Args:
-        log: a run that started on its reference, with the plant's own model in the controller.
+        log: a run that started on its reference, with an exact model in the controller.
 
     Returns:
-        bound: (n,) in [rad]; and the rule, in a sentence.
+        bound: (n,) in [rad].
+        rule: rule of the bound, in a sentence.
     """
     if log.controller == "computed_torque":
         return _sampling_bound(log)
@@ -137,7 +143,7 @@ def _missing_torque_bound(log: Log) -> tuple[NDArray, str]:
 
     robot, law, omega = log.robot, log.controller, float(log.arrays["bandwidth"])
     missing = np.zeros_like(log.q_ref)
-    if law != "cascade":  # which is given all of this
+    if law != "cascade":  # its feed-forward supplies this torque
         missing = inverse_dynamics(robot, log.q_ref, log.qd_ref, log.qdd_ref)
     if law == "pd_gravity":
         missing = missing - gravity_torque(robot, log.q_ref)
@@ -157,11 +163,11 @@ def _missing_torque_bound(log: Log) -> tuple[NDArray, str]:
     for _ in range(robot.n):
         disturbing = np.abs(missing) + np.einsum("kij,kj->ki", coupling, disturbing / Mbar)
     stiffness = np.maximum(omega**2 * Mbar, np.finfo(float).tiny)
-    with np.errstate(over="ignore"):  # springs too soft for any bound
+    with np.errstate(over="ignore"):  # very soft springs overflow to an infinite bound
         bound = MARGIN * AREAS[law] * np.max(disturbing, axis=0) / stiffness
-    bound = np.maximum(bound, ROUND_OFF)  # where nothing is missing
+    bound = np.maximum(bound, ROUND_OFF)  # without a disturbance, rounding remains
     factor = f"{MARGIN:g} x" + f" {AREAS[law]:.3f} x" * (AREAS[law] != 1.0)
-    return bound, f"{factor} {what} that the law and the coupled joints leave / (omega^2 diag M(0))"
+    return bound, f"{factor} {what} not compensated, with that of coupled joints / (omega^2 diag M(0))"
 
 
 def _sampling_bound(log: Log) -> tuple[NDArray, str]:
@@ -176,6 +182,6 @@ def _sampling_bound(log: Log) -> tuple[NDArray, str]:
     p = T / 2 * (share if log.arrays["consistent"] else 1 / s)
     lag = np.max(np.abs(np.diff(qdd, axis=0) - drift[:-1]), axis=0)  # T j - Delta
     a = 2 * omega * p * np.max(np.abs(qdd), axis=0) + share / 2 * lag
-    margin = 1 + omega * T  # what sampling changes in the loop itself
-    why = "control period x largest acceleration / omega, and how a torque held over several steps lags"
+    margin = 1 + omega * T  # effect of the sampling on the loop itself
+    why = "control period x largest acceleration / omega, and the lag of a torque held over several steps"
     return margin * a / omega**2, why

@@ -1,10 +1,8 @@
-"""The closed loop of a scenario: what is followed, by which arm, under a law that believes in which.
+"""Closed loop of a scenario: its reference, its plant and its controller's model; gains for the log.
 
-The numbers that a law has, for the log of its run, are found here, too.
-
-A scenario that has a function `reference(robot, config)` can be swept, and run with changes of its robot, see
-`scenarios.base`. Both this function and `arms`, if there is one, get the nominal robot, carrying nothing, so
-that neither a change nor the payload finds its way into the reference unless the settings are asked for it.
+A scenario with a function `reference(robot, config)` can be swept, and run with changes of its robot, see
+`scenarios.base`. This function, and `arms` if there is one, get the nominal robot without a payload.
+Therefore neither a change nor the payload affects the reference, unless the function applies it itself.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Arms(NamedTuple):
-    """The two arms of a closed loop, before the changes that each alone has.
+    """Plant and controller's model of a closed loop, before the changes of the settings.
 
     Attributes:
-        plant: with its drives and what it carries.
-        model: what the controller believes in, but for what the settings say of that; `None` for the plant.
+        plant: robot with its drives and its payload.
+        model: controller's model, before the settings modify it; `None` for the plant.
     """
 
     plant: Robot
@@ -33,7 +31,7 @@ class Arms(NamedTuple):
 
 
 class ClosedLoop(NamedTuple):
-    """What `scenarios.checks.tracking.follow` takes besides the settings; see there."""
+    """Arguments of `scenarios.checks.tracking.follow` besides the settings."""
 
     reference: Samples
     plant: Robot
@@ -45,17 +43,17 @@ MakeArms: TypeAlias = "Callable[[Robot, Any], Arms]"
 
 
 def carrying(robot: Robot, config: Config) -> Arms:
-    """The arms of a scenario that has no other: the robot with its payload, which the controller knows."""
+    """Return the arms of a scenario without `arms`: the robot with its payload, as plant and as model."""
     return Arms(config.with_plant_payload(robot))
 
 
 def closed_loop(config: Config, reference: MakeReference, arms: MakeArms = carrying) -> ClosedLoop:
-    """The closed loop of these settings.
+    """Return the closed loop of these settings.
 
     Args:
         config: the settings.
-        reference: makes the samples at the control period.
-        arms: makes plant and model.
+        reference: function that returns the samples at the control period.
+        arms: function that returns plant and model.
     """
     robot = config.bare_robot()
     plant, model = arms(robot, config)
@@ -63,19 +61,19 @@ def closed_loop(config: Config, reference: MakeReference, arms: MakeArms = carry
 
 
 NAMES, VALUES = "gain_names", "gains"
-"""Arrays of a log: (k,) names, and (k, n) a number of each for every joint."""
+"""Names of two arrays of a log: (k,) names of gains, and (k, n) their values for every joint."""
 PLAIN = ("Kp", "Ki", "Kd", "Kv", "Ti", "kp", "ki", "kd", "kv")
-"""What gains are called; of a law that says no more, attributes of these names are taken for some."""
+"""Usual names of gains; a controller's attributes of these names count as gains by default."""
 
 
 def gains(law: Any, n: int) -> dict[str, np.ndarray]:
-    """The arrays `gain_names` (k,) and `gains` (k, n); empty where the law does not tell any.
+    """Return the arrays `gain_names` (k,) and `gains` (k, n); empty if the controller has no known gains.
 
     Args:
         law: a controller.
         n: number of joints.
     """
-    from twin.control.control_law import ControlLaw  # compiles: not at the module's top
+    from twin.control.control_law import ControlLaw  # imported here because it compiles kernels
 
     found: dict[str, Any] = {}
     if isinstance(law, ControlLaw):
@@ -86,14 +84,14 @@ def gains(law: Any, n: int) -> dict[str, np.ndarray]:
         found = dict(zip(known, rows, strict=False))
     elif hasattr(law, "__dict__"):
         found = {name: vars(law)[name] for name in PLAIN if name in vars(law)}
-    told = {name: row for name, value in found.items() if (row := _row(value, n)) is not None}
-    if not told:
+    rows_by_name = {name: row for name, value in found.items() if (row := _row(value, n)) is not None}
+    if not rows_by_name:
         return {}
-    return {NAMES: np.array(list(told)), VALUES: np.array(list(told.values()))}
+    return {NAMES: np.array(list(rows_by_name)), VALUES: np.array(list(rows_by_name.values()))}
 
 
 def _row(value: Any, n: int) -> np.ndarray | None:
-    """A number for every joint, if it is that."""
+    """Return a value as one number for every joint (n,); `None` if it has another shape or type."""
     try:
         array = np.asarray(value)
         return np.broadcast_to(array, (n,)).astype(np.float64) if array.dtype.kind in "fiu" else None

@@ -1,4 +1,4 @@
-"""What the motors of a robot have to carry: its rated payload, each axis at its speed limit."""
+"""Load of the motors with the rated payload, each axis at its speed limit; check of the friction law."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 
 PAYLOAD_COM = (0.083, 0.0, 0.080)
-"""[m], flange frame: 0.080 m beyond the flange and 0.083 m off the last axis, so that every axis feels it."""
+"""Centre of mass in [m], flange frame: 0.080 m beyond the flange and 0.083 m off the last axis.
+
+So it loads every axis.
+"""
 
 
 def known_drives(robot: Robot) -> Drives:
-    """The drives of the robot, whichever of them act.
+    """Return the drives in the robot's file, in any drive mode.
 
     Raises:
-        RobotError: they are not known.
+        RobotError: the file has no drives.
     """
     if robot.drives is None:
-        raise RobotError(
-            f"robot {robot.name!r} has no drives to show: its file has no table [drives] of gears, rotors "
-            "and friction"
-        )
+        raise RobotError(f"robot {robot.name!r} has no drives: its file has no table [drives]")
     return robot.drives
 
 
 def with_rated_payload(robot: Robot) -> Robot:
-    """The robot with its rated payload as a point at `PAYLOAD_COM`.
+    """Return the robot with its rated payload as a point mass at `PAYLOAD_COM`.
 
-    As it is where no rating is known, and where it carries something already.
+    A robot without a rating, or with a payload, is returned unchanged.
     """
     if robot.rating is None or robot.payload is not None:
         return robot
@@ -47,15 +47,16 @@ def with_rated_payload(robot: Robot) -> Robot:
 
 
 class DriveLoad(NamedTuple):
-    """Every axis moving alone at its speed limit, the others at rest: (n,) each, of its motor, at the joint.
+    """Loads of the motors, each axis moving alone at its speed limit: (n,) each, torques at the joint.
 
     Attributes:
-        gravity: the largest weight of any pose, in [N m].
-        friction: at the speed limit, in [N m].
-        torque_max: what the motor gives at that speed, in [N m].
-        rotor_share: of the inertia that the motor turns, in the median pose.
-        time: to the speed limit in the worst and the median pose (2, n), in [s], with the torque left there.
-        speed: of the motor at the joint's speed limit, over its maximum.
+        gravity: largest gravity torque over all poses, in [N m].
+        friction: friction torque at the speed limit, in [N m].
+        torque_max: largest torque of the motor at that speed, in [N m].
+        rotor_share: share of the rotor in the inertia that the motor accelerates, in the median pose.
+        time: times from rest to the speed limit in the worst and the median pose (2, n), in [s], with the
+            remaining torque.
+        speed: speed of the motor at the joint's speed limit, over its maximum.
     """
 
     gravity: NDArray
@@ -67,27 +68,27 @@ class DriveLoad(NamedTuple):
 
     @property
     def use(self) -> NDArray:
-        """The share of the motor's torque that the speed takes in the worst pose."""
-        with np.errstate(divide="ignore"):  # of a motor that cannot turn so fast
+        """Share of the motor's torque that weight and friction take in the worst pose."""
+        with np.errstate(divide="ignore"):  # the torque is 0 beyond the motor's maximum speed
             return (self.gravity + self.friction) / self.torque_max
 
 
 def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:
-    """What each motor has to give, over the poses that the joints' ranges allow.
+    """Return the load of each motor over random poses within the joints' ranges.
 
-    An axis that moves alone at constant speed turns no rotor faster and meets no Coriolis torque, so that its
-    motor carries weight and friction. The torque that is left accelerates its rotor and the arm.
+    An axis that moves alone at constant speed accelerates no rotor and causes no Coriolis torque. Its motor
+    therefore carries weight and friction only. The remaining torque accelerates the rotor and the arm.
 
     Args:
-        robot: with its payload, and with drives that are not ideal.
-        seed: of the poses.
-        states: how many.
+        robot: robot with its payload, and with drives that are not ideal.
+        seed: seed of the random poses.
+        states: number of poses.
     """
     from twin.dynamics.equation_of_motion import friction_torque, gravity_torque, mass_matrix
     from twin.robot.drives.motors import MotorLimits, torque_at_speed
 
     drives, v = known_drives(robot), finite_speed(robot)
-    to_motors = np.linalg.inv(drives.coupling)  # of rows of torques at the joints
+    to_motors = np.linalg.inv(drives.coupling)  # maps rows of joint torques to motor torques
     q = random_positions(robot, np.random.default_rng(seed), states)
     gravity = np.abs(gravity_torque(robot, q) @ to_motors)
     inertia = np.diagonal(to_motors.T @ mass_matrix(robot, q), axis1=1, axis2=2)
@@ -108,16 +109,18 @@ def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:
 
 
 AT_REST = 1e-11
-"""[rad/s]: the speed of a shaft that stands, of which two motors that turn together may leave a rounding."""
+"""[rad/s]: largest speed of a shaft at rest; the motions of two coupled motors cancel up to rounding."""
 LIMIT = 5e-11
-"""Of the largest torque of rotors, springs, arm and motors. Seen: 6e-13, and 1.1e-11 where the engine
-solves a closed loop."""
+"""Largest error over the largest torque of rotors, springs, arm and motors.
+
+Observed: 6e-13, and 1.1e-11 where the engine solves a closed loop.
+"""
 
 
 def friction_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return whether the drives kept the law of friction; nothing without drives.
+    """Return the check that the drives obey the friction law; empty without drives.
 
-    With several engine steps in a control period the log has no states between, and nothing is judged.
+    Empty also with several engine steps in a control period, because the log lacks the states in between.
     """
     if log.robot.active_drives is None or log.steps_per_period != 1 or len(log.t) < 2:
         return ()
@@ -128,18 +131,18 @@ def friction_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(np.abs(error))),
             "",
             LIMIT,
-            "over the largest torque: what rotors, springs and arm leave of the motors' torque, against the "
-            "law itself, to the rounding of accelerations",
+            "over the largest torque: motor torque less that of rotors, springs and arm, compared with the "
+            "friction law; the limit is the rounding of accelerations",
             place_of_largest(log, error),
         ),
     )
 
 
 def friction_errors(log: Log) -> NDArray:
-    """Return by how much friction and springs miss their laws, over the largest torque: (N-1, n).
+    """Return the deviations (N-1, n) of friction and springs from their laws, over the largest torque.
 
     Args:
-        log: of a run with drives and one engine step in a control period.
+        log: log of a run with drives and one engine step in a control period.
     """
     from twin.dynamics.equation_of_motion import inverse_dynamics
 
@@ -156,18 +159,18 @@ def friction_errors(log: Log) -> NDArray:
     twist_speed = (speed_next + speed - qd_next - qd) / 2
     stiffness, damping = np.where(elastic, drives.stiffness, 0.0), np.where(elastic, drives.damping, 0.0)
     T = np.where(elastic, stiffness * twist + damping * twist_speed, arm)
-    # Friction at a joint without a spring acts on the motor's side of it, too, but on that joint alone.
+    # Without a spring, friction at a joint acts on its motor's side, too, but on this joint alone.
     shafts = np.where(at_motor[:, None], drives.coupling, np.eye(robot.n))
     left = np.linalg.solve(shafts.T, (log.tau[:-1] - rotors - T).T).T
     behind_spring = elastic & ~at_motor
     friction = np.where(behind_spring, T - arm, left)
-    balance = np.where(behind_spring, left, T - arm)  # 0: no friction acts there
+    balance = np.where(behind_spring, left, T - arm)  # must be 0: no friction acts on this side
     w, w_next = (
         np.where(at_motor, of_motors @ drives.coupling.T, of_joints)
         for of_motors, of_joints in ((speed, qd), (speed_next, qd_next))
     )
     excess = drives.static - drives.coulomb
-    with np.errstate(divide="ignore", invalid="ignore"):  # without an excess there may be no Stribeck speed
+    with np.errstate(divide="ignore", invalid="ignore"):  # the Stribeck speed may be 0 without an excess
         falling = np.where(excess > 0, np.exp(-((w / drives.stribeck_speed) ** 2)), 0.0)
     level = drives.coulomb + excess * falling
     sliding = friction - level * np.sign(w_next) - drives.viscous * w_next

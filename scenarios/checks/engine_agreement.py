@@ -1,6 +1,6 @@
-"""How well PyBullet and the analytic model agree on a robot, and each with itself, from random states.
+"""Compare PyBullet with the analytic model of a robot, and each with itself, from random states.
 
-Nothing is compiled: the model's kernels are run on numbers, for a robot that is looked at once.
+The model's kernels are interpreted, not compiled, because each robot is compared only once.
 """
 
 import json
@@ -19,25 +19,25 @@ from twin.errors import LimitError, TwinError
 from twin.robot.robot import Robot
 
 STATES = 20
-TOP_SPEED = 10.0  # rad/s or m/s: a file's limit may be anything
-ACCELERATION = 50.0  # rad/s^2 or m/s^2: what the random torques are meant to do to every joint
-FAR = 20.0  # rad or m
-CLOSE = 1e-11
-PATIENCE = 300.0  # s
+TOP_SPEED = 10.0  # rad/s or m/s: largest speed, because the limits of a file may be arbitrarily large
+ACCELERATION = 50.0  # rad/s^2 or m/s^2: largest acceleration of every joint under the random torques
+FAR = 20.0  # rad or m: largest position
+CLOSE = 1e-11  # largest relative error
+TIMEOUT = 300.0  # s
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Errors over random states, the largest of each.
+    """Largest errors over random states.
 
     Attributes:
-        states: how many.
-        step: acceleration of one step of the engine against forward dynamics, relative.
-        pose: of the tool, engine against model, in [m] and [1].
-        engine: accelerations of the engine against those of a second one, relative.
-        model: torques of inverse dynamics of forward dynamics against the torques, relative.
-        step_limit: what `step` may be: 1e-11, or what rounding makes of a badly conditioned mass matrix.
-        pose_limit: what `pose` may be: rounding, over lengths of the robot's size.
+        states: number of states.
+        step: relative error of the engine's acceleration in one step, compared with forward dynamics.
+        pose: error of the engine's tool pose, compared with the model, in [m] and [1].
+        engine: relative error of the engine's accelerations, compared with a second engine.
+        model: relative error of inverse dynamics after forward dynamics, compared with the original torques.
+        step_limit: limit of `step`: 1e-11, or the rounding of a badly conditioned mass matrix.
+        pose_limit: limit of `pose`: rounding, over lengths of the robot's size.
     """
 
     states: int
@@ -50,7 +50,7 @@ class Agreement:
 
     @property
     def passes(self) -> bool:
-        """Whether engine and model are one robot."""
+        """Whether every error is within its limit."""
         return bool(
             self.step <= self.step_limit
             and self.pose <= self.pose_limit
@@ -60,11 +60,11 @@ class Agreement:
 
 
 def agreement(robot: Robot, seed: int = 1) -> Agreement:
-    """Compare them.
+    """Compare engine and model.
 
     Args:
-        robot: with inertia.
-        seed: of the random states.
+        robot: robot with inertia.
+        seed: seed of the random states.
 
     Raises:
         RobotError: PyBullet cannot load the robot.
@@ -94,13 +94,13 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
 
 
 def isolated_agreement(path: Path) -> Agreement:
-    """Compare them on the robot of a file, in a process of its own: a crash there is told like an error.
+    """Compare engine and model of a robot's file in a separate process; a crash of it becomes an error.
 
     Raises:
-        TwinError: what `agreement` raises, or the process crashed or did not end within `PATIENCE`.
+        TwinError: `agreement` raised it, or the process crashed or did not end within `TIMEOUT`.
     """
     places = os.pathsep.join(os.path.abspath(place) for place in sys.path)
-    command = [sys.executable, "-c", f"from {__name__} import tell; tell()", str(path)]
+    command = [sys.executable, "-c", f"from {__name__} import print_agreement; print_agreement()", str(path)]
     try:
         done = subprocess.run(
             command,
@@ -108,43 +108,50 @@ def isolated_agreement(path: Path) -> Agreement:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise TwinError(f"{path}: the comparison with PyBullet did not end within {PATIENCE:g} s") from None
+        raise TwinError(f"{path}: the comparison with PyBullet did not end within {TIMEOUT:g} s") from None
     if done.returncode != 0:
         raise TwinError(
             f"{path}: the comparison with PyBullet crashed, its process ended with status {done.returncode}"
         )
-    told = json.loads(done.stdout.splitlines()[-1])
-    if "error" in told:
-        raise TwinError(told["error"])
-    return Agreement(**told)
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if "error" in answer:
+        raise TwinError(answer["error"])
+    return Agreement(**answer)
 
 
-def tell() -> None:
-    """Write the agreement of the robot of a file, the argument of this process, to standard output."""
+def print_agreement() -> None:
+    """Print the agreement of the robot's file in `sys.argv[1]` as JSON, or its error."""
     from twin.robot.loading.link_shapes import link_shapes
     from twin.robot.loading.loading import load
 
     try:
         robot = load(sys.argv[1])
-        link_shapes(robot)  # which may be what cannot be read
-        told = asdict(agreement(robot))
+        link_shapes(robot)  # raises a TwinError for shapes that PyBullet cannot read
+        answer = asdict(agreement(robot))
     except TwinError as error:
-        told = {"error": str(error)}
-    sys.stdout.write(f"\n{json.dumps(told)}\n")
+        answer = {"error": str(error)}
+    sys.stdout.write(f"\n{json.dumps(answer)}\n")
 
 
 def _nearby(robot: Robot, q: NDArray) -> NDArray:
-    """Positions without turns and lengths that mean nothing: a file's range may be anything."""
+    """Return positions without whole turns and within `FAR`; the ranges of a file may be arbitrarily wide."""
     turns = np.array([kind == "revolute" for kind in robot.joint_kinds])
     return np.where(np.abs(q) > FAR, np.where(turns, np.remainder(q, 2 * np.pi), np.sign(q) * FAR), q)
 
 
 def _in_engine(robot: Robot, q: NDArray, qd: NDArray, tau: NDArray) -> tuple[NDArray, NDArray]:
-    """Accelerations (N, n) of one step each, and the tool's poses (N, 4, 4) before it, in a new world."""
+    """Return accelerations (N, n) of one step each and tool poses (N, 4, 4) before it, from a new engine.
+
+    Args:
+        robot: robot to simulate.
+        q: (N, n) positions, in [rad] or [m].
+        qd: (N, n) speeds, in [rad/s] or [m/s].
+        tau: (N, n) torques or forces, in [N m] or [N].
+    """
     from twin.engine.simulation import Simulation
 
     accelerations, poses = np.empty_like(q), np.empty((len(q), 4, 4))
@@ -152,12 +159,12 @@ def _in_engine(robot: Robot, q: NDArray, qd: NDArray, tau: NDArray) -> tuple[NDA
         for k in range(len(q)):
             simulation.reset(q[k], qd[k])
             poses[k] = simulation.tool_pose()
-            with suppress(LimitError):  # the step may lead beyond the range of a closed loop; it is done
+            with suppress(LimitError):  # raised after a step that leaves the range of a closed loop
                 simulation.step(tau[k])
             accelerations[k] = (simulation.state()[1] - qd[k]) / simulation.time_step
     return accelerations, poses
 
 
 def _relative(values: NDArray, expected: NDArray) -> float:
-    """The worst row of `max |a - b| / max |b|`."""
+    """Return the largest `max |a - b| / max |b|` over all rows."""
     return float(np.max(np.max(np.abs(values - expected), axis=1) / np.max(np.abs(expected), axis=1)))

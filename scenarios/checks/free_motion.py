@@ -1,4 +1,4 @@
-"""An arm that nothing drives, in the engine and in the model: where it goes, what becomes of its energy."""
+"""Free motion of an arm in the engine and in the model: positions and energy without motor torques."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def check_free_time(free_time: float, time_step: float) -> None:
-    """Check a setting: the free motion, in [s], lasts for a step, in [s], at least.
+    """Raise an error unless the free time, in [s], is finite and at least one time step, in [s].
 
     Raises:
-        ValueError: it does not, or is not finite.
+        ValueError: it is not.
     """
     positive(free_time, "free time", "s")
     if not free_time >= time_step:
@@ -31,19 +31,19 @@ def check_free_time(free_time: float, time_step: float) -> None:
 def free_motion(
     robot: Robot, q: NDArray, qd: NDArray, duration: float, time_step: float, gui: bool = False
 ) -> dict[str, NDArray]:
-    """Let go of the robot in the engine and in `AnalyticPlant`, until the end or until a closed loop folds.
+    """Simulate the free motion in the engine and in `AnalyticPlant`; stop early if a closed loop would fold.
 
     Args:
-        robot: the robot; the stops of its joints are lifted.
-        q: (n,) where it is let go, in [rad].
-        qd: (n,) how fast, in [rad/s].
-        duration: in [s].
-        time_step: of both, in [s].
-        gui: show the engine's in a window.
+        robot: the robot; its joints have no stops here.
+        q: (n,) positions at the release, in [rad].
+        qd: (n,) speeds at the release, in [rad/s].
+        duration: length of the motion, in [s].
+        time_step: time step of engine and model, in [s].
+        gui: whether to show the engine's motion in a window.
 
     Returns:
-        `free_engine` and `free_model`: (N, 2, n) each, positions and speeds `[q, qd]`; `free_gap`, (N,), how
-        far closed loops came open in the engine, in [m].
+        free_engine, free_model: (N, 2, n) each, positions and speeds `[q, qd]`.
+        free_gap: (N,) gap of the closed loops in the engine, in [m].
 
     Raises:
         TouchedError: a person changed the motion at the window.
@@ -74,12 +74,13 @@ def free_motion(
 
 
 def free_metrics(log: Log) -> tuple[Metric, ...]:
-    """The free motion of a log's arrays: how long it was, engine and model, and their energy."""
+    """Return the metrics of the free motion in a log's arrays: length, positions and energy."""
     from twin.dynamics.equation_of_motion import energy, gravity_torque
 
     engine, model = log.arrays["free_engine"], log.arrays["free_model"]
     steps = min(len(engine), len(model))
-    same_end = 0.0 if len(engine) == len(model) else np.nan  # when a loop folds; no number stands for that
+    # If a loop folds in only one of the two, the difference is undefined: NaN fails the check.
+    same_end = 0.0 if len(engine) == len(model) else np.nan
     engine, model = engine[:steps], model[:steps]
     energy_engine, energy_model = (energy(log.robot, *np.moveaxis(x, 1, 0)) for x in (engine, model))
     return (
@@ -88,28 +89,28 @@ def free_metrics(log: Log) -> tuple[Metric, ...]:
             (steps - 1) * log.time_step,
             "s",
             None,
-            "as asked for, or until a closed loop would fold",
+            "of the settings, or until a closed loop would fold",
         ),
         Metric(
             "free motion, engine - model",
             float(np.max(np.abs(engine[:, 0] - model[:, 0]))) + same_end,
             "rad",
             1e-11,
-            "the rounding of every step, grown along a tumbling motion; seen: 6e-14",
+            "the rounding of every step, amplified along a tumbling motion; observed: 6e-14",
         ),
         Metric(
             "energy, engine - model",
             float(np.max(np.abs(energy_engine - energy_model))),
             "J",
             1e-11 * float(np.max(np.abs(gravity_torque(log.robot, model[:, 0])))),
-            "what 1e-11 rad make under the largest gravity torque on the way",
+            "1e-11 rad times the largest gravity torque along the motion",
         ),
         Metric(
             "energy change in free motion",
             float(np.max(np.abs(energy_engine - energy_engine[0]))),
             "J",
             None,
-            "semi-implicit Euler conserves energy to the order of its step only, and friction takes some; "
-            "the same in both",
+            "semi-implicit Euler conserves energy only to first order in its step, and friction dissipates "
+            "some; equal in both",
         ),
     )

@@ -1,7 +1,7 @@
-"""Norrlöf's experiment on axis 1 of the IRB 1400: the arm that it is made on, and what its data tell.
+"""Plant, excitation, estimates and picture of the experiment of Norrlöf 1999 on axis 1 of the IRB 1400.
 
-Two experiments in one run, each a torque on top of the control law's: around one point, and on the way from
-there to another.  The first is to estimate from, the second to validate with.
+A run contains two experiments, each with an additional torque beside the controller's: around one point, and
+during the motion from there to another point. The first yields the estimate, the second validates it.
 """
 
 from __future__ import annotations
@@ -32,30 +32,33 @@ ROBOT = "irb1400"
 NAMES, UNITS = ("J_m", "J_a", "f_m", "k"), ("kg m^2", "kg m^2", "N m s/rad", "N m/rad")
 PUBLISHED = np.array([5.9e-4, 5.2e-2, 1.3e-2, 677.2])
 PUBLISHED_DEVIATIONS = np.array([2.2e-5, 1.8e-3, 3.2e-4, 29.0])
-"""Norrlöf 1999, Table 3.1: of the motor, and r times of the arm, see `FlexibleJoint.reported`."""
+"""Norrlöf 1999, Table 3.1: values of the motor, and r times those of the arm (`FlexibleJoint.reported`)."""
 
 POSE_DEG = (0.0, -30.0, 25.0, 0.0, 0.0, 0.0)
-"""Ours, for his is not told: in this one the inertia about axis 1 is within 0.2 % of his 6.16 kg m^2."""
+"""Pose of the arm, chosen here because Norrlöf 1999 does not state one.
 
-TRAVEL = 1.0  # rad, of axis 1 in the second experiment
-REST, CUT = 0.5, 0.25  # s: between the experiments; of each, what is removed at its beginning and its end
-BRAKE = 1e5  # N m: holds the joints that are to stand still
+In this pose the inertia about axis 1 is within 0.2 % of the published 6.16 kg m^2.
+"""
+
+TRAVEL = 1.0  # rad: travel of axis 1 in the second experiment
+REST, CUT = 0.5, 0.25  # s: rest between the experiments; part removed at both ends of an experiment
+BRAKE = 1e5  # N m: friction that holds the braked joints
 
 
 class Estimates(NamedTuple):
-    """What a run adds to its log; N samples, of which both experiments have M; parameters in his units.
+    """Estimates in the log of a run of N samples; M samples in each experiment; parameters as published.
 
     Attributes:
-        linear: whether the joint is the linear model's.
-        noise: standard deviation of what was added to the measured speed, in [rad/s].
-        first: (2,) numbers of the first samples of estimation and validation data.
+        linear: whether the joint is linear.
+        noise: standard deviation of the noise on the measured speed, in [rad/s].
+        first: (2,) indices of the first samples of estimation and validation data.
         speed: (N,) measured speed of the motor, at the motor, in [rad/s].
-        model_speed: (2, M) by the estimate, on estimation and validation data.
+        model_speed: (2, M) speeds of the estimated model, for estimation and validation data, in [rad/s].
         truth: (4,) the plant's J_m, J_a, f_m and k.
-        values: (4,) the estimates.
-        deviations: (4,) their standard deviations.
+        values: (4,) estimates.
+        deviations: (4,) standard deviations of the estimates.
         clean: (4,) estimates without noise.
-        continuous: (4,) estimates without noise by the model of continuous time, not of the engine's steps.
+        continuous: (4,) estimates without noise by the continuous model, without the engine's steps.
     """
 
     linear: NDArray
@@ -71,19 +74,19 @@ class Estimates(NamedTuple):
 
 
 def plant(robot: Robot, linear: bool) -> Robot:
-    """The arm with axis 1 elastic and the other joints braked.
+    """Return the arm with an elastic axis 1 and the other joints braked.
 
     Args:
         robot: the IRB 1400.
-        linear: give axis 1 the friction, the spring and the rotor of Table 3.1; else it has those of the
-            robot's file, with Coulomb friction and a damped spring.
+        linear: whether axis 1 has the friction, the spring and the rotor of Table 3.1; else it has those of
+            the robot's file, with Coulomb friction and a damped spring.
 
     Raises:
-        RobotError: it is another robot.
+        RobotError: the robot is another one.
     """
     drives = robot.drives
     if robot.name != ROBOT or drives is None:
-        raise RobotError(f"the experiment is published of robot {ROBOT!r} alone, got {robot.name!r}")
+        raise RobotError(f"the experiment is published for robot {ROBOT!r} only, got {robot.name!r}")
     alone = np.arange(robot.n) == 0
     changes: dict[str, Any] = {
         "stiffness": np.where(alone, drives.stiffness, np.inf),
@@ -102,11 +105,11 @@ def plant(robot: Robot, linear: bool) -> Robot:
 
 
 def two_masses(robot: Robot) -> FlexibleJoint:
-    """Axis 1 of `plant` as an elastic joint."""
+    """Return axis 1 of `plant` as an elastic joint."""
     from twin.dynamics.equation_of_motion import mass_matrix
 
     drives = robot.drives
-    assert drives is not None  # plant() has looked
+    assert drives is not None  # plant() raises RobotError for a robot without drives
     N = float(drives.ratio[0])
     return FlexibleJoint(
         Jm=float(drives.rotor_inertia[0]),
@@ -119,7 +122,11 @@ def two_masses(robot: Robot) -> FlexibleJoint:
 
 
 def motion(duration: float) -> Trajectory:
-    """Stay, and go to another point; each experiment is as long as its data and what is cut from them."""
+    """Return the motion of both experiments: rest at one point, then move to another.
+
+    Args:
+        duration: length of the data of each experiment, in [s]; `CUT` is added at both ends.
+    """
     from twin.trajectories.joint_trajectories import hold, quintic, sequence
 
     here = np.deg2rad(POSE_DEG)
@@ -129,19 +136,26 @@ def motion(duration: float) -> Trajectory:
 
 
 def starts(duration: float, period: float) -> NDArray:
-    """Numbers (2,) of the first samples of the data of both experiments."""
+    """Return the indices (2,) of the first samples of the data of both experiments."""
     return np.rint((np.array([REST, 2 * REST + duration + 2 * CUT]) + CUT) / period).astype(int)
 
 
 def multisine(frequencies: NDArray, rms: float, t: NDArray, rng: np.random.Generator) -> NDArray:
-    """A sum of sines (N,) of one amplitude and random phases at times t (N,)."""
+    """Return a sum of sines (N,) with equal amplitudes and random phases at times t (N,)."""
     phases = rng.uniform(0, 2 * np.pi, len(frequencies))
     amplitude = rms * np.sqrt(2 / len(frequencies))
     return amplitude * np.sin(2 * np.pi * np.outer(t, frequencies) + phases).sum(axis=1)
 
 
 class Excited:
-    """A control law, and a torque (N,) of the motor of axis 1 on top of it, one a sample, in [N m]."""
+    """Controller with an additional torque at the motor of axis 1.
+
+    Args:
+        law: the controller.
+        torque: (N,) additional torque of the motor at each sample, in [N m].
+        period: control period, in [s].
+        ratio: gear ratio of axis 1.
+    """
 
     def __init__(self, law: Controller, torque: NDArray, period: float, ratio: float) -> None:
         self.law, self.name = law, law.name
@@ -154,7 +168,7 @@ class Excited:
         return tau
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Reset the memory of the controller."""
         self.law.reset()
 
 
@@ -189,18 +203,18 @@ def estimates(log: Log, linear: bool, duration: float, noise: float, rng: np.ran
 
 
 HIGH_PASS = 0.01
-"""Of the Nyquist frequency: the cut-off of figure 3.6, 2.5 Hz at 500 Hz."""
-SHOWN = 2.0  # s of the data that are drawn of figures 3.5 and 3.6
+"""Cut-off of the high-pass filter of figure 3.6 over the Nyquist frequency: 2.5 Hz at 500 Hz."""
+SHOWN = 2.0  # s: length of the data in figures 3.5 and 3.6
 PLAIN: dict[str, Any] = {"lw": 0.9}
 DOTTED: dict[str, Any] = {"lw": 1.0, "ls": ":"}
 
 
 def picture(logs: Sequence[Log], path: Path) -> None:
-    """Draw raw and processed data, the frequency response, and the model beside the second experiment.
+    """Draw raw and processed data, the frequency response, and the model beside both experiments.
 
     Args:
         logs: runs of the experiment; the first is drawn.
-        path: the PNG to write.
+        path: path of the PNG to write.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -232,17 +246,17 @@ def picture(logs: Sequence[Log], path: Path) -> None:
     angle_panel(panels[4, 0], log, windows[1], found)
     left = found.speed[windows[1]] - found.model_speed[1]
     panels[4, 1].plot(log.t[windows[1]], left, lw=0.6)
-    panels[4, 1].set(title="what the model leaves of 3.5", xlabel="t [s]", ylabel="speed [rad/s]")
+    panels[4, 1].set(title="error of the model in 3.5", xlabel="t [s]", ylabel="speed [rad/s]")
     figure.savefig(path, dpi=110, format="png")
 
 
 def margin(log: Log) -> int:
-    """Samples that were cut from each end of an experiment."""
+    """Return the number of samples removed at each end of an experiment."""
     return round(CUT / (log.time_step * log.steps_per_period))
 
 
 def two_curves(axes: Axes, t: NDArray, torque: NDArray, motion: NDArray, label: str) -> None:
-    """Torque, and on an axis of its own what came of it."""
+    """Plot the torque, and on a second axis the resulting motion."""
     axes.plot(t, torque, color="C0", **PLAIN)
     axes.set_ylabel("torque [N m]", color="C0")
     other = axes.twinx()
@@ -251,7 +265,7 @@ def two_curves(axes: Axes, t: NDArray, torque: NDArray, motion: NDArray, label: 
 
 
 def frequency_panels(pair: Sequence[Axes], log: Log, window: slice, found: Estimates) -> None:
-    """Gain and phase from torque to speed: measured, the model's, and the twin's."""
+    """Plot gain and phase from torque to speed: measured, of the estimated model, and of the plant."""
     from matplotlib.ticker import NullFormatter
 
     from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, velocity_model
@@ -282,7 +296,7 @@ def frequency_panels(pair: Sequence[Axes], log: Log, window: slice, found: Estim
 
 
 def beside(axes: Axes, t: NDArray, model: NDArray, measured: NDArray, label: str) -> None:
-    """The model solid, the measurement dotted, for the first seconds."""
+    """Plot the model as solid and the measurement as dotted line, for the first `SHOWN` seconds."""
     drawn = t < t[0] + SHOWN
     axes.plot(t[drawn], measured[drawn], color="C1", label="measured", **DOTTED)
     axes.plot(t[drawn], model[drawn], color="C0", label="model", **PLAIN)
@@ -291,7 +305,7 @@ def beside(axes: Axes, t: NDArray, model: NDArray, measured: NDArray, label: str
 
 
 def angle_panel(axes: Axes, log: Log, window: slice, found: Estimates) -> None:
-    """Figure 3.6: the model's motor angle beside the measured one, both through the high-pass filter."""
+    """Plot figure 3.6: motor angle of the model beside the measured one, both high-pass filtered."""
     from scipy.signal import butter, sosfiltfilt
 
     period = log.time_step * log.steps_per_period

@@ -1,9 +1,9 @@
-"""The published move of the Manutec r3: its load, its reference, its controllers, and where the arm was.
+"""Published move of the Manutec r3: its load, its reference, its controllers and its joint angles.
 
 Source: Modelica Standard Library, RobotR3 `FullRobot` (BSD-3-Clause). The joint angles are some of the
 Modelica Association's reference results of that model (github.com/modelica/MAP-LIB_ReferenceResults at
-d6a2b9b, Modelica/Mechanics/MultiBody/Examples/Systems/RobotR3/FullRobot/FullRobot.csv): made by Dymola 2020x
-with a tolerance of 1e-6, they are good to some 5e-9 rad.
+d6a2b9b, Modelica/Mechanics/MultiBody/Examples/Systems/RobotR3/FullRobot/FullRobot.csv). Computed by Dymola
+2020x with a tolerance of 1e-6, they are accurate to some 5e-9 rad.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 NAME = "manutec_r3"
 
 LOAD = Payload(15.0, (0.1, -0.1, 0.25), np.diag([0.001, 0.001, 0.001]))
-"""In our flange frame; in the library's, whose y lies along axis 6, the centre is at (0.1, 0.25, 0.1) m."""
+"""Load in the flange frame of this project.
+
+In the library's frame, whose y axis is along axis 6, the centre of mass is at (0.1, 0.25, 0.1) m.
+"""
 
 SPEEDS = (3.0, 1.5, 5.0, 3.1, 3.1, 4.1)  # rad/s, of the reference
 ACCELERATIONS = (15.0, 15.0, 15.0, 60.0, 60.0, 60.0)  # rad/s^2
@@ -36,7 +39,7 @@ TS = 0.05  # s, of the integral of the speed's error
 TORQUE_CONSTANTS = (1.1616, 1.1616, 1.1616, 0.2365, 0.2608, 0.0842)  # N m/A
 
 INSTANTS = np.array([0.1, 0.4, 0.8, 1.2, 1.354, 1.4, 1.5, 1.856])
-"""(8,) in [s]: two while the arm speeds up, two while it cruises, the rest about and after its stop."""
+"""(8,) times in [s]: two during acceleration, two at constant speed, the rest about and after the stop."""
 
 ANGLES = np.array(
     [
@@ -50,36 +53,41 @@ ANGLES = np.array(
         [1.04682232642, -1.22364719683, -0.610907884558, 0.784784107811, 1.92023468212, 0.785339108819],
     ]
 )
-"""(8, 6) joint angles then, in [rad]."""
+"""(8, 6) joint angles at `INSTANTS`, in [rad]."""
 
 COLUMNS = ("t", "q1", "q2", "q3", "q4", "q5", "q6")
 LONGEST = 1.8561  # s, to the end of the rest
-LARGEST_ANGLE = 4.0  # rad; no joint comes beyond 2
+LARGEST_ANGLE = 4.0  # rad; all joints of the published move stay below 2
 
 
 def published_move(robot: Robot) -> Trapezoid:
-    """The reference, from the pose `start` to the pose `end`."""
+    """Return the reference, from the pose `start` to the pose `end`."""
     from twin.trajectories.joint_trajectories import trapezoid
 
     return trapezoid(robot.poses["start"], robot.poses["end"], SPEEDS, ACCELERATIONS)
 
 
 def published_law(robot: Robot, period: float) -> Cascade:
-    """The published controllers: at the joints, `Kv = N^2 ks k`, and no model of the arm.
+    """Return the published controllers: at the joints, `Kv = N^2 ks k`, without a model of the arm.
 
-    They start with the motors carrying the arm.  Those of elastic joints are `g / K` ahead of their joints,
-    which the position loops take for an error, and the integrals make up for.
+    At the start the motors carry the arm. The motors of elastic joints are `g / K` ahead of their joints. The
+    position loops see this as an error, and the initial integrals compensate for it.
 
     Args:
-        robot: with drives that act.
-        period: of the control, in [s].
+        robot: robot with drives that are not ideal.
+        period: control period, in [s].
+
+    Raises:
+        RobotError: the drives of the robot are ideal.
     """
     from controllers.cascade import Cascade
     from twin.dynamics.equation_of_motion import gravity_torque
 
     drives = robot.active_drives
     if drives is None:
-        raise RobotError(f"the published controllers need drives that act, those of {robot.name!r} are ideal")
+        raise RobotError(
+            f"the published controllers need rigid or elastic drives, {robot.name!r} has ideal ones"
+        )
     g = gravity_torque(robot, robot.poses["start"])
     Kv = drives.ratio**2 * KS * np.array(TORQUE_CONSTANTS)
     hold = g + Kv * KP * g / drives.stiffness
@@ -87,10 +95,10 @@ def published_law(robot: Robot, period: float) -> Cascade:
 
 
 def read_run(path: str | Path) -> Floats:
-    """Return a reference run (M, 7), its columns t in [s] and q1 to q6 in [rad]; others are passed over.
+    """Return a reference run (M, 7), its columns t in [s] and q1 to q6 in [rad]; other columns are ignored.
 
     Raises:
-        RecordingError: naming the file, what is wrong and what is valid.
+        RecordingError: the file is invalid; the message has the file, the error and what is valid.
     """
     from twin.logs.recordings.columns import Wanted, read_columns
 
@@ -98,11 +106,11 @@ def read_run(path: str | Path) -> Floats:
     if len(run) == 0:
         raise RecordingError(f"{path}: expected rows of numbers below the header, got none")
     end = LONGEST
-    for fault, wanted in (
+    for fault, expected in (
         (~np.isfinite(run).all(axis=1), "finite numbers"),
         (
             ~((run[:, 0] >= 0) & (run[:, 0] <= end)),
-            f"times from 0 to {end} s, which is as long as the move takes",
+            f"times from 0 to {end} s, the length of the move",
         ),
         (
             ~(np.abs(run[:, 1:]) <= LARGEST_ANGLE).all(axis=1),
@@ -111,5 +119,5 @@ def read_run(path: str | Path) -> Floats:
     ):
         if fault.any():
             k = int(np.argmax(fault))
-            raise RecordingError(f"{path}, line {lines[k]}: expected {wanted}, got {run[k].tolist()}")
+            raise RecordingError(f"{path}, line {lines[k]}: expected {expected}, got {run[k].tolist()}")
     return run

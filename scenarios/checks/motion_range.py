@@ -1,6 +1,6 @@
-"""Where and how fast a scenario may move a robot: its limits, and what stands in for those it does not have.
+"""Ranges and speeds for a scenario's motions: the robot's limits, or default values for missing ones.
 
-A URDF may leave limits out, and a continuous joint has no range. A motion still needs an end.
+A URDF may omit limits, and a continuous joint has no range, but every motion needs finite values.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
 
 HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
-"""Half of the range of a joint without one, in [rad] or [m]: about zero, or off the only limit it has."""
+"""Half of the default range of a joint, in [rad] or [m]: about zero, or from the only limit of the joint."""
 SPEED = {"revolute": 1.0, "prismatic": 0.5}
-"""Speed limit of a joint without one, in [rad/s] or [m/s]."""
+"""Default speed limit of a joint, in [rad/s] or [m/s]."""
 SWING = 0.6
-"""Of the way from the middle of its range to an end, what a joint swings at most in `cosines`."""
+"""Largest amplitude in `cosines`, over half of the joint's range."""
 DRAWS = 1000
-"""How often a position is drawn anew that brings a passive joint beyond its range; one in five of the IRB
-1400's does."""
+"""Largest number of repeated draws of a position with a passive joint beyond its range.
+
+For the IRB 1400, one position in five is drawn again.
+"""
 
 
 def finite_range(robot: Robot) -> tuple[NDArray, NDArray]:
-    """The ends of every joint's range, (n,) each, in [rad] or [m], with `HALF_RANGE` where there is none."""
+    """Return the ends of all joints' ranges, (n,) each, in [rad] or [m]; `HALF_RANGE` replaces missing ones."""
     half = np.array([HALF_RANGE[kind] for kind in robot.joint_kinds])
     has_low, has_high = np.isfinite(robot.q_min), np.isfinite(robot.q_max)
     low = np.where(has_low, robot.q_min, np.where(has_high, robot.q_max - 2 * half, -half))
@@ -40,26 +42,26 @@ def finite_range(robot: Robot) -> tuple[NDArray, NDArray]:
 
 
 def middle_and_half(robot: Robot) -> tuple[NDArray, NDArray]:
-    """The middle and half the width of every joint's `finite_range`, (n,) each, in [rad] or [m]."""
+    """Return the middle and half the width of every joint's `finite_range`, (n,) each, in [rad] or [m]."""
     low, high = finite_range(robot)
     return (low + high) / 2, (high - low) / 2
 
 
 def finite_speed(robot: Robot) -> NDArray:
-    """The speed limits (n,), in [rad/s] or [m/s], with `SPEED` where there is none."""
-    stand_in = np.array([SPEED[kind] for kind in robot.joint_kinds])
-    return np.where(np.isfinite(robot.qd_max), robot.qd_max, stand_in)
+    """Return the speed limits (n,), in [rad/s] or [m/s]; `SPEED` replaces missing ones."""
+    default = np.array([SPEED[kind] for kind in robot.joint_kinds])
+    return np.where(np.isfinite(robot.qd_max), robot.qd_max, default)
 
 
 def cosines(
     robot: Robot, duration: float, speed_fraction: float, slowest: float, fastest: float
 ) -> Trajectory:
-    """All joints swing about the middle of their ranges, from rest, each at a frequency of its own.
+    """Return cosines of all joints about the middle of their ranges, from rest, with different frequencies.
 
     Args:
         robot: the robot.
-        duration: in [s].
-        speed_fraction: peak speed of every joint over its limit, less where `SWING` ends it.
+        duration: length of the motion, in [s].
+        speed_fraction: peak speed of every joint over its limit; lower where `SWING` limits the amplitude.
         slowest: frequency of the first joint, in [Hz].
         fastest: frequency of the last joint, in [Hz].
     """
@@ -73,12 +75,12 @@ def cosines(
 
 
 def random_positions(robot: Robot, rng: np.random.Generator, count: int, share: float = 1.0) -> NDArray:
-    """Positions (count, n), in [rad], uniform over the middle `share` of what the joints' ranges allow.
+    """Draw positions (count, n), in [rad] or [m], uniform over the middle `share` of the joints' ranges.
 
-    Those that bring a passive joint beyond its range are drawn again.
+    Positions with a passive joint beyond its range are drawn again.
 
     Raises:
-        RobotError: nearly all of them do.
+        RobotError: nearly all positions bring a passive joint beyond its range.
     """
     middle, half = middle_and_half(robot)
     positions = middle + share * half * rng.uniform(-1, 1, (count, robot.n))
@@ -90,24 +92,29 @@ def random_positions(robot: Robot, rng: np.random.Generator, count: int, share: 
             return positions
         positions[folded] = middle + share * half * rng.uniform(-1, 1, (int(folded.sum()), robot.n))
     raise RobotError(
-        f"robot {robot.name!r}: no positions found that keep its passive joints within their ranges, "
-        f"within the ranges of its joints (the middle {share:.0%} of them)"
+        f"robot {robot.name!r}: no positions of the joints found, in the middle {share:.0%} of the ranges of "
+        "its joints, with all passive joints within their ranges"
     )
 
 
 def beyond_passive_range(robot: Robot, q: NDArray) -> NDArray:
-    """How far (N,) any passive joint is beyond its range at positions (N, n), in [rad]; below 0 inside it."""
+    """Return the largest excess (N,) of a passive joint beyond its range, in [rad]; negative inside it.
+
+    Args:
+        robot: the robot.
+        q: (N, n) positions of the joints, in [rad].
+    """
     angles = robot.passive_angles(q)
     beyond = np.maximum(angles - robot.passive_max, robot.passive_min - angles)
     return np.max(beyond, axis=1, initial=-np.inf)
 
 
 def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
-    """How far joints were beyond their ranges, and their speeds over their limits; each names the worst.
+    """Return the checks of the joints' ranges and speed limits; each names the worst joint.
 
     Args:
-        log: of the run.
-        leaves_limits: why the run is made to leave them; then the figures are reported without a limit.
+        log: log of the run.
+        leaves_limits: why the run leaves the limits on purpose; if given, the figures have no limit.
     """
     from twin.logs.figures import unit_of_largest
     from twin.robot.limits import ROUND_OFF
@@ -121,7 +128,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
             float(np.maximum(np.max(excess, initial=0.0), 0.0)),
             unit_of_largest(log, np.maximum(excess, 0.0)),
             None if leaves_limits else ROUND_OFF,
-            leaves_limits or "of any joint, as the engine had it; ranges of the robot's URDF",
+            leaves_limits or "of any joint in the engine; ranges of the robot's URDF",
             found.get("position", ""),
         ),
         Metric(
@@ -129,7 +136,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
             float(np.max(np.abs(log.qd) / robot.qd_max, initial=0.0)),
             "",
             None if leaves_limits else 1.0 + ROUND_OFF,
-            leaves_limits or "of any joint, as the engine had it; speed limits of the robot's URDF",
+            leaves_limits or "of any joint in the engine; speed limits of the robot's URDF",
             found.get("speed", ""),
         ),
     )

@@ -1,11 +1,11 @@
-"""Engine against model, step by step: the check that proves that the two are the same robot.
+"""Compare the engine with the model step by step, to verify that the two are the same robot.
 
-From every state that the engine was in, the analytic plant makes one control period, and lands where the
-engine did: joints, motors and the torque that the arm got differ by rounding alone.  Controller, sensors and
-motor limits run once more on the recorded states and must give the recorded torques to the last bit.  An
-error of 1e-9 in the engine shows in one step, before the loop can hide it.
+From every state of the engine, the analytic plant simulates one control period. Its result must equal the
+engine's next state to rounding: joints, motors and the torque on the arm. Controller, sensors and motor
+limits run again on the recorded states, and must give the recorded torques to the last bit. This reveals an
+error of 1e-9 in the engine in a single step, before the closed loop can hide it.
 
-No limit here depends on the residual that it judges.
+No limit in this module depends on the residual that it judges.
 """
 
 from __future__ import annotations
@@ -31,27 +31,37 @@ if TYPE_CHECKING:
 
 
 STATES = ("q", "qd", "q_motor", "qd_motor", "tau_joint")
-"""What is compared: the fields of `twin.dynamics.equation_of_motion.PlantState`."""
+"""Compared signals: the fields of `twin.dynamics.equation_of_motion.PlantState`."""
 SPEED_CHANGE = 1e-11
-"""Of the largest change of speed in a period: what rounding makes of it where springs or wrists are stiff.
-Seen: 2e-12 with elastic drives and five steps in a period, 1e-13 else."""
+"""Rounding over the largest change of speed in a period; stiff springs and wrists amplify it.
+
+Observed: 2e-12 with elastic drives and five steps in a period, 1e-13 otherwise.
+"""
 SPEED = 1e-14
-"""In a step, of the largest speed, or of 1 rad/s. Seen: 5e-16."""
+"""Rounding of the speed in a step, over the largest speed or 1 rad/s. Observed: 5e-16."""
 LOOP_SPEED = 2e-12
-"""[rad/s]: what the engine leaves of a closed loop's constraint in a step, which it solves to a residual of
-1e-25, the square of 3e-13. Seen: 3.3e-13."""
+"""[rad/s]: speed error of a closed loop in a step.
+
+The engine solves the loop's constraint to a residual of 1e-25, the square of 3e-13. Observed: 3.3e-13.
+"""
 LOOP_GAP = 1e-12
-"""[m]: how far a closed loop may come open in the engine. Seen: 1e-15."""
+"""[m]: largest gap of a closed loop in the engine. Observed: 1e-15."""
 POSITION = 8.0
-"""Units in the last place of the largest angle, in a step, besides what its speed is off. Seen: 2."""
+"""Rounding of the position in a step, besides the error of the speed.
+
+In units in the last place of the largest angle. Observed: 2.
+"""
 TORQUE = 3e-14
-"""Of the largest torque in the arm: mass matrix and bias are sums of some dozen products. Seen: 2e-15."""
+"""Rounding over the largest torque in the arm; mass matrix and bias are sums of some dozen products.
+
+Observed: 2e-15.
+"""
 
 
 class Playback:
-    """A plant that goes through the states of a log, whatever torques it gets.
+    """Plant that follows the states of a log and ignores the torques.
 
-    A closed loop around it has the controller, the sensors and the motor limits do again what they did.
+    In a closed loop with it, the controller, the sensors and the motor limits repeat their computations.
     """
 
     def __init__(self, log: Log) -> None:
@@ -63,33 +73,35 @@ class Playback:
         self._step = 0
 
     def state(self, out: NDArray | None = None) -> NDArray:
-        """Positions and speeds (2, n) of the joints, in [rad, rad/s]."""
+        """Return positions and speeds (2, n) of the joints, in [rad, rad/s]."""
         k = self._step // self._steps
         return np.array([self._log.q[k], self._log.qd[k]])
 
     def motor_state(self) -> NDArray:
-        """Positions and speeds (2, n) of the motors in joint units, in [rad, rad/s]."""
+        """Return positions and speeds (2, n) of the motors in joint units, in [rad, rad/s]."""
         k = self._step // self._steps
         return np.array([self._log.q_motor[k], self._log.qd_motor[k]])
 
     @property
     def tau_joint(self) -> NDArray:
-        """Torque (n,) that the arm got, in [N m]."""
+        """Torque (n,) on the arm, in [N m]."""
         return self._log.tau_joint[max(self._step - 1, 0) // self._steps]
 
     def step(self, tau: NDArray) -> None:
-        """Go on by an engine step."""
+        """Advance by one engine step."""
         self._step += 1
 
 
 def differing_samples(log: Log, law: Callable, reference: Samples, sensors: Sensors | None) -> NDArray:
-    """Return at which samples (N,) controller, sensors and motor limits differ in any bit from the log.
+    """Return the samples (N,), as a mask, where a repeated run of the controller differs from the log.
+
+    Sensors and motor limits are repeated, too. Any different bit counts.
 
     Args:
-        log: of the engine's run, from reset on.
-        law: the controller; its memory is emptied.
-        reference: what it followed.
-        sensors: what it measured with.
+        log: log of the engine's run, from reset on.
+        law: the controller; it is reset.
+        reference: reference of the run.
+        sensors: sensors of the run.
     """
     from twin.control.closed_loop import run_closed_loop
 
@@ -101,14 +113,14 @@ def differing_samples(log: Log, law: Callable, reference: Samples, sensors: Sens
 
 
 def step_limits(log: Log, residuals: PlantState) -> PlantState:
-    """Return what rounding may make of the engine's states in a control period: one number for each.
+    """Return the limits of the residuals in a control period from rounding: one number for each signal.
 
     Args:
-        log: of the engine's run.
+        log: log of the engine's run.
         residuals: engine less model, see `Log.model_residuals`.
     """
     s = log.steps_per_period
-    # The model's changes of speed: those of the engine might hide its fault.
+    # The changes of speed are those of the model, because a fault of the engine would widen its limit.
     change = _largest(log.qd[1:] - residuals.qd - log.qd[:-1])
     change_motor = _largest(log.qd_motor[1:] - residuals.qd_motor - log.qd_motor[:-1])
     speed = SPEED_CHANGE * max(change, change_motor) + s * SPEED * max(1.0, _largest(log.qd))
@@ -122,7 +134,7 @@ def step_limits(log: Log, residuals: PlantState) -> PlantState:
 def step_ratios(log: Log) -> NDArray:
     """Return the residuals of all states over their limits (5, N, n), see `PlantState`.
 
-    Those of the first sample are about where the run began: on the states that the model began with.
+    The first sample compares the initial states of engine and model.
     """
     residuals = log.model_residuals()
     limits = step_limits(log, residuals)
@@ -137,7 +149,7 @@ def step_ratios(log: Log) -> NDArray:
 
 
 def loop_metrics(log: Log) -> tuple[Metric, ...]:
-    """How far closed loops came open; nothing for an open chain."""
+    """Return the check of the largest gap of the closed loops; empty for an open chain."""
     if not log.robot.loops:
         return ()
     return (
@@ -146,15 +158,15 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(log.loop_gap)),
             "m",
             LOOP_GAP,
-            "the loop's constraint is affine in the joint angles, so that the integrator keeps it closed",
+            "the loop's constraint is affine in the joint angles, so that integration preserves it",
             place_of_largest(log, log.loop_gap),
         ),
     )
 
 
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return whether the engine did what the model of the plant predicts: every step, and the whole run."""
-    if "q_model" not in log.arrays:  # a kicked run, which is none of the engine's
+    """Return the checks of the engine against the model of the plant: in every step, and in the whole run."""
+    if "q_model" not in log.arrays:  # a kicked run, which is not one of the engine
         return ()
     if len(log.t) < 2:
         return (whole_run_metric(log), *loop_metrics(log))
@@ -171,7 +183,7 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(np.abs(speeds))),
             unit_of_largest(log, speeds, "speed"),
             float(step_limits(log, residuals).qd),
-            "relative 1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
+            "1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
             place_of_largest(log, speeds),
         ),
         Metric(
@@ -180,7 +192,7 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
             "",
             1.0,
             "positions, speeds and torques of joints and motors after each control period, from the engine's "
-            f"state before it; limits from rounding alone, closest to its own is {state}",
+            f"state before it; limits from rounding alone; the largest ratio is that of {state}",
             place_of_largest(log, np.max(np.abs(ratios), axis=0)),
         ),
         Metric(
@@ -190,7 +202,7 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
             0.0 if repeatable else None,
             "controller, sensors and motor limits, run again on the recorded states from reset on, give the "
             "recorded torques to the last bit"
-            + ("" if repeatable else "; of this controller it is not known"),
+            + ("" if repeatable else "; no limit, because this controller may not be repeatable"),
             place_of_largest(log, differs.astype(float)),
         ),
         *loop_metrics(log),
@@ -198,15 +210,16 @@ def agreement_metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def whole_run_metric(log: Log) -> Metric:
-    """Return how far the engine's run was from the analytic plant's, as long as rounding does not decide."""
+    """Return the check of the engine's run against the analytic plant's, until rounding decides the path."""
+    # Number of samples before rounding decides the path; a spread of NaN does not end the comparison.
     decided = int(np.count_nonzero(~(log.arrays["spread"] > DECIDED)))
     difference = (log.q - log.arrays["q_model"])[:decided]
     limit = whole_run_limit(log, decided)
     why = "the analytic plant under the same controller"
     if np.isfinite(limit):
-        why += ": 5 x what this loop makes of the steps' rounding"
+        why += ": 5 x the steps' rounding, amplified by this loop"
     if decided < len(log.t):
-        why += f"; from {log.t[decided]:.6g} s on rounding decides the path, and nothing is compared"
+        why += f"; from {log.t[decided]:.6g} s on rounding decides the path, and the comparison ends"
     return Metric(
         "engine - model, whole run",
         float(np.max(np.abs(difference), initial=0.0)),
@@ -222,35 +235,37 @@ def _largest(values: NDArray) -> float:
 
 
 RUNS = 8
+"""Number of kicked runs: runs of the analytic plant with random rounding errors ("kicks")."""
 MARGIN = 5.0
-"""What rounds once more on the way has other signs than those that were drawn."""
+"""Factor of the spread of the kicked runs, because real rounding has other signs than the drawn kicks."""
 ULPS = 8.0
-"""So many units in the last place of the largest angle are the rounding of the positions themselves."""
+"""Rounding of the positions themselves, in units in the last place of the largest angle."""
 DECIDED = 1e-6
-"""[rad]: runs that differ by more are different runs."""
+"""[rad]: difference of two runs above which rounding has decided the path."""
 SOUND = 1e-9
-"""A figure whose runs differ by less, or by less of its size, is sound though the path is not."""
+"""Difference of a figure between kicked runs, absolute or relative, below which the figure has no span."""
 SIGNALS = ("q", "qd", "tau", "tau_demand", "tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen")
 KICKED = "kicked_"
-"""Before the names of `SIGNALS` in the arrays of a log that rounding decides."""
+"""Prefix of the names of `SIGNALS` in the arrays of a log whose path rounding decides."""
 
 
 def rounding_arrays(
     log: Log, predicted: Log, law: Any, reference: Samples, sensors: Sensors | None
 ) -> dict[str, NDArray]:
-    """Return how far apart runs are that differ by rounding, as arrays of a log.
+    """Return the distance between runs that differ by rounding, as arrays of a log.
 
     Args:
         log: the engine's run.
-        predicted: the analytic plant's under the same controller.
-        law: that controller.
-        reference: what both followed.
-        sensors: what it measured with.
+        predicted: run of the analytic plant under the same controller.
+        law: the controller.
+        reference: reference of both runs.
+        sensors: sensors of both runs.
 
     Returns:
-        `spread` (N,), the largest distance of two such runs up to each sample, in [rad]: zeros where engine
-        and model agree without, NaN where it is not known, as of a controller that is no `ControlLaw`.
-        Where rounding decides the path also `undetermined_from`, in [s], and the kicked runs.
+        `spread` (N,), the largest distance of two such runs up to each sample, in [rad]. It is 0 if engine
+        and model agree to the rounding of the positions, and NaN if it is unknown, as for a controller that is
+        not a `ControlLaw`. If rounding decides the path, also `undetermined_from`, the time from which it
+        does, in [s], and the signals of the kicked runs.
     """
     from twin.control.control_law import ControlLaw
 
@@ -259,13 +274,14 @@ def rounding_arrays(
         return {"spread": np.zeros(N)}
     try:
         kicked = kicked_runs(log, law, reference, sensors) if isinstance(law, ControlLaw) else None
-    except ValueError:  # a law that only Python can run
+    except ValueError:  # a controller that cannot be compiled
         kicked = None
     if kicked is None:
         return {"spread": np.full(N, np.nan)}
     paths = np.concatenate([predicted.q[None], kicked.q])
-    apart = np.max(np.nan_to_num(np.ptp(paths, axis=0), nan=np.inf), axis=1)  # one that ran away is anywhere
-    spread = np.maximum.accumulate(apart)
+    # A run that diverged has NaN and counts as infinitely far away.
+    distance = np.max(np.nan_to_num(np.ptp(paths, axis=0), nan=np.inf), axis=1)
+    spread = np.maximum.accumulate(distance)
     if spread[-1] <= DECIDED:
         return {"spread": spread}
     first = np.array(log.t[np.argmax(spread > DECIDED)])
@@ -274,10 +290,10 @@ def rounding_arrays(
 
 
 def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors | None) -> Rollouts:
-    """Run the analytic plant `RUNS` times with the engine's residuals and other roundings.
+    """Run the analytic plant `RUNS` times with the engine's residuals and random rounding errors.
 
     Raises:
-        ValueError: the law cannot be compiled.
+        ValueError: the controller cannot be compiled.
     """
     from twin.control.rollout import run_rollouts
 
@@ -290,7 +306,7 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
         kicks[:, 1:, row] = signs[:, None, None] * np.clip(residual, -limit, limit)
     half_ulps = 0.5 * np.spacing(np.max(np.abs(log.qd), axis=0)) * rng.choice([-1.0, 1.0], (RUNS, N, n))
     kicks[:, :, 1] += half_ulps
-    kicks[:, :, 3] += half_ulps  # of rigid drives, whose motors are where the joints are, the same
+    kicks[:, :, 3] += half_ulps  # equal to the joints' kicks, because rigid drives couple motors and joints
     return run_rollouts(
         [with_friction_scaled(log.robot, ulps) for ulps in np.resize([1, -1, 2, -2], RUNS)],
         law,
@@ -306,7 +322,7 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
 
 
 def with_friction_scaled(robot: Robot, ulps: float) -> Robot:
-    """Return a robot with some units in the last place more friction in its drives, if they act."""
+    """Return a robot with friction increased by some units in the last place, if its drives are not ideal."""
     drives = robot.active_drives
     if drives is None:
         return robot
@@ -316,7 +332,7 @@ def with_friction_scaled(robot: Robot, ulps: float) -> Robot:
 
 
 def without_comparison(log: Log) -> dict[str, NDArray]:
-    """Return the arrays of a log but for those that compare the engine with the model."""
+    """Return the arrays of a log except those that compare the engine with the model."""
     compared = ("q_model", "start_model", "spread", "replay_differs", "undetermined_from")
     return {
         name: array
@@ -326,7 +342,7 @@ def without_comparison(log: Log) -> dict[str, NDArray]:
 
 
 def kicked_logs(log: Log) -> Iterator[Log]:
-    """Yield the logs of the kicked runs that reached the end."""
+    """Yield the logs of the kicked runs that did not diverge."""
     from twin.kinematics.forward import forward_kinematics
     from twin.rotations.rotations import pose_vector
 
@@ -344,22 +360,22 @@ def kicked_logs(log: Log) -> Iterator[Log]:
 def with_spans(
     metrics: Sequence[Metric], log: Log, judge: Callable[[Log], Sequence[Metric]]
 ) -> tuple[Metric, ...]:
-    """Return metrics with the span that each has over the kicked runs, where rounding decides the path.
+    """Return metrics with their spans over the kicked runs; unchanged if rounding does not decide the path.
 
     Args:
-        metrics: of the engine's run.
-        log: of that run.
-        judge: makes the metrics of a log.
+        metrics: metrics of the engine's run.
+        log: log of the engine's run.
+        judge: function that returns the metrics of a log.
     """
     if "undetermined_from" not in log.arrays:
         return tuple(metrics)
-    # The engine's own run comes first, without the checks of engine against model, which have no span.
+    # The engine's run comes first, without the checks of engine against model, which have no span.
     figures = {metric.name: [metric.value] for metric in judge(replace(log, arrays=without_comparison(log)))}
     kicked = list(kicked_logs(log))
     for run in kicked:
         for metric in judge(run):
             figures[metric.name].append(metric.value)
-    if len(kicked) < RUNS:  # one of them ran away
+    if len(kicked) < RUNS:  # a kicked run diverged
         figures = {name: [*values, np.inf] for name, values in figures.items()}
     found = []
     for metric in metrics:
@@ -370,16 +386,16 @@ def with_spans(
 
 
 def position_rounding(log: Log) -> float:
-    """Return what rounding the positions alone may make of a run, in [rad]."""
+    """Return the rounding of a run's positions alone, in [rad]."""
     return ULPS * float(np.spacing(np.max(np.abs(log.q), initial=1.0)))
 
 
 def whole_run_limit(log: Log, samples: int | None = None) -> float:
-    """Return how far the engine's run may be from the model's, in [rad]; infinity where that is not known.
+    """Return the allowed distance of the engine's run from the model's, in [rad]; infinity if unknown.
 
     Args:
-        log: of the engine's run.
-        samples: so many, from the first on; all by default.
+        log: log of the engine's run.
+        samples: number of compared samples, from the first on; all by default.
     """
     spread = np.nan_to_num(log.arrays["spread"][:samples], nan=np.inf)
     return MARGIN * float(np.max(spread, initial=0.0)) + position_rounding(log)

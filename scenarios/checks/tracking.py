@@ -1,4 +1,4 @@
-"""Drive a robot along a trajectory in the engine, and say how well it followed."""
+"""Drive a robot along a trajectory in the engine, and compute the metrics of its tracking."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def sampled(config: Config, trajectory: Trajectory) -> Samples:
-    """The reference at every control period, in the form that the settings ask for."""
+    """Return the reference at every control period, sampled as the settings require."""
     from twin.trajectories.sampling import sample, sample_semi_implicit
 
     take = sample_semi_implicit if config.reference == "consistent" else sample
@@ -48,29 +48,34 @@ def follow(
 ) -> Log:
     """Let the engine's robot follow a reference under the controller of the settings.
 
-    The same controller then drives the analytic plant through the same loop: what the model predicts.
+    The same controller then drives the analytic plant through the same loop. This is the model's prediction.
 
     Args:
         config: controller, bandwidth, periods, drives of its model, sensors, window.
         reference: samples at the control period; the run starts on the first.
-        plant: the robot that the engine simulates, with its drives, before the changes of the settings.
-        model: the robot that the controller believes in, but for its drives and changes, which are what the
-            settings want it to believe in; `None` for the plant before its changes.
-        stops: S samples at which the engine is asked where the tool is.
+        plant: robot in the engine, with its drives, before the changes of the settings.
+        model: robot of the controller's model, before the settings set its drives and changes; `None` for
+            the plant before its changes.
+        stops: indices of S samples at which the engine's tool pose is recorded.
 
     Returns:
-        The engine's log. Its `arrays` have `q_model`, (N, n) positions of the analytic plant in [rad],
-        `start_model` (4, n), the states that it began with, `replay_differs` (N,), where controller, sensors
-        and motor limits do not repeat what they did, the `spread` of runs that differ by rounding, see
-        `scenarios.checks.replay`, the `stops` and the poses of the tool `tool_at_stops`, (S, 7), and the
-        settings that limits depend on: `bandwidth` in [rad/s], `repeatable`, whether it is a `ControlLaw`,
-        `consistent`, whether the reference obeys the engine's recursion, `known_law`, whether it is known how
-        far the law may stray, `model_drives`, those that it believes in, `sensors`, whether there are any,
-        `gain_names` and `gains` of the law, see `scenarios.checks.closed_loop`.
+        The engine's log. Its `arrays` are
+
+        - `q_model`, (N, n) positions of the analytic plant, in [rad],
+        - `start_model`, (4, n) initial state of the analytic plant,
+        - `replay_differs`, (N,) mask of the samples at which a repeated run of controller, sensors and motor
+          limits differs,
+        - `spread`, (N,) distance of runs that differ by rounding, see `scenarios.checks.replay`,
+        - `stops` and `tool_at_stops`, (S, 7) poses of the tool,
+        - the settings that limits depend on: `bandwidth` in [rad/s]; `repeatable`, whether the controller is
+          a `ControlLaw`; `consistent`, whether the reference obeys the engine's recursion; `known_law`, whether
+          a bound of the tracking error may apply; `model_drives`, the drives of the controller's model;
+          `sensors`, whether there are any,
+        - `gain_names` and `gains` of the controller, see `scenarios.checks.closed_loop`.
 
     Raises:
-        DivergenceError: if the simulation runs away; its log has what the law was, too.
-        TouchedError: a person changed the motion at the window; the same.
+        DivergenceError: the simulation diverged; the log of the error has the gains and `model_drives`.
+        TouchedError: a person changed the motion at the window; its log has these arrays, too.
     """
     from scenarios.checks.closed_loop import gains
     from twin.control.closed_loop import run_closed_loop
@@ -85,12 +90,12 @@ def follow(
     )
     law = config.control_law(model)
     steps, sensors = config.steps_per_period, config.sensors
-    told = gains(law, plant.n) | {"model_drives": np.array(model.drive_mode)}
+    law_arrays = gains(law, plant.n) | {"model_drives": np.array(model.drive_mode)}
     tool = np.zeros((len(stops), 7))
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
 
-        def look(k: int) -> None:
-            """Keep where the tool is at a stop."""
+        def record_tool(k: int) -> None:
+            """Record the pose of the tool at a stop."""
             if k in stops:
                 tool[stops.index(k)] = pose_vector(simulation.tool_pose())
 
@@ -98,11 +103,11 @@ def follow(
             return chosen.control_law(model)
 
         try:
-            log = shown(simulation, config, make, reference, look if stops else None)
+            log = shown(simulation, config, make, reference, record_tool if stops else None)
         except (DivergenceError, TouchedError) as error:
             if error.log is not None:
                 known = replace(error.log, T_flange_tool=config.T_flange_tool)
-                error.log = with_arrays(known, **told)
+                error.log = with_arrays(known, **law_arrays)
             raise
     predicted = run_closed_loop(
         AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
@@ -120,7 +125,7 @@ def follow(
         consistent=np.array(config.reference == "consistent"),
         known_law=np.array(config.known_law),
         sensors=np.array(sensors is not None),
-        **told,
+        **law_arrays,
     )
 
 
@@ -131,17 +136,17 @@ def shown(
     reference: Samples,
     at_sample: Callable[[int], None] | None = None,
 ) -> Log:
-    """Run the closed loop in the engine: in the window, where it can be touched, if the settings want one.
+    """Run the closed loop in the engine, with a window if the settings request one; return its log.
 
     Args:
-        simulation: of the plant.
-        config: the settings, of which the periods and the sensors are the loop's.
-        make: the control law of settings.
-        reference: what is followed.
-        at_sample: called at every sample.
+        simulation: simulation of the plant.
+        config: settings; the periods and the sensors are those of the loop.
+        make: function that returns the controller of settings.
+        reference: reference of the controller.
+        at_sample: function called at every sample.
 
     Raises:
-        DivergenceError: the run ran away.
+        DivergenceError: the simulation diverged.
         TouchedError: a person changed the motion at the window.
     """
     from twin.control.closed_loop import run_closed_loop
@@ -160,17 +165,17 @@ def shown(
 
 
 def with_arrays(log: Log, **arrays: np.ndarray) -> Log:
-    """The same log with more arrays of the scenario's own."""
+    """Return the log with additional arrays of the scenario."""
     return replace(log, arrays={**log.arrays, **arrays})
 
 
 def tracking_metrics(log: Log) -> tuple[Metric, ...]:
-    """What a scenario reports whose controller knows the plant and in which every joint moves."""
+    """Return the tracking errors, the checks of engine against model, and the checks of the reference."""
     return (*error_metrics(log), *agreement_metrics(log), *validity_metrics(log))
 
 
 def error_metrics(log: Log) -> tuple[Metric, ...]:
-    """The largest errors, with a limit where nothing but rounding can cause one, or a bound is known."""
+    """Return the largest errors, with a limit if only rounding can cause an error or a bound is known."""
     exact = bounds.is_exact(log)
     return (
         Metric(
@@ -178,9 +183,9 @@ def error_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(largest(joint_error(log)))),
             unit_of_largest(log, joint_error(log)),
             bounds.ROUND_OFF if exact else None,
-            "exact model, reference in the engine's own steps: only rounding is left"
+            "exact model, reference in the engine's steps: only rounding is left"
             if exact
-            else "what this control law leaves on this motion",
+            else "error of this controller on this motion",
             place_of_largest(log, joint_error(log)),
         ),
         Metric(
@@ -188,7 +193,7 @@ def error_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.max(tool_distance(log))),
             "m",
             None,
-            "of its origin, the flange's centre without --tool",
+            "of the tool's origin, the flange's centre without --tool",
             place_of_largest(log, tool_distance(log)),
         ),
         *motor_metrics(log),
@@ -197,18 +202,21 @@ def error_metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def motor_metrics(log: Log) -> tuple[Metric, ...]:
-    """The error on the motors' side of the springs, which is what the law could see; nothing without any."""
+    """Return the error on the motors' side of the springs, which the controller can measure.
+
+    Empty without springs.
+    """
     if log.drives != "elastic":
         return ()
     error = log.q_ref - log.q_motor
-    why = "in joint units, before the springs: what a law on the motors' side can see"
+    why = "in joint units, before the springs, where the controller measures"
     where = place_of_largest(log, error)
     unit = unit_of_largest(log, error)
     return (Metric("largest motor error", float(np.max(largest(error))), unit, None, why, where),)
 
 
 def bound_metric(log: Log) -> Metric:
-    """The error of each joint over what the loop explains, the largest such ratio."""
+    """Return the check of the largest error of a joint over its bound."""
     bound, why = bounds.tracking_bound(log)
     ratio = joint_error(log) / bound
     joint = int(np.argmax(largest(ratio)))
@@ -219,7 +227,7 @@ def bound_metric(log: Log) -> Metric:
 
 
 def validity_metrics(log: Log) -> tuple[Metric, ...]:
-    """Whether the motion was one that a real arm could make."""
+    """Return the checks that a real arm could make the motion: its torques, ranges and speed limits."""
     robot = log.robot
     excess = np.maximum(np.maximum(log.q_ref - robot.q_max, robot.q_min - log.q_ref), 0.0)
     beyond = np.maximum(np.max(excess), np.max(beyond_passive_range(robot, log.q_ref)))
@@ -230,8 +238,8 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
             float(np.count_nonzero(log.saturated)),
             "",
             0.0,
-            "the motion is meant to stay within what the drives can give",
-            place_of_largest(log, log.saturated.astype(float)),  # of many, the first
+            "the motion should stay within the torque limits of the drives",
+            place_of_largest(log, log.saturated.astype(float)),  # the first saturated sample
         ),
         Metric(
             "reference beyond the range",

@@ -144,7 +144,7 @@ def test_an_engine_that_is_not_itself_is_wrong(write, here, monkeypatch):
 def test_a_comparison_that_crashes_or_hangs_is_a_finding(write, tmp_path, monkeypatch, capsys, does, told):
     (tmp_path / "sitecustomize.py").write_text(does)  # which the other process runs as it starts
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(engine_agreement, "PATIENCE", 2.0)
+    monkeypatch.setattr(engine_agreement, "TIMEOUT", 2.0)
     assert main(["check-model", str(write(SOUND))]) == 1
     printed = " ".join(capsys.readouterr().out.split())
     assert f"error: the comparison with PyBullet {told}" in printed

@@ -248,7 +248,7 @@ def test_an_estimate_that_is_off_does_not_hold(log):
 @pytest.mark.parametrize(
     ("settings", "error", "told"),
     [
-        ({"robot": "irb140"}, RobotError, "published of robot 'irb1400' alone, got 'irb140'"),
+        ({"robot": "irb140"}, RobotError, "published for robot 'irb1400' only, got 'irb140'"),
         ({"highest": 300.0}, ValueError, "below half of the sampling rate, 250 Hz, got 0.5 to 300 Hz"),
         ({"duration": 0.5}, ValueError, "a duration of at least 1 s, got 0.5"),
         ({"speed_noise": -1.0}, ValueError, "a speed noise of at least 0 rad/s, got -1"),
