@@ -150,11 +150,7 @@ def predicted(config: Config, samples: Samples, robot: Robot, knows: str) -> tup
 
 
 def modelled(config: Config, reference: Samples, robot: Robot, model: Robot) -> NDArray | None:
-<<<<<<< HEAD
-    """Return the analytic model's motion (N, n) under a controller with `model`; `None` on divergence."""
-=======
     """Return the motion (N, n) of the analytic model under a controller with `model`; `None` if it fails."""
->>>>>>> prose5
     from twin.control.closed_loop import run_closed_loop
     from twin.control.control_law import ControlLaw
     from twin.control.plant import AnalyticPlant
