@@ -101,7 +101,9 @@ def run_closed_loop(
     if part and start is not None:
         raise ValueError("a part of a run begins at the plant's present state, expected no start")
     if part and isinstance(sensors, Sensors):
-        raise ValueError("Sensors do not retain their state between the parts of a run, expected RunningSensors")
+        raise ValueError(
+            "Sensors do not retain their state between the parts of a run, expected RunningSensors"
+        )
     if not part and isinstance(sensors, RunningSensors):
         sensors.restart()
     t, *arrays = checked_reference(reference, plant.robot.n)
@@ -155,7 +157,7 @@ class _Loop:
         self.plant, self.controller, self.reference = plant, controller, reference
         self.steps_per_period, self.name = steps_per_period, _name(controller)
         self.times = reference.t.tolist()
-        # With ideal drives and no sensors, motor and measured signals equal the joint signals: no rows for them.
+        # With ideal drives and no sensors, motor and measured signals equal those of the joints: no extra rows.
         self.other_rows = other_rows(robot, sensors)
         rows = ALL_ROWS if self.other_rows else PLAIN_ROWS
         self.signals, self.recorded = np.zeros((rows, n)), np.empty((N, rows, n))
@@ -170,7 +172,7 @@ class _Loop:
         self.has_loops, self.loop_gap = bool(robot.loops), np.zeros(N)
 
     def begin(self, start: tuple[ArrayLike, ArrayLike] | None, part: bool) -> None:
-        """Reset controller and plant, unless this is a part of a longer run, and read the first joint torque."""
+        """Reset controller and plant, unless this is a part of a run, and read the first joint torque."""
         if not part:
             if callable(reset := getattr(self.controller, "reset", None)):
                 reset()
@@ -279,15 +281,19 @@ _RUNNING_LOCK = threading.Lock()
 @contextmanager
 def _exclusive_use(plant: Plant, controller: Any) -> Iterator[None]:
     """Reserve a plant and a controller with memory; raise `ValueError` if another thread's loop uses them."""
-    has_memory = len(controller.memory) if isinstance(controller, ControlLaw) else hasattr(controller, "reset")
+    has_memory = (
+        len(controller.memory) if isinstance(controller, ControlLaw) else hasattr(controller, "reset")
+    )
     used = {id(plant), id(controller)} if has_memory else {id(plant)}
     with _RUNNING_LOCK:
         if id(plant) in _RUNNING:
-            raise ValueError("this plant is in another closed loop at this moment; use one plant for each loop")
+            raise ValueError(
+                "this plant is in another closed loop at this moment; use one plant for each loop"
+            )
         if used & _RUNNING:
             raise ValueError(
                 f"controller {_name(controller)!r} is in another closed loop at this moment, and two loops "
-                "cannot share its memory; use one controller for each loop, for example copy.copy(controller)"
+                "cannot share its memory; use one controller per loop, for example copy.copy(controller)"
             )
         _RUNNING.update(used)
     try:

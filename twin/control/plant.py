@@ -149,7 +149,7 @@ class AnalyticPlant:
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Return positions and velocities (2, n) of the motors in joint units; rigid motors equal the joints."""
+        """Return motor positions and velocities (2, n) in joint units, those of the joints if drives are rigid."""
         return self.state() if self._drives is None else self._drives.motor_state(self._state)
 
     @property

@@ -170,7 +170,10 @@ def run_rollouts(
     Exceptions that a law raises are passed on.  numba never frees the arrays of a call that raised, which
     include the results.  Debug such a law with `run_closed_loop` and an `AnalyticPlant`.
     """
-    plants, controllers = object_array(plant, Robot, "plant"), object_array(controller, ControlLaw, "controller")
+    plants, controllers = (
+        object_array(plant, Robot, "plant"),
+        object_array(controller, ControlLaw, "controller"),
+    )
     arm, law = plants.flat[0], controllers.flat[0]
     check_compatible(plants, controllers)
     t, *desired = checked_reference(reference, arm.n)
@@ -183,7 +186,9 @@ def run_rollouts(
         if warn_of_unresolved_springs(robot, settings.dt):  # one warning is enough
             break
     sensors_used = Sensors() if sensors is None else sensors
-    batch, shape = _batch(plants, controllers, start or (desired[0][0], desired[1][0]), settings, sensors_used)
+    batch, shape = _batch(
+        plants, controllers, start or (desired[0][0], desired[1][0]), settings, sensors_used
+    )
     others = other_rows(arm, sensors)
     signals = (ALL_ROWS if others else PLAIN_ROWS, arm.n)
     record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals)
@@ -299,7 +304,7 @@ def _run_blocks(
             for first in waiting:
                 run_block(first, min(first + block, count))
 
-    # Another thread costs a millisecond. It lets Ctrl-C interrupt a long run, or an endless loop in a user's law.
+    # Another thread costs a millisecond. It lets Ctrl-C interrupt a long run or an endless loop in a law.
     in_this_thread = count * steps <= STEPS_AT_ONCE and compiled
     limit = thread_count() if threads is None else threads
     try:
@@ -426,7 +431,7 @@ class Figures(NamedTuple):
         joint_error_time: (..., n) time of the largest error, in [s].
         rms_error: (..., n) root mean square of `q_ref - q`, in [rad].
         rms_torque: (..., n) root mean square of the motors' torque at the joint, in [N m].
-        tool_error: (...) largest distance of the tool from its reference, in [m]; NaN without `T_flange_tool`.
+        tool_error: (...) largest distance of the tool from its reference, in [m]; NaN if not requested.
         tool_error_time: (...) time of the largest distance, in [s].
         beyond_range: (...) largest excess of a joint over its range, in [rad], 0 without one.
         speed_ratio: (...) largest ratio of a joint speed to its limit.
