@@ -157,7 +157,7 @@ class _Loop:
         self.plant, self.controller, self.reference = plant, controller, reference
         self.steps_per_period, self.name = steps_per_period, _name(controller)
         self.times = reference.t.tolist()
-        # With ideal drives and no sensors, motor and measured signals equal those of the joints: no extra rows.
+        # With ideal drives and no sensors, motor and measured signals equal the joint signals: no extra rows.
         self.other_rows = other_rows(robot, sensors)
         rows = ALL_ROWS if self.other_rows else PLAIN_ROWS
         self.signals, self.recorded = np.zeros((rows, n)), np.empty((N, rows, n))

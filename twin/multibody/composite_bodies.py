@@ -60,7 +60,7 @@ def mass_matrix(tree: Tree, at: Placement, inertias: Any) -> list[list[Any]]:
 
 
 def _moved(mass: Any, h: Vector, tensor: Any, R: Rotation, p: Vector) -> tuple[Vector, Any]:
-    """Return a body's first moments and inertia in a frame in which the body's frame has the pose `R`, `p`."""
+    """Return a body's first moments and inertia in a frame in which its own frame has the pose `R`, `p`."""
     xx, yy, zz, xy, xz, yz = tensor
     rows = compose(R, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
     rotated = [dot(rows[i], R[j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]

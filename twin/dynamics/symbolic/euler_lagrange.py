@@ -71,7 +71,7 @@ class SymbolicDynamics:
         return [*D, *C, *(("g", (i,), self.g[i]) for i in range(n))]
 
     def formulas(self) -> str:
-        """Return the formulas as text with decimal numbers, one entry per line; of D only the upper triangle."""
+        """Return the formulas as text with decimals, one entry per line; of D only the upper triangle."""
         lines = []
         for array, index, value in self.entries():
             subscript = "".join(str(k + 1) for k in index)

@@ -102,7 +102,7 @@ def mass_properties(tree: Tree) -> list[LinkMass]:
 
 
 def mass_symbols(tree: Tree) -> list[LinkMass]:
-    """Return symbols for a tree's links: `mk`, `xk, yk, zk` (centre of mass), `Ixxk, ..., Iyzk` for link k."""
+    """Return symbols for a tree's links: `mk`, `xk, yk, zk` (centre of mass), `Ixxk, ..., Iyzk` of link k."""
     links = []
     for k in range(1, tree.n + 1):
         m, x, y, z = (sp.Symbol(f"{letter}{k}", real=True) for letter in "mxyz")
