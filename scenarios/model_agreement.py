@@ -70,7 +70,7 @@ def run(config: Config) -> Log:
 
 def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str, NDArray]:
     """Return the accelerations of the engine and of the model: (states, n) each, in [rad/s^2]."""
-    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, one_period_on
+    from twin.dynamics.equation_of_motion import advance_period, forward_dynamics, inverse_dynamics
     from twin.engine.simulation import Simulation
 
     q = random_positions(robot, rng, config.states)
@@ -86,7 +86,7 @@ def one_step(config: Config, robot: Robot, rng: np.random.Generator) -> dict[str
             measured[k] = (simulation.state()[1] - qd[k]) / config.time_step
     if robot.active_drives is None:
         return {"step_engine": measured, "step_model": forward_dynamics(robot, q, qd, tau)}
-    after = one_period_on(robot, (q, qd, motors[0], motors[1]), tau, config.time_step, 1).qd
+    after = advance_period(robot, (q, qd, motors[0], motors[1]), tau, config.time_step, 1).qd
     return {"step_engine": measured, "step_model": (after - qd) / config.time_step}
 
 

@@ -17,7 +17,7 @@ from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
 from twin.logs.views.curves import COLOURS
-from twin.multibody.tree import body_of_parameters
+from twin.multibody.tree import body_from_parameters
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def link_table(physical: PhysicalSolution) -> Table:
     robot, given = physical.robot, physical.found.model.robot
     table = _table("link", "mass", "before", "centre", "principal moments")
     for link, row, before in zip(robot.tree.links, robot.inertias, given.tree.inertias, strict=True):
-        mass, com, tensor = body_of_parameters(row)
+        mass, com, tensor = body_from_parameters(row)
         moments = np.linalg.eigvalsh(tensor)
         table.add_row(
             Text(link),

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from twin.multibody.tree import Tree, body_of_parameters, possible_moments
+from twin.multibody.tree import Tree, body_from_parameters, consistent_moments
 from twin.robot.robot import Robot
 
 BASE = "base_link"
@@ -46,9 +46,9 @@ def _link_name(tree: Tree, i: int) -> str:
 
 def _body(parameters: np.ndarray) -> ET.Element:
     """Return the `<inertial>` element of inertial parameters (10,) about the link's origin."""
-    mass, com, tensor = body_of_parameters(parameters)
+    mass, com, tensor = body_from_parameters(parameters)
     moments, axes = np.linalg.eigh(tensor)
-    return inertial(mass, com, axes * np.sign(np.linalg.det(axes)), possible_moments(moments))
+    return inertial(mass, com, axes * np.sign(np.linalg.det(axes)), consistent_moments(moments))
 
 
 def _frame() -> ET.Element:

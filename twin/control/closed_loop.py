@@ -157,7 +157,7 @@ class _Loop:
         self.plant, self.controller, self.reference = plant, controller, reference
         self.steps_per_period, self.name = steps_per_period, _name(controller)
         self.times = reference.t.tolist()
-        # With ideal drives and no sensors, motor and measured signals equal the joint signals.
+        # With ideal drives and no sensors, motor and measured signals equal the joint signals: no extra rows.
         self.other_rows = other_rows(robot, sensors)
         rows = ALL_ROWS if self.other_rows else PLAIN_ROWS
         self.signals, self.recorded = np.zeros((rows, n)), np.empty((N, rows, n))
@@ -172,7 +172,7 @@ class _Loop:
         self.has_loops, self.loop_gap = bool(robot.loops), np.zeros(N)
 
     def begin(self, start: tuple[ArrayLike, ArrayLike] | None, part: bool) -> None:
-        """Reset controller and plant, unless the run is a later part, and read the first joint torque."""
+        """Reset controller and plant, unless this is a part of a run, and read the first joint torque."""
         if not part:
             if callable(reset := getattr(self.controller, "reset", None)):
                 reset()
@@ -293,7 +293,7 @@ def _exclusive_use(plant: Plant, controller: Any) -> Iterator[None]:
         if used & _RUNNING:
             raise ValueError(
                 f"controller {_name(controller)!r} is in another closed loop at this moment, and two loops "
-                "cannot share its memory; use one controller for each loop, for example copy.copy(controller)"
+                "cannot share its memory; use one controller per loop, for example copy.copy(controller)"
             )
         _RUNNING.update(used)
     try:

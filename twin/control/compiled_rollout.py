@@ -83,7 +83,7 @@ _COMPILE_LOCK = threading.Lock()
 
 
 def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None]:
-    """Return `rollout_loop.run` bound to the law, to its model's kernels and to the plant's kernels.
+    """Return `rollout_loop.run` with its functions bound: the law, its model's kernels and the plant's.
 
     Args:
         plant: robot whose kernels simulate the motion.

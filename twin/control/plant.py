@@ -149,7 +149,7 @@ class AnalyticPlant:
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Return motor positions and velocities (2, n) in joint units; rigid motors equal the joints."""
+        """Return motor positions and velocities (2, n) in joint units; rigid motors move as the joints."""
         return self.state() if self._drives is None else self._drives.motor_state(self._state)
 
     @property

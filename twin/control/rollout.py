@@ -304,7 +304,7 @@ def _run_blocks(
             for first in waiting:
                 run_block(first, min(first + block, count))
 
-    # Another thread costs a millisecond. It lets Ctrl-C interrupt a long run, or an endless user law.
+    # Another thread costs a millisecond. It lets Ctrl-C interrupt a long run or an endless loop in a law.
     in_this_thread = count * steps <= STEPS_AT_ONCE and compiled
     limit = thread_count() if threads is None else threads
     try:
@@ -431,8 +431,7 @@ class Figures(NamedTuple):
         joint_error_time: (..., n) time of the largest error, in [s].
         rms_error: (..., n) root mean square of `q_ref - q`, in [rad].
         rms_torque: (..., n) root mean square of the motors' torque at the joint, in [N m].
-        tool_error: (...) largest distance of the tool from its reference, in [m]; NaN without
-            `T_flange_tool`.
+        tool_error: (...) largest distance of the tool from its reference, in [m]; NaN if not requested.
         tool_error_time: (...) time of the largest distance, in [s].
         beyond_range: (...) largest excess of a joint over its range, in [rad], 0 without one.
         speed_ratio: (...) largest ratio of a joint speed to its limit.

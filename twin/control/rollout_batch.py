@@ -162,8 +162,8 @@ def check_compatible(plants: np.ndarray, controllers: np.ndarray) -> None:
         for method in ("__call__", "reset"):
             if getattr(type(other), method) is not getattr(ControlLaw, method):
                 raise ValueError(
-                    f"expected controllers without a {method} method of their class, because rollouts "
-                    f"call only the law, got a {type(other).__name__}"
+                    f"expected controllers that do not override {method}, because rollouts call only their "
+                    f"law, got a {type(other).__name__}"
                 )
         if other.law is not first.law:
             raise ValueError(f"expected controllers with the same law, got {first.name!r} and {other.name!r}")

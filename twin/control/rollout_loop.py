@@ -68,7 +68,7 @@ def has_diverged(mass_matrix, q, qd, inertias, inverse_speed_limits, runaway, en
 
 @compiled
 def record_violations(q, qd, q_min, q_max, per_speed, k, worst, where, value):
-    """Update the largest violations with the state at sample k; arguments are rows of `Batch`, `Record`."""
+    """Update the largest violations with the state at sample k; arrays are rows of `Batch` and `Record`."""
     for i in range(len(q)):
         excess = max(q[i] - q_max[i], q_min[i] - q[i])
         if excess > worst[POSITION]:

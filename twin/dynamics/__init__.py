@@ -1,4 +1,4 @@
-"""The equation of motion in joints, in the tool and on surfaces; Norrlöf's main axes and elastic joint."""
+"""Equations of motion in joint space, in operational space and on surfaces; Norrlöf's main axes and joint."""
 
 import lazy_loader
 

@@ -1,18 +1,18 @@
-"""The dynamics of an arm whose tool is held on a surface, or by any constraint on its motion.
+"""Dynamics of an arm whose tool is constrained to a surface, or by any constraint on its twist.
 
-A constraint takes m components from the tool's twist, `A V = 0`, and so from its derivative, `A Vd + b = 0`
-with `b = Ad V`.  It acts by the wrench `A^T lambda`, which does no work, so that with `J_c = A J`
+A constraint removes m components of the tool's twist, `A V = 0`.  Its derivative is `A Vd + b = 0` with
+`b = Ad V`.  The constraint acts by the wrench `A^T lambda`, which does no work, so that with `J_c = A J`
 
     M qdd + C qd + g = tau + J_c^T lambda,      J_c qdd + b + A Jd qd = 0.
 
-That is one linear system in qdd and lambda (Lagrange's multipliers).  Of the accelerations that the
-constraint allows it is the one nearest to that of the free arm, in the metric of M (Gauss's principle of
-least constraint, 1829), and solved as such here: lambda = Lambda_c (-b - A Jd qd - J_c qdd_free),
-`Lambda_c` the inertia of the arm in the directions of the constraint (`twin.dynamics.operational_space`).
+This is a linear system in qdd and lambda (Lagrange's multipliers).  Its solution qdd is the acceleration that
+satisfies the constraint and is nearest to that of the free arm in the metric of M (Gauss's principle of least
+constraint, 1829).  It is computed from this principle: lambda = Lambda_c (-b - A Jd qd - J_c qdd_free), where
+`Lambda_c` is the inertia of the arm in the directions of the constraint (`twin.dynamics.operational_space`).
 
 A point of the tool on a surface `g(p) = 0` has `A = [gradient(g)^T 0]` and `b = v^T hessian(g) v`, the
-acceleration along the normal that the curvature asks for.  The contact is without friction, and two-sided: it
-also pulls.  Where lambda pulls, the tool would leave a surface that it only rests on.
+normal acceleration due to the curvature.  The contact is frictionless and bilateral: it pushes and pulls.
+A real tool that rests on the surface would lift off where lambda pulls.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ from twin.robot.robot import Robot
 
 
 class Level(NamedTuple):
-    """A surface's function at some points.
+    """Function g of a surface at some points, with its derivatives.
 
     Attributes:
         value: (...,) g, in [m].
-        gradient: (..., 3) in [1].
+        gradient: (..., 3) first derivatives, in [1].
         hessian: (..., 3, 3) second derivatives, in [1/m].
     """
 
@@ -46,7 +46,7 @@ class Level(NamedTuple):
 
 
 class Surface(Protocol):
-    """What `surface_constraint` asks of a surface."""
+    """Surface `g(p) = 0`, as a function of points."""
 
     def __call__(self, p: ArrayLike, /) -> Level:
         """Return the function at the points p (..., 3), in [m]."""
@@ -55,11 +55,11 @@ class Surface(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The plane through a point, with a normal of any length; g is positive on the side it points to.
+    """Plane through a point; g is positive on the side of the normal.
 
     Attributes:
-        point: (3,) in [m].
-        normal: (3,), made a unit vector.
+        point: (3,) point on the plane, in [m].
+        normal: (3,) normal, which is scaled to a unit vector.
     """
 
     point: ArrayLike
@@ -78,11 +78,11 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class Sphere:
-    """A sphere; g is positive outside.
+    """Sphere; g is positive outside.
 
     Attributes:
-        center: (3,) in [m].
-        radius: in [m].
+        center: (3,) center, in [m].
+        radius: radius, in [m].
     """
 
     center: ArrayLike
@@ -99,12 +99,12 @@ class Sphere:
 
 @dataclass(frozen=True, eq=False)
 class Cylinder:
-    """An endless cylinder; g is positive outside.
+    """Infinitely long cylinder; g is positive outside.
 
     Attributes:
-        point: (3,) on its axis, in [m].
-        axis: (3,) of any length, made a unit vector.
-        radius: in [m].
+        point: (3,) point on the axis, in [m].
+        axis: (3,) direction of the axis, which is scaled to a unit vector.
+        radius: radius, in [m].
     """
 
     point: ArrayLike
@@ -123,14 +123,14 @@ class Cylinder:
 
 
 def _round(r: Floats, across: Floats, radius: float) -> Level:
-    """Return what sphere and cylinder share: `across` projects r onto what is measured by the radius."""
+    """Return the level of a sphere or cylinder; `across` projects r onto the directions of the radius."""
     outwards = r @ across
     value = (np.sum(outwards * outwards, axis=-1) - radius**2) / (2.0 * radius)
     return Level(value, outwards / radius, np.broadcast_to(across / radius, (*r.shape, 3)))
 
 
 def _vector(value: ArrayLike, name: str) -> Floats:
-    """Return a finite vector (3,) that cannot be written to."""
+    """Return a read-only vector (3,); raise `ValueError` unless it is finite."""
     vector = frozen(value)
     if vector.shape != (3,) or not np.all(np.isfinite(vector)):
         raise ValueError(f"expected {name} to be 3 finite numbers, got {vector.tolist()}")
@@ -138,26 +138,26 @@ def _vector(value: ArrayLike, name: str) -> Floats:
 
 
 def _direction(value: ArrayLike, name: str) -> Floats:
-    """Return a unit vector (3,)."""
+    """Return the unit vector (3,) along a vector; raise `ValueError` for the zero vector."""
     vector = _vector(value, name)
     length = np.linalg.norm(vector)
     if not length > 0.0:
-        raise ValueError(f"expected {name} to have a direction, got {vector.tolist()}")
+        raise ValueError(f"expected {name} to be a nonzero vector, got {vector.tolist()}")
     return frozen(vector / length)
 
 
 def _require_radius(radius: float) -> None:
-    """Raise `ValueError` for a radius that is none."""
+    """Raise `ValueError` unless the radius is positive and finite."""
     if not 0.0 < radius < np.inf:
         raise ValueError(f"expected a radius above 0 m, got {radius}")
 
 
 class Constraint(NamedTuple):
-    """What holds the tool, in one state or many: `A V = 0` and `A Vd + b = 0`.
+    """Constraint on the tool's twist V, `A V = 0` and `A Vd + b = 0`, in one state or many.
 
     Attributes:
-        A: (..., m, 6) of the twist `[v; omega]` at the tool's origin, base axes.
-        b: (..., m) `Ad V`.
+        A: (..., m, 6) matrix, for the twist `[v; omega]` at the tool's origin, base axes.
+        b: (..., m) vector `Ad V`.
     """
 
     A: Floats
@@ -165,13 +165,13 @@ class Constraint(NamedTuple):
 
 
 class ConstrainedMotion(NamedTuple):
-    """How a constrained arm moves.
+    """Accelerations and constraint forces of a constrained arm.
 
     Attributes:
         qdd: (..., n) joint accelerations, in [rad/s^2].
-        multipliers: (..., m) of the constraints; of a surface the force of it on the tool along its
-            gradient, in [N].
-        wrench: (..., 6) `[f; mu]` of all constraints on the robot at the tool's origin, base axes, in
+        multipliers: (..., m) Lagrange multipliers; for a surface, its force on the tool along the gradient,
+            in [N].
+        wrench: (..., 6) wrench `[f; mu]` of all constraints on the robot at the tool's origin, base axes, in
             [N, N m].
     """
 
@@ -187,22 +187,23 @@ def surface_constraint(
     surfaces: Surface | Sequence[Surface],
     T_flange_tool: ArrayLike | None = None,
 ) -> Constraint:
-    """Return the constraint that holds the tool's origin on a surface, or on several at once.
+    """Return the constraint that holds the tool's origin on one or several surfaces.
 
-    Two surfaces make a curve, three a point.  Off the surface it is the level of g through the tool's origin
-    that holds it: an integration that drifts is not pulled back (see `surface_violation`).
+    Two surfaces define a curve, three define a point.  If the tool's origin is off the surface, the
+    constraint holds it on the level set of g through its position.  Integration drift is therefore not
+    corrected (see `surface_violation`).
 
     Args:
         robot: the robot.
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s].
-        surfaces: one or several.
+        surfaces: one surface or several.
         T_flange_tool: (4, 4) pose of the tool on the flange.
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     p = forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]
     v = np.einsum("...ij,...j->...i", jacobian(robot, q, T_flange_tool)[..., :3, :], qd)
-    levels = [surface(p) for surface in _several(surfaces)]
+    levels = [surface(p) for surface in _surface_list(surfaces)]
     gradients = np.stack([level.gradient for level in levels], axis=-2)
     A = np.concatenate([gradients, np.zeros_like(gradients)], axis=-1)
     curved = [np.einsum("...i,...ij,...j->...", v, level.hessian, v) for level in levels]
@@ -216,25 +217,25 @@ def surface_violation(
     surfaces: Surface | Sequence[Surface],
     T_flange_tool: ArrayLike | None = None,
 ) -> tuple[Floats, Floats]:
-    """Return how far the tool's origin is from surfaces, and how fast it leaves them.
+    """Return the distance of the tool's origin from surfaces, and its rate of change.
 
     Args:
         robot: the robot.
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s].
-        surfaces: one or several, m of them.
+        surfaces: one surface, or m of them.
         T_flange_tool: (4, 4) pose of the tool on the flange.
 
     Returns:
         Two arrays.
 
-        - g: (..., m) in [m], 0 on the surface.
-        - g_dot: (..., m) in [m/s], 0 for a motion along it.
+        - g: (..., m) values of the surfaces' functions, in [m], 0 on the surface.
+        - g_dot: (..., m) time derivatives of g, in [m/s], 0 for a motion along the surface.
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     p = forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]
     v = np.einsum("...ij,...j->...i", jacobian(robot, q, T_flange_tool)[..., :3, :], qd)
-    levels = [surface(p) for surface in _several(surfaces)]
+    levels = [surface(p) for surface in _surface_list(surfaces)]
     g = np.stack([level.value for level in levels], axis=-1)
     return g, np.stack([np.sum(level.gradient * v, axis=-1) for level in levels], axis=-1)
 
@@ -247,20 +248,21 @@ def constrained_forward_dynamics(
     constraint: Constraint,
     T_flange_tool: ArrayLike | None = None,
 ) -> ConstrainedMotion:
-    """Return the joint accelerations under joint torques, and what the constraint exerts.
+    """Return the joint accelerations under joint torques, and the constraint forces.
 
     Args:
         robot: the robot.
         q: (..., n) joint angles, in [rad].
-        qd: (..., n) joint velocities, in [rad/s], which the constraint should allow.
+        qd: (..., n) joint velocities, in [rad/s], which should satisfy the constraint.
         tau: (..., n) joint torques, in [N m].
-        constraint: from `surface_constraint`, or any: `Constraint(numpy.eye(6), numpy.zeros(6))` holds the
-            tool where it is.
+        constraint: result of `surface_constraint`, or any other constraint.
+            `Constraint(numpy.eye(6), numpy.zeros(6))` fixes the tool.
         T_flange_tool: (4, 4) pose of the tool on the flange.
 
     Raises:
-        SingularityError: in a direction of the constraint the arm cannot move anyway, or two constraints take
-            the same: their forces are not determined.  The direction is named.
+        SingularityError: the arm cannot move in a direction of the constraint, or two constraints are
+            linearly dependent.  The constraint forces are then undetermined.  The message names the
+            direction.
 
     Source: the equations above; Featherstone 2008, "Rigid Body Dynamics Algorithms", chapter 3.
     """
@@ -272,19 +274,19 @@ def constrained_forward_dynamics(
     J_c = A @ jacobian(robot, q, T_flange_tool)
     along = A @ jacobian_dot(robot, q, qd, T_flange_tool)
     free = forward_dynamics(robot, q, qd, tau)
-    missing = -b - np.einsum("...ij,...j->...i", along, qd) - np.einsum("...ij,...j->...i", J_c, free)
+    residual = -b - np.einsum("...ij,...j->...i", along, qd) - np.einsum("...ij,...j->...i", J_c, free)
     L, U, values, V = mass_weighted(robot, q, J_c, "the constraint")
-    # In mass-weighted coordinates the least change that makes up for what is missing, and its multipliers.
-    parts = np.einsum("...ji,...j->...i", V, missing) / values
+    # Smallest change of the acceleration, in mass-weighted coordinates, that satisfies the constraint.
+    parts = np.einsum("...ji,...j->...i", V, residual) / values
     change = np.einsum("...ij,...j->...i", U, parts)
     multipliers = np.einsum("...ij,...j->...i", V, parts / values)
     qdd = free + np.linalg.solve(np.swapaxes(L, -1, -2), change[..., None])[..., 0]
     return ConstrainedMotion(qdd, multipliers, np.einsum("...ji,...j->...i", A, multipliers))
 
 
-def _several(surfaces: Surface | Sequence[Surface]) -> Sequence[Surface]:
-    """Return surfaces as a sequence, one or many."""
-    several = surfaces if isinstance(surfaces, Sequence) else [surfaces]
-    if not several:
+def _surface_list(surfaces: Surface | Sequence[Surface]) -> Sequence[Surface]:
+    """Return one surface or several as a sequence."""
+    sequence = surfaces if isinstance(surfaces, Sequence) else [surfaces]
+    if not sequence:
         raise ValueError("expected at least one surface")
-    return several
+    return sequence

@@ -1,10 +1,10 @@
-"""Forces and motion: inverse and forward dynamics and the matrices of the equation of motion.
+"""Inverse and forward dynamics, and the matrices of the equation of motion.
 
     tau = M(q) qdd + C(q, qd) qd + g(q) - J(q)^T F            Aliaga 2019, eq. (2.20) (lost in print), (2.28)
 
-with `F = [f; mu]` the wrench that acts on the robot at the tool, in base axes.  All of it is one recursive
-Newton-Euler kernel (`twin/multibody/recursions.py`).  Every function takes one sample `(n,)` or a batch
-`(..., n)`; the payload and the mounting are the robot's (`Robot.with_payload`, `Robot.mounted`).
+where `F = [f; mu]` is the wrench that acts on the robot at the tool, in base axes.  All terms come from one
+recursive Newton-Euler kernel (`twin/multibody/recursions.py`).  Every function takes one sample `(n,)` or a
+batch `(..., n)`.  Payload and mounting belong to the robot (`Robot.with_payload`, `Robot.mounted`).
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ def inverse_dynamics(
     wrench: ArrayLike | None = None,
     T_flange_tool: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Joint torques of a motion.
+    """Return the joint torques of a motion.
 
     Args:
         robot: the robot.
@@ -51,7 +51,7 @@ def inverse_dynamics(
 
 
 def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """Joint-space inertia `M`: its columns are the torques of unit accelerations.
+    """Return the joint-space inertia matrix `M`, whose columns are the torques of unit accelerations.
 
     Args:
         robot: the robot.
@@ -67,7 +67,7 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
 
 
 def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
-    """The matrix `C` of Christoffel symbols, for which `Mdot - 2 C` is skew-symmetric.
+    """Return the Coriolis matrix `C` of Christoffel symbols, for which `Mdot - 2 C` is skew-symmetric.
 
     Args:
         robot: the robot.
@@ -86,7 +86,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
 
 def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """Torques `g` that hold the robot still.
+    """Return the joint torques `g` that hold the robot still against gravity.
 
     Args:
         robot: the robot.
@@ -110,7 +110,7 @@ def forward_dynamics(
     wrench: ArrayLike | None = None,
     T_flange_tool: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Joint accelerations under joint torques.
+    """Return the joint accelerations under joint torques.
 
     Args:
         robot: the robot.
@@ -132,7 +132,7 @@ def forward_dynamics(
 
 
 def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
-    """Kinetic plus potential energy; the potential is zero for a mass at the base's origin.
+    """Return the kinetic plus potential energy; the potential is zero for a mass at the base's origin.
 
     Args:
         robot: the robot.
@@ -149,7 +149,7 @@ def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
 
 def _inertial(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """Inertias and gravity as the kernels have been compiled for, see `twin/robot/evaluation.py`."""
+    """Return inertias and gravity as arrays of the types for which the kernels are compiled."""
     robot.require_inertia()
     return robot.single_sample.inertias, robot.single_sample.gravity
 
@@ -157,7 +157,7 @@ def _inertial(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 def _wrench_torque(
     robot: Robot, q: np.ndarray, wrench: ArrayLike | None, T_flange_tool: ArrayLike | None
 ) -> np.ndarray | float:
-    """`J^T F`, the joint torques that a wrench at the tool amounts to."""
+    """Return `J^T F`, the joint torques of a wrench at the tool, 0 for `None`."""
     from twin.kinematics.forward import jacobian
 
     if wrench is None:
@@ -173,29 +173,29 @@ def _wrench_torque(
 
 
 def reflected_inertia(robot: Robot) -> np.ndarray:
-    """What the rotors add to the mass matrix.
+    """Return the contribution of the rotors to the mass matrix.
 
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).
 
     Returns:
-        A (n, n), in [kg m^2]; zeros where drives are ideal.
+        A (n, n), in [kg m^2]; zeros if the drives are ideal.
     """
     drives = robot.active_drives
     return np.zeros((robot.n, robot.n)) if drives is None else drives.reflected_inertia.copy()
 
 
 def friction_torque(robot: Robot, qd: ArrayLike) -> np.ndarray:
-    """What friction takes of the motors' torque while joints move: of the sign of their speed.
+    """Return the friction torque of moving joints, which has the sign of their speed.
 
-    Of a shaft that does not move it is 0, between what breaks it away one way and the other.
+    It is 0 for a shaft at rest, where the actual friction lies between the two breakaway torques.
 
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).
         qd: (..., n) joint velocities, in [rad/s].
 
     Returns:
-        (..., n), in [N m]; zeros where drives are ideal.
+        (..., n), in [N m]; zeros if the drives are ideal.
 
     Source: P. Obal, P. Gierlak, Acta Mechanica et Automatica 19 (2025).
     """
@@ -218,7 +218,7 @@ def drive_inverse_dynamics(
     wrench: ArrayLike | None = None,
     T_flange_tool: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Torques that the motors bring to the joints in a motion: the arm's, the rotors' and friction's.
+    """Return the torques that the motors apply to the joints in a motion, for arm, rotors and friction.
 
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).
@@ -229,7 +229,7 @@ def drive_inverse_dynamics(
         T_flange_tool: (4, 4) pose of the tool on the flange.
 
     Returns:
-        (..., n) `tau`, in [N m]; of the motors themselves it is N^-T tau.
+        (..., n) `tau`, in [N m]; the torques at the motor shafts are N^-T tau.
     """
     tau = inverse_dynamics(robot, q, qd, qdd, wrench, T_flange_tool)
     drives = robot.active_drives
@@ -239,12 +239,13 @@ def drive_inverse_dynamics(
 
 
 class PlantState(NamedTuple):
-    """The state of a plant, and the torque that led to it; (..., n) each.
+    """State of a plant, and the joint torque that led to it; (..., n) each.
 
     Attributes:
         q, qd: positions and velocities of the joints, in [rad, rad/s].
-        q_motor, qd_motor: those of the motors in joint units; of rigid drives they are the joints'.
-        tau_joint: torque that the arm got from its drives in the first step of the period, in [N m].
+        q_motor, qd_motor: positions and velocities of the motors in joint units; equal to `q, qd` for rigid
+            drives.
+        tau_joint: torque that the drives applied to the arm in the first step of the period, in [N m].
     """
 
     q: np.ndarray
@@ -254,20 +255,20 @@ class PlantState(NamedTuple):
     tau_joint: np.ndarray
 
 
-def one_period_on(
+def advance_period(
     robot: Robot, states: tuple[np.ndarray, ...], tau: np.ndarray, time_step: float, steps: int
 ) -> PlantState:
-    """Where a `twin.AnalyticPlant` would be after some steps from each of N states.
+    """Advance N states by some steps of a `twin.AnalyticPlant`, and return the states after them.
 
     Args:
-        robot: with its payload, gravity and drives.
+        robot: robot with its payload, gravity and drives.
         states: positions and velocities of the joints, then of the motors in joint units; (N, n) each.
         tau: (N, n) torques of the motors at the joints, in [N m].
-        time_step: in [s].
+        time_step: integration step, in [s].
         steps: number of steps.
 
     Returns:
-        The state after the steps, with arrays (N, n).
+        State after the steps, with arrays (N, n).
     """
     q, qd, q_motor, qd_motor = (np.array(state, order="C") for state in states)
     drives = robot.active_drives

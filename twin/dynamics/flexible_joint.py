@@ -1,16 +1,16 @@
-"""A joint whose drive is elastic: two masses, the motor and the arm, with a gear and a spring between them.
+"""Flexible joint: two inertias, the motor and the arm, connected by a gear and a spring.
 
     Jm qm'' + fm qm' + r T = tau          motor
     Ja qa'' + fa qa' - T = 0              arm
     T = k (r qm - qa) + d (r qm' - qa')   torque of spring and damper on the arm
 
-Source: Norrlöf 1999, eq. (3.69)-(3.73); Norrlöf, lecture 3, "Friction and joint flexibilities", of which this
-is one joint with r = 1 (the signs of its spring are reversed in print, and d multiplies angles).
+Source: Norrlöf 1999, eq. (3.69)-(3.73); Norrlöf, lecture 3, "Friction and joint flexibilities", for one joint
+with r = 1 (in print the signs of its spring are reversed, and d multiplies angles).
 
-The report leaves out the r before T.  With its k and Ja as the stiffness and the inertia of the arm its
-spring would create power; its equations are those above if they mean r times both, and
-`FlexibleJoint.reported` reads them so.  Of the IRB 1400's axis 1, its Table 3.1 then says k = 80.2 kN m/rad
-and Ja = 6.16 kg m^2.
+The report omits the r before T.  If its k and Ja were the stiffness and the inertia of the arm, the spring
+would create power.  Its equations equal those above if its k and Ja are r times these quantities, and
+`FlexibleJoint.reported` interprets them so.  For axis 1 of the IRB 1400, Table 3.1 then gives
+k = 80.2 kN m/rad and Ja = 6.16 kg m^2.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ from twin.robot.robot import Robot
 
 @dataclass(frozen=True)
 class FlexibleJoint:
-    """Motor, gear, spring and arm; motor angles `qm` count before the gear, all else behind it.
+    """Flexible joint with motor, gear, spring and arm.
+
+    Motor angles `qm` are on the motor's side of the gear, all other quantities on the arm's side.
 
     Attributes:
         Jm: moment of inertia of the motor, in [kg m^2].
         Ja: moment of inertia of the arm about the joint, in [kg m^2].
         k: stiffness of the spring, in [N m/rad].
-        r: angle of the arm for each radian of the motor where the spring is at rest; not zero.
+        r: gear ratio, the angle of the arm per radian of the motor if the spring is relaxed; not zero.
         fm: viscous friction of the motor, in [N m s/rad].
         fa: viscous friction of the arm, in [N m s/rad].
         d: damping of the spring, in [N m s/rad].
@@ -57,17 +59,17 @@ class FlexibleJoint:
         for part in fields(self):
             value = getattr(self, part.name)
             if part.name == "r":
-                valid, wanted = 0 < abs(value) < inf, "a finite number other than 0"
+                valid, expected = 0 < abs(value) < inf, "a finite number other than 0"
             elif part.name in ("Jm", "Ja", "k"):
-                valid, wanted = 0 < value < inf, "above 0"
+                valid, expected = 0 < value < inf, "above 0"
             else:
-                valid, wanted = 0 <= value < inf, "at least 0"
+                valid, expected = 0 <= value < inf, "at least 0"
             if not valid:
-                raise ValueError(f"expected {part.name} of a flexible joint to be {wanted}, got {value}")
+                raise ValueError(f"expected {part.name} of a flexible joint to be {expected}, got {value}")
 
     @classmethod
     def reported(cls, Jm: float, Ja: float, k: float, r: float, fm: float, fa: float = 0.0) -> FlexibleJoint:
-        """The joint that the report's symbols describe: its k, Ja and fa are r times those of the arm.
+        """Return the joint for the symbols of the report, whose k, Ja and fa are r times those of the arm.
 
         Source: Norrlöf 1999, eq. (3.71) and Table 3.1.
         """
@@ -77,7 +79,7 @@ class FlexibleJoint:
 
 
 class StateSpace(NamedTuple):
-    """A linear system `x' = A x + B u`, `y = C x`: A is (n, n), B (n, 1), C (1, n)."""
+    """Linear system `x' = A x + B u`, `y = C x`, with A (n, n), B (n, 1) and C (1, n)."""
 
     A: Floats
     B: Floats
@@ -85,7 +87,7 @@ class StateSpace(NamedTuple):
 
 
 def angle_model(joint: FlexibleJoint) -> StateSpace:
-    """From the motor's torque to its angle; the state is `[qm, qm', qa, qa']`.
+    """Return the linear model from the motor's torque to its angle; the state is `[qm, qm', qa, qa']`.
 
     Source: Norrlöf 1999, eq. (3.72), (3.73).
     """
@@ -100,7 +102,7 @@ def angle_model(joint: FlexibleJoint) -> StateSpace:
 
 
 def velocity_model(joint: FlexibleJoint) -> StateSpace:
-    """From the motor's torque to its velocity; the state is `[qm', qa', r qm - qa]`.
+    """Return the linear model from the motor's torque to its velocity; the state is `[qm', qa', r qm - qa]`.
 
     Source: Norrlöf 1999, section 3.3.2, the model with three states; its entry (2, 3) is printed as -k/Ja.
     """
@@ -114,17 +116,20 @@ def velocity_model(joint: FlexibleJoint) -> StateSpace:
 
 
 def poles(model: StateSpace) -> np.ndarray:
-    """Eigenvalues (n,) of A, in [1/s], in the order of their real parts."""
+    """Return the eigenvalues (n,) of A, in [1/s], in ascending order of their real parts."""
     return np.sort_complex(np.linalg.eigvals(model.A))
 
 
 def zeros(joint: FlexibleJoint) -> np.ndarray:
-    """Zeros (2,) from the motor's torque to its motion, in [1/s]: how the arm swings with the motor held."""
+    """Return the zeros (2,) from the motor's torque to its motion, in [1/s].
+
+    They are the poles of the arm with the motor locked.
+    """
     return np.sort_complex(np.linalg.eigvals(angle_model(joint).A[2:, 2:]))
 
 
 def frequency_response(model: StateSpace, omega: ArrayLike) -> np.ndarray:
-    """The complex gain `C (i omega - A)^-1 B` (...,) at frequencies `omega` (...,), in [rad/s]."""
+    """Return the complex gain `C (i omega - A)^-1 B` (...,) at frequencies `omega` (...,), in [rad/s]."""
     s = 1j * real_array(omega, "omega")[..., None, None]
     x = np.linalg.solve(
         s * np.eye(len(model.A)) - model.A, np.broadcast_to(model.B, (*s.shape[:-2], *model.B.shape))
@@ -133,7 +138,7 @@ def frequency_response(model: StateSpace, omega: ArrayLike) -> np.ndarray:
 
 
 def energy_matrix(joint: FlexibleJoint) -> Floats:
-    """H (4, 4) of the energy `x^T H x / 2` at `x = [qm, qm', qa, qa']`: it changes by `x^T H x'`."""
+    """Return H (4, 4) of the energy `x^T H x / 2` at `x = [qm, qm', qa, qa']`; the power is `x^T H x'`."""
     r, k = joint.r, joint.k
     return np.array(
         [[k * r * r, 0, -k * r, 0], [0, joint.Jm, 0, 0], [-k * r, 0, k, 0], [0, 0, 0, joint.Ja]],
@@ -142,7 +147,7 @@ def energy_matrix(joint: FlexibleJoint) -> Floats:
 
 
 def energy(joint: FlexibleJoint, x: ArrayLike) -> np.ndarray:
-    """Kinetic energy of both masses and what the spring stores.
+    """Return the kinetic energy of both inertias plus the energy of the spring.
 
     Args:
         joint: the joint.
@@ -156,7 +161,7 @@ def energy(joint: FlexibleJoint, x: ArrayLike) -> np.ndarray:
 
 
 def spring_torque(joint: FlexibleJoint, x: ArrayLike) -> np.ndarray:
-    """Torque T (...,) of spring and damper on the arm, in [N m], at states `x` (..., 4)."""
+    """Return the torque T (...,) of spring and damper on the arm, in [N m], at states `x` (..., 4)."""
     qm, qmd, qa, qad = _state(x)
     return joint.k * (joint.r * qm - qa) + joint.d * (joint.r * qmd - qad)
 
@@ -183,25 +188,26 @@ def simulate_flexible_joint(
     static: float | None = None,
     stribeck_speed: float = 0.0,
 ) -> Floats:
-    """The motion of a flexible joint under a torque of its motor.
+    """Simulate the motion of a flexible joint under a torque of its motor.
 
-    Errors are of first order in the step.  Friction that is not viscous acts on the motor, and is told on the
-    joint's side of the gear, as in `twin.robot.drives.drives.Drives`.
+    Errors are of first order in the step.  Friction that is not viscous acts on the motor.  It is expressed
+    on the joint's side of the gear, as in `twin.robot.drives.drives.Drives`.
 
     Args:
         joint: the joint.
         tau: (N,) torque of the motor in each step, in [N m].
-        time_step: in [s].
-        x: (4,) state `[qm, qm', qa, qa']` at the start, in [rad, rad/s].
-        coulomb: friction of the moving motor at small speed, in [N m].
-        static: torque at which the motor breaks away, in [N m]; `coulomb` if left out.
-        stribeck_speed: see `Drives`, in [rad/s].
+        time_step: integration step, in [s].
+        x: (4,) initial state `[qm, qm', qa, qa']`, in [rad, rad/s].
+        coulomb: Coulomb friction of the motor, in [N m].
+        static: breakaway torque of the motor, in [N m]; by default `coulomb`.
+        stribeck_speed: Stribeck speed, see `Drives`, in [rad/s].
 
     Returns:
-        (N + 1, 4) states, the one at the start among them.
+        (N + 1, 4) states, the initial state first.
 
     Raises:
-        ValueError: a shape is another, a value not finite, the step not above 0, or friction cannot be.
+        ValueError: a shape is wrong, a value is not finite, the step is not positive, or the friction values
+            are invalid.
     """
     torques, start = real_array(tau, "tau"), real_array(x, "x")
     if torques.ndim != 1 or not np.all(np.isfinite(torques)):
@@ -220,81 +226,80 @@ def simulate_flexible_joint(
         damping=joint.d,
     )
     numbers = drive_numbers(drives, "elastic", dt)
-    M = np.array([[joint.Ja + dt * joint.fa]])  # so that its friction acts at the speed after the step
+    M = np.array([[joint.Ja + dt * joint.fa]])  # so that the arm's friction acts at the speed after the step
     (theta, thetad), (q, qd) = (start[:2, None] * r).copy(), start[2:, None].copy()
     next_qd, next_thetad, torque = np.empty((3, 1))
-    found = np.empty((len(torques) + 1, 4))
-    found[0] = start
+    states = np.empty((len(torques) + 1, 4))
+    states[0] = start
     for k, motor_torque in enumerate(torques):
         at_joint = np.array([motor_torque / r])
         drive_step(numbers, M, joint.fa * qd, at_joint, q, qd, theta, thetad, next_qd, next_thetad, torque)
         qd[:], thetad[:] = next_qd, next_thetad
         q += dt * qd
         theta += dt * thetad
-        found[k + 1] = theta[0] / r, thetad[0] / r, q[0], qd[0]
-    return found
+        states[k + 1] = theta[0] / r, thetad[0] / r, q[0], qd[0]
+    return states
 
 
-MOST_TURNS = 0.25
-"""Of a vibration, in a step: see `frequency_in_steps`, by which it is then 15 % too slow."""
+MAX_CYCLES_PER_STEP = 0.25
+"""Largest resolved number of vibration cycles in a step; the simulated frequency is then 15 % too low."""
 
 
 def spring_frequencies(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """Undamped frequency (n,) of every elastic joint's motor against the arm, in [Hz]; 0 of a rigid joint.
+    """Return the undamped frequency (n,) of each elastic joint's motor against the arm, in [Hz].
 
-    One spring at a time: its stretch is pulled back by the stiffness k at the motor, whose inertia is `A_ii`,
-    and at the arm, all other joints of which are free, so that
+    It is 0 for a rigid joint.  Each spring is considered alone.  Its stiffness k acts on the motor, whose
+    inertia is `A_ii`, and on the arm, whose other joints are free, so that
 
         (2 pi f)^2 = k_i (1 / A_ii + 1 / m_i),    1 / m_i = (M + A_r)^-1_ii,
 
-    with the rotors `A_r` of the drives that are rigid.  The fastest vibration of the whole is at least as
-    fast as each of these, and no faster than the root of the sum of their squares.
+    with the rotors `A_r` of the rigid drives.  The highest frequency of the whole arm is at least the largest
+    of these, and at most the root of the sum of their squares.
 
     Args:
-        robot: with known drives, whichever of them act.
+        robot: robot with known drives, in any drive mode.
         q: (n,) joint positions, in [rad].
 
     Raises:
-        RobotError: its drives are not known.
+        RobotError: the robot's drives are unknown.
     """
     drives = robot.drives
     if drives is None:
-        raise RobotError(f"robot {robot.name!r} has no springs: its drives are not known")
+        raise RobotError(f"robot {robot.name!r} has no springs: its drives are unknown")
     A, rigid = drives.reflected_inertia, np.isinf(drives.stiffness)
     arm = np.diag(np.linalg.inv(mass_matrix(robot, q) + np.where(np.outer(rigid, rigid), A, 0.0)))
-    with np.errstate(divide="ignore"):  # a rotor without inertia has no end to it
+    with np.errstate(divide="ignore"):  # a rotor without inertia has an infinite frequency
         squared = np.where(rigid, 0.0, drives.stiffness) * (1.0 / np.diag(A) + arm)
     return np.where(rigid, 0.0, np.sqrt(squared) / (2 * np.pi))
 
 
 def frequency_in_steps(frequency: float, time_step: float) -> float:
-    """Return what the constant average acceleration of a drive step makes of a frequency, in [Hz].
+    """Return the frequency at which a drive step simulates a vibration of the given frequency, in [Hz].
 
-    With `omega = 2 pi f` that is `tan(omega' dt / 2) = omega dt / 2`, always slower: by 3 % where a turn is
-    ten steps, by 15 % where it is four (N. Newmark 1959, beta = 1/4).
+    The constant average acceleration of the step lowers the frequency, `tan(omega' dt / 2) = omega dt / 2`
+    with `omega = 2 pi f`: by 3 % for ten steps per cycle, by 15 % for four (N. Newmark 1959, beta = 1/4).
     """
     return float(np.arctan(np.pi * frequency * time_step) / (np.pi * time_step))
 
 
 def warn_of_unresolved_springs(robot: Robot, time_step: float) -> bool:
-    """Warn, in one sentence, where steps are too long for the vibrations of elastic joints at `q = 0`.
+    """Warn if the time step is too long for the vibrations of elastic joints at `q = 0`.
 
-    The simulation stays stable then, but such a joint vibrates slower than it should.  Returns whether it
-    warned.
+    The simulation remains stable, but such a joint vibrates too slowly.  Return whether a warning was issued.
     """
     if robot.drive_mode != "elastic":
         return False
     frequencies = spring_frequencies(robot, np.zeros(robot.n)).tolist()
     names = zip(robot.joint_names, frequencies, strict=True)
-    fast = {joint: f for joint, f in names if f * time_step > MOST_TURNS}
+    fast = {joint: f for joint, f in names if f * time_step > MAX_CYCLES_PER_STEP}
     if fast:
-        told = ", ".join(
-            f"{joint} at {f:.0f} Hz ({frequency_in_steps(f, time_step):.0f} Hz in such steps)"
+        joints = ", ".join(
+            f"{joint} at {f:.0f} Hz (simulated at {frequency_in_steps(f, time_step):.0f} Hz)"
             for joint, f in fast.items()
         )
         warnings.warn(
-            f"steps of {time_step:g} s are too long for the springs of {told}; where their vibration "
-            "matters, take at least 4 steps for each of its turns",
+            f"steps of {time_step:g} s are too long for the springs of {joints}; if their vibration "
+            "matters, use at least 4 steps per cycle",
             DriveWarning,
             stacklevel=3,
         )

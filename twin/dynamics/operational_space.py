@@ -1,17 +1,19 @@
-"""The dynamics of the arm as its tool sees them: operational space.
+"""Dynamics of the arm in operational space, that is, in the motion of its tool.
 
-The tool's twist V = J qd obeys an equation of motion of its own,
+The tool's twist V = J qd obeys the equation of motion
 
     Lambda Vd + mu + p = F,    tau = J^T F,
 
-F being the wrench that the drives exert at the tool.  From `M qdd + C qd + g = tau` and `Vd = J qdd + Jd qd`,
+where F is the wrench that the drives exert at the tool.  From `M qdd + C qd + g = tau` and
+`Vd = J qdd + Jd qd` follow
 
     Lambda = (J M^-1 J^T)^-1,    J_bar = M^-1 J^T Lambda,
     mu = J_bar^T C qd - Lambda Jd qd,    p = J_bar^T g.
 
-`J_bar`, the dynamically consistent inverse, is of all inverses of J the one by which torques `tau - J^T
-J_bar^T tau` do not accelerate the tool: with more than six joints they move the arm alone.  Where the tool
-loses a direction Lambda is infinite, for no wrench accelerates it that way; there is an error, and no result.
+`J_bar` is the dynamically consistent inverse.  It is the only inverse of J for which the torques
+`tau - J^T J_bar^T tau` do not accelerate the tool; with more than six joints they move only the arm.  At a
+singularity no wrench accelerates the tool in the lost direction, and Lambda is infinite.  An error is raised
+there.
 """
 
 from typing import NamedTuple
@@ -29,13 +31,13 @@ from twin.rotations.linear_maps import RANK_TOLERANCE
 
 
 class OperationalSpace(NamedTuple):
-    """The dynamics of m components of the tool's motion, at one state or many.
+    """Dynamics of m components of the tool's motion, in one state or many.
 
     Attributes:
-        Lambda: (..., m, m) inertia, symmetric and positive definite, in [kg] (linear), [kg m] and [kg m^2]
-            (angular).
-        mu: (..., m) of centrifugal and Coriolis forces, in [N, N m].
-        p: (..., m) of gravity, in [N, N m].
+        Lambda: (..., m, m) inertia matrix, symmetric and positive definite, in [kg] (linear), [kg m] and
+            [kg m^2] (angular).
+        mu: (..., m) centrifugal and Coriolis forces, in [N, N m].
+        p: (..., m) gravity forces, in [N, N m].
         J_bar: (..., n, m) dynamically consistent inverse of the Jacobian, in [1/m] and [1].
     """
 
@@ -46,15 +48,17 @@ class OperationalSpace(NamedTuple):
 
 
 class MassWeighted(NamedTuple):
-    """A Jacobian in coordinates in which the arm's kinetic energy is half the square of the speed.
+    """Singular value decomposition of a Jacobian in mass-weighted coordinates.
+
+    In these coordinates the arm's kinetic energy is half the square of the speed.
 
     With `M = L L^T`, `L^-1 J^T = U diag(values) V^T`.
 
     Attributes:
-        L: (..., n, n) lower triangular.
-        U: (..., n, m) orthonormal columns.
-        values: (..., m) singular values, from the largest to the least.
-        V: (..., m, m) orthonormal columns.
+        L: (..., n, n) lower triangular Cholesky factor of M.
+        U: (..., n, m) matrix with orthonormal columns.
+        values: (..., m) singular values in descending order.
+        V: (..., m, m) matrix with orthonormal columns.
     """
 
     L: Floats
@@ -77,12 +81,13 @@ def operational_space(
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s].
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        task: (m, 6) which components of the twist are the task, `task @ V`; all six by default.  An arm of
-            fewer joints has at most n, for instance `numpy.eye(6)[:3]`, the position.
+        task: (m, 6) matrix that selects the components `task @ V` of the twist; all six by default.  The task
+            of an arm with n < 6 joints has at most n rows, for instance `numpy.eye(6)[:3]` for the position.
 
     Raises:
-        SingularityError: the arm cannot accelerate the tool in some direction of the task; it is named.
-        ValueError: a task of another shape.
+        SingularityError: the arm cannot accelerate the tool in a direction of the task, which the message
+            names.
+        ValueError: the task has another shape.
 
     Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators: the
     operational space formulation".
@@ -96,8 +101,8 @@ def operational_space(
     Lambda = (V / values[..., None, :] ** 2) @ V_T
     J_bar = np.asarray(np.linalg.solve(L_T, (U / values[..., None, :]) @ V_T), dtype=np.float64)
     gravity = gravity_torque(robot, q)
-    of_speed = inverse_dynamics(robot, q, qd, np.zeros_like(qd)) - gravity  # C qd
-    mu = np.einsum("...ji,...j->...i", J_bar, of_speed)
+    coriolis_torque = inverse_dynamics(robot, q, qd, np.zeros_like(qd)) - gravity  # C qd
+    mu = np.einsum("...ji,...j->...i", J_bar, coriolis_torque)
     mu = mu - np.einsum("...ij,...jk,...k->...i", Lambda, J_dot, qd)
     p = np.broadcast_to(np.einsum("...ji,...j->...i", J_bar, gravity), mu.shape)
     return OperationalSpace((Lambda + np.swapaxes(Lambda, -1, -2)) / 2.0, mu, p, J_bar)
@@ -116,18 +121,18 @@ def task_matrix(task: ArrayLike | None) -> Floats:
 def mass_weighted(robot: Robot, q: Floats, J: Floats, what: str) -> MassWeighted:
     """Return a Jacobian (..., m, n) of full row rank in mass-weighted coordinates.
 
-    Nothing is squared that the masses allow to keep: with S = L^-1 J^T, `J M^-1 J^T = S^T S` has the singular
-    values of S squared.
+    The decomposition is that of S = L^-1 J^T, for accuracy: the singular values of `J M^-1 J^T = S^T S` are
+    those of S squared.
 
     Raises:
-        SingularityError: its rows do not have rank m; the direction that is lost is named.
+        SingularityError: the rank of the rows is below m; the message names the lost direction.
     """
     L = np.linalg.cholesky(mass_matrix(robot, q))
     S = np.linalg.solve(L, np.swapaxes(J, -1, -2))
     U, values, V_T = np.linalg.svd(S, full_matrices=False)
     m = J.shape[-2]
     if S.shape[-2] < m:
-        raise SingularityError(f"{what} of {m} directions is too much for an arm of {S.shape[-2]} joints")
+        raise SingularityError(f"{what} has {m} directions, more than the {S.shape[-2]} joints of the arm")
     lost = ~(values[..., -1] > RANK_TOLERANCE * values[..., 0])
     if np.any(lost):
         at = tuple(np.argwhere(lost)[0])

@@ -1,14 +1,15 @@
-"""The numbers that a robot's dynamics are linear in: masses and moments of its links, rotors and friction.
+"""Dynamic parameters, in which the dynamics of a robot are linear: those of its links, rotors and friction.
 
     tau = Y(q, qd, qdd) pi
 
-Every link of the tree has ten, in the order of `Tree.inertias`: its mass, its first moments, and its inertia
-about the origin of its frame, all in that frame.  A payload is in those of the link that has the flange.
-Drives that act (`Robot.with_drives`) have four each: the rotor's inertia at the motor; viscous and Coulomb
-friction of the shaft that rubs, in joint units; and an offset, a torque on that shaft which is always there.
+Every link of the tree has ten parameters in the order of `Tree.inertias`: its mass, its first moments, and
+its inertia about the origin of its frame, all in that frame.  Those of the link with the flange include the
+payload.  Each active drive (`Robot.with_drives`) has four parameters.  They are the rotor's inertia at the
+motor, viscous and Coulomb friction of the shaft with friction, in joint units, and an offset, which is a
+constant torque on that shaft.
 
-Friction that is higher at rest (`static` above `coulomb`) is not linear in its parameters: here it is Coulomb
-friction, as it is beyond some Stribeck speeds.
+Static friction above Coulomb friction is not linear in its parameters.  It is replaced by Coulomb friction,
+which is correct above some Stribeck speeds.
 
 Source: W. Khalil, E. Dombre, "Modeling, Identification and Control of Robots" (2002), sections 9.3 and 12.3.
 """
@@ -26,23 +27,23 @@ from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 
 LINK = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
-"""The parameters of a link, in the order of `Tree.inertias`."""
+"""Names of the parameters of a link, in the order of `Tree.inertias`."""
 
 DRIVE = ("rotor inertia", "viscous", "Coulomb", "offset")
-"""The parameters of a drive."""
+"""Names of the parameters of a drive."""
 
 LINK_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 DRIVE_SYMBOLS = ("J", "Fv", "Fc", "F0")
 
 
 class DynamicParameters(NamedTuple):
-    """The parameters of a robot, and what they are called.
+    """Dynamic parameters of a robot, with names, symbols and units.
 
     Attributes:
-        values: (p,) `pi`.
-        names: as `link_3 mx`, `drive 2 rotor inertia`.
-        symbols: short ones, as `mx3`, `J2`.
-        units: of each, told of joints that turn.
+        values: (p,) vector `pi`.
+        names: names such as `link_3 mx` or `drive 2 rotor inertia`.
+        symbols: short symbols such as `mx3` or `J2`.
+        units: units of the parameters.
     """
 
     values: Floats
@@ -52,16 +53,16 @@ class DynamicParameters(NamedTuple):
 
 
 def dynamic_parameters(robot: Robot) -> DynamicParameters:
-    """The parameters `pi` of a robot, in the order of the columns of `twin.dynamics_regressor`.
+    """Return the parameters `pi` of a robot, in the order of the columns of `twin.dynamics_regressor`.
 
     Args:
         robot: the robot, payload included, with the drives that act (`Robot.with_drives`).
 
     Returns:
-        Ten a link of the tree, and then four a drive; none of drives that are ideal.
+        Ten parameters per link of the tree, then four per drive unless the drives are ideal.
 
     Raises:
-        RobotError: the masses of its links are not known.
+        RobotError: the masses of the links are unknown.
     """
     drives = robot.active_drives
     values = [robot.inertias.ravel()]
@@ -79,18 +80,19 @@ def dynamic_parameters(robot: Robot) -> DynamicParameters:
 
 
 def with_dynamic_parameters(robot: Robot, pi: ArrayLike) -> Robot:
-    """The robot with other dynamic parameters: the way back from `dynamic_parameters`.
+    """Return the robot with other dynamic parameters, the inverse of `dynamic_parameters`.
 
-    What it carries stays its payload: it is taken off the link that has the flange, so that what is left is
-    the arm.  Nobody checks that a body can have such masses and moments: what only predicts torques need not.
+    The robot retains its payload, which is subtracted from the parameters of the link with the flange.  The
+    masses and moments are not checked for physical consistency, which the prediction of torques does not
+    require.
 
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).
-        pi: (p,), as `dynamic_parameters(robot).values`; drives that are ideal stay as they are.
+        pi: (p,) parameters in the order of `dynamic_parameters(robot).values`; ideal drives remain unchanged.
 
     Raises:
-        ValueError: there are more or fewer parameters, one is not finite, friction or a rotor is below 0, or
-            a drive has an offset, which `Drives` has not.
+        ValueError: the number of parameters is wrong, one is not finite, a friction or a rotor inertia is
+            negative, or the offset of a drive is not zero, which `Drives` does not support.
     """
     pi = real_array(pi, "pi")
     known = dynamic_parameters(robot)
@@ -99,37 +101,37 @@ def with_dynamic_parameters(robot: Robot, pi: ArrayLike) -> Robot:
     if not np.all(np.isfinite(pi)):
         first = int(np.argmin(np.isfinite(pi)))
         raise ValueError(f"expected pi to be finite, got {pi[first]} of {known.names[first]}")
-    of_links, of_drives = np.split(pi, [10 * robot.tree.n])
-    inertias, bare = of_links.reshape(-1, 10), robot.bare
+    link_values, drive_values = np.split(pi, [10 * robot.tree.n])
+    inertias, bare = link_values.reshape(-1, 10), robot.bare
     if bare is not None:
-        carried = robot.tree.inertias - bare.inertias
-        bare = replace(bare, inertias=frozen(inertias - carried))
+        payload = robot.tree.inertias - bare.inertias
+        bare = replace(bare, inertias=frozen(inertias - payload))
     tree = replace(robot.tree, inertias=frozen(inertias))
     drives = robot.drives
     if robot.active_drives is not None:
-        drives = _with_drive_values(robot.active_drives, of_drives.reshape(-1, len(DRIVE)))
+        drives = _with_drive_values(robot.active_drives, drive_values.reshape(-1, len(DRIVE)))
     return replace(robot, tree=tree, bare=bare, drives=drives)
 
 
 def _suffix(link: str) -> str:
-    """What tells a link in a symbol: `3` of `link_3`, `_rod` of `link_rod`."""
+    """Return the suffix of a link's symbols: `3` for `link_3`, `_rod` for `link_rod`."""
     short = link.removeprefix("link_")
     return short if short.isdigit() else f"_{short}"
 
 
 def _drive_values(drives: Drives) -> Floats:
-    """The parameters (n, 4) of drives."""
+    """Return the parameters (n, 4) of drives."""
     columns = (drives.rotor_inertia, drives.viscous, drives.coulomb, np.zeros(drives.n))
     return np.stack(columns, axis=1)
 
 
 def _with_drive_values(drives: Drives, values: Floats) -> Drives:
-    """The drives with other parameters (n, 4); what static friction is above Coulomb friction stays."""
+    """Return the drives with other parameters (n, 4); static minus Coulomb friction remains unchanged."""
     rotor_inertia, viscous, coulomb, offset = values.T
     if np.any(offset != 0):
         axis = int(np.argmax(offset != 0))
         raise ValueError(
-            f"expected offsets of 0, for drives of a robot have none, got {offset[axis]:g} N m of drive "
+            f"expected offsets of 0, because Drives have no offset, got {offset[axis]:g} N m for drive "
             f"{axis + 1}"
         )
     static = coulomb + (drives.static - drives.coulomb)

@@ -1,19 +1,20 @@
-"""The regressor of a robot's dynamics: what its torques are linear in.
+"""Regressor of a robot's dynamics, the matrix by which joint torques are linear in the dynamic parameters.
 
     tau = Y(q, qd, qdd) pi
 
-with the parameters `pi` of `twin/dynamics/dynamic_parameters.py`.  A link that moves with the speeds `v` of
-its frame's origin and `w` needs the force and the moment of Newton and Euler; the torque that a joint brings
-for it is what they do in the motion that a unit speed of this joint gives the link, its partial velocities
-`v_j` and `w_j`: so, with `a` the acceleration of the origin, less gravity, and `h = m c`,
+with the parameters `pi` of `twin/dynamics/parameters.py`.  A link moves with the velocity `v` of its frame's
+origin and the angular velocity `w`.  Newton's and Euler's equations give the force and the moment on it.  The
+torque of joint j is their power at unit speed of this joint, for which the link moves with the partial
+velocities `v_j` and `w_j`.  With the acceleration `a` of the origin minus gravity, and `h = m c`,
 
     tau_j = m (v_j . a) + h . (v_j x wd + w x (w x v_j) + a x w_j) + w_j . I wd + (w_j x w) . I w,
 
-all in the link's frame.  This is not the recursion of `twin/multibody/recursions.py`, which goes back over
-the tree with forces; closed loops are in the partial velocities, for `q_tree = G q + g0`.
+all in the link's frame.  This method is independent of the recursion of `twin/multibody/recursions.py`, which
+propagates forces back over the tree.  The partial velocities include closed kinematic loops,
+`q_tree = G q + g0`.
 
-Source: T. Kane, D. Levinson, "Dynamics: Theory and Applications" (1985), chapter 4; in first-moment form as
-C. Atkeson, C. An, J. Hollerbach, Int. J. of Robotics Research 5 (1986) have it.
+Source: T. Kane, D. Levinson, "Dynamics: Theory and Applications" (1985), chapter 4; in first-moment form
+in C. Atkeson, C. An, J. Hollerbach, Int. J. of Robotics Research 5 (1986).
 """
 
 from math import cos, sin
@@ -32,11 +33,10 @@ from twin.threads import in_chunks
 def dynamics_regressor(
     robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qd_friction: ArrayLike | None = None
 ) -> Floats:
-    """The matrix `Y` by which a motion's torques are linear in the dynamic parameters, `tau = Y pi`.
+    """Return the matrix `Y` by which a motion's torques are linear in the dynamic parameters, `tau = Y pi`.
 
     `tau` is the result of `twin.drive_inverse_dynamics`, `pi` that of `twin.dynamics.dynamic_parameters`.
-    Static friction above Coulomb friction is not in it, for the drop between them is not linear in its
-    parameters.
+    Static friction above Coulomb friction is excluded, because it is not linear in its parameters.
 
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).
@@ -44,36 +44,36 @@ def dynamics_regressor(
         qd: (..., n) joint velocities, in [rad/s].
         qdd: (..., n) joint accelerations, in [rad/s^2].
         qd_friction: (..., n) joint velocities at which friction acts, in [rad/s]; `qd` by default.  In a
-            simulation it is that after the step, `qd + dt qdd`.
+            simulation it is the velocity after the step, `qd + dt qdd`.
 
     Returns:
-        Y (..., n, p), ten columns a link of the tree and four a drive that acts.
+        Y (..., n, p), with ten columns per link of the tree and four per active drive.
 
     Raises:
-        RobotError: the masses of its links are not known.
+        RobotError: the masses of the links are unknown.
         ValueError: a vector has another shape, or is not finite.
     """
     robot.require_inertia()
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
-    (rubbing,) = (qd,) if qd_friction is None else joint_vectors(robot, qd_friction=qd_friction)
-    leading = np.broadcast_shapes(*(v.shape[:-1] for v in (q, qd, qdd, rubbing)))
-    q, qd, qdd, rubbing = (
-        np.broadcast_to(v, (*leading, robot.n)).reshape(-1, robot.n) for v in (q, qd, qdd, rubbing)
+    (sliding,) = (qd,) if qd_friction is None else joint_vectors(robot, qd_friction=qd_friction)
+    leading = np.broadcast_shapes(*(v.shape[:-1] for v in (q, qd, qdd, sliding)))
+    q, qd, qdd, sliding = (
+        np.broadcast_to(v, (*leading, robot.n)).reshape(-1, robot.n) for v in (q, qd, qdd, sliding)
     )
     tree, G, drives = robot.tree, robot.embedding, robot.active_drives
-    of_links = 10 * tree.n
-    Y = np.empty((len(q), robot.n, of_links + (0 if drives is None else 4 * robot.n)))
+    link_columns_end = 10 * tree.n
+    Y = np.empty((len(q), robot.n, link_columns_end + (0 if drives is None else 4 * robot.n)))
     revolute = np.array([kind == "revolute" for kind in tree.kinds])
     fixed = (np.array(tree.parents), revolute, *map(copied, (tree.T_parent_joint, tree.axes, G)))
-    of_tree = [copied(rows) for rows in (robot.tree_positions(q), qd @ G.T, qdd @ G.T)]
+    tree_motion = [copied(rows) for rows in (robot.tree_positions(q), qd @ G.T, qdd @ G.T)]
     gravity = copied(robot.gravity)
-    of_drives = [copied(rows) for rows in (qdd, rubbing)]
+    drive_motion = [copied(rows) for rows in (qdd, sliding)]
 
     def work(part: slice) -> None:
-        link_columns(*fixed, gravity, *(rows[part] for rows in of_tree), Y[part])
+        link_columns(*fixed, gravity, *(rows[part] for rows in tree_motion), Y[part])
         if drives is not None:
             matrices = copied(drives.motor_matrix), copied(drives.friction_matrix)
-            drive_columns(*matrices, *(rows[part] for rows in of_drives), Y[part, :, of_links:])
+            drive_columns(*matrices, *(rows[part] for rows in drive_motion), Y[part, :, link_columns_end:])
 
     in_chunks(work, len(Y), WORTH_A_THREAD)
     return Y.reshape(*leading, robot.n, Y.shape[-1])
@@ -84,26 +84,26 @@ add, scale, dot, cross = map(compiled, (recursions.add, recursions.scale, recurs
 
 @compiled
 def vector(array):
-    """The three entries of an array, as a tuple."""
+    """Return the three entries of an array as a tuple."""
     return (array[0], array[1], array[2])
 
 
 @compiled
-def turned_back(axis, c, s, a):
-    """The vector `a` turned about an axis by an angle of cosine `c` and sine `-s`: Rodrigues' formula."""
+def rotated_back(axis, c, s, a):
+    """Rotate the vector `a` about an axis by the angle of cosine `c` and sine `-s` (Rodrigues' formula)."""
     along = scale((1.0 - c) * dot(axis, a), axis)
     return add(add(scale(c, a), scale(-s, cross(axis, a))), along)
 
 
 @compiled
 def unrotate(R, a):
-    """`R^T a`, where `R` is given by its rows."""
+    """Return `R^T a`, where `R` is given by its rows."""
     return add(add(scale(a[0], R[0]), scale(a[1], R[1])), scale(a[2], R[2]))
 
 
 @compiled
 def fill(w_j, v_j, w, wd, a, out):
-    """Fill the ten columns of one link in the row of joint j; vectors (3,) as the module has them."""
+    """Fill the ten columns of one link in the row of joint j; the vectors (3,) are those of the module."""
     u = cross(w_j, w)
     of_h = add(add(cross(v_j, wd), cross(w, cross(w, v_j))), cross(a, w_j))
     out[0] = dot(v_j, a)
@@ -118,10 +118,10 @@ def fill(w_j, v_j, w, wd, a, out):
 
 @compiled
 def link_columns(parents, revolute, T_parent_joint, axes, G, gravity, q, qd, qdd, Y):
-    """Fill the columns of the links, `10 n_tree` of Y (N, n, p).
+    """Fill the first `10 n_tree` columns of Y (N, n, p), which belong to the links.
 
-    The tree has `parents`, `revolute`, `T_parent_joint`, `axes` and the embedding G (n_tree, n), and moves as
-    `q, qd, qdd` (N, n_tree) tell; `gravity` (3,) is in the base frame.
+    `parents`, `revolute`, `T_parent_joint`, `axes` and the embedding G (n_tree, n) describe the tree;
+    `q, qd, qdd` (N, n_tree) describe its motion; `gravity` (3,) is in the base frame.
     """
     n_tree, n = G.shape
     w, wd, a = np.zeros((n_tree, 3)), np.zeros((n_tree, 3)), np.zeros((n_tree, 3))
@@ -139,9 +139,9 @@ def link_columns(parents, revolute, T_parent_joint, axes, G, gravity, q, qd, qdd
             if revolute[i]:
                 c, s = cos(q[k, i]), sin(q[k, i])
                 R = (
-                    turned_back(axis, c, s, R[0]),
-                    turned_back(axis, c, s, R[1]),
-                    turned_back(axis, c, s, R[2]),
+                    rotated_back(axis, c, s, R[0]),
+                    rotated_back(axis, c, s, R[1]),
+                    rotated_back(axis, c, s, R[2]),
                 )
             else:
                 slide = scale(q[k, i], axis)
@@ -181,16 +181,19 @@ def link_columns(parents, revolute, T_parent_joint, axes, G, gravity, q, qd, qdd
 
 @compiled
 def drive_columns(N, R, qdd, qd_friction, Y):
-    """Fill the columns of the drives, Y (N, n, 4 n): rotors turn with N, what rubs with R (n, n)."""
+    """Fill the columns of the drives, Y (N, n, 4 n).
+
+    N (n, n) maps joint speeds to the speeds of the rotors, R (n, n) to those of the shafts with friction.
+    """
     n = len(N)
     for k in range(len(Y)):
         for i in range(n):
-            turning, rubbing = 0.0, 0.0
+            turning, sliding = 0.0, 0.0
             for j in range(n):
                 turning += N[i, j] * qdd[k, j]
-                rubbing += R[i, j] * qd_friction[k, j]
+                sliding += R[i, j] * qd_friction[k, j]
             for j in range(n):
                 Y[k, j, 4 * i] = N[i, j] * turning
-                Y[k, j, 4 * i + 1] = R[i, j] * rubbing
-                Y[k, j, 4 * i + 2] = R[i, j] * np.sign(rubbing)
+                Y[k, j, 4 * i + 1] = R[i, j] * sliding
+                Y[k, j, 4 * i + 2] = R[i, j] * np.sign(sliding)
                 Y[k, j, 4 * i + 3] = R[i, j]

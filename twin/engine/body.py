@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 from twin.engine.client import suppress_output
 from twin.errors import LoopError, RobotError, TwinError
 from twin.multibody.composite_bodies import require_moved_mass
-from twin.multibody.tree import body_of_parameters
+from twin.multibody.tree import body_from_parameters
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
 
@@ -118,7 +118,7 @@ def _require_joints(robot: Robot) -> None:
 
 def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
     """The principal axes of (10,) inertial parameters; PyBullet takes tensors in no other form."""
-    mass, com, tensor = body_of_parameters(row)
+    mass, com, tensor = body_from_parameters(row)
     if not (0 <= mass < np.inf and np.all(np.isfinite(row))):
         raise RobotError(f"{where} has a mass of {mass:g} kg or a mass property that is not finite")
     if mass == 0 and np.any(row[1:4] != 0):

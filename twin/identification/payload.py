@@ -35,7 +35,7 @@ from twin.identification.least_squares import (
 )
 from twin.identification.measurements import Filtering
 from twin.identification.torque_model import TorqueModel, identifiable
-from twin.multibody.tree import body_of_parameters, transformed_parameters
+from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.robot import Payload, Robot
 
 NAMES = ("mass", "x", "y", "z", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
@@ -194,7 +194,7 @@ def _fitted(reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Seque
 
 def payload_values(phi: Floats) -> tuple[Floats, Floats]:
     """Values as `NAMES` (10,) of parameters about the flange's origin, and their derivatives (10, 10)."""
-    mass, com, I = body_of_parameters(phi)  # noqa: E741
+    mass, com, I = body_from_parameters(phi)  # noqa: E741
     h = phi[1:4]
     J = np.zeros((10, 10))
     J[0, 0] = 1.0

@@ -21,7 +21,7 @@ from twin.errors import IdentificationError
 from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
 from twin.multibody import recursions
-from twin.multibody.tree import body_of_parameters, transformed_parameters
+from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.loading.dh_tables import link_tail
 from twin.robot.loading.loading import is_table, robot_facts
 from twin.robot.robot import Robot
@@ -160,7 +160,7 @@ def _set_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
     for link, values in facts["link"].items():
         if link_name(link) in tree.links:
             joint = tree.links.index(link_name(link))
-            mass, com, tensor = body_of_parameters(bodies[joint])
+            mass, com, tensor = body_from_parameters(bodies[joint])
             R = np.array(frames.R[joint])
             com, tensor = np.array(frames.o[joint]) + R @ com, R @ tensor @ R.T
         else:
@@ -182,7 +182,7 @@ def _set_table_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> Non
     for i, row in enumerate(bodies):
         tail = link_tail(robot.dh.d[i], robot.dh.a[i], robot.dh.alpha[i])
         facts["link"][str(i + 1)] = _body(
-            *body_of_parameters(transformed_parameters(row, np.linalg.inv(tail)))
+            *body_from_parameters(transformed_parameters(row, np.linalg.inv(tail)))
         )
     facts.pop("unphysical", None)
     facts["links"] = {"source": "identified, see above"}

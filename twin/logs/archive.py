@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from twin.errors import RobotError, TwinError
-from twin.multibody.tree import body_of_parameters, frozen
+from twin.multibody.tree import body_from_parameters, frozen
 from twin.robot.drives.drives import Drives
 from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.loading.loading import laboratory_names, load, robot_names
@@ -230,7 +230,7 @@ def _require_possible(robot: Robot, numbers: Mapping[str, np.ndarray], found: Ma
             break
         if not np.all(np.isfinite(parameters)):
             raise TwinError(f"expected finite inertias, got {parameters.tolist()} of link {link!r}")
-        mass, com, inertia = body_of_parameters(parameters)
+        mass, com, inertia = body_from_parameters(parameters)
         moments = np.linalg.eigvalsh(inertia)
         slack = SLACK * (np.max(np.abs(moments)) + abs(mass) * (com @ com))
         if not (mass >= 0 and moments[0] >= -slack and moments[2] <= moments[0] + moments[1] + slack):

@@ -13,7 +13,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.atomic_file import atomic_write
-from twin.dynamics.equation_of_motion import PlantState, one_period_on
+from twin.dynamics.equation_of_motion import PlantState, advance_period
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
@@ -134,7 +134,7 @@ class Log:
         """
         logged = [getattr(self, name) for name in PlantState._fields]
         states = tuple(state[:-1] for state in logged[:4])
-        model = one_period_on(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
+        model = advance_period(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
         parts = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])
         return PlantState(*map(np.subtract, parts, model))
 

@@ -1,1 +1,1 @@
-"""The tree of bodies, the recursions over it, and how they become compiled kernels."""
+"""Tree of bodies, recursions over the tree, and the compilation of these recursions to kernels."""

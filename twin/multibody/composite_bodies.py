@@ -1,9 +1,9 @@
-"""The mass matrix by composite rigid bodies, and the equation of motion solved for the accelerations.
+"""Mass matrix by the composite rigid body algorithm, and solution for the joint accelerations.
 
-As in `twin/multibody/recursions.py` the scalars may be of any kind, and bodies are given as `m, h = m c` and
-the inertia about their frame's origin.
+As in `twin/multibody/recursions.py`, the scalars may be of any type.  A body is given by `m`, `h = m c` and
+its inertia about the origin of its frame.
 
-Source: Featherstone 2008, sections 6.2 and 6.5; the factors `L^T D L` need no roots.
+Source: Featherstone 2008, sections 6.2 and 6.5; the factorization `L^T D L` needs no square roots.
 """
 
 import math
@@ -29,20 +29,20 @@ from twin.multibody.tree import Tree
 
 
 def mass_matrix(tree: Tree, at: Placement, inertias: Any) -> list[list[Any]]:
-    """The joint-space inertia of a tree.
+    """Return the joint-space inertia matrix of a tree.
 
     Args:
-        tree: the robot's moving joints.
-        at: the placement of its links.
+        tree: tree of the robot's moving joints.
+        at: placement of the links.
         inertias: per link `m, m c (3), I (xx, yy, zz, xy, xz, yz)` about the link's origin, in its frame.
     """
     n = tree.n
-    masses = [row[0] for row in inertias]  # of each link and of all that it carries
+    masses = [row[0] for row in inertias]  # of each link with all links beyond it
     moments: list[Vector] = [tuple(row[1:4]) for row in inertias]
     tensors: list[Any] = [tuple(row[4:10]) for row in inertias]
     M: list[list[Any]] = [[0.0] * n for _ in range(n)]
     for i in reversed(range(n)):
-        if tree.kinds[i] == "revolute":  # the force and the moment about the origin for a unit acceleration
+        if tree.kinds[i] == "revolute":  # force, and moment about the origin, for a unit acceleration
             force, moment = cross(at.axis[i], moments[i]), symmetric(tensors[i], at.axis[i])
         else:
             force, moment = scale(masses[i], at.axis[i]), cross(moments[i], at.axis[i])
@@ -60,10 +60,10 @@ def mass_matrix(tree: Tree, at: Placement, inertias: Any) -> list[list[Any]]:
 
 
 def _moved(mass: Any, h: Vector, tensor: Any, R: Rotation, p: Vector) -> tuple[Vector, Any]:
-    """A body's first moments and inertia in a frame in which its own has the pose `R`, `p`."""
+    """Return a body's first moments and inertia in a frame in which its own frame has the pose `R`, `p`."""
     xx, yy, zz, xy, xz, yz = tensor
     rows = compose(R, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
-    turned = [dot(rows[i], R[j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    rotated = [dot(rows[i], R[j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     h = rotate(R, h)
     x, y, z = p
     # Steiner's theorem: h p^T + p h^T + m p p^T = u p^T + p u^T
@@ -76,21 +76,21 @@ def _moved(mass: Any, h: Vector, tensor: Any, R: Rotation, p: Vector) -> tuple[V
         -(u * z + w * x),
         -(v * z + w * y),
     )
-    return add(h, scale(mass, p)), tuple(a + b for a, b in zip(turned, shift, strict=True))
+    return add(h, scale(mass, p)), tuple(a + b for a, b in zip(rotated, shift, strict=True))
 
 
 def solve(M: list[list[Any]], load: list[Any], reciprocal: Any) -> list[Any]:
-    """`x` with `M x = load`, for a symmetric `M` that is positive definite.
+    """Solve `M x = load` for x, with a symmetric positive definite `M`.
 
     Args:
         M: (n, n) matrix; only its lower triangle is read.
         load: (n,) right-hand side.
-        reciprocal: `1 / x` for such scalars.
+        reciprocal: function `1 / x` for scalars of this type.
     """
     n = len(load)
     M, x = [list(row) for row in M], list(load)
     inverse: list[Any] = [0.0] * n
-    for k in reversed(range(n)):  # from the last joint: what is zero between two branches stays so
+    for k in reversed(range(n)):  # from the last joint, so that zeros between two branches remain zero
         inverse[k] = reciprocal(M[k][k])
         for i in reversed(range(k)):
             factor = M[k][i] * inverse[k]
@@ -106,9 +106,9 @@ def solve(M: list[list[Any]], load: list[Any], reciprocal: Any) -> list[Any]:
 
 
 def require_moved_mass(where: str, tree: Tree) -> None:
-    """Raise `RobotError` where joints move no mass of their own; `where` begins the sentence."""
-    somewhere = [0.1 * (i + 1) for i in range(tree.n)]  # in no special position
-    at = placements(tree, somewhere, math)
+    """Raise `RobotError` if the mass matrix is singular; `where` begins the message."""
+    generic = [0.1 * (i + 1) for i in range(tree.n)]  # a position without symmetries
+    at = placements(tree, generic, math)
     M = np.array(mass_matrix(tree, at, tree.inertias.tolist()))
     for name, moment in zip(tree.names, np.diag(M), strict=True):
         if not moment > 0:
@@ -118,6 +118,6 @@ def require_moved_mass(where: str, tree: Tree) -> None:
     if not values[0] > 1e-12:
         first, second = (tree.names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
         raise RobotError(
-            f"{where}: joints {first!r} and {second!r} move the same mass in the same way; "
+            f"{where}: joints {first!r} and {second!r} move the same mass along the same path; "
             "give the link between them mass and inertia"
         )

@@ -1,9 +1,8 @@
-"""The recursions over a robot's tree: Newton-Euler, forward kinematics, the Jacobian and its rate.
+"""Recursions over a robot's tree: Newton-Euler, forward kinematics, the Jacobian and its time derivative.
 
-They are written over scalars of any kind: floats, or the symbolic ones of `twin/multibody/trace.py`, which is
-how the compiled kernels of `twin/multibody/kernels.py` come about.  3-vectors are tuples, rotations are
-tuples of rows; link `i` is the body that joint `i` moves, its frame lies at that joint, and parent `-1` is
-the base.
+They work with scalars of any type: floats, or the symbolic scalars of `twin/multibody/trace.py`, from which
+`twin/multibody/kernels.py` generates the compiled kernels.  3-vectors are tuples, rotations are tuples of
+rows.  Link `i` is the body that joint `i` moves; its frame lies at that joint.  Parent `-1` is the base.
 
 Source: Featherstone 2008, section 5.3, in first-moment form (`h = m c`, inertia about the link's origin),
 which is linear in the inertial parameters; Aliaga 2019, section 2.2.2.3, with (2.21), (2.23) and (2.25)
@@ -22,49 +21,49 @@ ZERO: Vector = (0.0, 0.0, 0.0)
 
 
 def add(a: Vector, b: Vector) -> Vector:
-    """`a + b`."""
+    """Return `a + b`."""
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
 def scale(s: Any, a: Vector) -> Vector:
-    """`s a`."""
+    """Return `s a`."""
     return (s * a[0], s * a[1], s * a[2])
 
 
 def dot(a: Vector, b: Vector) -> Any:
-    """`a . b`."""
+    """Return `a . b`."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def cross(a: Vector, b: Vector) -> Vector:
-    """`a x b`."""
+    """Return `a x b`."""
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 def rotate(R: Rotation, a: Vector) -> Vector:
-    """`R a`."""
+    """Return `R a`."""
     return (dot(R[0], a), dot(R[1], a), dot(R[2], a))
 
 
 def transpose(R: Rotation) -> Rotation:
-    """The inverse of a rotation."""
+    """Return the inverse of a rotation."""
     return ((R[0][0], R[1][0], R[2][0]), (R[0][1], R[1][1], R[2][1]), (R[0][2], R[1][2], R[2][2]))
 
 
 def compose(A: Rotation, B: Rotation) -> Rotation:
-    """`A B`."""
+    """Return `A B`."""
     columns = transpose(B)
     return (rotate(columns, A[0]), rotate(columns, A[1]), rotate(columns, A[2]))
 
 
 def symmetric(I: Any, a: Vector) -> Vector:  # noqa: E741  (the field's letter)
-    """`I a` for a tensor given as xx, yy, zz, xy, xz, yz."""
+    """Return `I a` for a tensor given as xx, yy, zz, xy, xz, yz."""
     xx, yy, zz, xy, xz, yz = I
     return dot((xx, xy, xz), a), dot((xy, yy, yz), a), dot((xz, yz, zz), a)
 
 
 class Placement(NamedTuple):
-    """Where each link's frame is in its parent's: `a_parent = R a_link + p`, `axis` in the link's frame."""
+    """Poses of link frames in their parents' frames, `a_parent = R a_link + p`, and axes in link frames."""
 
     R: list[Rotation]
     p: list[Vector]
@@ -72,12 +71,12 @@ class Placement(NamedTuple):
 
 
 def placements(tree: Tree, q: list[Any], functions: Any) -> Placement:
-    """The pose of every link in its parent's frame.
+    """Return the pose of every link in its parent's frame.
 
     Args:
-        tree: the robot's moving joints.
-        q: tree joint positions, one scalar a joint.
-        functions: where the sine and cosine of such scalars are: a `Trace`, or `math` for floats.
+        tree: tree of the robot's moving joints.
+        q: tree joint positions, one scalar per joint.
+        functions: object with `sin` and `cos` for these scalars: a `Trace`, or `math` for floats.
     """
     R: list[Rotation] = []
     p: list[Vector] = []
@@ -100,7 +99,7 @@ def placements(tree: Tree, q: list[Any], functions: Any) -> Placement:
 
 
 def rotation_about(axis: Vector, c: Any, s: Any) -> Rotation:
-    """Rodrigues' formula for a constant unit axis and an angle of cosine `c` and sine `s`."""
+    """Return the rotation about a constant unit axis by the angle of cosine `c` and sine `s` (Rodrigues)."""
     x, y, z = axis
 
     def entry(a: float, b: float, diagonal: float, skew: float) -> Any:
@@ -114,22 +113,22 @@ def rotation_about(axis: Vector, c: Any, s: Any) -> Rotation:
 
 
 def newton_euler(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gravity: Vector) -> list[Any]:
-    """Inverse dynamics of a tree: the force or torque along every joint.
+    """Return the inverse dynamics of a tree, the force or torque along every joint.
 
     Args:
-        tree: the robot's moving joints.
-        at: the placement of its links.
-        qd: joint velocities, one scalar a joint.
+        tree: tree of the robot's moving joints.
+        at: placement of the links.
+        qd: joint velocities, one scalar per joint.
         qdd: joint accelerations.
         inertias: per link `m, m c (3), I (xx, yy, zz, xy, xz, yz)` about the link's origin, in its frame.
         gravity: acceleration of gravity, base frame.
     """
     n = tree.n
-    w: list[Vector] = []  # angular velocity of each link, in its own frame
-    f: list[Vector] = []  # force on each link from its parent, at and in its own frame
-    m: list[Vector] = []  # moment likewise
+    w: list[Vector] = []  # angular velocity of each link, in the link's frame
+    f: list[Vector] = []  # force on each link from its parent, at the origin and in the axes of its frame
+    m: list[Vector] = []  # moment on each link, likewise
     B: list[Rotation] = []  # [wd]x + [w]x[w]x: the acceleration field of the rotating link
-    a: list[Vector] = []  # acceleration of each link's origin, less gravity
+    a: list[Vector] = []  # acceleration of each link's origin minus gravity
     wd: list[Vector] = []  # angular acceleration
 
     for i in range(n):
@@ -158,7 +157,7 @@ def newton_euler(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gr
             (x * z - wd_i[1], y * z + wd_i[0], -(x * x + y * y)),
         )
         f_i = add(scale(mass, a_i), rotate(B_i, h))
-        m_i = add(_turning(I, wd_i, w_i, B_i), cross(h, a_i))
+        m_i = add(_euler_moment(I, wd_i, w_i, B_i), cross(h, a_i))
         for quantity, item in zip((w, wd, a, B, f, m), (w_i, wd_i, a_i, B_i, f_i, m_i), strict=True):
             quantity.append(item)
 
@@ -175,8 +174,8 @@ def newton_euler(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gr
     return tau
 
 
-def _turning(I: Any, wd: Vector, w: Vector, B: Rotation) -> Vector:  # noqa: E741
-    """Euler's `I wd + w x I w`, its products of two speeds taken from `B = [wd]x + [w]x[w]x`."""
+def _euler_moment(I: Any, wd: Vector, w: Vector, B: Rotation) -> Vector:  # noqa: E741
+    """Return Euler's moment `I wd + w x I w`, with products of speeds from `B = [wd]x + [w]x[w]x`."""
     xx, yy, zz, xy, xz, yz = I
     x, y, z = w
     return (
@@ -187,7 +186,7 @@ def _turning(I: Any, wd: Vector, w: Vector, B: Rotation) -> Vector:  # noqa: E74
 
 
 class WorldFrames(NamedTuple):
-    """Every link's frame in the base frame: its rotation, its origin, its joint axis."""
+    """Rotations, origins and joint axes of all link frames, in the base frame."""
 
     R: list[Rotation]
     o: list[Vector]
@@ -195,7 +194,7 @@ class WorldFrames(NamedTuple):
 
 
 def world_frames(tree: Tree, at: Placement) -> WorldFrames:
-    """Forward kinematics of the tree: the poses of all link frames in the base frame."""
+    """Return the poses of all link frames in the base frame (forward kinematics)."""
     R: list[Rotation] = []
     o: list[Vector] = []
     for i in range(tree.n):
@@ -209,18 +208,18 @@ def world_frames(tree: Tree, at: Placement) -> WorldFrames:
 
 
 def shared_point(loop: Loop, frames: WorldFrames, side: int) -> Vector:
-    """The point that two links of a loop share, in the base frame, as one of them has it."""
+    """Return the position of a loop's shared point, computed from the link of one side, in the base frame."""
     link = loop.joints[side]
     return add(frames.o[link], rotate(frames.R[link], tuple(loop.points[side].tolist())))
 
 
 def loop_gap(loop: Loop, frames: WorldFrames) -> Vector:
-    """How far a loop is open: its shared point as the first link has it, minus that of the second."""
+    """Return the gap of a loop: its shared point computed from the first link minus that from the second."""
     return add(shared_point(loop, frames, 0), scale(-1.0, shared_point(loop, frames, 1)))
 
 
 def tool_frame(tree: Tree, frames: WorldFrames, T_flange_tool: Any) -> tuple[Rotation, Vector]:
-    """Rotation and origin of the tool in the base frame."""
+    """Return the rotation and the origin of the tool in the base frame."""
     link = tree.flange_joint
     R, p = frames.R[link], frames.o[link]
     for T in (tree.T_joint_flange.tolist(), T_flange_tool):
@@ -230,9 +229,11 @@ def tool_frame(tree: Tree, frames: WorldFrames, T_flange_tool: Any) -> tuple[Rot
 
 
 def jacobian(tree: Tree, frames: WorldFrames, p: Vector) -> list[tuple[Vector, Vector]]:
-    """Columns `(v, omega)` of the geometric Jacobian of the point `p` of the flange, base frame.
+    """Return the columns `(v, omega)` of the geometric Jacobian of the point `p` of the flange, base frame.
 
-    Source: Norrlöf 1999, eq. (2.51)-(2.65); zero for joints that do not carry the flange.
+    They are zero for joints that do not move the flange.
+
+    Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
     carriers = tree.carriers(tree.flange_joint)
     columns = []
@@ -248,7 +249,7 @@ def jacobian(tree: Tree, frames: WorldFrames, p: Vector) -> list[tuple[Vector, V
 
 
 def jacobian_rate(tree: Tree, frames: WorldFrames, p: Vector, qd: Any) -> list[tuple[Vector, Vector]]:
-    """Time derivative of `jacobian` at the joint velocities `qd`."""
+    """Return the time derivative of `jacobian` at the joint velocities `qd`."""
     w: list[Vector] = []  # angular velocity of each link, base frame
     v: list[Vector] = []  # velocity of each link's origin
     for i in range(tree.n):
@@ -276,7 +277,7 @@ def jacobian_rate(tree: Tree, frames: WorldFrames, p: Vector, qd: Any) -> list[t
 
 
 def potential_energy(tree: Tree, frames: WorldFrames, inertias: Any, gravity: Vector) -> Any:
-    """`-g . sum(m r)` over all links, zero for a mass at the base's origin."""
+    """Return `-g . sum(m r)` over all links, which is zero for a mass at the base's origin."""
     moment = ZERO
     for i in range(tree.n):
         mass, h = inertias[i][0], tuple(inertias[i][1:4])

@@ -1,8 +1,9 @@
-"""The compiled functions of a robot for one sample, reached by the shortest path from Python.
+"""Fast path from Python to the compiled functions of a robot, for one sample.
 
-A public function first tries these.  Each answers with the result if its vectors are arrays of n finite
-numbers of float64, which is checked in compiled code, and else with `None`.  Then the public function takes
-the long path, which copies what can be used and says what is wrong with the rest, at fifteen times the cost.
+A public function first calls one of these.  It returns the result if its vectors are float64 arrays of n
+finite numbers, which compiled code checks, and `None` otherwise.  After `None` the public function takes the
+slow path.  That one converts its arguments, or raises an error that describes what is wrong, and costs
+fifteen times as much.
 """
 
 from __future__ import annotations
@@ -15,34 +16,35 @@ import numpy as np
 from numpy import empty, ndarray
 
 FALLBACK_ERRORS = (TypeError, AttributeError)
-"""What compiled code raises for arguments that are not C-contiguous arrays of float64, as compiling for other
-types is turned off."""
+"""Exceptions of compiled code for arguments that are not C-contiguous float64 arrays.
+
+Compilation for other types is disabled."""
 
 
 FLANGE = np.eye(4)
-"""The tool where there is none."""
+"""Pose of the tool on the flange if there is no tool."""
 
 
 class SingleSample:
-    """The functions of one robot, an attribute each, made ready when it is first asked for.
+    """Functions of one robot for one sample, as attributes that are prepared at their first use.
 
-    An attribute takes the sample's vectors (n,), and knows the rest: inertias and gravity, or the flange as
-    the tool.  `robot.single_sample.mass_matrix(q)` is M (n, n), or `None`.
+    An attribute is a function of the sample's vectors (n,).  It supplies the other arguments: inertias and
+    gravity, or the flange as the tool.  `robot.single_sample.mass_matrix(q)` is M (n, n), or `None`.
 
     Args:
         n: number of joints.
-        kernels: the compiled kernels of the robot.
-        inertias: of its links, as a `Tree` has them.
-        gravity: (3,) base frame, in [m/s^2].
-        has_inertia: whether the masses of its links are known.
+        kernels: compiled kernels of the robot.
+        inertias: inertial parameters of the links, as in a `Tree`.
+        gravity: (3,) acceleration of gravity, base frame, in [m/s^2].
+        has_inertia: whether the masses of the links are known.
     """
 
     def __init__(
         self, n: int, kernels: Any, inertias: np.ndarray, gravity: np.ndarray, has_inertia: bool
     ) -> None:
         self.n, self._kernels, self._has_inertia = n, kernels, has_inertia
-        # Copies that can be written to, though nobody may: numba takes 0.1 us longer to tell the type of an
-        # array that cannot, and would compile the kernels again for it.
+        # Writable copies, which must not be changed: numba takes 0.1 us longer to determine the type of a
+        # read-only array, and would compile the kernels again for it.
         self.inertias, self.gravity = inertias.copy(), gravity.copy()
 
     def __getattr__(self, title: str) -> Callable[..., np.ndarray | None]:
@@ -56,26 +58,28 @@ class SingleSample:
         known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}
         constants = tuple(known[name] for name in shared)
         compute = getattr(self._kernels, f"{title}_one")
-        with _ONE_AT_A_TIME:  # another thread may be at it, and none can compile what is disabled
+        with _COMPILE_LOCK:  # another thread may be compiling, and after `disable_compile` none can compile
             compute(*(np.zeros(self.n) for _ in samples), *constants, np.empty(shape))
             if hasattr(compute, "disable_compile"):
                 compute.disable_compile()
-        function = _of_vectors(compute, constants, shape)
+        function = _vector_function(compute, constants, shape)
         setattr(self, title, function)
         return function
 
 
-_ONE_AT_A_TIME = threading.Lock()
+_COMPILE_LOCK = threading.Lock()
 
 
-def _of_vectors(
+def _vector_function(
     compute: Any, constants: tuple[np.ndarray, ...], shape: tuple[int, ...]
 ) -> Callable[..., Any]:
     """Return the function that evaluates a compiled kernel for the vectors of one sample."""
 
     def function(*vectors: Any) -> np.ndarray | None:
         for vector in vectors:
-            if type(vector) is not ndarray or vector.ndim != 1:  # numba takes a masked array for a plain one
+            if (
+                type(vector) is not ndarray or vector.ndim != 1
+            ):  # numba would treat a masked array as a plain one
                 return None
         out = empty(shape)
         try:

@@ -1,9 +1,9 @@
-"""Record scalar arithmetic and write it down again as straight-line Python.
+"""Recording of scalar arithmetic, and its output as straight-line Python.
 
-The recursions of `twin/multibody/recursions.py` are written once, over anything that adds and multiplies.
-Run on the scalars of this module they leave a trace: every zero and one of a robot's geometry has folded
-away, every expression that occurs twice is there once, and what no result needs is not there at all.
-`written` writes that trace down, for numba to compile.
+The recursions of `twin/multibody/recursions.py` work with any objects that can be added and multiplied.  With
+the scalars of this module they record a trace.  In it, constants such as the zeros and ones of a robot's
+geometry are evaluated, repeated expressions occur once, and unused ones are omitted.  `write_python` converts
+the trace to Python, which numba compiles.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Scalar:
-    """A scalar expression: a constant, an input, or an operation on other scalars."""
+    """Scalar expression: a constant, an input, or an operation on other scalars."""
 
     __slots__ = ("args", "label", "op", "trace")
 
@@ -47,12 +47,12 @@ class Scalar:
 
     @property
     def constant(self) -> float | None:
-        """The value of a constant, `None` for anything else."""
+        """Value of a constant; `None` for any other expression."""
         return self.args[0] if self.op == "const" else None
 
 
 class Trace:
-    """All scalars of one function; equal expressions are one object."""
+    """Scalars of one function, in which equal expressions are the same object."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple, Scalar] = {}
@@ -64,33 +64,33 @@ class Trace:
         return self._nodes[key]
 
     def scalar(self, value: Scalar | float) -> Scalar:
-        """The scalar that `value` is, or the constant of that value."""
+        """Return `value` if it is a scalar, or else the constant of that value."""
         if isinstance(value, Scalar):
             return value
         return self._node("const", float(value) + 0.0)  # + 0.0 turns -0.0 into 0.0
 
     def inputs(self, name: str, count: int) -> list[Scalar]:
-        """The elements `name[0]`, `name[1]`, ... of an array argument."""
+        """Return the elements `name[0]`, `name[1]`, ... of an array argument."""
         return [self._node("input", f"{name}[{i}]") for i in range(count)]
 
     def table(self, name: str, rows: int, columns: int) -> list[list[Scalar]]:
-        """The elements `name[i, j]` of a two-dimensional array argument."""
+        """Return the elements `name[i, j]` of a two-dimensional array argument."""
         return [[self._node("input", f"{name}[{i}, {j}]") for j in range(columns)] for i in range(rows)]
 
     def cos(self, x: Scalar) -> Scalar:
-        """The cosine of `x`."""
+        """Return the cosine of `x`."""
         return self._node("cos", x)
 
     def sin(self, x: Scalar) -> Scalar:
-        """The sine of `x`."""
+        """Return the sine of `x`."""
         return self._node("sin", x)
 
     def reciprocal(self, x: Scalar) -> Scalar:
-        """`1 / x` of what should be positive, and not a number where it is not."""
+        """Return `1 / x` for a positive `x`, and NaN otherwise."""
         return self._node("reciprocal", x)
 
     def add(self, a: Scalar, b: Scalar) -> Scalar:
-        """`a + b`."""
+        """Return `a + b`."""
         if a.constant == 0:
             return b
         if b.constant == 0:
@@ -104,7 +104,7 @@ class Trace:
         return self._nodes.get(("+", id(b), id(a))) or self._node("+", a, b)
 
     def subtract(self, a: Scalar, b: Scalar) -> Scalar:
-        """`a - b`."""
+        """Return `a - b`."""
         if b.constant == 0:
             return a
         if a.constant == 0:
@@ -118,7 +118,7 @@ class Trace:
         return self._node("-", a, b)
 
     def multiply(self, a: Scalar, b: Scalar) -> Scalar:
-        """`a b`."""
+        """Return `a b`."""
         if a.op == "-x":
             return self.negate(self.multiply(a.args[0], b))
         if b.op == "-x":
@@ -137,7 +137,7 @@ class Trace:
         return self._nodes.get(("*", id(b), id(a))) or self._node("*", a, b)
 
     def negate(self, a: Scalar) -> Scalar:
-        """`-a`."""
+        """Return `-a`."""
         if a.constant is not None:
             return self.scalar(-a.constant)
         if a.op == "-x":
@@ -148,19 +148,19 @@ class Trace:
 
 
 def name(prefix: str, scalars: Iterable[Scalar | float], suffixes: Sequence[str] = "xyz") -> None:
-    """Give the components of a vector their names in the written source, where they have none yet."""
+    """Name the components of a vector in the Python source, unless they already have names."""
     for scalar, suffix in zip(scalars, suffixes, strict=True):
         if isinstance(scalar, Scalar) and scalar.label is None and scalar.op not in ("const", "input"):
             scalar.label = f"{prefix}_{suffix}"
 
 
-class Written(NamedTuple):
-    """Python that computes some scalars.
+class PythonText(NamedTuple):
+    """Python source that computes some scalars.
 
     Attributes:
-        lines: one assignment per named quantity and per expression that is needed more than once.
-        values: an expression for each of the scalars.
-        inputs: what it reads, in the order of first use.
+        lines: one assignment per named quantity and per expression that is used more than once.
+        values: one expression per scalar.
+        inputs: inputs in the order of their first use.
     """
 
     lines: list[str]
@@ -171,8 +171,8 @@ class Written(NamedTuple):
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "-x": 2}
 
 
-def written(results: Sequence[Scalar | float]) -> Written:
-    """Write down how `results` are computed."""
+def write_python(results: Sequence[Scalar | float]) -> PythonText:
+    """Return the Python source that computes `results`."""
     uses: Counter[Scalar] = Counter()
     order: list[Scalar] = []
     pending = [(s, False) for s in reversed(results) if isinstance(s, Scalar)]
@@ -207,11 +207,11 @@ def written(results: Sequence[Scalar | float]) -> Written:
         else:
             text[scalar] = expression
     values = [text[r][0] if isinstance(r, Scalar) else repr(float(r)) for r in results]
-    return Written(lines, values, [scalar.args[0] for scalar in order if scalar.op == "input"])
+    return PythonText(lines, values, [scalar.args[0] for scalar in order if scalar.op == "input"])
 
 
 def _expression(scalar: Scalar, text: dict[Scalar, tuple[str, int]]) -> tuple[str, int]:
-    """The source of one operation on operands already written, and how tightly it binds (3: an atom)."""
+    """Return the source of one operation, and its precedence (3 for an atom); `text` has its operands."""
     if scalar.op == "const":
         return (repr(scalar.args[0]), 3 if scalar.args[0] >= 0 else 1)
     if scalar.op == "input":

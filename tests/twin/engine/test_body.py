@@ -15,7 +15,7 @@ from twin.engine.body import MOST_JOINTS
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError
 from twin.kinematics.forward import forward_kinematics, jacobian
-from twin.multibody.tree import body_of_parameters
+from twin.multibody.tree import body_from_parameters
 from twin.robot.evaluation import uncompiled
 from twin.robot.loops import open_chain, without_loop_links
 from twin.robot.robot import Payload
@@ -116,7 +116,7 @@ def test_a_tensor_that_no_body_has_is_that_of_the_model(irb140, rng):
     for row in ((0, 0.05, 0.3, 0, 0, 0), (0.05, -2e-5, 0.05, 0, 0, 0)):
         inertias = irb140.tree.inertias.copy()
         inertias[-1, 4:] += row
-        moments = np.linalg.eigvalsh(body_of_parameters(inertias[-1])[2])
+        moments = np.linalg.eigvalsh(body_from_parameters(inertias[-1])[2])
         assert moments[0] < 0 or moments[2] > moments[0] + moments[1]
         robot = interpreted(replace(irb140, tree=replace(irb140.tree, inertias=inertias)))
         assert agrees(robot, rng)

@@ -40,7 +40,7 @@ def test_source_computes_what_the_trace_says():
         x * (y * z) - x * -y,
         t.reciprocal(shared * z) * y,
     ]
-    lines, values, inputs = trace.written(results)
+    lines, values, inputs = trace.write_python(results)
     assert sorted(inputs) == ["x[0]", "x[1]", "x[2]"]
     a, b, c = 0.3, -1.7, 2.9
     names = {"x": [a, b, c], "cos": math.cos, "sin": math.sin, "reciprocal": lambda value: 1 / value}

@@ -171,7 +171,7 @@ def test_joints_that_move_the_same_mass_are_refused(tmp_path):
         '<axis xyz="0 0 1"/></joint></robot>'
     )
     text = URDF.format(**GOOD).replace('<parent link="base"/>', '<parent link="thin"/>')
-    with pytest.raises(RobotError, match="joints 'first' and 'turn' move the same mass in the same way"):
+    with pytest.raises(RobotError, match="joints 'first' and 'turn' move the same mass along the same path"):
         twin.load(written(tmp_path, text.replace("</robot>", again)))
 
 

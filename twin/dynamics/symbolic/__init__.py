@@ -1,1 +1,1 @@
-"""The dynamics once more, derived by Euler and Lagrange with sympy."""
+"""Equations of motion as formulas, derived with sympy by the Euler-Lagrange method."""

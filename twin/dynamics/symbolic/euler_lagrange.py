@@ -1,13 +1,13 @@
-"""The equations of motion as formulas: Euler-Lagrange with sympy, Norrlöf's Algorithm 2.
+"""Equations of motion as formulas: the Euler-Lagrange method with sympy, Norrlöf's Algorithm 2.
 
     D(q) qdd + C(q, qd) qd + g(q) = tau                       Norrlöf 1999, eq. (3.44)
 
-D comes from the kinetic energy of the bodies, C from D by Christoffel symbols, g from the potential energy;
-all by differentiating where the bodies are.  Nothing is shared with the recursion of
-`twin/multibody/recursions.py`, so that the two derivations check each other.  The algorithm is the printed
-one with three corrections, eq. (3.38), (3.43) and (3.45); `tests/twin/dynamics/test_main_axes.py` proves it.
+D follows from the kinetic energy of the bodies, C from D by Christoffel symbols, and g from the potential
+energy, by differentiation of the bodies' poses.  The derivation shares nothing with the recursion of
+`twin/multibody/recursions.py`, so that the two check each other.  The algorithm is the printed one with three
+corrections, eq. (3.38), (3.43) and (3.45), which `tests/published/norrlof/main_axes.py` verifies.
 
-sympy takes its time: importing this module loads it, and nothing else of the twin does.
+Only this package imports sympy, because the import is slow.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Body(NamedTuple):
-    """A rigid body of the mechanism, as a function of the coordinates.
+    """Rigid body of the mechanism, as a function of the coordinates.
 
     Attributes:
-        mass: in [kg].
+        mass: mass, in [kg].
         com: (3, 1) centre of mass in base axes, in [m].
-        rotation: (3, 3) from the body's axes to the base's.
-        inertia: (3, 3) tensor about the centre of mass, in the body's axes, in [kg m^2].
+        rotation: (3, 3) rotation matrix from body axes to base axes.
+        inertia: (3, 3) inertia tensor about the centre of mass, in body axes, in [kg m^2].
     """
 
     mass: Any
@@ -41,14 +41,14 @@ class Body(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SymbolicDynamics:
-    """The equations of motion of a mechanism, `D qdd + C qd + g = tau`.
+    """Equations of motion of a mechanism, `D qdd + C qd + g = tau`.
 
     Attributes:
         q: n coordinates.
         qd: n velocities.
         D: (n, n) inertia matrix.
-        C: (n, n) matrix of Christoffel symbols, for which `Ddot - 2 C` is skew-symmetric.
-        g: (n, 1) gravity.
+        C: (n, n) Coriolis matrix of Christoffel symbols, for which `Ddot - 2 C` is skew-symmetric.
+        g: (n, 1) gravity torques.
     """
 
     q: tuple[sp.Symbol, ...]
@@ -59,27 +59,27 @@ class SymbolicDynamics:
 
     @cached_property
     def parameters(self) -> tuple[sp.Symbol, ...]:
-        """The symbols that are neither coordinate nor velocity, by name."""
+        """Symbols that are neither coordinates nor velocities, sorted by name."""
         symbols: set[Any] = self.D.free_symbols | self.C.free_symbols | self.g.free_symbols
         return tuple(sorted(symbols.difference(self.q, self.qd), key=lambda symbol: symbol.name))
 
     def entries(self) -> list[tuple[str, tuple[int, ...], Any]]:
-        """What has to be computed: array, index and formula; of D the upper triangle."""
+        """Return array, index and formula of each entry; of D only the upper triangle."""
         n = len(self.q)
         D = [("D", (i, j), self.D[i, j]) for i in range(n) for j in range(i, n)]
         C = [("C", (i, j), self.C[i, j]) for i in range(n) for j in range(n)]
         return [*D, *C, *(("g", (i,), self.g[i]) for i in range(n))]
 
     def formulas(self) -> str:
-        """The formulas as text, one entry a line, numbers as decimals; of D the upper triangle."""
+        """Return the formulas as text with decimals, one entry per line; of D only the upper triangle."""
         lines = []
         for array, index, value in self.entries():
-            place = "".join(str(k + 1) for k in index)
-            lines.append(f"{array.lower()}{place} = {sp.sstr(decimal(value), full_prec=False)}\n")
+            subscript = "".join(str(k + 1) for k in index)
+            lines.append(f"{array.lower()}{subscript} = {sp.sstr(decimal(value), full_prec=False)}\n")
         return "".join(lines)
 
     def source(self) -> str:
-        """A Python module with `dynamics(q, qd, parameters, D, C, g)`, which fills the last three."""
+        """Return the source of a module with `dynamics(q, qd, parameters, D, C, g)`, which fills D, C, g."""
         entries = self.entries()
         shared, values = sp.cse([decimal(value) for *_, value in entries], sp.numbered_symbols("shared_"))
         inputs = {"q": self.q, "qd": self.qd, "parameters": self.parameters}
@@ -92,14 +92,15 @@ class SymbolicDynamics:
         return MODULE.replace("    pass\n", "".join(f"    {line}\n" for line in lines))
 
     def function(self, compiled: bool = True) -> Callable[..., Matrices]:
-        """The formulas as a function `f(q, qd, parameters) -> (D, C, g)` of one sample or many.
+        """Return the formulas as a function `f(q, qd, parameters) -> (D, C, g)` of one sample or many.
 
         Args:
-            compiled: compile with numba, once for all processes; or run the same source as plain Python.
+            compiled: whether to compile with numba, with a cache on disk, or to run the same source as plain
+                Python.
 
         Returns:
-            A function of `q` (..., n), `qd` (..., n) and `parameters`, numbers in the order of `.parameters`;
-            its results are (..., n, n), (..., n, n) and (..., n).
+            Function of `q` (..., n), `qd` (..., n) and the numbers `parameters` in the order of
+            `.parameters`; its results are (..., n, n), (..., n, n) and (..., n).
         """
         source, n, count = self.source(), len(self.q), len(self.parameters)
         if compiled:
@@ -158,21 +159,22 @@ def euler_lagrange(
     tidy: Callable[[Any], Any] = sp.simplify,
     tidy_derivatives: Callable[[Any], Any] = sp.factor_terms,
 ) -> SymbolicDynamics:
-    """The equations of motion of rigid bodies.
+    """Derive the equations of motion of rigid bodies.
 
     Args:
-        bodies: the moving bodies.
-        q: the coordinates that they depend on.
-        qd: their velocities.
+        bodies: moving bodies.
+        q: coordinates on which their poses depend.
+        qd: velocities of the coordinates.
         gravity: (3,) acceleration of gravity in base axes, in [m/s^2].
-        tidy: simplifies what each body contributes; sympy's way takes seconds and keeps formulas factored.
-        tidy_derivatives: simplifies the derivatives of that.
+        tidy: function that simplifies the contribution of each body; that of sympy takes seconds and returns
+            factored formulas.
+        tidy_derivatives: function that simplifies the derivatives of these contributions.
 
     Source: Norrlöf 1999, Algorithm 2, steps 1 to 5, with eq. (3.38), (3.43) and (3.45) corrected.
     """
     n = len(q)
     D, V = sp.zeros(n, n), sp.Integer(0)
-    christoffel = [sp.zeros(n, n) for _ in q]  # of p, the symbols c_ijp
+    christoffel = [sp.zeros(n, n) for _ in q]  # for each p the symbols c_ijp
     for body in bodies:
         d = _inertia(body, q, tidy)
         D += d
@@ -192,7 +194,7 @@ def euler_lagrange(
 
 
 def _inertia(body: Body, q: Sequence[sp.Symbol], tidy: Callable[[Any], Any]) -> sp.Matrix:
-    """What a body adds to D (n, n): `m Jv^T Jv + Jw^T I Jw`, with `Jw` in the body's axes (3.38)."""
+    """Return a body's contribution to D (n, n): `m Jv^T Jv + Jw^T I Jw`, with `Jw` in body axes (3.38)."""
     Jv, Jw = body.com.jacobian(q), angular_jacobian(body.rotation, q).applyfunc(tidy)
     d = sp.zeros(len(q), len(q))
     for i in range(len(q)):
@@ -203,7 +205,7 @@ def _inertia(body: Body, q: Sequence[sp.Symbol], tidy: Callable[[Any], Any]) -> 
 
 
 def angular_jacobian(rotation: sp.Matrix, q: Sequence[sp.Symbol]) -> sp.Matrix:
-    """Jacobian (3, n) of a body's angular velocity in its own axes: `R^T dR/dt = S(omega)`.
+    """Return the Jacobian (3, n) of a body's angular velocity in body axes, `R^T dR/dt = S(omega)`.
 
     Source: Norrlöf 1999, eq. (3.28) with its third row corrected, `[-w2, w1, 0]`, and (3.37).
     """
@@ -215,28 +217,28 @@ def angular_jacobian(rotation: sp.Matrix, q: Sequence[sp.Symbol]) -> sp.Matrix:
 
 
 def coordinates(n: int) -> tuple[tuple[sp.Symbol, ...], tuple[sp.Symbol, ...]]:
-    """Symbols `q1, q2, ...` and `qd1, qd2, ...`."""
+    """Return the symbols `q1, q2, ...` and `qd1, qd2, ...`."""
     return sp.symbols(f"q1:{n + 1}", real=True), sp.symbols(f"qd1:{n + 1}", real=True)
 
 
 def rotation_about(axis: Sequence[Any], angle: Any) -> sp.Matrix:
-    """Rotation (3, 3) by an angle about a unit axis: Rodrigues' formula."""
+    """Return the rotation (3, 3) by an angle about a unit axis (Rodrigues' formula)."""
     x, y, z = axis
     K = sp.Matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return sp.eye(3) + sp.sin(angle) * K + (1 - sp.cos(angle)) * K * K
 
 
 def number(value: Any) -> Any:
-    """A measured number as the fraction that its shortest decimal is, so that sympy does not round."""
+    """Return a number as the exact fraction of its shortest decimal form, so that sympy does not round."""
     return value if isinstance(value, sp.Basic) else sp.Rational(repr(float(value)))
 
 
 def decimal(expression: Any) -> Any:
-    """The same formula with its fractions as decimals."""
+    """Return a formula with decimals instead of fractions."""
     fractions = [r for r in sp.sympify(expression).atoms(sp.Rational) if not r.is_Integer]
     return sp.sympify(expression).xreplace({r: sp.Float(r, 17) for r in fractions})
 
 
 def _python(expression: Any) -> str:
-    """The formula as Python text."""
+    """Return a formula as Python source."""
     return str(sp.pycode(expression, fully_qualified_modules=False))

@@ -1,8 +1,8 @@
-"""The equations of motion of any small tree as formulas: revolute and prismatic joints, branches, couplings.
+"""Equations of motion of small trees as formulas, with revolute and prismatic joints, branches and couplings.
 
-The poses of the links are products of transforms; `twin/dynamics/symbolic/euler_lagrange.py` does the rest.
-Geometry is turned into fractions, rotations into ones that are orthogonal without rounding, so that all that
-cancels is gone.
+The poses of the links are products of transforms; `twin/dynamics/symbolic/euler_lagrange.py` derives the
+equations from them.  Geometry is converted to fractions and to exactly orthogonal rotations, so that equal
+terms cancel exactly.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from twin.rotations.rotations import quaternion_from_matrix
 
 
 class LinkMass(NamedTuple):
-    """The mass properties of a link, numbers or symbols, in the axes of the link's frame.
+    """Mass properties of a link, numbers or symbols, in the axes of the link's frame.
 
     Attributes:
-        mass: in [kg].
-        com: (3,) centre of mass from the frame's origin, in [m].
-        inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
+        mass: mass, in [kg].
+        com: (3,) centre of mass relative to the frame's origin, in [m].
+        inertia: (3, 3) inertia tensor about the centre of mass, in [kg m^2].
     """
 
     mass: Any
@@ -47,16 +47,16 @@ def tree_dynamics(
     links: Sequence[LinkMass] | None = None,
     gravity: Sequence[Any] = (0, 0, -9.81),
 ) -> SymbolicDynamics:
-    """The equations of motion of a tree, every entry a sum of cosines and sines.
+    """Derive the equations of motion of a tree, with each entry a sum of cosines and sines.
 
-    Up to three joints it takes a second where the axes are at right angles; with axes in general directions
-    the number of terms grows tenfold with every joint.
+    The derivation takes a second for up to three joints with axes at right angles.  For axes in general
+    directions the number of terms grows tenfold with each joint.
 
     Args:
-        tree: the moving joints, revolute or prismatic.
-        G: (n_tree, n) matrix of the embedding `q_tree = G q + g0`; the identity if left out.
-        g0: (n_tree,) its offset; zero if left out.
-        links: the mass properties of each link; the tree's own numbers if left out.
+        tree: tree of revolute or prismatic joints.
+        G: (n_tree, n) matrix of the embedding `q_tree = G q + g0`; by default the identity.
+        g0: (n_tree,) offset of the embedding; by default zero.
+        links: mass properties of each link; by default the numbers of the tree.
         gravity: (3,) acceleration of gravity in base axes, numbers or symbols, in [m/s^2].
     """
     G = np.eye(tree.n) if G is None else np.asarray(G)
@@ -90,7 +90,7 @@ def tree_dynamics(
 
 
 def mass_properties(tree: Tree) -> list[LinkMass]:
-    """The numbers of a tree's links, about their centres of mass."""
+    """Return the mass properties of a tree's links as numbers."""
     links = []
     for row in tree.inertias:
         m, hx, hy, hz, xx, yy, zz, xy, xz, yz = (number(value) for value in row)
@@ -102,7 +102,7 @@ def mass_properties(tree: Tree) -> list[LinkMass]:
 
 
 def mass_symbols(tree: Tree) -> list[LinkMass]:
-    """Symbols for a tree's links: of link k `mk`, `xk, yk, zk` (centre of mass), `Ixxk, ..., Iyzk`."""
+    """Return symbols for a tree's links: `mk`, `xk, yk, zk` (centre of mass), `Ixxk, ..., Iyzk` of link k."""
     links = []
     for k in range(1, tree.n + 1):
         m, x, y, z = (sp.Symbol(f"{letter}{k}", real=True) for letter in "mxyz")
@@ -114,23 +114,23 @@ def mass_symbols(tree: Tree) -> list[LinkMass]:
 
 
 def exact_rotation(R: np.ndarray) -> Any:
-    """The rotation (3, 3) of fractions, orthogonal without rounding, that is `R` to round-off."""
-    return _turned(quaternion_from_matrix(R))
+    """Return an exactly orthogonal rotation (3, 3) of fractions that equals `R` to round-off."""
+    return _rotation_from_quaternion(quaternion_from_matrix(R))
 
 
 def rotation_from_z(axis: np.ndarray) -> Any:
-    """A rotation (3, 3) of fractions that turns z into the unit vector `axis`, to round-off."""
+    """Return a rotation (3, 3) of fractions that rotates z to the unit vector `axis`, to round-off."""
     x, y, z = axis
-    return _turned(np.array([1 + z, -y, x, 0]) if z > -0.5 else np.array([-y, 1 - z, 0, x]))
+    return _rotation_from_quaternion(np.array([1 + z, -y, x, 0]) if z > -0.5 else np.array([-y, 1 - z, 0, x]))
 
 
-def _turned(quaternion: np.ndarray) -> Any:
-    """The rotation matrix of a quaternion of any length.
+def _rotation_from_quaternion(quaternion: np.ndarray) -> Any:
+    """Return the rotation matrix of a quaternion of any length.
 
     Source: Norrlöf 1999, eq. (2.15), divided by the square of the norm.
     """
     ratios = quaternion / np.max(np.abs(quaternion))
-    whole = np.round(ratios)  # right angles are meant where they are met but for rounding
+    whole = np.round(ratios)  # angles that equal a right angle to round-off are made exact
     s, x, y, z = (number(v) for v in np.where(np.abs(ratios - whole) < 1e-15, whole, ratios))
     K = sp.Matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return sp.eye(3) + (2 * s * K + 2 * K * K) / (s * s + x * x + y * y + z * z)
@@ -138,30 +138,30 @@ def _turned(quaternion: np.ndarray) -> Any:
 
 Y, Z = (0, 1, 0), (0, 0, 1)
 MODELS = ("main_axes", "two_link")
-LARGEST = 3
+MAX_JOINTS = 3
 
 
 def formulas(name: str) -> str:
-    """The equations of motion of a mechanism as text, one entry a line.
+    """Return the equations of motion of a mechanism as text, one entry per line.
 
     Args:
         name: `"main_axes"` (the IRB 1400's first three axes), `"two_link"`, or the path of a URDF with at
             most three moving joints.
 
     Raises:
-        UnknownNameError: it is none of these.
+        UnknownNameError: the name is none of these.
         RobotError: the URDF is missing or malformed.
     """
     if name in MODELS:
         return {"main_axes": main_axes_dynamics, "two_link": two_link_dynamics}[name]().formulas()
-    valid = f"{', '.join(MODELS)}, or the path of a .urdf with at most {LARGEST} moving joints"
+    valid = f"{', '.join(MODELS)}, or the path of a .urdf with at most {MAX_JOINTS} moving joints"
     if not str(name).endswith(".urdf"):
-        raise UnknownNameError(f"no formulas for {name!r}: there are those of {valid}")
+        raise UnknownNameError(f"no formulas for {name!r}: expected {valid}")
     from twin import load
 
     robot = load(name)
-    if robot.n > LARGEST:
-        raise UnknownNameError(f"no formulas for {name!r} of {robot.n} joints: there are those of {valid}")
+    if robot.n > MAX_JOINTS:
+        raise UnknownNameError(f"no formulas for {name!r} of {robot.n} joints: expected {valid}")
     return tree_dynamics(
         robot.tree, robot.embedding, robot.embedding_offset, gravity=robot.gravity.tolist()
     ).formulas()
@@ -169,12 +169,12 @@ def formulas(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def main_axes_dynamics() -> SymbolicDynamics:
-    """The first three axes of the IRB 1400, from where the report says that its links are.
+    """Return the equations of motion of the IRB 1400's first three axes, from the report's link poses.
 
-    Link 1 is the column, 2 the lower arm, 3 the upper arm with all that it carries, 4 the parallel rod and
-    5 the lever of motor 3.  `q2` and `q3` are absolute: the lower arm against the vertical, the upper arm
-    against the horizontal.  The report's simplifications: no link's centre of mass has a y component, and
-    links 2 to 5 have a moment of inertia about their y axis alone.
+    Link 1 is the column, 2 the lower arm, 3 the upper arm with everything mounted on it, 4 the parallel rod
+    and 5 the lever of motor 3.  `q2` and `q3` are absolute angles: the lower arm against the vertical, the
+    upper arm against the horizontal.  The simplifications are those of the report: no centre of mass has a y
+    component, and links 2 to 5 have a moment of inertia only about their y axis.
 
     Source: Norrlöf 1999, eq. (3.47)-(3.54).
     """
@@ -200,14 +200,14 @@ def main_axes_dynamics() -> SymbolicDynamics:
 
 @lru_cache(maxsize=1)
 def two_link_dynamics() -> SymbolicDynamics:
-    """A planar arm of two links in the vertical plane, `q2` relative to the first link.
+    """Return the equations of motion of a planar arm of two links in the vertical plane.
 
-    Both joints turn about z; at zero the arm lies along x, and gravity `gy` acts along -y.  `l1` is the
-    length of the first link, `lc1`, `lc2` the distances of the centres of mass from their joints, `I1`, `I2`
-    the moments about the centres of mass.
+    `q2` is relative to the first link.  Both joints turn about z; at zero the arm lies along x, and gravity
+    `gy` acts along -y.  `l1` is the length of the first link, `lc1`, `lc2` are the distances of the centres
+    of mass from their joints, `I1`, `I2` the moments of inertia about the centres of mass.
 
-    Source: Spong & Vidyasagar 1989, the planar elbow manipulator.  Aliaga 2019 tries its computed torque
-    controller on such an arm first (codes 14 to 16), but its equations are not in print.
+    Source: Spong & Vidyasagar 1989, the planar elbow manipulator.  Aliaga 2019 tests its computed torque
+    controller first on such an arm (codes 14 to 16), but does not print its equations.
     """
     q, qd = coordinates(2)
     m1, m2, l1, lc1, lc2, I1, I2, gy = sp.symbols("m1 m2 l1 lc1 lc2 I1 I2 gy", real=True)

@@ -1,4 +1,4 @@
-"""Trigonometric polynomials as sums of cosines and sines: a form in which what is equal cancels."""
+"""Trigonometric polynomials as sums of cosines and sines, a normal form in which equal terms cancel."""
 
 from collections import defaultdict
 from typing import Any
@@ -7,11 +7,11 @@ import sympy as sp
 
 
 def trigonometric_sum(expression: Any) -> Any:
-    """The same expression, products of sines and cosines written as sums.
+    """Return an expression with its products of sines and cosines written as sums.
 
     Args:
-        expression: a polynomial in symbols and in sines and cosines of angles; with angles that are integer
-            combinations of symbols, `cos(q1 - 2*q2)`, equal expressions become the same one.
+        expression: polynomial in symbols and in sines and cosines of angles. The result is unique if the
+            angles are integer combinations of symbols, as in `cos(q1 - 2*q2)`.
 
     Returns:
         `sum(a_k cos(k.q) + b_k sin(k.q))`, where the coefficients are polynomials in the other symbols.
@@ -40,7 +40,7 @@ def trigonometric_sum(expression: Any) -> Any:
 
 
 def _combination(angle: Any) -> dict[Any, int]:
-    """An angle as `{symbol: integer}`; one that is not such a combination counts as a symbol of its own."""
+    """Return an angle as `{symbol: integer}`; an angle that is no such combination counts as one symbol."""
     terms = angle.as_coefficients_dict()
     if all(symbol.is_Symbol and count.is_Integer for symbol, count in terms.items()):
         return {symbol: int(count) for symbol, count in terms.items()}
@@ -48,7 +48,7 @@ def _combination(angle: Any) -> dict[Any, int]:
 
 
 def _as_waves(polynomial: Any, angles: list[Any], others: list[Any]) -> Any:
-    """From exponentials back to cosines and sines; `exp(i a) exp(-i a) = 1`."""
+    """Convert exponentials to cosines and sines, with `exp(i a) exp(-i a) = 1`."""
     n = len(angles)
     coefficients: dict[tuple[int, ...], Any] = defaultdict(lambda: sp.QQ_I(0))
     for powers, coefficient in polynomial.terms():
@@ -58,7 +58,7 @@ def _as_waves(polynomial: Any, angles: list[Any], others: list[Any]) -> Any:
     for powers, coefficient in coefficients.items():
         k = powers[:n]
         if k < (0,) * n or not coefficient:
-            continue  # of the pair k, -k, whose coefficients are conjugate, the first
+            continue  # the coefficients of k and -k are conjugate: only the first of the two is used
         angle = sum((count * symbol for count, symbol in zip(k, angles, strict=True)), sp.Integer(0))
         twice = 2 if any(k) else 1
         wave = sp.QQ.to_sympy(coefficient.x) * sp.cos(angle) - sp.QQ.to_sympy(coefficient.y) * sp.sin(angle)

@@ -7,7 +7,7 @@ import numpy as np
 
 from twin.engine.window.bench import Bench
 from twin.engine.window.camera import PLACES
-from twin.multibody.tree import body_of_parameters
+from twin.multibody.tree import body_from_parameters
 from twin.robot.limits import SHOWN, joint_unit
 from twin.robot.robot import Payload
 
@@ -64,7 +64,7 @@ class Overlays:
             bench.remove("centres of mass")
             bench.remove("centre of mass")
             return
-        bodies = [body_of_parameters(row)[:2] for row in bench.arm.robot.inertias]
+        bodies = [body_from_parameters(row)[:2] for row in bench.arm.robot.inertias]
         masses = np.array([mass for mass, _ in bodies])
         coms = np.array([(T @ (*com, 1.0))[:3] for T, (_, com) in zip(poses, bodies, strict=True)])
         bench.crosses("centres of mass", coms[masses > 0], COM_COLOR, CROSS * bench.reach)

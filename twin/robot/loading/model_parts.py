@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.multibody.tree import body_of_parameters
+from twin.multibody.tree import body_from_parameters
 from twin.robot.loading.link_shapes import Extent, resolve_mesh, shape_extent
 from twin.robot.loading.urdf_reader import parsed, read_document
 from twin.robot.robot import Robot
@@ -153,7 +153,7 @@ def tree_parts(robot: Robot) -> Parts:
     links = [LinkPart(BASE, 0.0, np.zeros(3), np.zeros((3, 3)))]
     joints = []
     for i, row in enumerate(tree.inertias):
-        mass, com, tensor = body_of_parameters(row)
+        mass, com, tensor = body_from_parameters(row)
         links.append(LinkPart(tree.links[i], mass if robot.has_inertia else None, com, tensor))
         values = (robot.q_min[i], robot.q_max[i], robot.qd_max[i], robot.tau_max[i])
         low, high, speed, effort = (float(value) if np.isfinite(value) else None for value in values)

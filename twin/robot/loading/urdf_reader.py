@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin.errors import RobotError, printable
-from twin.multibody.tree import Tree, frozen, inertial_parameters, possible_moments, transformed_parameters
+from twin.multibody.tree import Tree, consistent_moments, frozen, inertial_parameters, transformed_parameters
 
 LARGEST = 20_000_000  # bytes
 MOST_LINKS = 500
@@ -383,7 +383,7 @@ def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
             f"{where} has principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, "
             "which no body can have: the largest must not exceed the sum of the others"
         )
-    possible = possible_moments(moments)
+    possible = consistent_moments(moments)
     if not np.array_equal(moments, possible):
         tensor = axes @ np.diag(possible) @ axes.T
     return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
