@@ -24,8 +24,8 @@ def test_the_error_has_a_panel_a_joint_and_two_of_the_tool(logs):
     found = panels(logs, "error")
     assert [(panel.title, panel.unit) for panel in found] == [
         *((f"joint_{k}", "rad") for k in range(1, 7)),
-        ("tool, distance from the wanted place", "m"),
-        ("tool, angle from the wanted orientation", "rad"),
+        ("tool, distance from the reference", "m"),
+        ("tool, angle from the reference", "rad"),
     ]
     assert all([curve.log for curve in panel.curves] == ["one", "two"] for panel in found)
     two = logs["two"]
