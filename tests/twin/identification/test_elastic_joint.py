@@ -186,7 +186,7 @@ def test_validation_is_by_simulation_alone():
         (
             {"speed": SLOW},
             IdentificationError,
-            r"the record does not tell \w+ of the elastic joint: its deviation",
+            r"the record does not determine \w+ of the elastic joint: its deviation",
         ),
         ({"tau": -multisine(0)}, IdentificationError, "does not follow its torque"),
     ],

@@ -225,21 +225,23 @@ def test_a_cutoff_is_three_times_what_the_speeds_have_whatever_the_noise(rng):
     q = np.sin(2 * np.pi * np.array([0.5, 1.5]) * t) + 0.2 * np.sin(2 * np.pi * np.array([1.0, 3.0]) * t)
     for noise in (0.0, 1e-6, 1e-4):
         assert chosen_cutoff(q + noise * rng.normal(size=q.shape), 1e-3) == pytest.approx(9.0, abs=0.6)
-    with pytest.raises(IdentificationError, match="joint 2 moves no more than its noise: give a cut-off"):
+    with pytest.raises(
+        IdentificationError, match="the motion of joint 2 does not exceed its noise: give a cut-off"
+    ):
         chosen_cutoff(q * [1, 0] + 1e-4 * rng.normal(size=q.shape), 1e-3)
 
 
 def test_cutoffs_and_lengths_that_cannot_be(recording):
     for filtering, said in (
-        (Filtering(125.0), "a cut-off of 125 Hz cannot be, with a sample every 0.004 s"),
+        (Filtering(125.0), "a cut-off of 125 Hz is out of range for a sample every 0.004 s"),
         (Filtering(-1.0), "a cut-off of -1 Hz cannot be"),
         (
             Filtering(10.0, row_rate=1000.0),
-            "expected a rate of rows above 0 and up to 250 Hz, got 1000",
+            "expected a row rate above 0 and up to 250 Hz, got 1000",
         ),
         (
             Filtering(0.5),
-            r"1.996 s are too short for a filter of 0.5 Hz, which needs 2 s",
+            r"1.996 s are too short for a filter of 0.5 Hz, which requires 2 s",
         ),
     ):
         with pytest.raises(IdentificationError, match=said):

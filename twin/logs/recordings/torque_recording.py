@@ -22,10 +22,10 @@ from twin.logs.recordings.columns import (
     Table,
     column_indices,
     find_columns,
+    header_options,
     open_table,
     read_numbers,
 )
-from twin.logs.recordings.columns import reading as header_options
 from twin.logs.recordings.reading import require_one_naming
 from twin.logs.recordings.recording import joint_quantities
 from twin.robot.robot import Robot
@@ -162,7 +162,7 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         torque_values, _ = read_numbers(other, columns)
         if len(torque_values) != len(values):
             raise RecordingError(
-                f"{form.torques}: expected {len(values)} rows, as many as {path} has, got {len(torque_values)}"
+                f"{form.torques}: expected {len(values)} rows, as in {path}, got {len(torque_values)}"
             )
         values = np.column_stack([values, torque_values])
     if form.sample_time is not None:
