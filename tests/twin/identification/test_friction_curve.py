@@ -110,7 +110,7 @@ def test_runs_that_were_not_at_constant_speed_are_left_out(slides):
 
 def test_curves_want_rigid_drives_that_are_known(slides):
     elastic = dataclasses.replace(slides, robot=slides.robot.with_drives("elastic"))
-    with pytest.raises(IdentificationError, match="in this log they are elastic"):
+    with pytest.raises(IdentificationError, match="those of this log are elastic"):
         friction_curve(elastic, 0)
     with pytest.raises(RobotError, match="robot 'manutec_bare' has no drives"):
         friction_curve(slides, 0, dataclasses.replace(slides.robot, name="manutec_bare", drives=None))
@@ -176,7 +176,7 @@ def test_the_deviations_are_honest_over_100_seeds():
             IdentificationError,
             "do not determine the parameters of friction",
         ),
-        (SLOW_AND_FAST, {"offset": True}, IdentificationError, "by runs in both directions alone"),
+        (SLOW_AND_FAST, {"offset": True}, IdentificationError, "only by runs in both directions"),
         (np.ones((2, 2)), {}, ValueError, r"of one shape \(m,\), got \(2, 2\)"),
         ([np.nan] * 9, {}, ValueError, "expected finite speeds and torques"),
         (SPEEDS, {"deviation": np.zeros(40)}, ValueError, "deviations above 0"),

@@ -66,7 +66,7 @@ def test_its_urdf_is_the_one_that_its_facts_make(identified):
 
 def test_it_says_where_it_is_from_and_what_was_left_open(identified):
     text = identified.read_text(encoding="utf-8")
-    assert "run.npz: the engine's own steps" in text
+    assert "run.npz: exact steps of the engine" in text
     assert "By `irb-twin identify " in text
     assert "`, 20" in text
     assert "% of their torques" in text

@@ -179,7 +179,8 @@ def refused(robot, t, q, tau, said, **settings):
 def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion):
     t, q, tau = motion
     N = linear.drives.motor_matrix
-    side = r"run.csv: torques differ from those of 'irb140', that of joint . is 0.0\d+ times as large, and 0.0\d+ "
+    side = r"run.csv: torques differ from those of 'irb140', that of joint . is 0.0\d+ times as large, "
+        r"and 0.0\d+ "
     assert refused(linear, t, q, np.linalg.solve(N.T, tau.T).T, side + "is one over its gear ratio")
     assert refused(
         linear, t, q, tau @ N, "is its gear ratio: are these torques of the joints, not of the motors"
@@ -202,7 +203,7 @@ def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
     """As of torques of the motors where no gear that is known explains the factor."""
     t, q, tau = (part[::5] for part in motion)
     message = rf"identified links are {factor:.3g}[\d.]* times as heavy .* of the motors \(motor_side\)"
-    with pytest.warns(IdentificationWarning, match=said):
+    with pytest.warns(IdentificationWarning, match=message):
         twin.identify(linear, twin.logs.torque_recording(t, q, factor * tau))
 
 
