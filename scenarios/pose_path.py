@@ -83,10 +83,10 @@ class Config(base.Config):
     @property
     def reading(self) -> dict[str, Any]:
         """Arguments of `twin.read_recording` for the recording."""
-        from twin.logs.recordings.columns import reading
+        from twin.logs.recordings.columns import header_options
 
         units = {name: getattr(self, name) for name in ("length_unit", "angle_unit", "time_unit")}
-        reading(self.columns, **units)
+        header_options(self.columns, **units)
         return {"kind": self.csv_kind, "columns": self.columns, **units}
 
 

@@ -11,7 +11,7 @@ from twin.engine.window.camera import PLACES
 from twin.engine.window.ghosts import Ghost
 from twin.engine.window_client import open_bench
 from twin.logs.views.film import FIRST, GHOSTS, GREY
-from twin.logs.views.playback import Playback, Track, paths_wanted
+from twin.logs.views.playback import Playback, Track, reference_paths
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Payload
 
@@ -48,7 +48,7 @@ def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) ->
         ReplayedArm(playback), np.inf, lambda bench, client: ReplayControls(bench, client, playback)
     )
     try:
-        bench.bring_into_view(np.concatenate(paths_wanted(shown)))
+        bench.bring_into_view(np.concatenate(reference_paths(shown)))
         bench.wait_until(lambda: False)
     finally:
         bench.close()
@@ -102,7 +102,7 @@ class ReplayControls:
         ]
         for ghost in self.ghosts:
             ghost.write()  # now: after a picture that takes long the next one is late
-        for number, path in enumerate(paths_wanted(tracks)):
+        for number, path in enumerate(reference_paths(tracks)):
             bench.path(f"wanted {number}", path, PATH_WANTED)
         for track, color in zip(tracks, COLORS, strict=False):
             bench.path(f"followed, {track.name}", track.tool[track.samples], color)

@@ -100,9 +100,11 @@ def read_run(path: str | Path) -> Floats:
     Raises:
         RecordingError: the file is invalid; the message has the file, the error and what is valid.
     """
-    from twin.logs.recordings.columns import Wanted, read_columns
+    from twin.logs.recordings.columns import ColumnRequest, read_columns
 
-    run, lines = read_columns(path, [Wanted(name, "time" if name == "t" else "angle") for name in COLUMNS])
+    run, lines = read_columns(
+        path, [ColumnRequest(name, "time" if name == "t" else "angle") for name in COLUMNS]
+    )
     if len(run) == 0:
         raise RecordingError(f"{path}: expected rows of numbers below the header, got none")
     end = LONGEST

@@ -207,7 +207,7 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
 
     import twin
     from twin.identification.measurements import measurements_of_log
-    from twin.logs.recordings.columns import reading
+    from twin.logs.recordings.columns import header_options
 
     if _is_log(path):
         return measurements_of_log(twin.Log.load(path), str(path), given.filtering())
@@ -220,7 +220,7 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
         if given.angle_unit == "deg":
             offset = np.deg2rad(offset)
     form = twin.logs.TableForm(
-        reading(
+        header_options(
             given.columns,
             angle_unit=given.angle_unit,
             time_unit=given.time_unit,

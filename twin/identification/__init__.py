@@ -1,4 +1,4 @@
-"""From recorded motion to a model: parameters of links, drives and payload, with their deviations."""
+"""Identification of the parameters of links, drives and payload from recorded motion, with deviations."""
 
 import lazy_loader
 

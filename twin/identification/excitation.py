@@ -1,15 +1,20 @@
-"""Motions that tell a robot's base parameters well: Fourier series, optimised within its limits.
+"""Excitation motions for identification: Fourier series, optimised within the limits of a robot.
 
-Of a motion the torques are `tau = Y pi`; how well they tell the base parameters is told by the rows of Y in
-it, each over the torque that its drive can give, with the columns of the base parameters: `W`.  The condition
-number of W, its columns scaled to norm 1 for their units differ, says how much noise can grow; the
-determinant of `W^T W`, how small the deviations of all parameters are together.  The determinant is made as
-large as can be: it is smooth where the condition number is not, does not depend on how columns are scaled,
-and rewards large motions, too.  The condition is then told.
+The torques of a motion are `tau = Y pi`.  How accurately they determine the base parameters follows from the
+matrix `W`: the rows of Y in this motion, each divided by the torque limit of its drive, restricted to the
+columns
+of the base parameters.  The condition number of W, with columns scaled to norm 1 because their units differ,
+bounds the amplification of noise; the determinant of `W^T W` measures how small the deviations of all
+parameters
+are together.  The search maximises the determinant: it is smooth where the condition number is not, does not
+depend on the scaling of columns, and rewards large motions, too.  The condition number is reported
+afterwards.
 
-Within the limits: of every joint the amplitude is as large as its range or its speed allows, so that only the
-forms of the motions are searched.  Passive joints of closed loops and torques are penalised beyond their
-limits, and at the end all amplitudes are made smaller by one factor until both are kept.
+The amplitude of each joint is as large as its range or its speed allows, so that the search varies only the
+form
+of the motions.  Violations of the limits of passive joints and torques are penalised.  At the end all
+amplitudes
+are reduced by a common factor until these limits are respected.
 
 Sources: J. Swevers and others, IEEE Transactions on Robotics and Automation 13 (1997), for the series and the
 determinant; M. Gautier, W. Khalil, Int. J. of Robotics Research 11 (1992), for the condition number.
@@ -34,11 +39,13 @@ from twin.robot.evaluation import joint_vector
 from twin.robot.robot import Robot
 
 AT_REST = 1e-9
-"""How much of its largest coefficient a joint's speed may be at the start, and its acceleration over `w`."""
+"""Tolerance for a joint at rest at the start: its speed relative to its largest coefficient, and its
+acceleration relative to that times `w`.
+"""
 
 
 class FourierBasis(NamedTuple):
-    """Position less start, speed and acceleration (N, 2 K) at N times, of 1 in each of a joint's `(a, b)`."""
+    """Relative position, speed and acceleration (N, 2 K) at N times, for unit coefficients `(a, b)`."""
 
     q: Floats
     qd: Floats
@@ -46,7 +53,7 @@ class FourierBasis(NamedTuple):
 
 
 def fourier_basis(t: ArrayLike, period: float, harmonics: int) -> FourierBasis:
-    """The basis of K = `harmonics` at the times t (N,), in [s]."""
+    """Return the basis of K = `harmonics` at the times t (N,), in [s]."""
     rates = 2 * np.pi / period * np.arange(1.0, harmonics + 1)
     angle = real_array(t, "t")[:, None] * rates
     sine, cosine = np.sin(angle), np.cos(angle)
@@ -58,7 +65,7 @@ def fourier_basis(t: ArrayLike, period: float, harmonics: int) -> FourierBasis:
 
 
 def at_rest_basis(harmonics: int) -> Floats:
-    """Orthonormal directions (2 K, 2 K - 2) of the coefficients `(a, b)` that begin at rest."""
+    """Return orthonormal directions (2 K, 2 K - 2) of the `(a, b)` of motions that begin at rest."""
     order = np.arange(1.0, harmonics + 1)
     none = np.zeros(harmonics)
     conditions = np.array([[*np.ones(harmonics), *none], [*none, *order]])
@@ -67,16 +74,16 @@ def at_rest_basis(harmonics: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class FourierMotion:
-    """A motion of n joints by K harmonics, see the module; a `Trajectory`, which holds before and after.
+    """Motion of n joints with K harmonics, see the module; a `Trajectory` that holds before and after it.
 
     Attributes:
-        start: (n,) where it begins and ends, in [rad].
+        start: (n,) joint angles at the start and the end, in [rad].
         a, b: (n, K) coefficients of the cosines and sines of the speeds, in [rad/s].
-        period: in [s].
-        periods: how often it is made.
+        period: period, in [s].
+        periods: number of periods.
 
     Raises:
-        ValueError: shapes do not fit, a number is not finite, or it does not begin at rest.
+        ValueError: shapes do not match, a number is not finite, or the motion does not begin at rest.
     """
 
     start: Floats
@@ -98,7 +105,9 @@ class FourierMotion:
         if not all(np.all(np.isfinite(array)) for array in (self.start, self.a, self.b)):
             raise ValueError("expected finite start, a and b")
         if not 0 < self.period < np.inf or not self.periods >= 1:
-            raise ValueError(f"expected a period above 0 s, once or more, got {self.period}, {self.periods}")
+            raise ValueError(
+                f"expected a period above 0 s and at least 1 period, got {self.period}, {self.periods}"
+            )
         most = np.max(np.abs([self.a, self.b]), axis=(0, 2))
         for what, at_start in (
             ("speed", self.a.sum(axis=1)),
@@ -107,12 +116,12 @@ class FourierMotion:
             moving = ~(np.abs(at_start) <= AT_REST * K**2 * most)
             if moving.any():
                 raise ValueError(
-                    f"joint {int(np.argmax(moving)) + 1} does not begin at rest, but with some {what}"
+                    f"joint {int(np.argmax(moving)) + 1} does not begin at rest: its {what} is not 0"
                 )
 
     @property
     def duration(self) -> float:
-        """Of all periods, in [s]."""
+        """Duration of all periods, in [s]."""
         return self.period * self.periods
 
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
@@ -129,32 +138,38 @@ class FourierMotion:
 
 
 RANGE_SHARE, SPEED_SHARE, TORQUE_SHARE = 0.9, 0.8, 0.75
-"""Of the way from the start to the end of a range, of a speed limit, and of what a drive gives at standstill,
-what a motion takes at most: feedback and a real arm need the rest."""
+"""Largest shares that a motion uses: of the distance from the start to the end of a range, of a speed
+limit, and of the drive torque at standstill. Feedback and a real arm need the rest.
+"""
 
 HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
 SPEED = {"revolute": 1.0, "prismatic": 0.5}
-"""For joints without limits: how far from its start, in [rad] or [m], and how fast, in [rad/s] or [m/s]."""
+"""Limits of joints that have none: distance from the start, in [rad] or [m], and speed, in [rad/s] or
+[m/s].
+"""
 
 NEAR_END = 0.8
-"""A motion does not start nearer to the end of a range, as a share of half of it, if nobody wants it to."""
+"""Largest distance of a default start from the middle of a range, as a share of half the range."""
 
 MOST_HARMONICS = 20
 PENALTY = 10.0
 SMOOTH = 0.02
-"""Of the speed limit: where the sign of Coulomb friction is smoothed, for a search that takes differences."""
+"""Speed, relative to the limit, below which the sign in Coulomb friction is smoothed for numerical
+derivatives.
+"""
 STEP = 1e-5
 
 
 class Use(NamedTuple):
-    """What a motion takes of a robot's limits, and what it tells.
+    """Use of a robot's limits by a motion, and its quality for identification.
 
     Attributes:
-        condition: of the base parameters' regressor, rows over torque limits, columns of norm 1.
-        range: the largest way from the middle of a range to its end, 1 at the end.
-        folding: the same of passive joints; 0 without any.
-        speed: the largest speed over its limit.
-        torque: the largest torque over what its drive gives at standstill.
+        condition: condition number of the base parameters' regressor, rows over torque limits, columns of
+            norm 1.
+        range: largest distance from the middle of a range over half the range; 1 is the end.
+        folding: the same quantity for passive joints; 0 if there are none.
+        speed: largest ratio of speed to limit.
+        torque: largest ratio of torque to the drive torque at standstill.
     """
 
     condition: float
@@ -175,23 +190,25 @@ def optimal_excitation(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> FourierMotion:
-    """A motion that tells the base parameters of a robot, within its limits; the same for the same seed.
+    """Search a motion that determines the base parameters of a robot accurately, within its limits.
+
+    The result is reproducible: it depends only on the arguments.
 
     Args:
-        robot: the robot, as it is mounted, with the drives that act (`Robot.with_drives`).
-        period: of the slowest harmonic, in [s]; the motion lasts as long.
-        harmonics: how many, 2 at least.
-        start: (n,) where it begins and ends, in [rad]; by default 0, or the middle of a range that has 0 near
-            an end or beyond.
-        draws: random motions, the best of which is improved.
-        iterations: of improving it, some 0.1 s each for six joints.
-        seed: of the random motions.
-        progress: called with the fraction done, now and then.
+        robot: robot as it is mounted, with its active drives (`Robot.with_drives`).
+        period: period of the slowest harmonic, in [s], which is the duration of the motion.
+        harmonics: number of harmonics, at least 2.
+        start: (n,) joint angles at the start and the end, in [rad]; by default 0, or the middle of a range in
+            which 0 is near an end or outside.
+        draws: number of random motions, the best of which is improved.
+        iterations: number of iterations of the improvement, some 0.1 s each for six joints.
+        seed: seed of the random motions.
+        progress: callback that receives the fraction done.
 
     Raises:
         IdentificationError: the start is beyond a limit, or the drives cannot hold the arm there.
         RobotError: the masses of the robot's links are not known.
-        ValueError: a number that cannot be.
+        ValueError: an argument is out of range.
     """
     if not 2 <= harmonics <= MOST_HARMONICS:
         raise ValueError(f"expected 2 to {MOST_HARMONICS} harmonics, got {harmonics}")
@@ -199,7 +216,7 @@ def optimal_excitation(
         raise ValueError(f"expected a period above 0 s, got {period}")
     if not (draws >= 1 and iterations >= 0):
         raise ValueError(f"expected draws from 1 and iterations from 0, got {draws} and {iterations}")
-    begin = joint_vector(robot, "start", _usual_start(robot) if start is None else start)
+    begin = joint_vector(robot, "start", _default_start(robot) if start is None else start)
     search = _Search(robot, begin, period, harmonics)
     search.require_start()
     x = search.best_of(np.random.default_rng(seed).normal(size=(draws, search.size)))
@@ -211,14 +228,14 @@ def optimal_excitation(
 def excitation_use(
     robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, base: BaseParameters | None = None
 ) -> Use:
-    """What a motion takes of the limits, and how well it tells the base parameters.
+    """Return how much of the limits a motion uses, and how well it determines the base parameters.
 
     Args:
-        robot: the robot, with the drives that act.
+        robot: robot with its active drives.
         q: (N, n) joint angles, in [rad].
         qd: (N, n) joint velocities, in [rad/s].
         qdd: (N, n) joint accelerations, in [rad/s^2].
-        base: the base parameters, if they are known already.
+        base: base parameters; computed by default.
     """
     base = base_parameters(robot) if base is None else base
     q, qd, qdd = (np.asarray(part, dtype=np.float64) for part in (q, qd, qdd))
@@ -236,8 +253,8 @@ def excitation_use(
     )
 
 
-def _usual_start(robot: Robot) -> Floats:
-    """0 for joints whose range has it in its middle 0.8, the middle for others."""
+def _default_start(robot: Robot) -> Floats:
+    """Return 0 for joints whose range has 0 in its central 80 %, and the middle of the range for others."""
     half = np.array([HALF_RANGE[kind] for kind in robot.joint_kinds])
     low = np.where(np.isfinite(robot.q_min), robot.q_min, np.minimum(-half, robot.q_max - 2 * half))
     high = np.where(np.isfinite(robot.q_max), robot.q_max, np.maximum(half, low + 2 * half))
@@ -246,28 +263,28 @@ def _usual_start(robot: Robot) -> Floats:
 
 
 def _from_middle(angles: Floats, low: Floats, high: Floats) -> float:
-    """How far angles (N, m) are from the middle of ranges (m,), 1 at an end; 0 where there is none."""
+    """Return the largest distance of angles (N, m) from the middle of ranges (m,); 1 is the end."""
     with np.errstate(invalid="ignore"):
         ratio = np.abs(2 * angles - (high + low)) / (high - low)
     return float(np.max(np.where(np.isfinite(high - low), ratio, 0.0), initial=0.0))
 
 
 def _row_weights(robot: Robot) -> Floats:
-    """One over the torque that each drive gives at standstill; 1 where there is no limit."""
+    """Return one over the torque of each drive at standstill; 1 where it has no limit."""
     limit = robot.drive_torque_max
     return 1.0 / np.where(np.isfinite(limit), limit, 1.0)
 
 
 class _Search:
-    """Motions of one robot by free numbers, (n (2 K - 2),) each, which tell their form and not their size."""
+    """Search over motions of a robot; the variables (n (2 K - 2),) determine their forms, not amplitudes."""
 
     def __init__(self, robot: Robot, start: Floats, period: float, harmonics: int) -> None:
         self.robot, self.start, self.period, self.harmonics = robot, start, period, harmonics
         self.at_rest = at_rest_basis(harmonics)
         self.size = robot.n * self.at_rest.shape[1]
-        # Samples of what is told: twenty in the fastest harmonic; of limits: a hundred.
+        # Per period of the fastest harmonic, 20 samples for the regressor and 100 for the limits.
         coarse, fine = (np.arange(m * harmonics) * period / (m * harmonics) for m in (20, 100))
-        self.told, self.limited = (fourier_basis(t, period, harmonics) for t in (coarse, fine))
+        self.coarse_basis, self.fine_basis = (fourier_basis(t, period, harmonics) for t in (coarse, fine))
         self.base = base_parameters(robot)
         parameters = dynamic_parameters(robot)
         self.pi = parameters.values
@@ -289,7 +306,7 @@ class _Search:
         )
 
     def require_start(self) -> None:
-        """Raise `IdentificationError` where no motion from the start keeps the limits."""
+        """Raise `IdentificationError` if no motion from the start respects the limits."""
         robot, still = self.robot, np.zeros(self.robot.n)
         for names, (low, high) in (
             (robot.joint_names, self.ends),
@@ -299,38 +316,38 @@ class _Search:
             if stuck.any():
                 raise IdentificationError(
                     f"the excitation cannot start where {names[int(np.argmax(stuck))]} is at the end of "
-                    "its range or beyond; give another start"
+                    "its range or beyond it; give another start"
                 )
         share = np.abs(drive_inverse_dynamics(robot, self.start, still, still)) / robot.drive_torque_max
         if not np.all(share < TORQUE_SHARE):
             joint = int(np.argmax(share))
             raise IdentificationError(
                 f"at the start of the excitation {robot.joint_names[joint]} needs {share[joint]:.0%} of its "
-                f"torque to hold the arm, at most {TORQUE_SHARE:.0%} are left for it; give another start"
+                f"torque to hold the arm; at most {TORQUE_SHARE:.0%} are allowed; give another start"
             )
 
     def coefficients(self, X: Floats) -> Floats:
-        """Of forms (S, size) the coefficients (S, 2 K, n), as large as ranges and speeds of joints allow."""
+        """Return the coefficients (S, 2 K, n) of forms (S, size), as large as ranges and speeds allow."""
         C = self.at_rest @ np.swapaxes(X.reshape(len(X), self.robot.n, -1), 1, 2)
-        use = _share(self.limited.q @ C, *self.ends)
-        use = np.maximum(use, np.max(np.abs(self.limited.qd @ C), axis=1) / (SPEED_SHARE * self.limit))
+        use = _share(self.fine_basis.q @ C, *self.ends)
+        use = np.maximum(use, np.max(np.abs(self.fine_basis.qd @ C), axis=1) / (SPEED_SHARE * self.limit))
         return C / use[:, None, :]
 
     def beyond(self, C: Floats, tau: Floats) -> tuple[Floats, Floats]:
-        """How far passive joints and torques are beyond their limits, (S, m) and (S, n).
+        """Return how far passive joints (S, m) and torques (S, n) exceed their limits.
 
         Args:
             C: (S, 2 K, n) coefficients.
-            tau: (S, N, n) the torques of their motions.
+            tau: (S, N, n) torques of their motions.
         """
         torque = np.max(np.abs(tau), axis=1) / (TORQUE_SHARE * self.robot.drive_torque_max)
-        passive = self.robot.passive_angles(self.start + self.limited.q @ C) - self.folded_start
+        passive = self.robot.passive_angles(self.start + self.fine_basis.q @ C) - self.folded_start
         return np.maximum(_share(passive, *self.folding) - 1, 0), np.maximum(torque - 1, 0)
 
     def cost(self, X: Floats) -> Floats:
-        """What is minimised, of forms (S, size): the mean logarithm of deviations, and penalties."""
+        """Return the cost of forms (S, size): the mean logarithm of parameter deviations, plus penalties."""
         C = self.coefficients(X)
-        q, qd, qdd = (part @ C for part in self.told)
+        q, qd, qdd = (part @ C for part in self.coarse_basis)
         Y = dynamics_regressor(self.robot, self.start + q, qd, qdd)
         folding, torque = self.beyond(C, Y @ self.pi)
         W = Y[..., self.base.columns] * self.weights[:, None]
@@ -340,17 +357,17 @@ class _Search:
         norms = np.maximum(np.linalg.norm(W, axis=1), 1e-100)
         W /= norms[:, None, :]
         values = np.maximum(np.linalg.eigvalsh(np.swapaxes(W, 1, 2) @ W), 1e-30)
-        told = np.mean(np.log(norms), axis=-1) + 0.5 * np.mean(np.log(values), axis=-1)
-        return PENALTY * (np.sum(folding**2, axis=-1) + np.sum(torque**2, axis=-1)) - told
+        information = np.mean(np.log(norms), axis=-1) + 0.5 * np.mean(np.log(values), axis=-1)
+        return PENALTY * (np.sum(folding**2, axis=-1) + np.sum(torque**2, axis=-1)) - information
 
     def best_of(self, X: Floats) -> Floats:
-        """The form of least cost, of norm 1."""
-        parts = np.array_split(X, -(-len(X) // 50))  # for the memory of their regressors
+        """Return the form of least cost, scaled to norm 1."""
+        parts = np.array_split(X, -(-len(X) // 50))  # limits the memory of their regressors
         best = X[int(np.argmin(np.concatenate([self.cost(part) for part in parts])))]
         return best / np.linalg.norm(best)
 
     def improved(self, x: Floats, iterations: int, progress: Callable[[float], None] | None) -> Floats:
-        """A form of less cost, by its gradient from differences, which are computed together."""
+        """Reduce the cost of a form by a quasi-Newton method with a gradient from finite differences."""
         from scipy.optimize import minimize
 
         done = 0
@@ -371,37 +388,37 @@ class _Search:
         return found.x
 
     def motion(self, x: Floats) -> FourierMotion:
-        """The motion of a form, smaller where passive joints or torques ask for it."""
+        """Return the motion of a form, reduced until passive joints and torques are within limits."""
         C = self.coefficients(x[None])
 
-        def keeps(factor: float) -> bool:
-            q, qd, qdd = (part @ (factor * C) for part in self.limited)
+        def within_limits(factor: float) -> bool:
+            q, qd, qdd = (part @ (factor * C) for part in self.fine_basis)
             tau = drive_inverse_dynamics(self.robot, self.start + q, qd, qdd)
             return not any(np.any(part > 0) for part in self.beyond(factor * C, tau))
 
         low, high = 0.0, 1.0
-        if not keeps(high):
+        if not within_limits(high):
             while high - low > 1e-3:
                 middle = (low + high) / 2
-                low, high = (middle, high) if keeps(middle) else (low, middle)
+                low, high = (middle, high) if within_limits(middle) else (low, middle)
             high = low
         a, b = np.split(high * C[0].T, 2, axis=1)
         return FourierMotion(self.start, a, b, self.period)
 
 
-def _share(way: Floats, low: Floats, high: Floats) -> Floats:
-    """The largest share (S, m) that ways (S, N, m) from a start take of those to its ends (m,)."""
-    return np.maximum(np.max(way, axis=1) / high, np.min(way, axis=1) / low)
+def _share(displacement: Floats, low: Floats, high: Floats) -> Floats:
+    """Return the largest share (S, m) of the distances to the ends (m,) that displacements (S, N, m) use."""
+    return np.maximum(np.max(displacement, axis=1) / high, np.min(displacement, axis=1) / low)
 
 
 NAME = "excitation.toml"
 
 
 def stored_excitation(robot: Robot) -> FourierMotion | None:
-    """The motion in `excitation.toml` beside the file that the robot was loaded from; `None` without one.
+    """Return the motion in `excitation.toml` beside the robot's file; `None` if there is none.
 
     Raises:
-        IdentificationError: the file is no such motion, or one of another number of joints.
+        IdentificationError: the file is invalid, or its motion has another number of joints.
     """
     path = None if robot.file is None else robot.file.parent / NAME
     if path is None or not path.is_file():
@@ -409,20 +426,20 @@ def stored_excitation(robot: Robot) -> FourierMotion | None:
     motion = read_excitation(path)
     if len(motion.start) != robot.n:
         raise IdentificationError(
-            f"{path}: this is a motion of {len(motion.start)} joints, robot {robot.name!r} has {robot.n}"
+            f"{path}: the motion has {len(motion.start)} joints, but robot {robot.name!r} has {robot.n}"
         )
     return motion
 
 
 def write_excitation(motion: FourierMotion, path: str | Path) -> None:
-    """Write one period of a motion as TOML, every number to its last bit.
+    """Write one period of a motion as TOML, with all digits.
 
     Raises:
         OSError: the file cannot be written.
     """
     lines = [
-        "# A motion that tells the dynamic parameters of the robot whose file is beside it.",
-        "# Speeds are sums of a cos(k w t) + b sin(k w t), k = 1, 2 ..., w = 2 pi / period: a row a joint,",
+        "# Excitation motion to identify the dynamic parameters of the robot whose file is beside it.",
+        "# Speeds are sums of a cos(k w t) + b sin(k w t), k = 1, 2 ..., w = 2 pi / period: a row per joint,",
         "# in rad/s. The period is in s, the start in rad.",
         "",
         f"period = {motion.period!r}",
@@ -439,19 +456,19 @@ def _rows(array: Floats) -> list[str]:
 
 
 def read_excitation(path: str | Path) -> FourierMotion:
-    """The motion that `write_excitation` wrote.
+    """Read a motion that `write_excitation` wrote.
 
     Raises:
-        IdentificationError: the file is no such motion.
+        IdentificationError: the file is invalid.
         OSError: the file cannot be read.
     """
     from urdf.schema import tomllib
 
     try:
-        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        arrays = [np.asarray(told[name], dtype=np.float64) for name in ("start", "a", "b")]
-        return FourierMotion(*arrays, period=float(told["period"]))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        arrays = [np.asarray(content[name], dtype=np.float64) for name in ("start", "a", "b")]
+        return FourierMotion(*arrays, period=float(content["period"]))
     except KeyError as error:
-        raise IdentificationError(f"{path}: there is no {error.args[0]!r} in it") from error
+        raise IdentificationError(f"{path}: {error.args[0]!r} is missing") from error
     except (ValueError, TypeError) as error:
         raise IdentificationError(f"{path}: {error}") from error

@@ -1,4 +1,4 @@
-"""From recordings to parameters: what `irb-twin identify` does, as a function."""
+"""Identification of dynamic parameters from recordings; `irb-twin identify` calls it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,22 +33,22 @@ from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
 
 Source: TypeAlias = Log | TorqueRecording | Measurements
-"""What parameters are identified from."""
+"""Data from which parameters are identified."""
 
 FEWEST = 2
-"""Equations a parameter, at least."""
+"""Smallest number of equations per parameter."""
 
 
 class BaseValue(NamedTuple):
-    """A base parameter that was identified.
+    """Identified base parameter.
 
     Attributes:
-        symbol: of the parameter that it is named after, as `mx2`.
-        stands_for: the sum of parameters, as `mx2 + 0.36 m3`.
-        value: what was found.
-        deviation: its standard deviation, as least squares tells it.
-        unit: of both.
-        before: what the robot that was given has.
+        symbol: symbol of the parameter after which it is named, as `mx2`.
+        stands_for: linear combination of parameters, as `mx2 + 0.36 m3`.
+        value: identified value.
+        deviation: standard deviation of the value in the least-squares fit.
+        unit: unit of both.
+        before: value of the robot that was passed to `identify`.
     """
 
     symbol: str
@@ -61,20 +61,21 @@ class BaseValue(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What recordings tell of a robot.
+    """Result of an identification.
 
     Attributes:
-        model: what was fitted: the robot, its drives, and its base parameters, `model.base`.
+        model: fitted model: the robot, its drives, and its base parameters, `model.base`.
         beta: (r,) base parameters, `model.base.K @ pi`.
-        covariance: (r, r) of them.
-        condition: of the equations, columns scaled to norm 1.
-        rank: how many base parameters the recordings tell: all, else `identify` raises.
-        residuals: of the fit, every joint weighted by its own noise.
-        ordinary: of a fit that weights all joints alike.
-        validation: of recordings that were kept out, None where there were none.
-        how: how each recording was used, a sentence each.
-        measured: the recordings; `kept_out` those of the validation.
-        reduced: the equations of the recordings.
+        covariance: (r, r) covariance of the base parameters.
+        condition: condition number of the equations, with columns scaled to norm 1.
+        rank: number of base parameters that the recordings determine: all, else `identify` raises.
+        residuals: residuals of the fit in which each joint is weighted by its noise.
+        ordinary: residuals of a fit with equal weights.
+        validation: residuals on the validation recordings; `None` if there are none.
+        how: description of the processing of each recording, one sentence each.
+        measured: recordings of the fit.
+        kept_out: recordings of the validation.
+        reduced: reduced equations of the recordings.
     """
 
     model: TorqueModel
@@ -97,7 +98,7 @@ class Identification:
 
     @property
     def values(self) -> tuple[BaseValue, ...]:
-        """The base parameters, one by one."""
+        """Base parameters with deviations and units, one by one."""
         base, parameters = self.model.base, self.model.parameters
         before = base.K @ parameters.values
         return tuple(
@@ -114,7 +115,7 @@ class Identification:
         )
 
     def predicted(self, measured: Measurements) -> tuple[Floats, Floats, Floats]:
-        """Times (m,), measured and predicted torques (m, n) of measurements, filtered as they are."""
+        """Return times (m,), and measured and predicted torques (m, n) of measurements, filtered alike."""
         blocks = [
             (measured.t[places], rows[..., -1], rows[..., :-1] @ self.beta)
             for places, rows, _ in equations(self.model, measured)
@@ -137,21 +138,21 @@ def identify(
     """Identify the dynamic parameters of a robot from recordings of its motion and torques.
 
     Args:
-        robot: what moved: its kinematics, gears and mounting count; its masses and friction only to tell
-            what was found from what was thought, and whether units are right.
+        robot: robot that moved.  Its kinematics, gears and mounting are assumed to be correct.  Its masses
+            and friction serve only for comparison and to check the units.
         sources: logs, or recordings of positions and torques (`twin.logs.read_torque_recording`).
-        validate: others, on which what was found is tested.
+        validate: further recordings, on which the result is validated.
         both_sides: whether coupled drives have inertia and friction on both sides, see
             `twin.identification.torque_model`.
-        filtering: how recordings are filtered; logs of ours are not.
-        start: only what was recorded from this time on counts, in [s].
-        end: only what was recorded before it, in [s].
-        split: what was recorded from this time on is kept out, and tests what was found, in [s].
-        progress: called with the fraction done, now and then.
+        filtering: filter settings for recordings; exact logs are not filtered.
+        start: start of the interval that is used, in [s].
+        end: end of the interval that is used, in [s].
+        split: time from which on samples are used for validation only, in [s].
+        progress: callback that receives the fraction done.
 
     Raises:
-        IdentificationError: the recordings do not tell the parameters, with the reason.
-        RobotError: the masses of its links are not known.
+        IdentificationError: the recordings do not determine the parameters; the message states why.
+        RobotError: the masses of the robot's links are not known.
     """
     if not sources:
         raise ValueError("expected a recording to identify from, got none")
@@ -169,7 +170,7 @@ def identify(
     if count < FEWEST * r:
         raise IdentificationError(
             f"{count} equations are too few for {r} parameters: expected {FEWEST * r} or more; record for "
-            "longer, or keep more rows (a higher cut-off)"
+            "longer, or use more rows (a higher cut-off)"
         )
     ordinary, fit = solved(reduced, np.ones(robot.n)), fitted(reduced)
     require_rank(model, fit, whole)
@@ -183,7 +184,7 @@ def identify(
 
 
 def measured_source(source: Source, robot: Robot, filtering: Filtering | None) -> Measurements:
-    """The measurements of any source, of as many joints as the robot has."""
+    """Return the measurements of any source, which must have as many joints as the robot."""
     if isinstance(source, Log):
         measured = measurements_of_log(source, filtering=filtering)
     elif isinstance(source, TorqueRecording):

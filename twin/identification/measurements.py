@@ -1,11 +1,13 @@
-"""Measurements: motion and torques of the joints, filtered and ready for `tau = Y pi`.
+"""Measurements: motion and torques of the joints, filtered and ready for the equations `tau = Y pi`.
 
-A log of ours tells all exactly: the engine's step is `qd+ = qd + dt qdd`, so `qdd = (qd+ - qd) / dt` is the
-acceleration that the torque in this step caused, and friction acts at the new speed `qd+`.  Of shafts whose
-friction is higher at rest, equations near rest are left out.
+A log without sensors provides exact values: the engine's step is `qd+ = qd + dt qdd`, so that
+`qdd = (qd+ - qd) / dt` is the acceleration that the torque in this step caused, and friction acts at the new
+speed
+`qd+`.  For shafts with a higher static friction, equations near rest are excluded.
 
-Of anything measured, and of a log whose positions were seen by sensors, there are positions and torques; the
-rest is filtered and differentiated, see `twin/identification/measurements.py`.
+Measured recordings, and logs with sensors, contain only positions and torques.  The positions are low-pass
+filtered
+and differentiated; the torques and the columns of the regressor are low-pass filtered alike.
 """
 
 from __future__ import annotations
@@ -28,34 +30,41 @@ from twin.robot.robot import Robot
 ORDER = 4
 
 NOISE_BANDWIDTH = np.pi / 8 / np.sin(np.pi / 8) * 7 / 8
-"""Of white noise the filter leaves as much as one of this width over its cut-off does that cuts off sharply:
-the integral of `(1 + x^8)^-2`, for it is applied twice."""
+"""Noise bandwidth of the filter relative to its cut-off: an ideal low-pass of this width passes as much
+white noise. It is the integral of `(1 + x^8)^-2`, since the filter is applied twice.
+"""
 
 POSITION_FACTOR = 5.0
-"""The cut-off of the positions over that of the torques: what passes the second hardly feels the first."""
+"""Cut-off of the positions relative to that of the torques, so high that it hardly affects the frequencies
+that the second filter passes.
+"""
 
 SPEED_FACTOR = 3.0
-"""The cut-off of the torques over the frequency below which the joints' speeds have `SPEED_SHARE` of their
-power: gravity, centrifugal torques and friction have multiples of it."""
+"""Cut-off of the torques relative to the frequency below which the joints' speeds have `SPEED_SHARE` of
+their power; gravity, centrifugal torques and friction contain multiples of this frequency.
+"""
 
 SPEED_SHARE = 0.99
 
 FASTEST = 100.0
-"""In [Hz]: no arm moves faster; what is there is noise."""
+"""Highest frequency that is attributed to motion, in [Hz]; higher ones are noise."""
 
 ABOVE_NOISE = 20.0
-"""How far a line of a spectrum is above the noise to be motion."""
+"""Smallest ratio of a spectral line to the noise for which it is attributed to motion."""
 
 NEGLIGIBLE = 1e-10
-"""What is left of the filter's response to an impulse, relative to its peak, where it is cut off."""
+"""Magnitude of the filter's impulse response, relative to its peak, below which it is truncated."""
 
 
 def chosen_cutoff(q: Floats, period: float) -> float:
-    """The cut-off for the torques of a motion, in [Hz].
+    """Choose the cut-off for the torques from a motion, in [Hz].
 
     Args:
         q: (N, n) positions.
-        period: between two of them, in [s].
+        period: time between two samples, in [s].
+
+    Raises:
+        IdentificationError: the motion of a joint does not exceed its noise.
     """
     from scipy.signal import periodogram
 
@@ -65,7 +74,9 @@ def chosen_cutoff(q: Floats, period: float) -> float:
     speed = np.cumsum(motion * f[:, None] ** 2, axis=0)
     if not np.all(speed[-1] > 0):
         joint = int(np.argmin(speed[-1] > 0)) + 1
-        raise IdentificationError(f"joint {joint} moves no more than its noise: give a cut-off, in Hz")
+        raise IdentificationError(
+            f"the motion of joint {joint} does not exceed its noise: give a cut-off, in Hz"
+        )
     highest = np.max([f[np.searchsorted(s, SPEED_SHARE * s[-1])] for s in speed.T])
     digits = 1 - int(np.floor(np.log10(SPEED_FACTOR * highest)))
     return float(np.round(SPEED_FACTOR * highest, digits))
@@ -73,11 +84,11 @@ def chosen_cutoff(q: Floats, period: float) -> float:
 
 @dataclass(frozen=True)
 class LowPass:
-    """The filter.
+    """Low-pass filter: Butterworth, applied forward and backward.
 
     Attributes:
-        cutoff: at which half of a signal is left, after forward and backward, in [Hz].
-        period: between two samples, in [s].
+        cutoff: frequency at which half the amplitude remains after both passes, in [Hz].
+        period: time between two samples, in [s].
     """
 
     cutoff: float
@@ -86,27 +97,27 @@ class LowPass:
     def __post_init__(self) -> None:
         if not 0 < self.cutoff < 0.5 / self.period:
             raise IdentificationError(
-                f"a cut-off of {self.cutoff:g} Hz cannot be, with a sample every {self.period:g} s: expected "
-                f"one above 0 and below {0.5 / self.period:g} Hz"
+                f"a cut-off of {self.cutoff:g} Hz is out of range for a sample every {self.period:g} s: "
+                f"expected one above 0 and below {0.5 / self.period:g} Hz"
             )
 
     @cached_property
     def sections(self) -> Floats:
-        """The filter as `scipy.signal.sosfiltfilt` takes it."""
+        """Second-order sections of the filter for `scipy.signal.sosfiltfilt`."""
         from scipy.signal import butter
 
         sections: Any = butter(ORDER, self.cutoff, fs=1.0 / self.period, output="sos")
         return sections
 
     def filtered(self, values: Floats) -> Floats:
-        """Signals (N, ...), filtered along the first axis."""
+        """Return signals (N, ...) filtered along the first axis."""
         from scipy.signal import sosfiltfilt
 
         return sosfiltfilt(self.sections, values, axis=0)
 
     @cached_property
     def response(self) -> Floats:
-        """Its response (2 L + 1,) to an impulse in the middle, cut off where it is negligible."""
+        """Impulse response (2 L + 1,) of the filter, centred and truncated where it is negligible."""
         from scipy.signal import sosfiltfilt
 
         half = int(np.ceil(12.0 / (self.cutoff * self.period)))
@@ -116,27 +127,27 @@ class LowPass:
         reach = int(np.max(np.abs(np.flatnonzero(np.abs(response) > NEGLIGIBLE * response[half]) - half)))
         return response[half - reach : half + reach + 1]
 
-    def rows(self, places: np.ndarray, first: int, values: Floats) -> Floats:
-        """Filtered signals at some samples alone.
+    def rows(self, indices: np.ndarray, first: int, values: Floats) -> Floats:
+        """Return the filtered signals at selected samples.
 
         Args:
-            places: (m,) the samples.
-            first: number of the first of the samples given.
-            values: (M, ...) all samples that the response reaches from there.
+            indices: (m,) indices of the samples.
+            first: index of the first sample in `values`.
+            values: (M, ...) all samples within reach of the impulse response.
 
         Returns:
-            (m, ...) what `filtered` gives at those places, where its ends are far.
+            (m, ...) values that agree with `filtered` far from its ends.
         """
         reach = len(self.response) // 2
-        weights = np.zeros((len(places), len(values)))
-        for row, place in zip(weights, places, strict=True):
+        weights = np.zeros((len(indices), len(values)))
+        for row, place in zip(weights, indices, strict=True):
             start = place - reach - first
             row[start : start + len(self.response)] = self.response
-        return (weights @ values.reshape(len(values), -1)).reshape(len(places), *values.shape[1:])
+        return (weights @ values.reshape(len(values), -1)).reshape(len(indices), *values.shape[1:])
 
 
 def differences(q: Floats, period: float) -> tuple[Floats, Floats]:
-    """Speeds and accelerations (N, n) by central differences; those at both ends are their neighbours'."""
+    """Return speeds and accelerations (N, n) by central differences; the first and last repeat neighbours."""
     forward = np.diff(q, axis=0) / period
     qd, qdd = np.empty_like(q), np.empty_like(q)
     qd[1:-1] = (forward[1:] + forward[:-1]) / 2.0
@@ -147,10 +158,10 @@ def differences(q: Floats, period: float) -> tuple[Floats, Floats]:
 
 
 FAR_FROM_REST = 7.0
-"""At so many Stribeck speeds static friction is Coulomb friction, e^-49 of the difference aside."""
+"""Multiple of the Stribeck speed at which static friction has decayed to Coulomb friction up to e^-49."""
 
 STICKING = 1e-9
-"""In [rad/s]: a shaft that is slower after a step was held."""
+"""Speed after a step, in [rad/s], below which a shaft is considered stuck."""
 
 BLOCK = 4096
 """Samples whose regressor is in memory at a time, some 20 MB."""
@@ -161,15 +172,15 @@ class Measurements:
     """Motion and torques of N samples of n joints.
 
     Attributes:
-        name: of the file, for messages.
+        name: name of the file, for messages.
         t: (N,) time, in [s].
         q, qd, qdd: (N, n) joint angles, speeds, accelerations, in [rad], [rad/s], [rad/s^2].
         qd_friction: (N, n) speeds at which friction acts, in [rad/s].
         tau: (N, n) torques of the motors at the joints, in [N m].
-        used: (N, n) the equations that count, one a sample and a joint.
-        low_pass: what both sides of the equations are filtered with; None: they are as they are.
-        row_rate: how many of the filtered rows are kept in a second, in [Hz].
-        how: how this was derived, in a sentence.
+        used: (N, n) true for the equations that are used, one per sample and joint.
+        low_pass: filter for both sides of the equations; `None` for unfiltered equations.
+        row_rate: filtered rows that are used per second, in [Hz].
+        how: description of the processing, in one sentence.
     """
 
     name: str
@@ -185,7 +196,11 @@ class Measurements:
     how: str
 
     def between(self, start: float | None, end: float | None) -> Measurements:
-        """The same, of which only the samples from `start` to `end`, in [s], count."""
+        """Return the measurements with only the samples from `start` to `end`, in [s], marked as used.
+
+        Raises:
+            IdentificationError: the interval contains no sample.
+        """
         low, high = -np.inf if start is None else start, np.inf if end is None else end
         inside = (self.t >= low) & (self.t < high)
         if not np.any(inside):
@@ -197,7 +212,7 @@ class Measurements:
 
     @property
     def oversampling(self) -> float:
-        """How many rows say what one would, for a filter leaves neighbours alike; 1 of rows that are told."""
+        """Number of rows per independent one: filtered neighbours are correlated; 1 without a filter."""
         if self.low_pass is None:
             return 1.0
         return max(1.0, self.row_rate / (2.0 * NOISE_BANDWIDTH * self.low_pass.cutoff))
@@ -205,12 +220,13 @@ class Measurements:
 
 @dataclass(frozen=True)
 class Filtering:
-    """How recordings are filtered.
+    """Filter settings for recordings.
 
     Attributes:
-        cutoff: of torques and of the model's columns, in [Hz]; None: chosen from the motion.
-        position_cutoff: of the positions, in [Hz]; None: five times the other.
-        row_rate: rows kept in a second, in [Hz]; None: twice the cut-off.
+        cutoff: cut-off for torques and the columns of the regressor, in [Hz]; `None` to choose it from the
+            motion.
+        position_cutoff: cut-off for the positions, in [Hz]; `None` for five times the other.
+        row_rate: rows that are used per second, in [Hz]; `None` for twice the cut-off.
     """
 
     cutoff: float | None = None
@@ -219,12 +235,16 @@ class Filtering:
 
 
 def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | None = None) -> Measurements:
-    """The measurements in a log: exact ones, or where sensors saw the positions, filtered ones.
+    """Return the measurements in a log: exact ones, or filtered ones if sensors measured the positions.
 
     Args:
-        log: of a run with ideal or rigid drives, one engine step a control period, for exact ones.
-        name: for messages.
-        filtering: of positions that sensors saw.
+        log: log of a run; exact measurements require ideal or rigid drives and one engine step per control
+            period.
+        name: name of the log, for messages.
+        filtering: filter settings for positions that sensors measured.
+
+    Raises:
+        IdentificationError: the log is too short or not finite, or a cut-off is out of range.
     """
     seen = log.q_seen is not log.q_motor
     as_engine = log.steps_per_period == 1 and log.drives != "elastic"
@@ -239,20 +259,20 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
     if not np.all(used):
         slowest = " or ".join(sorted({f"{speed:.3g}" for speed in near}))
         rest = (
-            f"; left out below {slowest} rad/s, where friction is not Coulomb's: {np.sum(~used)} of "
+            f"; excluded below {slowest} rad/s, where friction exceeds Coulomb friction: {np.sum(~used)} of "
             f"{used.size} equations"
         )
     if not all(np.all(np.isfinite(array)) for array in (log.q, log.qd, log.tau[:-1])):
-        raise IdentificationError(f"{name}: the run diverged, so that its positions are not finite")
+        raise IdentificationError(f"{name}: the run diverged: its positions are not finite")
     return Measurements(
         name, log.t[:-1], log.q[:-1], log.qd[:-1], np.diff(log.qd, axis=0) / log.time_step, after,
         log.tau[:-1], used, None, 1.0 / log.time_step,
-        f"the engine's own steps, no filter, friction at the speed after each step{rest}",
+        f"exact steps of the engine, no filter, friction at the speed after each step{rest}",
     )  # fmt: skip
 
 
 def _far_from_rest(robot: Robot, before: Floats, after: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """The equations (N, n) in which friction is linear in its parameters, and the speeds below which not."""
+    """Return the equations (N, n) with friction linear in its parameters, and the speeds that limit them."""
     drives = robot.active_drives
     if drives is None:
         return np.ones(before.shape, dtype=np.bool_), np.zeros(0)
@@ -267,17 +287,18 @@ def _far_from_rest(robot: Robot, before: Floats, after: Floats) -> tuple[NDArray
 def filtered_measurements(
     recording: TorqueRecording, filtering: Filtering | None = None, engine_steps: bool = False
 ) -> Measurements:
-    """Measurements from recorded positions and torques.
+    """Return measurements from recorded positions and torques.
 
     Args:
-        recording: of the joints.
-        filtering: how it is filtered.
-        engine_steps: whether the positions are those of the engine, whose recursion then tells speeds: of
-            the step before a sample, and for friction of the step after it. By default speeds are central
-            differences.
+        recording: recording of the joints.
+        filtering: filter settings.
+        engine_steps: whether the positions are those of the engine, whose recursion then determines speeds:
+            that
+            of the step before a sample, and for friction that of the step after it. By default speeds are
+            central differences.
 
     Raises:
-        IdentificationError: a cut-off that cannot be.
+        IdentificationError: a cut-off or row rate is out of range, or the recording is too short.
     """
     filtering = filtering or Filtering()
     dt, name = recording.period, recording.name
@@ -287,59 +308,59 @@ def filtered_measurements(
     of_positions = filtering.position_cutoff or min(POSITION_FACTOR * cutoff, 0.45 / dt)
     q = LowPass(of_positions, dt).filtered(recording.q)
     qd, qdd = differences(q, dt)
-    rubbing = qd
+    qd_friction = qd
     if engine_steps:
-        qd, rubbing = qd - 0.5 * dt * qdd, qd + 0.5 * dt * qdd
+        qd, qd_friction = qd - 0.5 * dt * qdd, qd + 0.5 * dt * qdd
     rate = 2.0 * cutoff if filtering.row_rate is None else filtering.row_rate
     if not 0 < rate <= 1.0 / dt:
-        raise IdentificationError(f"expected a rate of rows above 0 and up to {1 / dt:g} Hz, got {rate:g}")
+        raise IdentificationError(f"expected a row rate above 0 and up to {1 / dt:g} Hz, got {rate:g}")
     step = max(1, round(1.0 / (rate * dt)))
     t = recording.t[0] + dt * np.arange(len(q))
     edge = 1.0 / cutoff
     inside = (t > t[0] + edge) & (t < t[-1] - edge)
     if not np.any(inside):
         raise IdentificationError(
-            f"{name}: {t[-1] - t[0]:g} s are too short for a filter of {cutoff:g} Hz, which needs "
-            f"{edge:g} s at either end"
+            f"{name}: {t[-1] - t[0]:g} s are too short for a filter of {cutoff:g} Hz, which requires "
+            f"{edge:g} s at each end"
         )
     how = (
         f"positions low-pass filtered at {of_positions:g} Hz, torques and model at {cutoff:g} Hz"
-        f"{' (chosen from the motion)' if chosen else ''}, {1 / (step * dt):g} rows a second, "
-        f"{edge:g} s left out at both ends"
+        f"{' (chosen from the motion)' if chosen else ''}, {1 / (step * dt):g} rows per second, "
+        f"{edge:g} s excluded at both ends"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
-    return Measurements(name, t, q, qd, qdd, rubbing, recording.tau, used, low_pass, 1 / (step * dt), how)
+    return Measurements(name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how)
 
 
 class Equations(NamedTuple):
-    """A block of `tau = Y pi`.
+    """Block of the equations `tau = Y pi`.
 
     Attributes:
-        places: (m,) its samples.
-        rows: (m, n, r + 1) the base columns of Y, and behind them the torque.
-        used: (m, n) which of them count.
+        indices: (m,) indices of the samples.
+        rows: (m, n, r + 1) base columns of Y, followed by the torque.
+        used: (m, n) true for the equations that are used.
     """
 
-    places: NDArray[np.intp]
+    indices: NDArray[np.intp]
     rows: Floats
     used: NDArray[np.bool_]
 
 
 def equations(model: TorqueModel, measured: Measurements) -> Iterator[Equations]:
-    """The equations of measurements, block by block in time, filtered on both sides alike.
+    """Yield the equations of measurements, block by block in time, with both sides filtered alike.
 
-    Where the filter reaches beyond the ends of a recording, it finds the equations near these, mirrored.
+    Beyond the ends of a recording, the filter uses mirrored equations.
     """
     N, low_pass = len(measured.t), measured.low_pass
     period = (measured.t[-1] - measured.t[0]) / max(N - 1, 1)
     step = 1 if low_pass is None else round(1.0 / (measured.row_rate * period))
     reach = 0 if low_pass is None else len(low_pass.response) // 2
     counted = np.flatnonzero(np.any(measured.used, axis=1))
-    places = np.arange(0, N, step)
-    places = places[(places >= counted[0]) & (places <= counted[-1])] if counted.size else places[:0]
+    indices = np.arange(0, N, step)
+    indices = indices[(indices >= counted[0]) & (indices <= counted[-1])] if counted.size else indices[:0]
     size = max(1, max(BLOCK, 2 * reach) // step)
-    for start in range(0, len(places), size):
-        part = places[start : start + size]
+    for start in range(0, len(indices), size):
+        part = indices[start : start + size]
         first = int(part[0]) - reach
         samples = part if low_pass is None else _mirrored(first, int(part[-1]) + reach + 1, N)
         rows = np.concatenate(
@@ -357,7 +378,7 @@ def equations(model: TorqueModel, measured: Measurements) -> Iterator[Equations]
 
 
 def _mirrored(first: int, end: int, N: int) -> NDArray[np.intp]:
-    """The numbers from `first` to `end`, those that are no samples of N mirrored at the ends."""
+    """Return the indices from `first` to `end`; indices outside the N samples are mirrored at the ends."""
     period = 2 * max(N - 1, 1)
     back = np.arange(first, end) % period
     return np.minimum(back, period - back)

@@ -1,16 +1,18 @@
-"""What the flange carries, from recordings with it, and without it or with a model that is known.
+"""Identification of the payload at the flange from recordings with it.
 
 A payload adds its ten parameters, `m`, `m c` and the inertia about the flange's origin, to the link that has
-the flange.  In base parameters, `beta = K pi`, that is `beta_loaded = beta_bare + B phi`, where B are the
-columns of K of that link, moved to the flange.  So the triangles to which recordings were reduced tell the
-payload, and no regressor of its own is needed:
+the flange.  In base parameters, `beta = K pi`, this is `beta_loaded = beta_bare + B phi`, where B are the
+columns
+of K of that link, transformed to the flange.  The triangles of the reduced recordings therefore suffice to
+identify the payload, without a further regressor:
 
-- with a run without it, the arm's base parameters and the ten of the payload are fitted to both together:
-  the arm's model counts for its geometry alone;
-- without one, the arm's model is believed, its friction included.
+- With a run without the payload, the base parameters of the arm and the ten of the payload are fitted to both
+  runs together.  Only the geometry of the arm's model is used.
+- Without such a run, the arm's model is assumed to be correct, including its friction.
 
-Each joint is weighted by the deviation of its own residuals.  Masses and centres are told with the deviations
-of least squares.
+Each joint is weighted by the deviation of its residuals.  Mass and centre of mass have the standard
+deviations of
+least squares.
 
 Source: C. Atkeson, C. An, J. Hollerbach, "Estimation of inertial parameters of manipulator loads and links",
 Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters.
@@ -39,25 +41,25 @@ from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.robot import Payload, Robot
 
 NAMES = ("mass", "x", "y", "z", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
-"""What a payload is told by: as in the texts of `--payload`."""
+"""Names of the values of a payload, in the order of `--payload`."""
 
 LIGHTEST = 1e-6
-"""In [kg]: less is nothing, and so is what is below three deviations."""
+"""Smallest mass of a payload, in [kg]; a mass below three deviations is also rejected."""
 
 UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
 
 
 @dataclass(frozen=True, eq=False)
 class PayloadEstimate:
-    """What the flange was found to carry.
+    """Estimate of the payload at the flange.
 
     Attributes:
-        robot: the arm without it.
+        robot: arm without the payload.
         values: (10,) mass, centre of mass in the flange's frame, and inertia about that centre, as `NAMES`.
-        covariance: (10, 10) of them.
-        residuals: of the runs with the payload, with it in the model.
-        without: of the same runs, without it in the model.
-        bare: whether runs without the payload told the arm's parameters.
+        covariance: (10, 10) covariance of the values.
+        residuals: residuals of the runs with the payload, with it in the model.
+        without: residuals of the same runs, without it in the model.
+        bare: whether the arm's parameters were fitted to runs without the payload.
     """
 
     robot: Robot
@@ -74,20 +76,20 @@ class PayloadEstimate:
 
     @property
     def possible(self) -> bool:
-        """Whether a body can have this mass and this inertia."""
+        """Whether a physical body can have this mass and inertia."""
         mass, _, inertia = self._body
         S = 0.5 * np.trace(inertia) * np.eye(3) - inertia
         return bool(mass > 0 and np.linalg.eigvalsh(S)[0] >= 0)
 
     @property
     def payload(self) -> Payload:
-        """The payload; a point at the centre where noise left an inertia that no body can have."""
+        """Payload; a point mass if noise made the inertia impossible."""
         mass, com, inertia = self._body
         return Payload(mass, com, inertia) if self.possible else Payload(mass, com)
 
     @property
     def text(self) -> str:
-        """The payload as `--payload` and `--model-payload` take it."""
+        """Payload in the format of `--payload` and `--model-payload`."""
         return ",".join(f"{x:.10g}" for x in (self.values if self.possible else self.values[:4]))
 
     @property
@@ -105,20 +107,20 @@ def identify_payload(
     end: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> PayloadEstimate:
-    """Find what hangs from the flange.
+    """Identify the payload at the flange.
 
     Args:
-        robot: the arm; what it carries is taken off.
+        robot: arm; its payload, if any, is removed.
         loaded: recordings with the payload.
-        bare: recordings without it, of the same arm, whatever the motion; none: the robot's parameters and
-            friction are believed.
-        filtering: of what was measured.
-        start: what was recorded before it is left out, in [s].
-        end: what was recorded after it, in [s].
-        progress: called with the fraction done, now and then.
+        bare: recordings of the same arm without it, in any motion.  If there are none, the robot's parameters
+            and friction are assumed to be correct.
+        filtering: filter settings for measured recordings.
+        start: start of the interval that is used, in [s].
+        end: end of the interval that is used, in [s].
+        progress: callback that receives the fraction done.
 
     Raises:
-        IdentificationError: the recordings do not tell the payload, with the reason.
+        IdentificationError: the recordings do not determine the payload; the message states why.
         RobotError: the masses of the robot's links are not known.
     """
     if not loaded:
@@ -147,8 +149,8 @@ def identify_payload(
     phi, covariance = fit.beta[:10], fit.covariance[:10, :10]
     if not phi[0] > max(LIGHTEST, 3.0 * np.sqrt(covariance[0, 0])):
         raise IdentificationError(
-            f"found a mass of {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} kg: "
-            "nothing that these recordings could tell hangs from the flange"
+            f"the identified mass is {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} "
+            "kg: the recordings show no payload at the flange"
         )
     values, J = payload_values(phi)
     return PayloadEstimate(
@@ -162,7 +164,7 @@ def identify_payload(
 
 
 def flange_columns(model: TorqueModel) -> Floats:
-    """The change (p, 10) of all parameters with the ten of a body at the flange, in the flange's frame."""
+    """Return the derivative (p, 10) of all parameters by those of a body at the flange, in its frame."""
     tree = model.robot.tree
     columns = np.zeros((len(model.parameters.values), 10))
     first = 10 * tree.flange_joint
@@ -172,7 +174,7 @@ def flange_columns(model: TorqueModel) -> Floats:
 
 
 def _fitted(reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats]) -> Fit:
-    """Unknowns (m,), where the base parameters of each group of recordings are `block @ unknowns + known`."""
+    """Fit unknowns (m,); the base parameters of each recording group are `block @ unknowns + known`."""
     parts, oversampling = [], max(one.oversampling for one in reduced)
     for one, block, fixed in zip(reduced, blocks, known, strict=True):
         columns = one.R[:, :, :-1]
@@ -184,16 +186,16 @@ def _fitted(reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Seque
     if fit.rank < len(fit.beta):
         open_ones = np.abs(fit.directions[-1])
         names = [NAMES[k] for k in np.flatnonzero(open_ones[:10] > 0.1 * open_ones.max())]
-        told = f"the payload's {', '.join(names)}" if names else "the arm's own parameters"
+        unknown = f"the payload's {', '.join(names)}" if names else "the arm's parameters"
         raise IdentificationError(
-            f"the recordings leave open {told}: expected runs in which the last joints turn, all of them, "
-            "and in which the flange is tilted several ways"
+            f"the recordings do not determine {unknown}: expected runs in which all of the last joints turn "
+            "and the flange is tilted in several directions"
         )
     return fit
 
 
 def payload_values(phi: Floats) -> tuple[Floats, Floats]:
-    """Values as `NAMES` (10,) of parameters about the flange's origin, and their derivatives (10, 10)."""
+    """Convert parameters about the flange's origin to values (10,) as `NAMES`, with derivatives (10, 10)."""
     mass, com, I = body_from_parameters(phi)  # noqa: E741
     h = phi[1:4]
     J = np.zeros((10, 10))

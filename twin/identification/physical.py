@@ -1,25 +1,30 @@
-"""Parameters that bodies can have, nearest to what recordings tell.
+"""Physically possible parameters that are nearest to what recordings determine.
 
-Least squares knows nothing of bodies: its links may have negative masses, or inertias that no distribution of
-mass has.  A link is possible where its pseudo-inertia is positive definite,
+Unconstrained least squares may yield negative masses, or inertias that no mass distribution has.  A link is
+physically possible if its pseudo-inertia is positive definite,
 
     P = [[ integral of r r^T dm,  m c ],
          [ m c^T,                 m   ]],
 
-which is linear in its ten parameters; rotors and friction have to be above 0.  Of such parameters those are
-taken that minimise
+which is linear in its ten parameters; rotor inertia and friction must be above 0.  Among these parameters the
+solution minimises
 
     (beta - beta_free)^T C^-1 (beta - beta_free) / 2 + sum of D(P, P0),
     D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4,
 
-with the base parameters beta, the covariance C of the free fit, and the log-det divergence D from the links
-P0 of the robot that was given; of numbers above 0 it is `x / x0 - log(x / x0) - 1`.  The first part is what
-the residuals rise by, in units of their noise.  The second keeps P from the edge of what is possible, and
-directions that no torque depends on as near to P0 as the others let them; it weighs as much as if P0 were
-known to a factor of e or so, which is little beside what recordings tell.  Of friction and rotors that the
-robot's file does not have, x0 is the size that the free fit gives them; offsets are about 0, with a deviation
-of the joint's torque.  Links without masses are as heavy as the free fit's torques.  Both parts are convex:
-there is one minimum, whatever the start, and Newton's method finds it.
+with the base parameters beta, the covariance C of the unconstrained fit, and the log-det divergence D from
+the
+links P0 of the given robot; for scalars above 0 the divergence is `x / x0 - log(x / x0) - 1`.  The first part
+is
+the increase of the residuals in units of their noise.  The second keeps P away from the boundary of the
+possible
+set, and directions that no torque depends on as near to P0 as the others permit.  Its weight corresponds to
+knowing P0 to a factor of about e, which is weak compared with the recordings.  For friction and rotors that
+the
+robot's file does not have, x0 is the size that the unconstrained fit gives them.  Torque offsets are centred
+at 0,
+with the deviation of the joint's torque.  Links without masses are scaled to the torques of the unconstrained
+fit.  Both parts are convex, so that there is one minimum for any start, which Newton's method finds.
 
 Sources: P. Wensing, S. Kim, J.-J. Slotine, IEEE Robotics and Automation Letters 3 (2018), on P; T. Lee,
 P. Wensing, F. Park, IEEE Trans. on Robotics 36 (2020), on its divergences; S. Boyd, L. Vandenberghe, "Convex
@@ -42,26 +47,30 @@ from twin.identification.torque_model import TorqueModel
 from twin.robot.robot import Robot
 
 FINEST = 1e-8
-"""Residuals that are less than this part of a joint's torque count as so much: noise that is none."""
+"""Smallest noise of a joint's torque relative to that torque, which replaces residuals near round-off."""
 
 TYPICAL_SIZE, TYPICAL_MASS = 0.1, 1.0
-"""In [m] and [kg]: the spread and the mass of a link of which nothing is known."""
+"""Spread in [m] and mass in [kg] of a link without any data."""
 
 THINNEST = 1e-6
-"""What a given link that is a point, a rod, or impossible gets in every direction, over its largest."""
+"""Smallest relative extent in any direction that replaces that of a given point, rod or impossible link."""
 
 FALLS = 10.0
-"""By which the weight of the divergence falls from one minimum to the next, down to 1."""
+"""Factor by which the weight of the divergence is reduced from one minimum to the next, down to 1."""
 
 STEPS = 500
-"""Newton's, at most, for one minimum; some 5 are needed, 10 for the last, more from a start that is far."""
+"""Largest number of Newton steps for one minimum; about 5 are typical, 10 for the last one, more from a
+distant start.
+"""
 
-DOUBT = float(np.e)
-"""The factor to which friction and rotors of the given robot are believed, where the free fit tells more."""
+UNCERTAINTY = float(np.e)
+"""Factor of uncertainty of the given friction and rotors where the unconstrained fit determines larger
+ones.
+"""
 
 
 def _basis() -> Floats:
-    """The pseudo-inertias (10, 4, 4) of unit parameters, in the order of `Tree.inertias`."""
+    """Return the pseudo-inertias (10, 4, 4) of unit parameters, in the order of `Tree.inertias`."""
     E = np.zeros((10, 4, 4))
     E[0, 3, 3] = 1.0
     for i in range(3):
@@ -77,7 +86,7 @@ BASIS = _basis()
 
 
 def pseudo_inertias(inertias: ArrayLike) -> Floats:
-    """The pseudo-inertias of bodies: positive definite ones are those of bodies that can exist.
+    """Return the pseudo-inertias of bodies; they are positive definite for bodies that can exist.
 
     Args:
         inertias: (..., 10) inertial parameters `m, m c, I (xx, yy, zz, xy, xz, yz)`, see `Tree.inertias`.
@@ -90,13 +99,14 @@ def pseudo_inertias(inertias: ArrayLike) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class PhysicalSolution:
-    """Parameters that the links and drives of an arm can have, and how well they explain the torques.
+    """Physically possible parameters of an arm, and how well they explain the torques.
 
     Attributes:
-        found: the identification with the free solution.
-        pi: (p,) all parameters, in the order of `found.model.parameters`; what the robot carries is in them.
-        residuals: that they leave.
-        deviations: (r,) of the base parameters `found.model.base.K @ pi`, by how curved the minimum is.
+        found: identification with the unconstrained solution.
+        pi: (p,) all parameters, in the order of `found.model.parameters`, including the robot's payload.
+        residuals: residuals of these parameters.
+        deviations: (r,) standard deviations of the base parameters `found.model.base.K @ pi`, from the
+            curvature at the minimum.
     """
 
     found: Identification
@@ -106,28 +116,28 @@ class PhysicalSolution:
 
     @property
     def growth(self) -> Floats:
-        """Residuals (n,) over those of the free solution."""
+        """Ratio (n,) of the residuals to those of the unconstrained solution."""
         return self.residuals.rms / self.found.residuals.rms
 
     @cached_property
     def beta_of_file(self) -> Floats:
-        """The base parameters (r,) that a robot's file has: those without the offsets of torques."""
+        """Base parameters (r,) that a robot's file can represent: those without torque offsets."""
         return self.found.model.base.K @ np.where(_offsets(self.found.model), 0.0, self.pi)
 
     @cached_property
     def residuals_of_file(self) -> JointResiduals:
-        """Residuals that the parameters of a robot's file leave."""
+        """Residuals of the parameters that a robot's file can represent."""
         return joint_residuals(self.found.reduced, self.beta_of_file)
 
     @cached_property
     def validation(self) -> JointResiduals | None:
-        """Residuals of the parameters of a robot's file on recordings that were kept out."""
+        """Residuals of the parameters of a robot's file on the validation recordings."""
         kept_out, model = self.found.kept_out, self.found.model
         return joint_residuals(triangles(model, kept_out), self.beta_of_file) if kept_out else None
 
     @cached_property
     def robot(self) -> Robot:
-        """The robot with these parameters, but for offsets and what drives have on their other side."""
+        """Robot with these parameters, except torque offsets and the second side of drives."""
         robot = self.found.model.robot
         of_links, of_drives = np.split(
             self.pi[: 10 * robot.tree.n + len(DRIVE) * robot.n], [10 * robot.tree.n]
@@ -137,7 +147,7 @@ class PhysicalSolution:
 
 
 def physical_solution(found: Identification) -> PhysicalSolution:
-    """The parameters of possible links and drives that explain recordings best.
+    """Find the physically possible parameters of links and drives that explain the recordings best.
 
     Raises:
         IdentificationError: no minimum was found.
@@ -151,12 +161,12 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     weights = 1.0 / np.maximum(noise * np.sqrt(reduced.oversampling), np.finfo(float).tiny)
     width = reduced.R.shape[-1]
     R: Any = np.linalg.qr((reduced.R * weights[:, None, None]).reshape(-1, width), mode="r")[: width - 1]
-    carried = np.zeros((robot.tree.n, 10))
+    payload = np.zeros((robot.tree.n, 10))
     if robot.bare is not None:
-        carried = robot.tree.inertias - robot.bare.inertias
-    given = known[:links].reshape(-1, 10) - carried
+        payload = robot.tree.inertias - robot.bare.inertias
+    given = known[:links].reshape(-1, 10) - payload
     start, unknown = possible_bodies(given), ~np.any(given, axis=1)
-    if np.any(unknown):  # as heavy as the torques of the free fit's links
+    if np.any(unknown):  # scaled to the torques of the links in the unconstrained fit
         of_links = base.columns < links
         columns = R[:, :-1][:, of_links]
         free, typical = (
@@ -164,23 +174,23 @@ def physical_solution(found: Identification) -> PhysicalSolution:
             columns @ (base.K[:, :links] @ start.ravel())[of_links],
         )
         start[unknown] *= np.linalg.norm(free) / np.linalg.norm(typical)
-    pi = np.concatenate([(start + carried).ravel(), known[links:]])
-    amounts, others = links + np.flatnonzero(~_offsets(model)[links:]), np.flatnonzero(_offsets(model))
-    sizes, told = _sizes(found, R)
-    pi[amounts] = np.where(known > 0, np.maximum(known, told / DOUBT), sizes)[amounts]
+    pi = np.concatenate([(start + payload).ravel(), known[links:]])
+    positive, offsets = links + np.flatnonzero(~_offsets(model)[links:]), np.flatnonzero(_offsets(model))
+    sizes, lower_bounds = _sizes(found, R)
+    pi[positive] = np.where(known > 0, np.maximum(known, lower_bounds / UNCERTAINTY), sizes)[positive]
     pi, deviations = _minimum(
-        pi, carried, amounts, others, found.residuals.torque_rms, R, base.columns, base.K
+        pi, payload, positive, offsets, found.residuals.torque_rms, R, base.columns, base.K
     )
     return PhysicalSolution(found, pi, joint_residuals(reduced, base.K @ pi), deviations)
 
 
 def _offsets(model: TorqueModel) -> np.ndarray:
-    """Which of the parameters (p,) are offsets of torques."""
+    """Return which of the parameters (p,) are torque offsets."""
     return np.array([symbol.startswith("F0") for symbol in model.parameters.symbols])
 
 
 def possible_bodies(inertias: Floats) -> Floats:
-    """Bodies (k, 10) that can exist, and are no points or rods: those given, where they are such."""
+    """Return bodies (k, 10) that can exist and are no points or rods; possible given bodies are unchanged."""
     possible = np.array(inertias, dtype=np.float64)
     scale = np.diag([1.0 / TYPICAL_SIZE] * 3 + [1.0])
     for row, P in zip(possible, pseudo_inertias(inertias), strict=True):
@@ -194,51 +204,55 @@ def possible_bodies(inertias: Floats) -> Floats:
 
 
 def _parameters(P: Floats) -> Floats:
-    """The (10,) parameters of a pseudo-inertia (4, 4)."""
+    """Return the parameters (10,) of a pseudo-inertia (4, 4)."""
     S = P[:3, :3]
     I = np.trace(S) * np.eye(3) - S  # noqa: E741
     return np.array([P[3, 3], *P[:3, 3], I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
 
 
 def _sizes(found: Identification, R: Floats) -> tuple[Floats, Floats]:
-    """The sizes (p,) of parameters that the recordings allow, and the least that they tell (p,).
+    """Return the sizes (p,) of parameters that the recordings permit, and their lower bounds (p,).
 
-    A size is the largest that a free sum with the parameter gives it, by its value or its deviation under the
-    weights of R (r, r + 1).  The least is two deviations below a value that is alone in its sum, else 0.
+    A size is the largest value for which a base parameter accounts, by its value or its deviation under the
+    weights of R (r, r + 1).  The bound is two deviations below a base parameter that consists of one
+    parameter only,
+    else 0.
     """
     beta, base = found.beta, found.model.base
     share, deviations = np.abs(base.K), np.linalg.norm(np.linalg.inv(R[:, :-1]), axis=1)
     sums = np.maximum(np.abs(beta), deviations)[:, None]
     sizes = np.max(np.divide(sums, share, out=np.zeros_like(share), where=share > 0), axis=0)
-    alone, told = np.sum(share > 0, axis=1) == 1, np.zeros_like(sizes)
-    told[base.columns[alone]] = np.maximum(beta - 2.0 * deviations, 0.0)[alone]
-    return sizes, told
+    alone, lower_bounds = np.sum(share > 0, axis=1) == 1, np.zeros_like(sizes)
+    lower_bounds[base.columns[alone]] = np.maximum(beta - 2.0 * deviations, 0.0)[alone]
+    return sizes, lower_bounds
 
 
 def _minimum(
     pi: Floats,
-    carried: Floats,
-    amounts: np.ndarray,
-    others: np.ndarray,
+    payload: Floats,
+    positive: np.ndarray,
+    offsets: np.ndarray,
     sizes: Floats,
     R: Floats,
     columns: np.ndarray,
     K: Floats,
 ) -> tuple[Floats, Floats]:
-    """The minimum that the module tells of, and the deviations (r,) of its base parameters.
+    """Return the minimum described in the module, and the deviations (r,) of its base parameters.
 
-    Coordinates are `u = R (beta - beta_0)`, in which the recordings' part is a sphere, and those parameters
-    that are not in `columns`, each with the change of these that leaves beta alone.
+    The coordinates are `u = R (beta - beta_0)`, in which the recordings' part is a sphere, and the parameters
+    that
+    are not in `columns`.  Each of the latter changes the parameters in `columns` such that beta stays
+    constant.
 
     Args:
-        pi: (p,) the start and what is known, P0 and x0.
-        carried: (k, 10) what the links carry that is no part of them.
-        amounts: numbers of the parameters that are above 0.
-        others: numbers of those that are free, and about 0: offsets of drives.
-        sizes: that these may have.
-        R: (r, r + 1) of the equations, weighted, torques in the last column.
-        columns: (r,) of the base parameters.
-        K: (r, p) of these.
+        pi: (p,) start and known values, P0 and x0.
+        payload: (k, 10) payload in the inertias of the links.
+        positive: indices of the parameters that are positive scalars.
+        offsets: indices of the unbounded parameters centred at 0: offsets of drives.
+        sizes: deviations of the latter.
+        R: (r, r + 1) weighted triangle of the equations, torques in the last column.
+        columns: (r,) indices of the base parameters.
+        K: (r, p) matrix of the base parameters.
     """
     r, p = len(columns), len(pi)
     rest = np.setdiff1d(np.arange(p), columns)
@@ -248,12 +262,12 @@ def _minimum(
     S[rest, np.arange(r, p)] = 1.0
     target = R[:, r] - R[:, :r] @ (K @ pi)  # of u
     known = pi.copy()
-    bodies = slice(0, carried.size)
-    inverse_known: Any = np.linalg.inv(pseudo_inertias(known[bodies].reshape(-1, 10) - carried))
+    bodies = slice(0, payload.size)
+    inverse_known: Any = np.linalg.inv(pseudo_inertias(known[bodies].reshape(-1, 10) - payload))
     u, weight = np.zeros(r), max(1.0, float(target @ target))
     while True:
         for _ in range(STEPS):
-            slope, curvature = _divergence(pi, known, carried, inverse_known, amounts, others, sizes)
+            slope, curvature = _divergence(pi, known, payload, inverse_known, positive, offsets, sizes)
             gradient = weight * (slope @ S)
             gradient[:r] += u - target
             H = weight * (S.T @ curvature @ S)
@@ -261,13 +275,13 @@ def _minimum(
             scale = 1.0 / np.sqrt(np.diag(H))
             step = -scale * np.linalg.solve(H * np.outer(scale, scale), scale * gradient)
             size = float(np.sqrt(max(-(gradient @ step), 0.0) / weight))
-            step /= 1.0 + (size if size > 0.25 else 0.0)  # which keeps every P possible
+            step /= 1.0 + (size if size > 0.25 else 0.0)  # keeps every P positive definite
             u, pi = u + step[:r], pi + S @ step
             if size < (0.25 if weight > 1 else 1e-6):
                 break
         else:
             raise IdentificationError(
-                "found no possible links that explain the recordings: the search did not come to an end"
+                "found no physically possible links that explain the recordings: the search did not converge"
             )
         if weight == 1:
             known_to = scale[:, None] * np.linalg.inv(H * np.outer(scale, scale))[:, :r] * scale[:r]
@@ -278,21 +292,21 @@ def _minimum(
 def _divergence(
     pi: Floats,
     known: Floats,
-    carried: Floats,
+    payload: Floats,
     inverse_known: Floats,
-    amounts: np.ndarray,
-    others: np.ndarray,
+    positive: np.ndarray,
+    offsets: np.ndarray,
     sizes: Floats,
 ) -> tuple[Floats, Floats]:
-    """First and second derivatives (p,), (p, p) of the divergences by the parameters."""
+    """Return first and second derivatives (p,), (p, p) of the divergences by the parameters."""
     slope, curvature = np.zeros(len(pi)), np.zeros((len(pi), len(pi)))
-    inverses = np.linalg.inv(pseudo_inertias(pi[: carried.size].reshape(-1, 10) - carried))
-    for link, (inverse, before) in enumerate(zip(inverses, inverse_known, strict=True)):
+    inverses = np.linalg.inv(pseudo_inertias(pi[: payload.size].reshape(-1, 10) - payload))
+    for link, (inverse, inverse_given) in enumerate(zip(inverses, inverse_known, strict=True)):
         part = slice(10 * link, 10 * link + 10)
-        slope[part] = np.einsum("kij,ji->k", BASIS, before - inverse)
+        slope[part] = np.einsum("kij,ji->k", BASIS, inverse_given - inverse)
         turned = inverse @ BASIS
         curvature[part, part] = np.einsum("kij,lji->kl", turned, turned)
-    slope[amounts] = 1.0 / known[amounts] - 1.0 / pi[amounts]
-    curvature[amounts, amounts] = 1.0 / pi[amounts] ** 2
-    slope[others], curvature[others, others] = (pi[others] - known[others]) / sizes**2, 1.0 / sizes**2
+    slope[positive] = 1.0 / known[positive] - 1.0 / pi[positive]
+    curvature[positive, positive] = 1.0 / pi[positive] ** 2
+    slope[offsets], curvature[offsets, offsets] = (pi[offsets] - known[offsets]) / sizes**2, 1.0 / sizes**2
     return slope, curvature

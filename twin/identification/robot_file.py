@@ -1,8 +1,9 @@
-"""An identified robot as a file: a `robot.toml` with its URDF beside it, or a `dh.toml`.
+"""Export of an identified robot as a file: a `robot.toml` with its URDF, or a `dh.toml`.
 
-The file is that of the robot that was given, with the links, rotors and friction that were found, and says
-where they are from.  Everything else stays: geometry, limits, poses, closed loops.  Directions that no torque
-depends on are as near to the given robot's as possible bodies are; comments name them.
+The file is that of the given robot with the identified links, rotors and friction, and states their origin.
+Geometry, limits, poses and closed loops are unchanged.  Directions that no torque depends on are as near to
+the
+given robot's as possible bodies permit; comments name them.
 """
 
 import json
@@ -27,23 +28,23 @@ from twin.robot.loading.loading import is_table, robot_facts
 from twin.robot.robot import Robot
 
 WIDTH = 116
-"""Of comments."""
+"""Line width of comments."""
 
 
 def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str = "") -> tuple[Path, ...]:
-    """Write the identified robot, so that `twin.load` takes it.
+    """Write the identified robot to a file that `twin.load` accepts.
 
     Args:
-        solution: what was found.
-        path: of a file that ends in `.toml`; of a robot that is known by its DH table, in `dh.toml`.  The
-            robot is called after it, and its URDF is written beside it under that name.
-        origin: what it was found with, for the file's `source`: a command, a date.
+        solution: identified parameters.
+        path: path of the file, which ends in `.toml`, or in `dh.toml` for a robot that is defined by a DH
+            table.  The robot is named after it, and its URDF is written beside it under that name.
+        origin: origin of the result for the file's `source`: a command, a date.
 
     Returns:
-        The files that were written: both, or an error and none.
+        The files that were written; on an error none is written.
 
     Raises:
-        IdentificationError: the robot's own file is none that could say this.
+        IdentificationError: the robot's file has a format without drives.
         OSError: a file cannot be written.
     """
     from urdf.facts import parsed
@@ -54,7 +55,7 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     facts = robot_facts(given.file) if given.file else {}
     facts["name"] = _name(given, path)
     facts["title"] = f"{facts['title']}, identified"
-    facts["source"] = f"{_source(solution, origin)} Else as {given.name}: {facts['source']}"
+    facts["source"] = f"{_source(solution, origin)} Otherwise as {given.name}: {facts['source']}"
     robot = solution.robot
     bodies = robot.tree.inertias if robot.bare is None else robot.bare.inertias
     if given.file is not None and is_table(given.file):
@@ -77,56 +78,57 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
 
 
 def require_place(robot: Robot, path: Path) -> None:
-    """Raise `IdentificationError` where the robot, once it is identified, cannot be told in this file."""
+    """Raise `IdentificationError` if the identified robot cannot be represented in this file."""
     if robot.file is None or robot.file.suffix != ".toml":
         raise IdentificationError(
-            f"robot {robot.name!r} comes from no robot.toml or dh.toml, and a URDF alone cannot say what "
-            "drives an arm has: write a robot.toml beside it first"
+            f"robot {robot.name!r} was not loaded from a robot.toml or dh.toml, and a URDF alone cannot "
+            "describe drives: write a robot.toml beside it first"
         )
     expected = "dh.toml" if is_table(robot.file) else ".toml"
-    why = ", for the robot is known by its DH table" if is_table(robot.file) else ", but not in dh.toml"
+    why = ", since the robot is defined by its DH table" if is_table(robot.file) else ", but not in dh.toml"
     if not path.name.endswith(expected) or (is_table(path) and not is_table(robot.file)):
         raise IdentificationError(f"{path}: expected a file whose name ends in {expected}{why}")
-    ours = [robot.file] + ([] if robot.urdf is None else [robot.urdf])
+    given_files = [robot.file] + ([] if robot.urdf is None else [robot.urdf])
     for file in (path, path.with_name(f"{_name(robot, path)}.urdf")):
-        if any(file.absolute().resolve() == own.absolute().resolve() for own in ours):
-            raise IdentificationError(f"{file} is a file of the robot that was given: expected another name")
+        if any(file.absolute().resolve() == given.absolute().resolve() for given in given_files):
+            raise IdentificationError(f"{file} is a file of the given robot: expected another name")
 
 
 def _name(robot: Robot, path: Path) -> str:
-    """What the new robot is called: as its file, or if that tells nothing, after the one that was given."""
+    """Return the name of the new robot: that of its file, or one derived from the given robot's."""
     stem = path.stem.removesuffix("dh").rstrip("_.-")
     word = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in stem)
     return word if word not in ("", "robot") and word[0].isalpha() else f"{robot.name}_identified"
 
 
 def _source(solution: PhysicalSolution, origin: str) -> str:
-    """Where the numbers are from, and how good they are."""
+    """Describe the origin of the numbers and their quality."""
     found = solution.found
-    left, tested = _percent(solution.residuals_of_file), ""
+    residuals, validation = _percent(solution.residuals_of_file), ""
     files = "; ".join(found.how)
     if solution.validation is not None:
         kept_out = "; ".join(f"{one.name}: {one.how}" for one in found.kept_out)
-        tested = f" Of what was kept out: {_percent(solution.validation)} % ({kept_out})."
+        validation = f" On validation recordings: {_percent(solution.validation)} % ({kept_out})."
     return (
         f"Links, rotors and friction identified from {files}.{f' {origin}.' if origin else ''} Residuals of "
-        f"the joints: {left} % of their torques; condition {found.condition:.3g}, "
-        f"{found.residuals.count} equations.{tested} Possible links nearest to the free solution."
+        f"the joints: {residuals} % of their torques; condition {found.condition:.3g}, "
+        f"{found.residuals.count} equations.{validation} Possible links nearest to the unconstrained "
+        "solution."
     )
 
 
 def _percent(residuals: JointResiduals) -> str:
-    """Residuals of the joints, in percent."""
+    """Format the residuals of the joints, in percent."""
     return ", ".join(f"{x:.3g}" for x in residuals.percent)
 
 
 def _comment(solution: PhysicalSolution) -> list[str]:
-    """What recordings told and what they left open, line by line."""
+    """Return lines that list what the recordings determine and what they do not."""
     found = solution.found
     base, parameters = found.model.base, found.model.parameters
     lines = [
-        f"Identified after {found.model.robot.name}: base parameters, what recordings tell alone, of this "
-        "file, with their standard deviations.",
+        f"Identified, starting from {found.model.robot.name}: base parameters of this file, which are all "
+        "that recordings determine, with their standard deviations.",
         "",
     ]
     offsets = []
@@ -134,21 +136,21 @@ def _comment(solution: PhysicalSolution) -> list[str]:
     for one, value, deviation in zip(found.values, values, solution.deviations.tolist(), strict=True):
         line = f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}"
         (offsets if one.symbol.startswith("F0") else lines).append(line)
-    untold = [parameters.symbols[k] for k in base.untold]
+    undetermined = [parameters.symbols[k] for k in base.undetermined]
     sums = np.sum(base.K != 0, axis=1) > 1
     shared = [parameters.symbols[k] for k in np.flatnonzero(np.any(base.K[sums] != 0, axis=0))]
-    kept = f"as {found.model.robot.name} has them, or as near to that as possible links are"
-    lines += ["", f"Left open, {kept}: {', '.join(untold) or 'none'}."]
-    lines += [f"Told only in the sums above, shared out {kept}: {', '.join(shared) or 'none'}."]
+    nearest = f"as near to the values of {found.model.robot.name} as possible links permit"
+    lines += ["", f"Not determined, {nearest}: {', '.join(undetermined) or 'none'}."]
+    lines += [f"Determined only in the sums above, {nearest}: {', '.join(shared) or 'none'}."]
     if offsets:
         lines.append(
-            f"Not in the file, for a robot's drives have none: offsets of torques: {', '.join(offsets)}."
+            f"Torque offsets, which are not in the file because drives have none: {', '.join(offsets)}."
         )
     return lines
 
 
 def _set_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
-    """Put bodies (k, 10) into the tables `[link.*]` of a robot.toml, whose base keeps its own."""
+    """Write bodies (k, 10) to the tables `[link.*]` of a robot.toml; the base is unchanged."""
     from urdf.solids import bulk, masses
     from urdf.urdf_text import link_name
 
@@ -171,12 +173,12 @@ def _set_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
         facts["link"][link] = _body(mass, com, tensor) | values | _body(mass, com, tensor)
     facts.pop("mass", None)
     facts["links"]["source"] = (
-        "identified, see above; the base and all shapes as before: " + facts["links"]["source"]
+        "identified, see above; the base and all shapes unchanged: " + facts["links"]["source"]
     )
 
 
 def _set_table_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
-    """Put bodies (n, 10) into the tables `[link.<i>]` of a dh.toml, in DH frames."""
+    """Write bodies (n, 10) to the tables `[link.<i>]` of a dh.toml, in DH frames."""
     assert robot.dh is not None
     facts["link"] = {}
     for i, row in enumerate(bodies):
@@ -189,13 +191,13 @@ def _set_table_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> Non
 
 
 def _body(mass: float, com: Floats, tensor: Floats) -> dict[str, Any]:
-    """Mass, centre and tensor about it as the tables of links have them."""
+    """Return mass, centre and inertia tensor about it in the format of the link tables."""
     six = [tensor[0, 0], tensor[1, 1], tensor[2, 2], tensor[0, 1], tensor[0, 2], tensor[1, 2]]
     return {"mass": float(mass), "com": com.tolist(), "inertia": [float(x) for x in six]}
 
 
 def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
-    """Put rotors and friction into the table `[drives]`."""
+    """Write rotors and friction to the table `[drives]`."""
     drives = robot.active_drives
     if drives is None:
         return
@@ -206,12 +208,12 @@ def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
     for key, values in found.items():
         table[key] = values.tolist()
         table["source"][key] = "identified, see above" + (
-            "; as much above Coulomb friction as before" if key == "static" else ""
+            "; unchanged difference from Coulomb friction" if key == "static" else ""
         )
 
 
 def file_text(facts: dict[str, Any], comment: list[str]) -> str:
-    """A file of facts as text, with a comment at its top."""
+    """Format facts as TOML, with a comment at the top."""
     wrapped = [part for line in comment for part in (wrap(line, WIDTH) or [""])]
     lines = [f"# {line}".rstrip() for line in wrapped] + [""]
     top = {key: value for key, value in facts.items() if not isinstance(value, dict)}
@@ -223,13 +225,13 @@ def file_text(facts: dict[str, Any], comment: list[str]) -> str:
 
 
 def _table(name: str, table: dict[str, Any]) -> Iterator[str]:
-    """The lines of a table and of those within it."""
+    """Yield the lines of a table and its subtables."""
     values = {key: value for key, value in table.items() if not isinstance(value, dict)}
     if values or not table:
         yield ""
         yield f"[{name}]"
     for key, value in values.items():
-        if not (key == "effort" and math.inf in value):  # no limit, which is told by leaving it out
+        if not (key == "effort" and math.inf in value):  # no limit is expressed by omitting the key
             yield f"{key} = {_value(value)}"
     for key, value in table.items():
         if isinstance(value, dict):
@@ -237,7 +239,7 @@ def _table(name: str, table: dict[str, Any]) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    """A value as TOML has it."""
+    """Format a value as TOML."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):

@@ -1,10 +1,11 @@
-"""The model whose parameters are identified: the robot's regressor, and what its drives have on both sides.
+"""Torque model for identification: the robot's regressor, with optional parameters on both sides of drives.
 
-A drive of a robot rubs on one side of its gear.  Where motors turn together, as those of many wrists, this
-makes a difference, and arms rub on both sides: the motor turns with `qd_5 + qd_6`, say, the joint with
-`qd_6`.  Asked for `both_sides`, each drive whose motor turns with other joints, too, gets three parameters
-more: inertia at the joint itself, and viscous and Coulomb friction on the side that `friction_at` does not
-name.  In all others the two sides turn alike and cannot be told apart.
+Friction of a drive acts on one side of its gear.  In an arm it acts on both sides, and the sides differ where
+motors turn together, as in many wrists: the motor turns with `qd_5 + qd_6`, for example, and the joint with
+`qd_6`.  With `both_sides`, each drive whose motor also turns with other joints gets three further parameters:
+inertia at the joint itself, and viscous and Coulomb friction on the side that `friction_at` does not name.
+In all
+other drives both sides turn alike and cannot be distinguished.
 
 Source: M. Gautier, A. Janot et al. identify a Stäubli TX40 with such columns ("fsm6").
 """
@@ -25,24 +26,25 @@ from twin.robot.drives.drives import MOTOR, Drives
 from twin.robot.robot import Robot
 
 NO_COLUMN = 1e-13
-"""The norm of a column that is rounding alone, relative to the largest."""
+"""Norm of a column, relative to the largest, that is round-off only."""
 
 DEPENDENT = 1e-10
-"""What is left of a column of norm 1 that depends on others: rounding leaves 1e-15, the least independent one
-of our robots 0.2."""
+"""Largest remainder of a dependent column of norm 1: round-off leaves 1e-15, the least independent column
+of the included robots 0.2.
+"""
 
 SAME_COEFFICIENT = 1e-12
-"""How far a coefficient is from one of few digits where rounding made the difference."""
+"""Largest difference between a coefficient and one of few digits that is attributed to round-off."""
 
 
 class BaseParameters(NamedTuple):
-    """What torques tell of a robot's dynamic parameters.
+    """Base parameters: the combinations of a robot's dynamic parameters that torques determine.
 
     Attributes:
-        columns: (r,) of the regressor, in their order: those parameters that are kept.
-        K: (r, p) base parameters of parameters, `K pi`; the identity in `columns`.
-        sums: how each reads, as `mz2 + 0.36 m3 + 0.36 m4`.
-        symbols: of the parameters that are kept.
+        columns: (r,) indices of the independent columns of the regressor, ascending.
+        K: (r, p) matrix that maps parameters to base parameters, `K pi`; the identity in `columns`.
+        sums: text of each base parameter, as `mz2 + 0.36 m3 + 0.36 m4`.
+        symbols: symbols of the parameters in `columns`.
     """
 
     columns: NDArray[np.intp]
@@ -51,22 +53,22 @@ class BaseParameters(NamedTuple):
     symbols: tuple[str, ...]
 
     @property
-    def untold(self) -> NDArray[np.intp]:
-        """The parameters that no torque depends on."""
+    def undetermined(self) -> NDArray[np.intp]:
+        """Indices of the parameters on which no torque depends."""
         return np.flatnonzero(~np.any(self.K != 0, axis=0))
 
 
 def base_parameters(robot: Robot, Y: ArrayLike | None = None, seed: int = 0) -> BaseParameters:
-    """The base parameters of a robot, as it is mounted.
+    """Compute the base parameters of a robot as it is mounted.
 
     Args:
-        robot: the robot, with the drives that act (`Robot.with_drives`).
-        Y: (..., p) rows of its regressor in the motion of which they are asked, or the triangular factor of
-            these; by default those of random motions, which tell all that can be told.
-        seed: of the random motions.
+        robot: robot with its active drives (`Robot.with_drives`).
+        Y: (..., p) rows of the regressor in a particular motion, or their triangular factor; by default those
+            of random motions, which determine all that any motion can.
+        seed: seed of the random motions.
 
     Raises:
-        RobotError: the masses of its links are not known.
+        RobotError: the masses of the robot's links are not known.
         IdentificationError: no torque depends on any parameter in this motion.
     """
     symbols = dynamic_parameters(robot).symbols
@@ -79,7 +81,7 @@ def base_parameters(robot: Robot, Y: ArrayLike | None = None, seed: int = 0) -> 
 
 
 def _random_motion(n: int, p: int, seed: int) -> tuple[Floats, Floats, Floats]:
-    """Positions, speeds and accelerations (N, n) that make three times as many equations as p parameters."""
+    """Return positions, speeds and accelerations (N, n) with three times as many equations as parameters."""
     rng = np.random.default_rng(seed)
     count = 3 * p // n + 10
     q = rng.uniform(-3.0, 3.0, (count, n))
@@ -88,7 +90,7 @@ def _random_motion(n: int, p: int, seed: int) -> tuple[Floats, Floats, Floats]:
 
 
 def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
-    """The base parameters that rows (N, p) of any regressor tell, whose parameters are called `symbols`.
+    """Compute the base parameters of rows (N, p) of any regressor, whose parameters are named by `symbols`.
 
     Raises:
         IdentificationError: no row depends on any parameter.
@@ -98,58 +100,61 @@ def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
     norms = np.linalg.norm(Y, axis=0)
     live = np.flatnonzero(norms > NO_COLUMN * np.max(norms, initial=0.0))
     if not live.size:
-        raise IdentificationError("the motion tells nothing: its torques depend on no dynamic parameter")
+        raise IdentificationError(
+            "the motion determines no dynamic parameter: its torques do not depend on any of them"
+        )
     scaled = Y[:, live] / norms[live]
     decomposed: Any = qr(np.linalg.qr(scaled, mode="r"), mode="economic", pivoting=True)
     _, triangle, pivots = decomposed
     rank = int(np.sum(np.abs(np.diag(triangle)) > DEPENDENT))
     rows = np.empty(
         (rank, live.size)
-    )  # an orthogonal transformation of Y: columns depend on each other alike
+    )  # an orthogonal transformation of Y preserves the dependence of columns
     rows[:, pivots] = triangle[:rank]
-    kept = _independent(rows)
-    if len(kept) != rank:
+    independent = _independent(rows)
+    if len(independent) != rank:
         raise IdentificationError(
-            f"the motion leaves open how many parameters it tells, {rank} or {len(kept)}: it moves too little"
+            f"the number of parameters that the motion determines is ambiguous, {rank} or "
+            f"{len(independent)}: it moves too little"
         )
     K = np.zeros((rank, len(symbols)))
-    coefficients = np.linalg.solve(rows[:, kept], rows)
+    coefficients = np.linalg.solve(rows[:, independent], rows)
     coefficients[np.abs(coefficients) <= DEPENDENT] = 0.0
-    K[:, live] = _rounded(coefficients * (norms[live] / norms[live[kept]][:, None]))
-    K[:, live[kept]] = np.eye(rank)
-    columns = live[kept]
+    K[:, live] = _rounded(coefficients * (norms[live] / norms[live[independent]][:, None]))
+    K[:, live[independent]] = np.eye(rank)
+    columns = live[independent]
     sums = tuple(sum_text(row, symbols, int(first)) for row, first in zip(K, columns, strict=True))
     return BaseParameters(columns, K, sums, tuple(symbols[k] for k in columns))
 
 
 def _independent(rows: Floats) -> list[int]:
-    """The columns that are independent of those before them, by Gram and Schmidt, twice for rounding."""
-    kept, basis = [], np.zeros((rows.shape[0], 0))
+    """Return the columns that are independent of earlier ones, by Gram-Schmidt with reorthogonalisation."""
+    independent, basis = [], np.zeros((rows.shape[0], 0))
     for k in range(rows.shape[1]):
         left = rows[:, k]
         for _ in range(2):
             left = left - basis @ (basis.T @ left)
         size = np.linalg.norm(left)
         if size > DEPENDENT:
-            kept.append(k)
+            independent.append(k)
             basis = np.column_stack((basis, left / size))
-    return kept
+    return independent
 
 
 def _rounded(coefficients: Floats) -> Floats:
-    """Coefficients, those of few digits without what rounding added."""
+    """Return coefficients without round-off, where they are close to numbers of few digits."""
     short = np.array([float(f"{c:.9g}") for c in coefficients.flat]).reshape(coefficients.shape)
     near = np.abs(coefficients - short) <= SAME_COEFFICIENT * np.maximum(1.0, np.abs(coefficients))
     return np.where(near, short, coefficients)
 
 
 def sum_text(row: Floats, symbols: Sequence[str], first: int) -> str:
-    """A sum of parameters as it is written, that of the column `first` before the others.
+    """Format a sum of parameters, starting with the column `first`.
 
     Args:
-        row: (p,) its coefficients, 1 in the column `first`.
-        symbols: of the parameters.
-        first: which of them comes first.
+        row: (p,) coefficients, 1 in the column `first`.
+        symbols: symbols of the parameters.
+        first: index of the parameter to write first.
     """
     text = symbols[first]
     for k in np.flatnonzero(row).tolist():
@@ -160,7 +165,7 @@ def sum_text(row: Floats, symbols: Sequence[str], first: int) -> str:
 
 
 SIDES = ("inertia at the joint", "viscous, other side", "Coulomb, other side")
-"""The parameters of a drive whose motor turns with other joints, beside those of every drive."""
+"""Further parameters of a drive whose motor also turns with other joints."""
 
 SIDE_SYMBOLS = ("Jj", "Fvo", "Fco")
 SIDE_UNITS = ("kg m^2", "N m s/rad", "N m")
@@ -168,10 +173,10 @@ SIDE_UNITS = ("kg m^2", "N m s/rad", "N m")
 
 @dataclass(frozen=True, eq=False)
 class TorqueModel:
-    """What a recording is fitted with: `tau = Y pi`.
+    """Model that is fitted to recordings: `tau = Y pi`.
 
     Attributes:
-        robot: with the drives that act.
+        robot: robot with its active drives.
         both_sides: whether coupled drives have inertia and friction on both sides.
     """
 
@@ -180,22 +185,22 @@ class TorqueModel:
 
     @cached_property
     def parameters(self) -> DynamicParameters:
-        """The robot's, then those of the other sides, which a robot's are 0."""
+        """Parameters of the robot, followed by those of the other sides, which are 0 for the robot."""
         of_robot = dynamic_parameters(self.robot)
-        told = [
+        further = [
             (f"drive {drive + 1} {name}", f"{symbol}{drive + 1}", unit)
             for drive in self.coupled
             for name, symbol, unit in zip(SIDES, SIDE_SYMBOLS, SIDE_UNITS, strict=True)
         ]
-        names, symbols, units = zip(*told, strict=True) if told else ((), (), ())
-        values = np.concatenate([of_robot.values, np.zeros(len(told))])
+        names, symbols, units = zip(*further, strict=True) if further else ((), (), ())
+        values = np.concatenate([of_robot.values, np.zeros(len(further))])
         return DynamicParameters(
             values, of_robot.names + names, of_robot.symbols + symbols, of_robot.units + units
         )
 
     @cached_property
     def coupled(self) -> NDArray[np.intp]:
-        """The drives with parameters on both sides."""
+        """Indices of the drives with parameters on both sides."""
         drives = self.robot.active_drives
         if drives is None or not self.both_sides:
             return np.zeros(0, dtype=np.intp)
@@ -203,13 +208,13 @@ class TorqueModel:
 
     @cached_property
     def base(self) -> BaseParameters:
-        """What torques can tell of the parameters, in any motion."""
+        """Base parameters that torques determine in a general motion."""
         p = len(self.parameters.values)
         q, qd, qdd = _random_motion(self.robot.n, p, seed=0)
         return base_of_rows(self.regressor(q, qd, qdd, qd).reshape(-1, p), self.parameters.symbols)
 
     def regressor(self, q: Floats, qd: Floats, qdd: Floats, qd_friction: Floats) -> Floats:
-        """Y (N, n, p) of samples (N, n), see `twin.dynamics_regressor`."""
+        """Return the regressor Y (N, n, p) of samples (N, n), see `twin.dynamics_regressor`."""
         Y = dynamics_regressor(self.robot, q, qd, qdd, qd_friction)
         drives = self.robot.active_drives
         if drives is None or not self.coupled.size:
@@ -225,17 +230,18 @@ class TorqueModel:
 
 
 def other_side(drives: Drives) -> Drives:
-    """The same drives, if friction acted on the other side of each."""
+    """Return the drives with friction on the other side of each gear."""
     return replace(
         drives, friction_at=tuple("joint" if side == MOTOR else MOTOR for side in drives.friction_at)
     )
 
 
 def identifiable(robot: Robot) -> Robot:
-    """A robot with drives that can be identified: its own, or where its file has none, shafts of ratio 1.
+    """Return the robot with drives that can be identified: its own, or shafts of ratio 1 if it has none.
 
-    Rotors and friction of those are told at the joint.  A robot whose masses are not known has none: what is
-    identified is all that is known of them then.
+    Rotors and friction of such shafts are expressed at the joint.  If the masses of the robot are not known,
+    they are
+    zero in the result, and only the identification determines them.
     """
     if not robot.has_inertia:
         robot = replace(robot, has_inertia=True)  # its tree has zeros

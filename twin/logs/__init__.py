@@ -1,4 +1,4 @@
-"""What happened in a run: its record, the record's file, and what is made of it."""
+"""Logs of runs: the record of a closed loop, its file formats, and views of it."""
 
 import lazy_loader
 

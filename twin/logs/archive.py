@@ -1,7 +1,7 @@
-"""Reads a NumPy archive, by custom `.npz`, that anybody may have altered.
+"""Reading of NumPy archives (usually `.npz`) from untrusted sources, and storage of robots in them.
 
-Nothing is unpickled, and nothing is set aside for an array before it is known to be in the file: an archive
-as `numpy.savez` writes it is as large as what is in it.
+Nothing is unpickled.  Memory for an array is allocated only after its size has been compared with that of the
+file: an archive that `numpy.savez` writes is as large as its arrays.
 """
 
 import io
@@ -23,30 +23,30 @@ from twin.robot.robot import DH, Payload, Robot
 from twin.rotations.rotations import rigid_poses
 
 KINDS = "biufcU"
-"""Bits, integers, floats, complex numbers and texts; times, bytes and objects have no place in an archive."""
+"""NumPy dtype kinds that an archive may contain: booleans, integers, floats, complex numbers and text."""
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an archive, by name.
+    """Return the arrays of an archive by name.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not such an archive, or one of its arrays is not what it says it is.
-        zipfile.BadZipFile: it is damaged.
+        OSError: the file cannot be read.
+        ValueError: the file is not such an archive, or the header of an array contradicts its content.
+        zipfile.BadZipFile: the archive is damaged.
     """
     path = Path(path)
     if path.exists() and not path.is_file():  # reading a pipe or a device might never end
-        raise ValueError("it is not a file")
+        raise ValueError("it is not a regular file")
     with path.open("rb") as file:
         if file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX:
-            raise ValueError("it holds a single array")
+            raise ValueError("it contains a single array")
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             if not sum(member.file_size for member in members) <= path.stat().st_size:
-                raise ValueError("its arrays are larger than the file: it is compressed, or made up")
+                raise ValueError("its arrays are larger than the file: it is compressed or forged")
             names = [member.filename for member in members]
             if twice := sorted({name for name in names if names.count(name) > 1}):
-                raise ValueError(f"it has {twice[0]} twice")
+                raise ValueError(f"it contains {twice[0]} twice")
             return {
                 member.filename.removesuffix(".npy"): _array(archive.read(member), member.filename)
                 for member in members
@@ -54,20 +54,20 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def _array(content: bytes, name: str) -> np.ndarray:
-    """The array in the bytes of a `.npy` file."""
+    """Return the array in the bytes of a `.npy` file."""
     stream = io.BytesIO(content)
     version = npy.read_magic(stream)
     read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read_header is None:
-        raise ValueError(f"{name} is of the unknown version {version}")
+        raise ValueError(f"{name} has the unknown format version {version}")
     shape, columns_first, dtype = read_header(stream)
     if dtype.kind not in KINDS or dtype.subdtype is not None or not dtype.isnative:
-        raise ValueError(f"{name} holds {dtype}, expected numbers or text")
-    size, there = dtype.itemsize, len(content) - stream.tell()
+        raise ValueError(f"{name} contains {dtype}, expected numbers or text")
+    size, available = dtype.itemsize, len(content) - stream.tell()
     for length in shape:
         size *= length
-    if min(shape, default=0) < 0 or size != there:
-        raise ValueError(f"{name} says it has the shape {shape} of {dtype}, and has {there} bytes")
+    if min(shape, default=0) < 0 or size != available:
+        raise ValueError(f"{name} declares shape {shape} of {dtype}, but contains {available} bytes")
     array = np.ndarray(shape, dtype, content, stream.tell(), order="F" if columns_first else "C")
     return array.copy(order="K")
 
@@ -77,19 +77,19 @@ ARM = (
     *("q_min", "q_max", "qd_max", "tau_max", "passive_min", "passive_max"),
     *("dh_coupling", "embedding", "embedding_offset"),
 )
-"""Numbers of the tree and of the robot around it."""
+"""Numeric attributes of a robot that are stored, besides those of its tree."""
 
 SLACK = 1e-6
-"""What rounding to six printed digits can do to moments of inertia, relative to them."""
+"""Relative error of moments of inertia that rounding to six printed digits can cause."""
 
 LIMITS = ("q_min", "q_max", "qd_max", "tau_max")
 
 
 def robot_to_record(robot: Robot) -> dict[str, Any]:
-    """What `robot_from_record` needs to know of a robot, by name.
+    """Return the data from which `robot_from_record` reconstructs a robot, by name.
 
     Raises:
-        TwinError: the robot comes neither from a file nor from a DH table.
+        TwinError: the robot was created neither from a file nor from a DH table.
     """
     content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
     tree = robot.tree if robot.bare is None else robot.bare
@@ -108,14 +108,14 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
 
 
 def robot_from_record(content: Mapping[str, Any]) -> Robot:
-    """The robot that `robot_to_record` recorded.
+    """Reconstruct the robot that `robot_to_record` recorded.
 
     Raises:
-        UnknownNameError, RobotError: it is not there any more, has other joints now, or cannot be.
-        KeyError: something is missing.
+        UnknownNameError, RobotError: the robot no longer exists, has other joints now, or is impossible.
+        KeyError: an entry is missing.
     """
     name = _texts(content, "robot", 0)
-    robot = _with_numbers(_made_again(name, content) if "dh_kinds" in content else load(name), content)
+    robot = _with_numbers(_from_table(name, content) if "dh_kinds" in content else load(name), content)
     robot = _with_drives(robot.with_gravity(content["gravity"]), content)
     if "payload_mass" not in content:
         return robot
@@ -125,7 +125,7 @@ def robot_from_record(content: Mapping[str, Any]) -> Robot:
 
 
 def _source(robot: Robot) -> str:
-    """What `load` takes to find the robot: its name if that will do, else its file, if it has one."""
+    """Return the argument with which `load` finds the robot: its name if that suffices, else its file."""
     known = (*robot_names(), *laboratory_names())
     if robot.file is None or (robot.name in known and load(robot.name).file == robot.file):
         return robot.name
@@ -133,14 +133,16 @@ def _source(robot: Robot) -> str:
 
 
 def _table(robot: Robot) -> dict[str, Any]:
-    """What makes a robot without a file, beside the numbers of its DH table and its limits."""
+    """Return the text entries that define a robot without a file, besides its DH table and its limits."""
     if robot.dh is None:
-        raise TwinError(f"no log can keep robot {robot.name!r}: it has neither a file nor a DH table")
+        raise TwinError(
+            f"robot {robot.name!r} cannot be stored in a log: it has neither a file nor a DH table"
+        )
     return {"dh_kinds": np.array(robot.tree.kinds), "joint_names": np.array(robot.tree.names)}
 
 
 def _with_drives(robot: Robot, content: Mapping[str, Any]) -> Robot:
-    """The robot with the drives that were kept; before there were any, they were ideal, and its file's."""
+    """Return the robot with the recorded drives; files without them are of ideal drives."""
     if "drives" not in content:
         return robot
     drives = None
@@ -152,14 +154,14 @@ def _with_drives(robot: Robot, content: Mapping[str, Any]) -> Robot:
 
 
 def _texts(content: Mapping[str, Any], name: str, axes: int) -> Any:
-    """One text, or a list of them."""
+    """Return an entry as a text (`axes` 0) or a list of texts (`axes` 1)."""
     array = content[name]
     if array.dtype.kind != "U" or array.ndim != axes:
         raise TwinError(f"expected {name} to be text of {axes} axes, got {array.dtype} of {array.ndim}")
     return array.tolist()
 
 
-def _made_again(name: str, content: Mapping[str, Any]) -> Robot:
+def _from_table(name: str, content: Mapping[str, Any]) -> Robot:
     return dh_robot(
         name,
         DH(*(content[f"dh_{letter}"] for letter in DH._fields)),
@@ -170,7 +172,7 @@ def _made_again(name: str, content: Mapping[str, Any]) -> Robot:
 
 
 def _structure(robot: Robot) -> list[str]:
-    """Which joint moves which, in words; what a file with other numbers must still have."""
+    """Describe the structure of a robot; a robot with the same structure can take the recorded numbers."""
     tree = robot.tree
     joints = zip(tree.names, tree.kinds, tree.parents, strict=True)
     return [
@@ -186,25 +188,27 @@ def _loop_points(robot: Robot) -> np.ndarray:
 
 
 def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
-    """The robot with the numbers that were recorded; older files have its masses and torque limits alone."""
+    """Return the robot with the recorded numbers; older files contain only masses and torque limits."""
     if "structure" in content:
         then, now = _texts(content, "structure", 1), _structure(robot)
         if then != now:
             new, old = ", ".join(x for x in now if x not in then), ", ".join(x for x in then if x not in now)
             raise RobotError(
-                f"{robot.name!r} is now another robot: {new or 'nothing'} in place of {old or 'nothing'}"
+                f"{robot.name!r} is now another robot: {new or 'nothing'} instead of {old or 'nothing'}"
             )
-    there = {name: getattr(robot.tree, name) for name in TREE} | {name: getattr(robot, name) for name in ARM}
-    there["loop_points"] = _loop_points(robot)
+    available = {name: getattr(robot.tree, name) for name in TREE} | {
+        name: getattr(robot, name) for name in ARM
+    }
+    available["loop_points"] = _loop_points(robot)
     if robot.dh is not None:
-        there |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
-    found = {name: content[name] for name in there if name in content}
+        available |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    found = {name: content[name] for name in available if name in content}
     for name, array in found.items():
-        shape = there[name].shape
+        shape = available[name].shape
         if array.shape != shape or array.dtype != np.float64 or np.any(np.isnan(array)):
-            told = f"{array.dtype} of shape {array.shape}"
-            raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {told}")
-    numbers = {name: frozen(array) for name, array in (there | found).items()}
+            actual = f"{array.dtype} of shape {array.shape}"
+            raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {actual}")
+    numbers = {name: frozen(array) for name, array in (available | found).items()}
     _require_possible(robot, numbers, found)
     tree = replace(robot.tree, **{name: numbers[name] for name in TREE})
     points = zip(robot.loops, numbers["loop_points"], strict=True)
@@ -219,7 +223,7 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
 
 
 def _require_possible(robot: Robot, numbers: Mapping[str, np.ndarray], found: Mapping[str, Any]) -> None:
-    """Raise `TwinError` where the numbers that were found in a log are those of no robot."""
+    """Raise `TwinError` if the recorded numbers cannot belong to a robot."""
     if not np.all(numbers["tau_max"] > 0):
         raise TwinError(f"expected torque limits tau_max above 0 N m, got {numbers['tau_max'].tolist()}")
     for name in ("T_parent_joint", "T_joint_flange"):

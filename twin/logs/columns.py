@@ -1,13 +1,13 @@
-"""The columns of a log, the unit in every name, and CSV and Parquet files with one row a sample.
+"""Columns of a log with units in their names, and CSV and Parquet files with one row per sample.
 
     t_s                                     time
-    joint_1_q_rad, joint_1_q_ref_rad, ...   each joint's quantities, behind the robot's name of it
-    tool_x_m, ..., tool_a, ..., tool_d      the tool's pose, and `tool_x_ref_m`, ... what was wanted
-    own_force_1, own_force_2, ...           what a scenario added, in units of its own
+    joint_1_q_rad, joint_1_q_ref_rad, ...   quantities of each joint, after the joint's name
+    tool_x_m, ..., tool_a, ..., tool_d      pose of the tool, and `tool_x_ref_m`, ... its reference
+    own_force_1, own_force_2, ...           arrays that a scenario added, in units of its choice
 
-Quantities are called as the arrays of the log are. Names are made of letters that programs take as they are:
-`rad_s` is rad/s, `rad_s2` is rad/s^2, `Nm` is N m. Prismatic joints have m and N in place of rad and N m.
-`twin.logs.recordings.reading` reads `t_s` and the columns `..._q_rad` back as a recording of the joints.
+Quantities have the names of the log's arrays.  Units are spelled in letters that programs accept in names:
+`rad_s` is rad/s, `rad_s2` is rad/s^2, `Nm` is N m.  Prismatic joints have m and N instead of rad and N m.
+`twin.logs.recordings.reading` reads `t_s` and the columns `..._q_rad` as a recording of the joints.
 """
 
 from __future__ import annotations
@@ -41,18 +41,19 @@ QUANTITIES = {
     "tau_joint": "torque", "q_motor": "position", "qd_motor": "speed", "q_seen": "position",
     "qd_seen": "speed",
 }  # fmt: skip
-"""The quantities of a joint, in order, and their dimensions. `error` is `q_ref - q`; the others are described
-in `twin.logs.log.Log`. From `tau_joint` on they are left out where another array stands for them."""
+"""Quantities of a joint with their dimensions, in order; `twin.logs.log.Log` describes them, and `error` is
+`q_ref - q`. Those from `tau_joint` on are omitted where they are identical to another array.
+"""
 
 
 class Column(NamedTuple):
-    """A column of N samples.
+    """Column of N samples.
 
     Attributes:
-        of: what it is a quantity of: a joint's name, `tool`, `own`; empty for the whole run.
-        quantity: as `q_ref`.
-        unit: as `rad/s`, empty where there is none.
-        values: (N,) floats; `saturated` is true or false.
+        of: owner of the quantity: a joint's name, `tool` or `own`; empty for the whole run.
+        quantity: name of the quantity, as `q_ref`.
+        unit: unit, as `rad/s`; empty if dimensionless.
+        values: (N,) floats, or booleans for `saturated`.
     """
 
     of: str
@@ -62,24 +63,24 @@ class Column(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For programs: `joint_1_q_ref_rad`."""
+        """Name for programs: `joint_1_q_ref_rad`."""
         unit = self.unit.replace(" ", "").replace("/", "_").replace("^", "")
         return "_".join(part for part in (self.of, self.quantity, unit) if part)
 
     @property
     def label(self) -> str:
-        """For people: `joint_1 q_ref [rad]`."""
+        """Name for people: `joint_1 q_ref [rad]`."""
         return f"{self.of} {self.quantity}".strip() + (f" [{self.unit}]" if self.unit else "")
 
 
 def unit_of(kind: str, quantity: str) -> str:
-    """The unit of a joint's quantity: `unit_of("prismatic", "tau")` is `N`."""
+    """Return the unit of a joint's quantity: `unit_of("prismatic", "tau")` is `N`."""
     return joint_unit(kind, QUANTITIES[quantity])
 
 
 def columns(log: Log) -> tuple[Column, ...]:
-    """Every column of a log, in order: time, joints quantity by quantity, the tool, the rest."""
-    return (Column("", "t", "s", log.t), *_joints(log), *_tool(log), *_loops(log), *_own(log))
+    """Return all columns of a log: time, the joints quantity by quantity, the tool, then the rest."""
+    return (Column("", "t", "s", log.t), *_joints(log), *_tool(log), *_loops(log), *_scenario_arrays(log))
 
 
 def _joints(log: Log) -> Iterator[Column]:
@@ -105,8 +106,8 @@ def _loops(log: Log) -> Iterator[Column]:
         yield Column("", "loop_gap", "m", log.loop_gap)
 
 
-def _own(log: Log) -> Iterator[Column]:
-    """What a scenario added that has a number a sample, or several."""
+def _scenario_arrays(log: Log) -> Iterator[Column]:
+    """Yield the columns of the arrays that a scenario added with one or more numbers per sample."""
     for name, array in log.arrays.items():
         if is_sampled(array, len(log.t)):
             several = array.ndim == 2
@@ -115,74 +116,77 @@ def _own(log: Log) -> Iterator[Column]:
 
 
 def is_sampled(array: np.ndarray, N: int) -> bool:
-    """Whether an array (N,) or (N, k) of a scenario's own has numbers for each of N samples."""
+    """Return whether an array (N,) or (N, k) that a scenario added has numbers for each of N samples."""
     return array.dtype.kind in "biuf" and array.ndim in (1, 2) and len(array) == N
 
 
 def between(log: Log, start: float | None = None, end: float | None = None) -> Log:
-    """The samples of a log from one time to another, both included; the log itself where neither is given.
+    """Return the samples of a log from `start` to `end`, both included; the log itself if neither is given.
 
     Args:
-        log: of a run.
-        start: in [s]; `None` for the first sample.
-        end: in [s]; `None` for the last.
+        log: log of a run.
+        start: first time, in [s]; `None` for the first sample.
+        end: last time, in [s]; `None` for the last sample.
 
     Raises:
-        TwinError: there is no sample between them.
+        TwinError: no sample lies in this interval.
     """
     if start is None and end is None:
         return log
     low, high = -np.inf if start is None else start, np.inf if end is None else end
-    room = 1e-6 * log.time_step  # a time that was read off the log, in fewer digits, is that sample's
-    kept = (log.t >= low - room) & (log.t <= high + room)
-    if not kept.any():
+    tolerance = 1e-6 * log.time_step  # tolerates times that were copied from the log with fewer digits
+    selected = (log.t >= low - tolerance) & (log.t <= high + tolerance)
+    if not selected.any():
         raise TwinError(
             f"no sample between {low:g} s and {high:g} s: the run of {log.controller} on {log.robot.name} "
             f"lasts from {log.t[0]:g} s to {log.t[-1]:g} s"
         )
     arrays = {item.name: getattr(log, item.name) for item in fields(log)}
-    parts: dict[int, np.ndarray] = {}  # by the array, so that one which stands for another goes on doing so
+    parts: dict[int, np.ndarray] = {}  # by identity, so that arrays that are shared stay shared
 
     def part(array: np.ndarray) -> np.ndarray:
-        return parts.setdefault(id(array), array[kept])
+        return parts.setdefault(id(array), array[selected])
 
     cut = {
         name: part(array)
         for name, array in arrays.items()
         if isinstance(array, np.ndarray) and name != "T_flange_tool"
     }
-    own = {name: part(array) if is_sampled(array, len(kept)) else array for name, array in log.arrays.items()}
-    return replace(log, **cut, arrays=own)
+    added = {
+        name: part(array) if is_sampled(array, len(selected)) else array for name, array in log.arrays.items()
+    }
+    return replace(log, **cut, arrays=added)
 
 
-def first_fault(log: Log) -> float | None:
-    """When a position, a speed or a torque was first not finite, in [s]; `None` where all are."""
-    broken = ~np.all([np.isfinite(array).all(axis=1) for array in (log.q, log.qd, log.tau)], axis=0)
-    return float(log.t[np.argmax(broken)]) if broken.any() else None
+def first_non_finite(log: Log) -> float | None:
+    """Return the first time at which q, qd or tau is not finite, in [s]; `None` if all samples are finite."""
+    not_finite = ~np.all([np.isfinite(array).all(axis=1) for array in (log.q, log.qd, log.tau)], axis=0)
+    return float(log.t[np.argmax(not_finite)]) if not_finite.any() else None
 
 
 def finite_part(log: Log) -> Log:
-    """The samples before the first that is not finite; the whole log where all are, or where none is."""
-    fault = first_fault(log)
+    """Return the samples before the first that is not finite; the whole log if all or none are finite."""
+    fault = first_non_finite(log)
     if fault is None or fault == log.t[0]:
         return log
     return between(log, end=float(log.t[np.searchsorted(log.t, fault) - 1]))
 
 
 ROWS = 4096
-"""Made into text at a time: the texts of a whole log would be ten times the log."""
+"""Rows that are formatted at a time; the text of a whole log would take ten times the memory of the log."""
 
 
 def write_csv(path: str | Path, log: Log, every: int = 1, decimal_comma: bool = False) -> None:
-    """Write a log as CSV, whole or not at all: a line of names, then a line a sample.
+    """Write a log atomically as CSV: a header line, then one line per sample.
 
-    Numbers have the fewest digits that give back the same double; true is 1, false 0, what is not a number
-    `nan`. Text is UTF-8.
+    Numbers have the fewest digits from which the same double is read; true is 1, false 0, and NaN `nan`.  The
+    text
+    is UTF-8.
 
     Args:
-        path: of the file.
-        log: of the run.
-        every: write one sample of so many, the first of all included.
+        path: path of the file.
+        log: log of the run.
+        every: sampling interval: sample 0, `every`, 2 `every`, ... are written.
         decimal_comma: write `1,5` for 1.5, and semicolons between columns, as spreadsheets do in much of
             Europe.
 
@@ -200,7 +204,7 @@ def write_csv(path: str | Path, log: Log, every: int = 1, decimal_comma: bool = 
 
 
 def csv_lines(table: Iterable[np.ndarray], separator: str = ",") -> str:
-    """The lines of a CSV file with these columns: numbers with all digits, true as 1, text in quotes."""
+    """Return the lines of a CSV file with these columns: numbers with all digits, booleans as 0 and 1."""
     lines = io.StringIO()
     cells = [(values.astype(int) if values.dtype.kind == "b" else values).tolist() for values in table]
     csv.writer(lines, delimiter=separator, lineterminator="\n").writerows(zip(*cells, strict=True))
@@ -208,57 +212,58 @@ def csv_lines(table: Iterable[np.ndarray], separator: str = ",") -> str:
 
 
 def write_parquet(path: str | Path, log: Log, every: int = 1) -> None:
-    """Write a log as Parquet, whole or not at all; its metadata say what `about` says.
+    """Write a log atomically as Parquet; its metadata are those of `about`.
 
     Args:
-        path: of the file.
-        log: of the run.
-        every: write one sample of so many, the first of all included.
+        path: path of the file.
+        log: log of the run.
+        every: sampling interval: sample 0, `every`, 2 `every`, ... are written.
 
     Raises:
         TwinError: pyarrow is not installed.
         OSError: the file cannot be written.
     """
-    arrow, parquet = needed("pyarrow", "Parquet"), needed("pyarrow.parquet", "Parquet")
+    arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
     table = arrow.table({column.name: column.values[::every] for column in columns(log)})
     with atomic_write(path) as draft:
         parquet.write_table(table.replace_schema_metadata(about(log)), draft)
 
 
 def frame(log: Log) -> DataFrame:
-    """The log as a table of pandas; its `attrs` are what `about` says.
+    """Return the log as a pandas table; its `attrs` are the metadata of `about`.
 
     Raises:
         TwinError: pandas is not installed.
     """
-    pandas = needed("pandas", "a table of pandas")
+    pandas = import_optional("pandas", "a table of pandas")
     made = pandas.DataFrame({column.name: column.values for column in columns(log)})
     made.attrs.update(about(log))
     return made
 
 
-def needed(module: str, what: str) -> Any:
-    """The module of an optional library.
+def import_optional(module: str, what: str) -> Any:
+    """Import a module of an optional library.
 
     Raises:
-        TwinError: it is not installed; the sentence says how to install it.
+        TwinError: the library is not installed; the message contains the installation command.
     """
     try:
         return import_module(module)
     except ImportError as error:
         library = module.partition(".")[0]
         raise TwinError(
-            f"{what} needs {library}, which is not installed: pip install 'irb-twin[tables]'"
+            f"{what} requires {library}, which is not installed: pip install 'irb-twin[tables]'"
         ) from error
 
 
 def about(log: Log) -> dict[str, str]:
-    """What there is to know of a log besides its samples, all as text.
+    """Return the metadata of a log, all as text.
 
-    Robot, control law, drives, periods in [s], gravity in [m/s^2], payload in [kg]; and what the scenario
-    added that is a single number or text, as `bandwidth`, or `provenance` and `settings`, which are JSON.
+    They are robot, controller, drives, periods in [s], gravity in [m/s^2], payload in [kg], and the single
+    numbers
+    and texts that the scenario added, as `bandwidth`, or `provenance` and `settings`, which are JSON.
     """
-    told = {
+    facts = {
         "robot": log.robot.name,
         "controller": log.controller,
         "drives": log.drives,
@@ -267,23 +272,23 @@ def about(log: Log) -> dict[str, str]:
         "gravity_m_s2": json.dumps(log.robot.gravity.tolist()),
         "payload_kg": repr(0.0 if log.robot.payload is None else float(log.robot.payload.mass)),
     }
-    more = {name: str(array) for name, array in log.arrays.items() if array.shape == () and name not in told}
-    return told | more
+    more = {name: str(array) for name, array in log.arrays.items() if array.shape == () and name not in facts}
+    return facts | more
 
 
 def thinned(values: ArrayLike, most: int) -> NDArray[np.intp]:
-    """The samples of a series to draw, so that the curve looks as that of all of them.
+    """Select samples of a series so that their curve looks like that of all samples.
 
-    The series is cut into parts of equal length, each narrower than a curve can show. Of each part the lowest
-    and the highest sample are kept, and one that is not a number if there is any, so that gaps stay gaps; and
-    the first and the last sample of the series.
+    The series is cut into parts of equal length, each narrower than a curve can show.  The selection contains
+    the lowest and the highest sample of each part, one NaN if there is any, so that gaps remain gaps, and the
+    first and the last sample of the series.
 
     Args:
-        values: (N,) the series.
-        most: how many samples to keep at most, at least 5.
+        values: (N,) series.
+        most: largest number of samples to select, at least 5.
 
     Returns:
-        (K,) their indices, rising; all N of them where those are no more than `most`.
+        (K,) rising indices of the selected samples; all N if N is at most `most`.
 
     Raises:
         ValueError: the series is not (N,), or `most` is less than 5.
@@ -306,5 +311,5 @@ def thinned(values: ArrayLike, most: int) -> NDArray[np.intp]:
     ]
     starts = length * np.arange(parts)
     there = gaps.reshape(parts, length).any(axis=1)
-    kept = np.concatenate([starts + found[0], starts + found[1], (starts + found[2])[there], [0, N - 1]])
-    return np.unique(kept[kept < N])
+    selected = np.concatenate([starts + found[0], starts + found[1], (starts + found[2])[there], [0, N - 1]])
+    return np.unique(selected[selected < N])

@@ -1,4 +1,4 @@
-"""The figures of a log: a few numbers a joint and of the tool, where the log itself is megabytes."""
+"""Key figures of a log: a few numbers per joint and for the tool, in place of megabytes of samples."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """The figures of a log of N samples and n joints.
+    """Key figures of a log of N samples and n joints.
 
     Attributes:
-        joint_names: of the robot.
-        joint_kinds: `revolute` or `prismatic`, a joint each; in [m] for the latter, what is in [rad] below.
-        joint_rms, joint_largest: (n,) tracking errors, in [rad].
-        worst_joint: name of the joint with the largest error; empty where an error is not a number.
-        worst_time: when that error was, in [s].
-        peak_torque: (n,) largest torque that the motors brought, in [N m].
-        torque_limit: (n,) what the drives can give, in [N m].
-        saturated_samples: (n,) samples in which the torque was cut to it.
-        first_saturated: (n,) when that was first, in [s]; NaN where it never was.
-        peak_speed, speed_limit: (n,) largest speed, and the limit of the robot's file, in [rad/s].
-        pose_rms, pose_largest: (7,) errors of the tool `[x y z a b c d]`, in [m] and without unit.
-        tool_rms, tool_largest: distance of the tool from where it should be, in [m].
-        tool_time: when that was largest, in [s].
-        turn_rms, turn_largest: angle between the tool and the wanted orientation, in [rad].
+        joint_names: names of the joints.
+        joint_kinds: `revolute` or `prismatic` for each joint; prismatic joints have [m] in place of [rad]
+            below.
+        joint_rms, joint_largest: (n,) root mean square and largest tracking errors, in [rad].
+        worst_joint: name of the joint with the largest error; empty if an error is not a number.
+        worst_time: time of that error, in [s].
+        peak_torque: (n,) largest torque of the motors, in [N m].
+        torque_limit: (n,) torque limit of the drives, in [N m].
+        saturated_samples: (n,) number of samples in which the torque was cut to its limit.
+        first_saturated: (n,) time of the first such sample, in [s]; NaN if there is none.
+        peak_speed, speed_limit: (n,) largest speed, and the limit in the robot's file, in [rad/s].
+        pose_rms, pose_largest: (7,) errors of the tool `[x y z a b c d]`, in [m] and dimensionless.
+        tool_rms, tool_largest: distance of the tool from its reference, in [m].
+        tool_time: time of the largest distance, in [s].
+        turn_rms, turn_largest: angle between the tool and its reference orientation, in [rad].
         start, end: times of the first and the last sample, in [s].
-        samples: how many there are.
-        drives, model_drives: the robot's drives, and those that the controller believed in.
+        samples: number of samples.
+        drives, model_drives: drive mode of the robot, and the one in the controller's model.
     """
 
     joint_names: tuple[str, ...]
@@ -70,7 +71,7 @@ class Figures:
 
 
 def figures_of(log: Log) -> Figures:
-    """The figures of a log that has at least one sample."""
+    """Compute the key figures of a log with at least one sample."""
     joints, pose, distance, turn = joint_error(log), pose_error(log), tool_distance(log), tool_turn(log)
     sample, joint = np.unravel_index(int(np.argmax(np.abs(joints))), joints.shape)
     known = bool(np.isfinite(joints).all())
@@ -103,54 +104,59 @@ def figures_of(log: Log) -> Figures:
 
 
 POSE_COMPONENTS = ("x", "y", "z", "a", "b", "c", "d")
-"""Tool position in [m] and orientation quaternion, scalar first."""
+"""Components of a pose: tool position in [m] and orientation quaternion, scalar first."""
 
 
 def joint_error(log: Log) -> NDArray:
-    """Reference minus position: (N, n) in [rad]."""
+    """Return the tracking error of the joints, reference minus position: (N, n) in [rad]."""
     return log.q_ref - log.q
 
 
 def pose_error(log: Log) -> NDArray:
-    """Reference minus pose: (N, 7), in [m] and without unit; the log gives both quaternions one sign."""
+    """Return the pose error, reference minus pose: (N, 7) in [m] and dimensionless.
+
+    The log gives both quaternions the same sign.
+    """
     return log.pose_ref - log.pose
 
 
 def tool_distance(log: Log) -> NDArray:
-    """Distance between the tool and where it should be: (N,) in [m]."""
+    """Return the distance between the tool and its reference: (N,) in [m]."""
     return np.linalg.norm(log.pose_ref[:, :3] - log.pose[:, :3], axis=1)
 
 
 def tool_turn(log: Log) -> NDArray:
-    """Angle between the tool's orientation and the wanted one: (N,) in [rad], 0 to pi.
+    """Return the angle between the tool's orientation and its reference: (N,) in [rad], 0 to pi.
 
-    Unit quaternions that are an angle `a` of the rotation apart are `2 sin(a / 4)` apart as vectors.
+    Unit quaternions of rotations that differ by an angle `a` are `2 sin(a / 4)` apart as vectors.
     """
-    wanted, found = log.pose_ref[:, 3:], log.pose[:, 3:]
-    apart = np.minimum(np.linalg.norm(wanted - found, axis=1), np.linalg.norm(wanted + found, axis=1))
-    return 4.0 * np.arcsin(np.minimum(0.5 * apart, 1.0))
+    reference, actual = log.pose_ref[:, 3:], log.pose[:, 3:]
+    distance = np.minimum(
+        np.linalg.norm(reference - actual, axis=1), np.linalg.norm(reference + actual, axis=1)
+    )
+    return 4.0 * np.arcsin(np.minimum(0.5 * distance, 1.0))
 
 
 def rms(error: NDArray) -> NDArray:
-    """Root of the mean square over time: (N, k) -> (k,); of no sample, NaN."""
+    """Return the root mean square over time, (N, k) -> (k,); NaN for N = 0."""
     if len(error) == 0:
         return np.full(error.shape[1:], np.nan)
     return np.sqrt(np.mean(error**2, axis=0))
 
 
 def largest(error: NDArray) -> NDArray:
-    """Largest magnitude over time: (N, k) -> (k,); a NaN stays one, and no sample makes one."""
+    """Return the largest magnitude over time, (N, k) -> (k,); NaN for N = 0 or if a value is NaN."""
     if len(error) == 0:
         return np.full(error.shape[1:], np.nan)
     return np.max(np.abs(error), axis=0)
 
 
 def place_of_largest(log: Log, error: NDArray) -> str:
-    """Where an error is largest, as "joint_3 at t = 0.412 s" or "at t = 0.412 s"; "" where there is none.
+    """Return where an error is largest, as "joint_3 at t = 0.412 s" or "at t = 0.412 s"; "" if it is 0.
 
     Args:
-        log: of the run.
-        error: (N, n) of the joints, or (N,) of something else; a NaN is larger than any number.
+        log: log of the run.
+        error: (N, n) error of the joints, or (N,) of another quantity; NaN counts as larger than any number.
     """
     size = np.where(np.isnan(error), np.inf, np.abs(error))
     if not np.max(size, initial=0.0) > 0:
@@ -161,35 +167,38 @@ def place_of_largest(log: Log, error: NDArray) -> str:
 
 
 def unit_of_largest(log: Log, error: NDArray, dimension: str = "position") -> str:
-    """Return the unit of the joint whose error (N, n) is largest: a joint may turn or slide.
+    """Return the unit of the joint whose error (N, n) is largest; it depends on the kind of the joint.
 
     Args:
-        log: of the run.
-        error: (N, n) of the joints; a NaN is larger than any number.
-        dimension: of the error, see `twin.robot.limits`.
+        log: log of the run.
+        error: (N, n) error of the joints; NaN counts as larger than any number.
+        dimension: dimension of the error, see `twin.robot.limits`.
     """
     largest_of_joints = np.max(np.where(np.isnan(error), np.inf, np.abs(error)), axis=0, initial=0.0)
     return joint_unit(log.robot.joint_kinds[int(np.argmax(largest_of_joints))], dimension)
 
 
 def motor_load(log: Log) -> NDArray:
-    """Torque of each motor over what it can give at its speed: (N, n), of the torque's sign.
+    """Return the torque of each motor over its limit at the current speed: (N, n), with the torque's sign.
 
-    It is 1 or -1 where the motor is at its limit. While a motor brakes, and where the drives are ideal, the
-    limit is that at standstill. What a motor gives is counted at the joints, behind its gear; where motors
-    are coupled it is the motor of that number, which then also holds other joints.
+    The load is 1 or -1 where the motor is at its limit.  While a motor brakes, and where the drives are
+    ideal, the
+    limit is that at standstill.  Motor torques are referred to the joints, behind the gear.  Where motors are
+    coupled, column k is motor k, which also drives other joints.
     """
-    from twin.robot.drives import motors  # compiled functions, which most readers of a log do not need
+    from twin.robot.drives import (
+        motors,  # imported here because most uses of a log do not need its compiled functions
+    )
 
     limits = motors.MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
     tau, demand = (motors.motor_side(limits.coupling, 1, torque) for torque in (log.tau, log.tau_demand))
     with np.errstate(invalid="ignore"):
         speed = motors.motor_side(limits.coupling, 0, log.qd_motor)
-        there = motors.available_torque(limits, demand, speed)
-        # From its top speed on a motor gives nothing, and that is all it can.
-        return np.where(there > 0.0, tau / np.where(there > 0.0, there, 1.0), np.sign(demand))
+        available = motors.available_torque(limits, demand, speed)
+        # At and above its top speed a motor gives no torque, so that any demand is at the limit.
+        return np.where(available > 0.0, tau / np.where(available > 0.0, available, 1.0), np.sign(demand))
 
 
 def speed_load(log: Log) -> NDArray:
-    """Speed of each joint over its limit: (N, n), of the speed's sign."""
+    """Return the speed of each joint divided by its limit: (N, n), with the speed's sign."""
     return log.qd / log.robot.qd_max

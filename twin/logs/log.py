@@ -1,4 +1,4 @@
-"""What happened in a run, sample by sample."""
+"""Record of a run, sample by sample."""
 
 from __future__ import annotations
 
@@ -27,33 +27,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """The record of a closed loop: N samples, one a control period, of n joints.
+    """Record of a closed loop: N samples, one per control period, of n joints.
 
     Attributes:
-        robot: the plant's.
-        controller: name of the control law.
-        time_step: of the engine, in [s].
-        steps_per_period: engine steps in a control period.
+        robot: robot that the plant simulated.
+        controller: name of the controller.
+        time_step: time step of the engine, in [s].
+        steps_per_period: number of engine steps in a control period.
         t: (N,) time, in [s].
-        q_ref, qd_ref, qdd_ref: (N, n) what was asked for, in [rad], [rad/s], [rad/s^2].
-        q, qd: (N, n) what the plant did, in [rad], [rad/s].
-        tau: (N, n) torques that the motors brought to the joints from each sample to the next, in [N m]; like
-            `tau_demand` not finite in the last sample of a run that ended for that.
+        q_ref, qd_ref, qdd_ref: (N, n) reference, in [rad], [rad/s], [rad/s^2].
+        q, qd: (N, n) positions and speeds of the plant, in [rad], [rad/s].
+        tau: (N, n) torques of the motors at the joints from each sample to the next, in [N m].  Like
+            `tau_demand` they are not finite in the last sample of a run that ended for this reason.
         tau_demand: (N, n) torques that the controller demanded, in [N m].
-        saturated: (N, n) true where they are others than the motors delivered.
-        loop_gap: (N,) how far the closed loops came open in the steps up to each sample, at most, in [m].
-        tau_joint: (N, n) torques that the arm got from its drives in the step after each sample, in [N m]:
-            what rotors and friction, or the springs, leave of `tau`. The last sample, which has no step,
-            repeats the one before.
+        saturated: (N, n) true where the delivered torque differs from the demand.
+        loop_gap: (N,) largest gap of the closed loops in the steps up to each sample, in [m].
+        tau_joint: (N, n) torques that the drives exerted on the arm in the step after each sample, in [N m]:
+            `tau` less the share of rotors and friction, or the torque of the springs.  The last sample, which
+            has no step, repeats the one before.
         q_motor, qd_motor: (N, n) positions and speeds of the motors in joint units, in [rad], [rad/s].
-        q_seen, qd_seen: (N, n) what the controller saw of them, in [rad], [rad/s].
+        q_seen, qd_seen: (N, n) their measurements, which the controller received, in [rad], [rad/s].
         T_flange_tool: (4, 4) pose of the tool on the flange; by default the flange itself.
-        pose, pose_ref: (N, 7) the tool, `[x y z a b c d]`, of `q` and `q_ref`; the signs of the quaternions
-            are continuous in time and the same in both.  Computed when they are first asked for.
-        arrays: what a scenario adds of its own, by name; empty for a bare run.
+        pose, pose_ref: (N, 7) tool pose `[x y z a b c d]` of `q` and `q_ref`.  The signs of the quaternions
+            are continuous in time and equal in both.  Computed at the first access.
+        arrays: arrays that a scenario added, by name; empty for a bare run.
 
-    Where drives are ideal `tau_joint` is `tau`, where joints are not elastic the motors are where the joints
-    are, and without sensors they are seen as they are: then the one array stands for both, here and in files.
+    With ideal drives `tau_joint` is `tau`.  With rigid joints `q_motor` is `q` and `qd_motor` is `qd`.
+    Without
+    sensors `q_seen` is `q_motor` and `qd_seen` is `qd_motor`.  In these cases both names refer to the same
+    array,
+    which is stored once in files.
     """
 
     robot: Robot
@@ -85,7 +88,7 @@ class Log:
         object.__setattr__(self, "arrays", MappingProxyType(dict(self.arrays)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"arrays": dict(self.arrays)}  # a mapping that is read only has no copy
+        return self.__dict__ | {"arrays": dict(self.arrays)}  # a `MappingProxyType` cannot be pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, arrays=MappingProxyType(state["arrays"]))
@@ -102,17 +105,17 @@ class Log:
     def _poses(self) -> tuple[np.ndarray, np.ndarray]:
         pose, pose_ref = (np.full((len(self.t), 7), np.nan) for _ in range(2))
         for q, series in ((self.q, pose), (self.q_ref, pose_ref)):
-            sound = np.isfinite(q).all(axis=1)  # a run that diverged may end otherwise
-            poses = pose_vector(forward_kinematics(self.robot, q[sound], self.T_flange_tool))
+            finite = np.isfinite(q).all(axis=1)  # a run that diverged may end with NaN
+            poses = pose_vector(forward_kinematics(self.robot, q[finite], self.T_flange_tool))
             poses[:, 3:] = continuous_quaternions(poses[:, 3:])
-            series[sound] = poses
+            series[finite] = poses
         if len(pose) and pose[0, 3:] @ pose_ref[0, 3:] < 0:
             pose[:, 3:] *= -1.0
         return pose, pose_ref
 
     @property
     def drives(self) -> str:
-        """What of the drives was there, one of `twin.robot.drives.drives.MODES`."""
+        """Drive mode of the run, one of `twin.robot.drives.drives.MODES`."""
         return self.robot.drive_mode
 
     @property
@@ -123,14 +126,19 @@ class Log:
             RobotError: the drives of the robot are not known.
         """
         if self.robot.drives is None:
-            raise RobotError(f"robot {self.robot.name!r} has no drives: its motors' torques are not known")
+            raise RobotError(
+                f"robot {self.robot.name!r} has no drives, so the torques of its motors are not known"
+            )
         return np.linalg.solve(self.robot.drives.motor_matrix.T, self.tau.T).T
 
     def model_residuals(self) -> PlantState:
-        """Plant less model, one control period on from each sample: states (N-1, n) of samples 1 to N-1.
+        """Return the state of the plant less that of the model, one control period after samples 0 to N-2.
 
-        The robot's dynamics advance each sample's state under the logged torque: round-off if plant and model
-        are the same robot. `tau_joint` is of the first step after samples 0 to N-2.
+        The robot's dynamics advance each sample's state under the logged torque.  The difference of the
+        states, each
+        (N-1, n), is round-off if plant and model are the same robot.  `tau_joint` is that of the first step
+        after
+        samples 0 to N-2.
         """
         logged = [getattr(self, name) for name in PlantState._fields]
         states = tuple(state[:-1] for state in logged[:4])
@@ -139,26 +147,26 @@ class Log:
         return PlantState(*map(np.subtract, parts, model))
 
     def model_residual(self) -> float | None:
-        """Largest residual of a joint's speed, in [rad/s]; `None` where there are less than two samples."""
+        """Return the largest residual of a joint's speed, in [rad/s]; `None` for fewer than two samples."""
         return float(np.max(np.abs(self.model_residuals().qd))) if len(self.t) > 1 else None
 
     def violations(self) -> tuple[Violation, ...]:
-        """Where the arm was furthest beyond the ranges and the speed limits of its joints, if it was.
+        """Return the largest violations of the joints' ranges and speed limits, if any.
 
-        The engine has no stops at the ends of the ranges, so this is where leaving them shows.
+        The engine has no stops at the ends of the ranges, so a joint can leave its range.
         """
         return violations(self.robot, self.t, self.q, self.qd)
 
     def range_excess(self) -> np.ndarray:
-        """How far each joint went beyond its range (n,), in [rad]; 0 where it stayed inside, or never was.
+        """Return how far each joint was beyond its range at most (n,), in [rad]; 0 if it stayed inside.
 
-        The engine has no stops at the ends of the range, so this is where leaving it shows.
+        The engine has no stops at the ends of the ranges, so a joint can leave its range.
         """
         beyond = np.maximum(self.robot.q_min - self.q, self.q - self.robot.q_max)
         return np.max(beyond, axis=0, initial=0.0)
 
     def identical(self, other: Log) -> bool:
-        """Whether two logs agree in every bit of every sample."""
+        """Return whether two logs agree in every bit of every sample."""
         return (
             all(_same(getattr(self, name), getattr(other, name)) for name in RECORDED)
             and self.arrays.keys() == other.arrays.keys()
@@ -166,7 +174,7 @@ class Log:
         )
 
     def to_frame(self) -> DataFrame:
-        """The log as a table of pandas, a row a sample; columns as in `twin.logs.columns`: `joint_1_q_rad`.
+        """Return the log as a pandas table, one row per sample; `twin.logs.columns` describes the columns.
 
         Raises:
             TwinError: pandas is not installed (`pip install 'irb-twin[tables]'`).
@@ -176,12 +184,12 @@ class Log:
         return frame(self)
 
     def save(self, path: str | Path) -> None:
-        """Write a NumPy archive, by custom `.npz`, whole or not at all.
+        """Write the log atomically as a NumPy archive, usually `.npz`.
 
-        All numbers of the robot are in it; its named poses, and how it is drawn, are those of its file.
+        The archive contains all numbers of the robot.  Its named poses and its shapes are read from its file.
 
         Raises:
-            TwinError: the log is one that `load` would refuse, or its robot one that cannot be kept.
+            TwinError: `load` would reject the log, or its robot cannot be stored.
             OSError: the file cannot be written.
         """
         self.require_consistent()
@@ -192,16 +200,16 @@ class Log:
                 del content[name]
         content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
         content |= {OWN + name: array for name, array in self.arrays.items()}
-        with atomic_write(path) as draft, open(draft, "wb") as file:  # given a name, NumPy might append to it
+        with atomic_write(path) as draft, open(draft, "wb") as file:  # NumPy would append `.npz` to a name
             np.savez(file, **content)
 
     @staticmethod
     def load(path: str | Path) -> Log:
-        """Read what `save` wrote; of a file that was altered, nothing but numbers and text is read.
+        """Read a log that `save` wrote; only numbers and text are read, even from a file that was altered.
 
         Raises:
             TwinError: the file is missing or is not a log.
-            UnknownNameError, RobotError: the robot that it was made with is not there any more.
+            UnknownNameError, RobotError: the robot of the log no longer exists.
         """
         try:
             return _log(read_arrays(path))
@@ -213,15 +221,15 @@ class Log:
             raise TwinError(f"cannot read the log {path}: {error.strerror or error}") from error
         except KeyError as error:
             reason, cause = f"it has no {error}", error
-        except Exception as error:  # whatever an altered file does to those who read it
+        except Exception as error:  # an altered file can cause any error
             reason, cause = " ".join(str(error).split()) or type(error).__name__, error
         raise TwinError(f"{path} is not a log of this program ({reason})") from cause
 
     def require_consistent(self) -> None:
-        """Check that the parts of the log can be those of one run.
+        """Check that the arrays of the log can be those of one run.
 
         Raises:
-            TwinError: naming the array, what it is and what it must be.
+            TwinError: an array is inconsistent; the message contains its name, its form and the expected one.
         """
         if not 0 < self.time_step < np.inf or not self.steps_per_period >= 1:
             raise TwinError(
@@ -230,19 +238,19 @@ class Log:
             )
         N, n = np.size(self.t), self.robot.n
         for name, (shape, kind) in ARRAYS.items():
-            wanted = tuple({"N": N, "n": n}.get(size, size) for size in shape)
+            expected = tuple({"N": N, "n": n}.get(size, size) for size in shape)
             array = getattr(self, name)
-            if not isinstance(array, np.ndarray) or array.shape != wanted or array.dtype != kind:
+            if not isinstance(array, np.ndarray) or array.shape != expected or array.dtype != kind:
                 raise TwinError(
-                    f"expected {name} to be {np.dtype(kind)} of shape {wanted}, got {_form(array)}"
+                    f"expected {name} to be {np.dtype(kind)} of shape {expected}, got {_form(array)}"
                 )
         if not (N > 0 and np.all(np.isfinite(self.t)) and np.all(np.diff(self.t) > 0)):
-            raise TwinError("expected t to have at least one sample, and to rise")
+            raise TwinError("expected t to have at least one sample and to increase")
         period = self.time_step * self.steps_per_period
         if not np.all(
             np.abs(np.diff(self.t) - period) <= 1e-6 * period + 4 * np.spacing(np.max(np.abs(self.t)))
         ):
-            raise TwinError(f"expected samples that are a period of {period:g} s apart in t")
+            raise TwinError(f"expected times t in steps of the control period, {period:g} s")
         for name, array in self.arrays.items():
             if not isinstance(array, np.ndarray) or array.dtype.kind not in KINDS:
                 raise TwinError(f"expected {name} to be an array of numbers or text, got {_form(array)}")
@@ -251,11 +259,11 @@ class Log:
 STANDS_FOR = {
     "tau_joint": "tau", "q_motor": "q", "qd_motor": "qd", "q_seen": "q_motor", "qd_seen": "qd_motor",
 }  # fmt: skip
-"""What each array is where it was not recorded, as in files from before there were drives."""
+"""Array that each of these is identical to where it was not recorded, as in files without drives."""
 
 POSES = ("pose", "pose_ref")
 RECORDED = (*(item.name for item in fields(Log) if item.name not in ("robot", "arrays")), *POSES)
-OWN = "own_"  # before the names of a scenario's own arrays in the archive
+OWN = "own_"  # prefix of the arrays that a scenario added, in the archive
 SCALARS = {"controller": (str, "U"), "time_step": (float, "f"), "steps_per_period": (int, "i")}
 JOINTS = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", *STANDS_FOR)
 ARRAYS = {
@@ -266,35 +274,38 @@ ARRAYS = {
     **dict.fromkeys(POSES, (("N", 7), np.float64)),
     "T_flange_tool": ((4, 4), np.float64),
 }
-"""The shape of every array and the type of its numbers."""
+"""Shape and dtype of each array."""
 
 
 def _log(arrays: dict[str, np.ndarray]) -> Log:
-    """The log that these arrays are."""
-    there = [name for name in RECORDED if name in arrays or name not in (*STANDS_FOR, "T_flange_tool")]
-    recorded: dict[str, Any] = {name: arrays[name] for name in there}
+    """Return the log that consists of these arrays."""
+    names = [name for name in RECORDED if name in arrays or name not in (*STANDS_FOR, "T_flange_tool")]
+    recorded: dict[str, Any] = {name: arrays[name] for name in names}
     for name, (kind, letter) in SCALARS.items():
         if recorded[name].shape != () or recorded[name].dtype.kind != letter:
             raise TwinError(f"expected {name} to be one {kind.__name__}, got {_form(recorded[name])}")
         recorded[name] = kind(recorded[name])
-    own = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
+    added = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
     poses = tuple(recorded.pop(name) for name in POSES)
-    log = Log(robot=robot_from_record(arrays), arrays=own, **recorded)
+    log = Log(robot=robot_from_record(arrays), arrays=added, **recorded)
     rigid_poses(log.T_flange_tool, "T_flange_tool")
     if "structure" not in arrays and not np.allclose(poses, log._poses, rtol=0, atol=1e-6, equal_nan=True):
-        raise RobotError(f"{log.robot.name!r} is now another robot: the tool was not where it puts it")
+        raise RobotError(
+            f"{log.robot.name!r} is now another robot: its kinematics does not reproduce the logged "
+            "tool poses"
+        )
     log.__dict__["_poses"] = poses  # where cached_property looks first
     log.require_consistent()
     return log
 
 
 def _form(value: object) -> str:
-    """What an array is, in words."""
+    """Describe the dtype and shape of an array."""
     return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def _same(a: object, b: object) -> bool:
-    """Bitwise equality of arrays, equality of scalars."""
+    """Return whether two arrays are bitwise equal, or two scalars equal."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     return a == b
@@ -303,54 +314,54 @@ def _same(a: object, b: object) -> bool:
 SERIES = (
     "t", "q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", "saturated", "loop_gap", *STANDS_FOR,
 )  # fmt: skip
-"""The arrays of a log that have a row a sample."""
+"""Arrays of a log that have one row per sample."""
 
 
 class RunningLog:
-    """The last samples of a run in parts.
+    """Most recent samples of a run that is recorded in parts.
 
     Args:
-        samples: how many are kept, at least 1.
+        samples: largest number of samples to store, at least 1.
     """
 
     def __init__(self, samples: int) -> None:
         if samples < 1:
-            raise ValueError(f"expected to keep at least 1 sample, got {samples}")
-        self._most = samples
+            raise ValueError(f"expected room for at least 1 sample, got {samples}")
+        self._capacity = samples
         self.restart()
 
     def restart(self) -> None:
-        """Forget all parts."""
+        """Discard all parts."""
         self._first: Log | None = None
         self._count = 0
         self._series: dict[str, np.ndarray] = {}
 
     def add(self, part: Log) -> None:
-        """Take over a part that follows the one before; drives and sensors are those of the first."""
+        """Append the part that follows the previous one; it has the drives and sensors of the first part."""
         if self._first is None:
             self._first = part
             for name in SERIES:
                 array = getattr(part, name)
                 if array is not getattr(part, STANDS_FOR.get(name, ""), None):
-                    # Pages of memory that are not written to yet take none.
-                    self._series[name] = np.empty((self._most, *array.shape[1:]), array.dtype)
+                    # The system allocates memory only for pages that are written.
+                    self._series[name] = np.empty((self._capacity, *array.shape[1:]), array.dtype)
         count = len(part.t)
-        kept = min(count, self._most)
-        rows = np.arange(self._count + count - kept, self._count + count) % self._most
+        stored = min(count, self._capacity)
+        rows = np.arange(self._count + count - stored, self._count + count) % self._capacity
         for name, series in self._series.items():
-            series[rows] = getattr(part, name)[count - kept :]
+            series[rows] = getattr(part, name)[count - stored :]
         self._count += count
 
     def log(self, T_flange_tool: Floats, arrays: Mapping[str, np.ndarray]) -> Log | None:
-        """The last samples as one log, with the robot and the law of the first part; `None` without any.
+        """Return the stored samples as one log with robot and controller of the first part; `None` if empty.
 
         Args:
             T_flange_tool: (4, 4) pose of the tool on the flange.
-            arrays: what belongs to the log besides, by name.
+            arrays: arrays to add to the log, by name.
         """
         if self._first is None:
             return None
-        rows = np.arange(max(0, self._count - self._most), self._count) % self._most
+        rows = np.arange(max(0, self._count - self._capacity), self._count) % self._capacity
         series = {name: array[rows] for name, array in self._series.items()}
         others = {name: None for name in STANDS_FOR if name not in series}
         return replace(self._first, T_flange_tool=T_flange_tool, arrays=arrays, **series, **others)

@@ -99,7 +99,7 @@ def test_they_read_as_sums(irb140, irb1400):
     of_irb1400 = dict(zip(told(irb1400).symbols, told(irb1400).sums, strict=True))
     assert of_irb1400["Ixx2"] == ("Ixx2 - Izz2 + 0.36 m3 + 0.36 m4 + 0.36 m5 + 0.36 m6 + Ixx_rod - Izz_rod")
     symbols = twin.dynamics.dynamic_parameters(irb140).symbols
-    assert [symbols[k] for k in told(irb140).untold] == (
+    assert [symbols[k] for k in told(irb140).undetermined] == (
         ["m1", "mx1", "my1", "mz1", "Ixx1", "Iyy1", "Ixy1", "Ixz1", "Iyz1", "my2"]
     )
 

@@ -186,9 +186,9 @@ def test_validation_is_by_simulation_alone():
         (
             {"speed": SLOW},
             IdentificationError,
-            r"the record does not tell \w+ of the elastic joint: its deviation",
+            r"the record does not determine \w+ of the elastic joint: its deviation",
         ),
-        ({"tau": -multisine(0)}, IdentificationError, "does not follow its torque"),
+        ({"tau": -multisine(0)}, IdentificationError, "is not a response to its torque"),
     ],
 )
 def test_what_cannot_be_estimated_is_told(changed, error, told):

@@ -66,12 +66,12 @@ def test_its_urdf_is_the_one_that_its_facts_make(identified):
 
 def test_it_says_where_it_is_from_and_what_was_left_open(identified):
     text = identified.read_text(encoding="utf-8")
-    assert "run.npz: the engine's own steps" in text
+    assert "run.npz: exact steps of the engine" in text
     assert "By `irb-twin identify " in text
     assert "`, 20" in text
     assert "% of their torques" in text
     comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
-    assert "Left open, as irb140 has them" in comment
+    assert "Not determined, as near to the values of irb140 as" in comment
     assert "m1, mx1, my1, mz1, Ixx1, Iyy1, Ixy1, Ixz1, Iyz1, my2." in comment
     assert "mx2 = -0.155626 +-" in comment
 
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_is_refused_before_the_work(identified, capsys, tm
         ((run, "--out", f"{tmp_path}/arm.toml", "--both-sides"), "friction on one side of each gear"),
         (
             (run, "--out", str(identified), "--robot", str(identified)),
-            "is a file of the robot that was given",
+            "is a file of the given robot",
         ),
     ):
         assert main(["identify", *words]) == 2
@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_is_refused_before_the_work(identified, capsys, tm
 def test_a_urdf_alone_cannot_say_what_drives_have(log, identified, tmp_path):
     from_urdf = twin.load(identified.with_suffix(".urdf"))
     solution = physical_solution(twin.identify(from_urdf, log))
-    with pytest.raises(IdentificationError, match=r"comes from no robot\.toml or dh\.toml"):
+    with pytest.raises(IdentificationError, match=r"was not loaded from a robot\.toml or dh\.toml"):
         write_robot_file(solution, tmp_path / "arm.toml")
 
 
@@ -145,10 +145,10 @@ def test_what_is_written_is_what_is_tested_and_what_its_header_shows(irb140, tmp
     for one, value, deviation in rows:
         line = f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}"
         assert (line in comment) == (one.symbol[:2] != "F0"), line
-    assert "Not in the file, for a robot's drives have none: offsets of torques: F01 = " in comment
+    assert "Torque offsets, which are not in the file because drives have none: F01 = " in comment
     percent = ", ".join(f"{x:.3g}" for x in solution.validation.percent)
     source = robot_facts(tmp_path / "arm.toml")["source"]
-    assert f"Of what was kept out: {percent} % (B: by another filter)." in source
+    assert f"On validation recordings: {percent} % (B: by another filter)." in source
 
 
 def test_its_command_is_whole_and_the_filter_of_what_is_kept_out_is_told(log, tmp_path, monkeypatch, capsys):

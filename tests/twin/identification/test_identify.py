@@ -59,7 +59,7 @@ def test_a_log_of_the_engine_gives_the_parameters_back(found):
     true = base_values(found)
     np.testing.assert_allclose(found.beta, true, rtol=1e-6, atol=1e-8)
     assert np.max(found.residuals.percent) < 1e-8
-    assert "left out below 0.056 or 0.119 rad/s" in found.how[0]
+    assert "excluded below 0.056 or 0.119 rad/s" in found.how[0]
     assert all(one.before == one_true for one, one_true in zip(found.values, true, strict=True))
 
 
@@ -179,15 +179,20 @@ def refused(robot, t, q, tau, said, **settings):
 def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion):
     t, q, tau = motion
     N = linear.drives.motor_matrix
-    side = (
-        r"run.csv: torques are unlike those of 'irb140', that of joint . 0.0\d+ times as large, and 0.0\d+ "
-    )
+    side = r"run.csv: torques differ from those of 'irb140', that of joint . is 0.0\d+ times as large, "
+        r"and 0.0\d+ "
     assert refused(linear, t, q, np.linalg.solve(N.T, tau.T).T, side + "is one over its gear ratio")
     assert refused(
-        linear, t, q, tau @ N, "is its gear ratio: torques of the joints, told as if of the motors"
+        linear, t, q, tau @ N, "is its gear ratio: are these torques of the joints, not of the motors"
     )
-    assert refused(linear, t, q, 1e3 * tau, r"and 1e\+03 is 1000: torques in mN m \(torque_unit\)")
-    assert refused(linear, t, q @ N.T, tau, "said to reach .* are these positions of the motors")
+    assert refused(
+        linear,
+        t,
+        q,
+        1e3 * tau,
+        r"and 1e\+03 is the factor of the unit: are these torques in mN m \(torque_unit\)",
+    )
+    assert refused(linear, t, q @ N.T, tau, "reaches .* are these positions of the motors")
     assert refused(linear, t, np.rad2deg(q), tau, r"in another unit \(angle_unit\)")
     twice = twin.identify(linear, twin.logs.torque_recording(t, q, 2 * tau), filtering=Filtering(10.0))
     assert twice.rank == 58  # an arm may be heavier than was thought
@@ -197,8 +202,8 @@ def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion
 def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
     """As of torques of the motors where no gear that is known explains the factor."""
     t, q, tau = (part[::5] for part in motion)
-    said = rf"links that are {factor:.3g}[\d.]* times as heavy .* of .irb140..*of the motors \(motor_side\)"
-    with pytest.warns(IdentificationWarning, match=said):
+    message = rf"identified links are {factor:.3g}[\d.]* times as heavy .* of the motors \(motor_side\)"
+    with pytest.warns(IdentificationWarning, match=message):
         twin.identify(linear, twin.logs.torque_recording(t, q, factor * tau))
 
 
@@ -214,7 +219,7 @@ def test_too_little_motion(linear, motion):
     t, q, tau = motion
     still = q.copy()
     still[:, 3] = 0.3
-    assert refused(linear, t, still, tau, "joint 4 stands still: it moves over .* which tells nothing")
+    assert refused(linear, t, still, tau, "joint 4 stands still: it moves over .* which does not determine")
     short = t < 0.7
     assert refused(
         linear, t[short], q[short], tau[short], r"\d+ equations are too few for 58 parameters: expected 116"
@@ -235,12 +240,12 @@ def test_what_cannot_be_told_apart_is_named_with_a_motion_that_would(linear):
     q[:, 2], qd[:, 2], qdd[:, 2] = 0.5 * t, 0.5, 0.0
     with pytest.raises(
         IdentificationError,
-        match=r"tells 55 of 58 base parameters: J3, Fv3, Fc3, F03 cannot .*; let joint 3 turn back",
+        match=r"determines 55 of 58 base parameters: J3, Fv3, Fc3, F03 cannot .*; let joint 3 turn back",
     ):
         twin.identify(linear, measured(q, qd, qdd, t))
     alike = [0.3 * f(2 * t)[:, None] * np.ones(6) * w for f, w in ((np.sin, 1), (np.cos, 2), (np.sin, -4))]
     with pytest.raises(
-        IdentificationError, match="Iyy3, Iyy2, J3 cannot be told apart; let all joints turn at"
+        IdentificationError, match="Iyy3, Iyy2, J3 cannot be distinguished; let all joints turn at"
     ):
         twin.identify(linear, measured(*alike, t))
     with pytest.raises(IdentificationError, match=r"and \d+ more cannot .*; let joint 1, 2, 3, 4, 5, 6 turn"):

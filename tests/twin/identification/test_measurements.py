@@ -12,7 +12,7 @@ from twin.errors import IdentificationError, RecordingError, RobotError
 from twin.identification import Filtering, filtered_measurements
 from twin.identification.measurements import LowPass, chosen_cutoff, differences, equations
 from twin.identification.torque_model import TorqueModel
-from twin.logs.recordings.columns import reading
+from twin.logs.recordings.columns import header_options
 from twin.robot.drives.drives import Drives
 
 COUPLED = np.eye(6)
@@ -62,7 +62,7 @@ def test_a_table_with_units_in_its_header_or_by_option(tmp_path, coupled, record
     path = table(tmp_path / "b.csv", names, np.column_stack([1e3 * t, np.rad2deg(q), 1e3 * tau]))
     assert same(twin.logs.read_torque_recording(path, coupled), recording)
     path = table(tmp_path / "c.csv", ["t", *NAMES], np.column_stack([1e3 * t, np.rad2deg(q), 1e3 * tau]))
-    form = twin.logs.TableForm(reading(time_unit="ms", angle_unit="deg", torque_unit="mNm"))
+    form = twin.logs.TableForm(header_options(time_unit="ms", angle_unit="deg", torque_unit="mNm"))
     assert same(twin.logs.read_torque_recording(path, coupled, form), recording)
 
 
@@ -71,7 +71,9 @@ def test_two_tables_of_motors_without_a_time_and_with_an_offset(tmp_path, couple
     motors = [f"Joint_{k}" for k in range(1, 7)]
     positions = table(tmp_path / "q.csv", motors, (recording.q - offset) @ N.T)
     torques = table(tmp_path / "tau.csv", motors, np.linalg.solve(N.T, recording.tau.T).T)
-    form = twin.logs.TableForm(reading({"q*": "Joint_*", "tau*": "Joint_*"}), torques, "both", DT, offset)
+    form = twin.logs.TableForm(
+        header_options({"q*": "Joint_*", "tau*": "Joint_*"}), torques, "both", DT, offset
+    )
     assert same(twin.logs.read_torque_recording(positions, coupled, form), recording)
     one_side = replace(form, motor_side="positions")
     found = twin.logs.read_torque_recording(positions, coupled, one_side)
@@ -100,7 +102,7 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
             twin.logs.read_torque_recording(path, robot, form)
 
     refused(["t", *NAMES[:-1], "x"], values, r"line 1: no column 'tau6'; expected the header t,q1")
-    refused(["x", *NAMES], values, r"no column 't', the time; name it .* or give the time .*sample_time")
+    refused(["x", *NAMES], values, r"no column 't', the time; map it .* or give the time .*sample_time")
     broken = values.copy()
     broken[7, 3] = np.nan
     refused(["t", *NAMES], broken, r"bad.csv: q3 of sample 8 is nan; expected finite numbers")
@@ -116,13 +118,15 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
     refused(["t", *NAMES], values, "expected motor_side to be positions, torques", form, error=ValueError)
     no_gears = replace(irb140, drives=None)
     form = twin.logs.TableForm(motor_side="both")
-    refused(["t", *NAMES], values, "has no gears by which", form, no_gears, RobotError)
+    refused(["t", *NAMES], values, "has no gear ratios", form, no_gears, RobotError)
     other = table(tmp_path / "tau.csv", NAMES[6:], values[:-1, 7:])
     form = twin.logs.TableForm(torques=other)
     refused(["t", *NAMES], values, "expected 500 rows, as many as .* has, got 499", form)
-    form = twin.logs.TableForm(reading({"q7": "x"}))
-    refused(["t", *NAMES], values, "expected columns to name some of t, q1 to q6", form, error=ValueError)
-    form = twin.logs.TableForm(reading({"q*": "x"}))
+    form = twin.logs.TableForm(header_options({"q7": "x"}))
+    refused(
+        ["t", *NAMES], values, "expected the keys of columns to be among t, q1 to q6", form, error=ValueError
+    )
+    form = twin.logs.TableForm(header_options({"q*": "x"}))
     refused(["t", *NAMES], values, r"expected a \* for the joint's number", form, error=ValueError)
     form = twin.logs.TableForm(sample_time=-1.0)
     refused(["t", *NAMES], values, "expected a sample time above 0 s", form, error=ValueError)
@@ -221,21 +225,23 @@ def test_a_cutoff_is_three_times_what_the_speeds_have_whatever_the_noise(rng):
     q = np.sin(2 * np.pi * np.array([0.5, 1.5]) * t) + 0.2 * np.sin(2 * np.pi * np.array([1.0, 3.0]) * t)
     for noise in (0.0, 1e-6, 1e-4):
         assert chosen_cutoff(q + noise * rng.normal(size=q.shape), 1e-3) == pytest.approx(9.0, abs=0.6)
-    with pytest.raises(IdentificationError, match="joint 2 moves no more than its noise: give a cut-off"):
+    with pytest.raises(
+        IdentificationError, match="the motion of joint 2 does not exceed its noise: give a cut-off"
+    ):
         chosen_cutoff(q * [1, 0] + 1e-4 * rng.normal(size=q.shape), 1e-3)
 
 
 def test_cutoffs_and_lengths_that_cannot_be(recording):
     for filtering, said in (
-        (Filtering(125.0), "a cut-off of 125 Hz cannot be, with a sample every 0.004 s"),
+        (Filtering(125.0), "a cut-off of 125 Hz is out of range for a sample every 0.004 s"),
         (Filtering(-1.0), "a cut-off of -1 Hz cannot be"),
         (
             Filtering(10.0, row_rate=1000.0),
-            "expected a rate of rows above 0 and up to 250 Hz, got 1000",
+            "expected a row rate above 0 and up to 250 Hz, got 1000",
         ),
         (
             Filtering(0.5),
-            r"1.996 s are too short for a filter of 0.5 Hz, which needs 2 s",
+            r"1.996 s are too short for a filter of 0.5 Hz, which requires 2 s",
         ),
     ):
         with pytest.raises(IdentificationError, match=said):

@@ -105,11 +105,11 @@ def test_the_command_tells_it(files, capsys, tmp_path):
 
 
 def test_an_empty_flange_and_too_little_motion_are_told(bare, loaded):
-    with pytest.raises(IdentificationError, match="nothing that these recordings could tell"):
+    with pytest.raises(IdentificationError, match="the recordings show no payload"):
         identify_payload(bare.robot.with_payload(twin.Payload(1.0)), noisy(bare, 4), bare=[noisy(bare, 3)])
     still = replace(loaded, **{name: getattr(loaded, name) * [1, 0, 0, 0, 0, 0] for name in ("qd",)},
                     q=np.tile(loaded.q[:1], (len(loaded.q), 1)))  # fmt: skip
-    with pytest.raises(IdentificationError, match=r"leave open the payload's .*expected runs in which"):
+    with pytest.raises(IdentificationError, match=r"do not determine the payload's .*expected runs in which"):
         identify_payload(loaded.robot, still)
 
 

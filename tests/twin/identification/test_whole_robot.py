@@ -65,7 +65,9 @@ def test_an_old_log_whose_robot_s_file_has_changed_is_refused(moved):
     _, run = moved
     geometry = ("structure", "loop_points", "T_parent_joint", "axes", "T_joint_flange", "embedding")
     old = altered(run, "old.npz", **dict.fromkeys(geometry))
-    with pytest.raises(RobotError, match="'irb140' is now another robot: the tool was not where it puts it"):
+    with pytest.raises(
+        RobotError, match="'irb140' is now another robot: its kinematics does not reproduce the logged"
+    ):
         Log.load(old)
 
 
@@ -98,12 +100,12 @@ def test_robots_that_cannot_be_are_refused(files):
     ):
         with pytest.raises(TwinError, match=said):
             Log.load(altered(run, "wrong.npz", **arrays))
-    with pytest.raises(RobotError, match=r"another robot: revolute joint joint_1 .* in place of more"):
+    with pytest.raises(RobotError, match=r"another robot: revolute joint joint_1 .* instead of more"):
         Log.load(altered(run, "wrong.npz", structure=np.array(["more"])))
     path = altered(run, "twice.npz")
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("q.npy", archive.read("q.npy"))
-    with pytest.raises(TwinError, match=r"it has q\.npy twice"):
+    with pytest.raises(TwinError, match=r"it contains q\.npy twice"):
         Log.load(path)
 
 
@@ -134,7 +136,7 @@ def test_joints_that_are_there_by_two_names_are_refused(irb140, tmp_path):
     rows = "\n".join(",".join([f"{0.01 * k:.2f}", *["0"] * 18]) for k in range(12))
     path.write_text(f"t,{ours},{theirs},{torques}\n{rows}\n")
     with pytest.raises(
-        RecordingError, match="the joints are there as joint_1 to joint_6 and as q1 to q6; expect"
+        RecordingError, match="the header contains the joints as joint_1 to joint_6 and as q1 to q6; expect"
     ):
         twin.read_recording(path, irb140)
     told = {f"q{k}": f"joint_{k}" for k in range(1, 7)}
@@ -146,6 +148,6 @@ def test_joints_that_are_there_by_two_names_are_refused(irb140, tmp_path):
         logged = logged.replace(f"logged_{k}", f"joint_{k}_q_rad")
     path.write_text(logged)
     with pytest.raises(
-        RecordingError, match="the joints are there as joint_1_q to joint_6_q and as q1 to q6"
+        RecordingError, match="the header contains the joints as joint_1_q to joint_6_q and as q1 to q6"
     ):
         read_torque_recording(path, irb140)

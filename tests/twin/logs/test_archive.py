@@ -85,13 +85,13 @@ def test_an_array_that_is_not_there_is_missed_or_is_another(name, content, tmp_p
     [
         ({"time_step": np.array(0.0)}, "a time step above 0 s"),
         ({"time_step": np.array(np.nan)}, "a time step above 0 s"),
-        ({"time_step": np.array(2e-3)}, "a period of 0.002 s apart in t"),
+        ({"time_step": np.array(2e-3)}, "steps of the control period, 0.002 s"),
         ({"time_step": np.array("1e-3")}, "expected time_step to be one float"),
         ({"steps_per_period": np.array(0)}, "at least 1 step per period"),
         ({"steps_per_period": np.array([1, 2])}, "expected steps_per_period to be one int"),
         ({"controller": np.array(3.0)}, "expected controller to be one str"),
-        ({"t": np.zeros(50)}, "expected t to have at least one sample, and to rise"),
-        ({"t": np.full(50, np.nan)}, "expected t to have at least one sample, and to rise"),
+        ({"t": np.zeros(50)}, "expected t to have at least one sample and to increase"),
+        ({"t": np.full(50, np.nan)}, "expected t to have at least one sample and to increase"),
         ({"robot": np.array(["a", "b"])}, "expected robot to be text of 0 axes"),
         ({"robot": np.array("irb1600"), "q": np.zeros((50, 8))}, r"of shape (50, 6), got"),
         ({"tau_max": np.full(6, np.nan)}, "expected tau_max to be float64 of shape (6,), without NaN"),
@@ -100,7 +100,7 @@ def test_an_array_that_is_not_there_is_missed_or_is_another(name, content, tmp_p
         ({"gravity": np.array("down")}, "expected gravity to be real numbers, got text"),
         ({"payload_mass": np.array(1.0)}, "it has no 'payload_com'"),
         ({"payload_mass": np.array(-1.0), "payload_com": np.zeros(3), "payload_inertia": np.eye(3)}, "-1.0"),
-        ({"own_mine": np.array([None])}, "own_mine.npy holds object"),
+        ({"own_mine": np.array([None])}, "own_mine.npy contains object"),
         ({"drives": np.array(["rigid"])}, "expected drives to be text of 0 axes"),
         ({"drives": np.array(2.0)}, "expected drives to be text of 0 axes"),
         ({"drives_ratio": np.zeros(6)}, "drives: ratio of axis 1 is 0, expected a finite number"),
@@ -154,7 +154,7 @@ def test_nothing_is_unpickled(content, tmp_path):
     spy = Spy()
     spy.something = 1
     told = refused(altered(tmp_path, content, own_spy=np.array([spy], dtype=object)))
-    assert "holds object" in told
+    assert "contains object" in told
     assert not Spy.ran
 
 
@@ -175,7 +175,7 @@ def test_an_array_larger_than_the_file_is_never_set_aside(compression, content, 
     told = refused(path)
     assert tracemalloc.get_traced_memory()[1] < 10**6
     tracemalloc.stop()
-    assert "larger than the file" in told or "says it has the shape (1000000000000,)" in told
+    assert "larger than the file" in told or "declares shape (1000000000000,)" in told
 
 
 def test_damage_anywhere_is_one_sentence_or_none(content, tmp_path):
@@ -201,7 +201,7 @@ def test_what_is_not_a_file_is_not_read(tmp_path):
     import os
 
     os.mkfifo(tmp_path / "pipe")
-    assert "it is not a file" in refused(tmp_path / "pipe")
+    assert "it is not a regular file" in refused(tmp_path / "pipe")
 
 
 def test_a_log_that_could_not_be_loaded_is_not_saved(log, tmp_path):

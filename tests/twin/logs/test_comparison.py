@@ -9,7 +9,7 @@ import pytest
 import twin
 from tests.support.example_logs import PERIOD, N, broken_log, irb140_log, log_of, sliding_log
 from twin.errors import TwinError
-from twin.logs.columns import between, finite_part, first_fault
+from twin.logs.columns import between, finite_part, first_non_finite
 from twin.logs.figures import tool_turn
 from twin.rotations.euler_angles import axis_angle_from_matrix
 from twin.rotations.rotations import pose_matrix
@@ -97,7 +97,7 @@ def test_a_joint_that_slides_is_in_its_units_beside_one_that_turns():
         (lambda: irb140_log(period=4e-3, samples=30), "the control periods differ (2 ms: pd; 4 ms: pd (2))"),
         (
             lambda: irb140_log(scale=1.1),
-            "pd and pd (2) were asked for different motions (0.03 apart in joint_3 at 0.524 s): every error",
+            "pd and pd (2) have different references (0.03 apart in joint_3 at 0.524 s): each error",
         ),
         (lambda: log_of(twin.load("irb1600")), "the robots differ (irb140: pd; irb1600: pd (2))"),
         (sliding_log, "the robots have different joints (irb140 with 6 joints: pd; rtr with 3"),
@@ -141,9 +141,9 @@ def test_a_part_of_a_run_is_its_samples():
 
 
 def test_where_a_run_is_finite():
-    assert first_fault(irb140_log()) is None
+    assert first_non_finite(irb140_log()) is None
     log = broken_log(first=40)
-    assert first_fault(log) == log.t[40]
+    assert first_non_finite(log) == log.t[40]
     assert len(finite_part(log).t) == 40
     assert finite_part(log).t[-1] == pytest.approx(0.5 + 39 * PERIOD)
 

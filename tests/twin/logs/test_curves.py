@@ -10,7 +10,7 @@ import twin
 from tests.support.example_logs import broken_log, irb140_log, log_of, sliding_log
 from twin.errors import UnknownNameError
 from twin.logs.figures import tool_distance
-from twin.logs.views.curves import Curve, _power, _same_wanted, _view, draw, panels
+from twin.logs.views.curves import Curve, _power, _same_reference, _view, draw, panels
 
 T = np.linspace(0.0, 1.0, 5)
 
@@ -24,8 +24,8 @@ def test_the_error_has_a_panel_a_joint_and_two_of_the_tool(logs):
     found = panels(logs, "error")
     assert [(panel.title, panel.unit) for panel in found] == [
         *((f"joint_{k}", "rad") for k in range(1, 7)),
-        ("tool, distance from the wanted place", "m"),
-        ("tool, angle from the wanted orientation", "rad"),
+        ("tool, distance from the reference", "m"),
+        ("tool, angle from the reference", "rad"),
     ]
     assert all([curve.log for curve in panel.curves] == ["one", "two"] for panel in found)
     two = logs["two"]
@@ -47,9 +47,9 @@ def test_a_panel_has_values_reference_limits_and_cuts(logs, what, array, wanted,
         curve = panel.curves[0]
         assert panel.unit == unit
         np.testing.assert_array_equal(curve.values, getattr(log, array)[:, joint])
-        assert (curve.wanted is None) == (wanted is None)
+        assert (curve.reference is None) == (wanted is None)
         if wanted:
-            np.testing.assert_array_equal(curve.wanted, getattr(log, wanted)[:, joint])
+            np.testing.assert_array_equal(curve.reference, getattr(log, wanted)[:, joint])
         assert curve.high == getattr(log.robot, limit)[joint]
         assert curve.low == (log.robot.q_min[joint] if what == "position" else -curve.high)
         assert curve.cut.sum() == (6 if joint == 1 else 0)
@@ -58,7 +58,7 @@ def test_a_panel_has_values_reference_limits_and_cuts(logs, what, array, wanted,
 def test_the_pose_has_position_and_quaternion_and_what_was_wanted(logs):
     found = {panel.title: panel for panel in panels(logs, "pose")}
     np.testing.assert_array_equal(found["tool c"].curves[0].values, logs["one"].pose[:, 5])
-    np.testing.assert_array_equal(found["tool c"].curves[0].wanted, logs["one"].pose_ref[:, 5])
+    np.testing.assert_array_equal(found["tool c"].curves[0].reference, logs["one"].pose_ref[:, 5])
     assert [found[f"tool {name}"].unit for name in "xyzabcd"] == ["m"] * 3 + [""] * 4
 
 
@@ -107,10 +107,10 @@ def test_the_power_of_ten_that_is_taken_out(size, power):
 
 def test_a_shorter_run_of_the_same_motion_was_wanted_to_be_the_same():
     whole = Curve("a", T, T, T**2)
-    assert _same_wanted(Curve("b", T[:3], T[:3], T[:3] ** 2), whole)
-    assert not _same_wanted(Curve("b", T[:3], T[:3], T[:3] ** 2 + 1e-6), whole)
-    assert not _same_wanted(Curve("b", 2 * T[:3], T[:3], T[:3] ** 2), whole)
-    assert not _same_wanted(Curve("b", T[:3], T[:3]), whole)
+    assert _same_reference(Curve("b", T[:3], T[:3], T[:3] ** 2), whole)
+    assert not _same_reference(Curve("b", T[:3], T[:3], T[:3] ** 2 + 1e-6), whole)
+    assert not _same_reference(Curve("b", 2 * T[:3], T[:3], T[:3] ** 2), whole)
+    assert not _same_reference(Curve("b", T[:3], T[:3]), whole)
 
 
 @pytest.mark.parametrize("what", ["position", "pose"])

@@ -73,8 +73,8 @@ def test_a_long_log_has_fewer_frames_a_second_and_says_so(robot):
     assert fps == pytest.approx(1199 / 600)
     assert times[-1] == 600.0
     assert note == (
-        "600 s at 20 frames a second are more than 1200 frames: there are 2 a second; "
-        "a higher speed shows it smoothly"
+        "600 s at 20 frames per second are more than 1200 frames: the film has 2 per second; "
+        "a higher speed makes it smoother"
     )
 
 
@@ -226,13 +226,16 @@ def test_the_command_makes_a_film_of_two_logs(logs, tmp_path, capsys):
     [
         (["none.npz", "--film", "a.gif"], "cannot read the log none.npz: No such file or directory"),
         (["cut.npz", "--film", "a.gif"], "cut.npz is not a log of this program"),
-        (["lost.npz", "--film", "a.gif"], "nothing of pd can be shown: no sample"),
+        (["lost.npz", "--film", "a.gif"], "pd cannot be shown: no sample"),
         (["one.npz", "--film", "a.avi"], "a.avi: expected a film's name to end in .gif or .mp4"),
         (["one.npz", "--film", "lost/a.gif"], "--film lost/a.gif: there is no folder lost"),
         (["one.npz", "--film", "a.gif", "--size", "wide"], "expected width x height in pixels, as 640x480"),
         (["one.npz", "--film", "a.gif", "--size", "10x9000"], "expected a size of 200 to 1920 pixels"),
         (["one.npz", "--film", "a.mp4", "--size", "401x301"], "expected even numbers of pixels"),
-        (["one.npz", "--film", "a.gif", "--fps", "60"], "expected 0 to 50 frames a second of a .gif, got 60"),
+        (
+            ["one.npz", "--film", "a.gif", "--fps", "60"],
+            "expected 0 to 50 frames per second for a .gif, got 60",
+        ),
         (["one.npz", "--film", "a.gif", "--camera", "0", "nan"], "expected a camera's yaw and a pitch"),
         (["one.npz", "--film", "a.gif", "--speed", "-1"], "expected a speed above 0"),
         (["one.npz"] * 7 + ["--film", "a.gif"], "expected 1 to 6 logs"),

@@ -124,7 +124,7 @@ def test_files_that_are_no_log(log, tmp_path):
             Log.load(tmp_path / name)
     np.save(tmp_path / "array.npy", np.zeros(3))
     with pytest.raises(
-        TwinError, match=r"array\.npy is not a log of this program \(it holds a single array\)"
+        TwinError, match=r"array\.npy is not a log of this program \(it contains a single array\)"
     ):
         Log.load(tmp_path / "array.npy")
     with pytest.raises(TwinError, match=r"cannot read the log .*nowhere: No such file"):
@@ -214,5 +214,7 @@ def test_the_torque_of_a_motor(irb1400):
     power = np.sum(log.tau_motor * (log.qd @ drives.motor_matrix.T), axis=1)
     np.testing.assert_allclose(power, np.sum(log.tau * log.qd, axis=1), rtol=0, atol=1e-12 * power.max())
     np.testing.assert_allclose(log.tau_motor[:, 0], log.tau[:, 0] / drives.ratio[0], rtol=1e-14)
-    with pytest.raises(RobotError, match="'irb1400' has no drives: its motors' torques are not known"):
+    with pytest.raises(
+        RobotError, match="'irb1400' has no drives, so the torques of its motors are not known"
+    ):
         _ = replace(log, robot=replace(irb1400, drives=None, drive_mode="ideal")).tau_motor

@@ -71,11 +71,11 @@ def test_what_is_not_finite_is_left_out_and_said(robot):
     track = Track(log, "pid")
     assert track.sample(9.0) == 39
     assert track.note == (
-        "pid: 11 of 51 samples are not shown, being not finite or folded; the last one shown is at 0.39 s"
+        "pid: 11 of 51 samples are not shown (not finite or folded); the last one shown is at 0.39 s"
     )
     assert Track(swing(robot, 0, 1.0), "pd").note == ""
     log.q[:] = np.inf
-    with pytest.raises(TwinError, match=r"nothing of pid can be shown: no sample"):
+    with pytest.raises(TwinError, match=r"pid cannot be shown: no sample"):
         Track(log, "pid")
 
 
@@ -99,7 +99,7 @@ def test_names_tell_logs_apart(robot, irb1400):
 
 def test_what_cannot_be_shown_is_a_sentence(robot):
     log = swing(robot, 0, 1.0, samples=2)
-    with pytest.raises(ValueError, match="expected 1 to 6 logs, which can be told apart, got 7"):
+    with pytest.raises(ValueError, match="expected 1 to 6 logs, one per colour, got 7"):
         tracks([log] * 7)
     with pytest.raises(ValueError, match="expected 1 to 6 logs"):
         tracks([])

@@ -85,9 +85,7 @@ WANTED = f"expected the header {HEADER}, got"
 
 
 def other_name(*columns):
-    return (
-        f" (if there is one by another name, say so in columns: '{', '.join(f'{c}=NAME' for c in columns)}')"
-    )
+    return f" (if it has another name, give it in columns: '{', '.join(f'{c}=NAME' for c in columns)}')"
 
 
 NONE = ", line 1: no column 't', 'x', 'y', 'z', 'a', 'b', 'c', 'd'"
@@ -134,7 +132,7 @@ NONE = ", line 1: no column 't', 'x', 'y', 'z', 'a', 'b', 'c', 'd'"
         ),
         (
             with_value(4, "t", "1e12"),
-            ", line 4, column 't': 1e+12 s is no time; expected seconds, at most 1e+10: "
+            ", line 4, column 't': 1e+12 s is too large for a time; expected seconds, at most 1e+10: "
             "are these milliseconds?",
         ),
         (

@@ -135,7 +135,7 @@ def test_columns_of_other_names(tmp_path, plain, columns):
 
 def test_the_header_says_what_is_recorded(tmp_path):
     both = saved(tmp_path / "both.csv", HEADER + ",q1,q2,q3,q4,q5,q6", np.column_stack([T, POSES, Q]))
-    with pytest.raises(RecordingError, match=r"the header has the tool's pose and .* tool or"):
+    with pytest.raises(RecordingError, match=r"the header contains the tool's pose and .* tool or"):
         twin.read_recording(both, ROBOT)
     np.testing.assert_array_equal(twin.read_recording(both, ROBOT, kind="joints").q, Q)
     np.testing.assert_allclose(twin.read_recording(both, kind="tool").poses, POSES, rtol=0, atol=3e-16)
@@ -162,7 +162,11 @@ TOOL_IN_MM = "t,x_mm,y,z,a,b,c,d\n0,1e5,0,0,1,0,0,0\n1,0,0,0,1,0,0,0\n"
 BY_EULER_ANGLES = "t,x,y,z,rx,ry,rz\n0,0,0,0,0,90,0\n1,0,0,0,0,0,0\n"
 SIX = {"robot": ROBOT}
 FAULTS = [
-    ("t;x,y\n", {}, "line 1: the header has comma and semicolon, either of which could separate its columns"),
+    (
+        "t;x,y\n",
+        {},
+        "line 1: the header contains comma and semicolon, either of which could separate its columns",
+    ),
     ("t,x\ty\n", {}, "line 1: the header has comma and tab, either of which"),
     ("t;q1\n0;1,5\n1;1.5\n", {}, "line 3, column 'q1': '1.5' has a decimal point, line 2, column 'q1' a"),
     ("t;q1\n0;1.5\n1;1,5\n", {}, "'1,5' has a decimal comma, line 2, column 'q1' a decimal point; expected"),
@@ -185,14 +189,14 @@ FAULTS = [
     ("time,q1\n", {}, "line 1: no column 't'; expected the header t,q1, got 'time,q1'"),
     ("t,A\n", {"columns": "q1=B"}, "line 1: no column 'q1' (named 'B'); expected the header t,q1"),
     ("t,q1,q2\n", {"columns": "q2=q1"}, "line 1: no column 'q1'; expected the header t,q1,q2"),
-    ("t,q1,q2\n", {"columns": "q2=q1,q1=q1"}, "line 1: column 'q1' cannot be two of those expected"),
+    ("t,q1,q2\n", {"columns": "q2=q1,q1=q1"}, "line 1: two of the expected columns are mapped to 'q1'"),
     (TOOL_IN_MM, {}, "line 2, column 'x_mm': 100 m is beyond any arm; expected at most 10 m"),
     (
         BY_EULER_ANGLES,
         {},
         "line 2, column 'ry': 90 rad is beyond any joint; expected radians, at most 25.13: ",
     ),
-    ("t,x,y,z,q1,q2,q3,q4\n", {}, "line 1: q1 to q4 beside x, y, z could be a quaternion, as ABB names it"),
+    ("t,x,y,z,q1,q2,q3,q4\n", {}, "line 1: q1 to q4 beside x, y, z could be a quaternion in ABB's notation"),
     ("t,x,y,z,q1,q2,q3,q4\n", SIX, "line 1: no column 'a', 'b', 'c', 'd'; expected"),
     (
         "t,q1,q2,q3,q4,q5,q6,q7\n",
@@ -219,7 +223,10 @@ def test_every_fault_of_a_format_is_named(tmp_path, text, settings, told):
     [
         ({"columns": "t"}, "expected columns as 't=Time, x=X Pos', each once: got 't'"),
         ({"columns": "t=A,t=B"}, "each once: 't' is named twice"),
-        ({"columns": {"w": "A"}}, "expected columns to name some of t, x, y, z, a, .* q2 and so on, got 'w'"),
+        (
+            {"columns": {"w": "A"}},
+            "expected the keys of columns to be among t, x, y, z, a, .* q2 and so on, got 'w'",
+        ),
         ({"length_unit": "inch"}, "expected a unit of length, m or mm, got 'inch'"),
         ({"time_unit": "mm"}, "expected a unit of time, s or ms, got 'mm'"),
     ],

@@ -152,7 +152,7 @@ def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
     from twin.errors import TwinError
     from twin.logs.archive import robot_to_record
 
-    with pytest.raises(TwinError, match="no log can keep robot 'irb140'"):
+    with pytest.raises(TwinError, match="robot 'irb140' cannot be stored in a log"):
         robot_to_record(replace(irb140, file=None, dh=None))
 
 

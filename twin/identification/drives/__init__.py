@@ -1,1 +1,1 @@
-"""What one drive is: the spring of its gear from an excited motor, its friction from constant speeds."""
+"""Identification of single drives: gear elasticity from an excited motor, friction from constant speeds."""

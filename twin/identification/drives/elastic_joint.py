@@ -1,20 +1,26 @@
-"""The two masses of an elastic joint, its spring and its friction, from torque and speed of its motor.
+"""Identification of an elastic joint: two masses, spring and friction, from torque and speed of the motor.
 
-Norrlöf's experiment: one joint is excited, the others stand still, and the parameters are those with which
-the linear model of `twin.dynamics.flexible_joint` comes nearest to the measured speed.  That is a prediction-
-error method for an output-error model: noise is added to the output, and has no model of its own, so that
-the model's simulation under the torques is its prediction.  If the noise is white, the estimate is the most
-likely one, whether or not a control law acted, and the deviations are those of a linearisation about it,
+Norrlöf's experiment: one joint is excited while the others stand still.  The estimate is the set of
+parameters for
+which the linear model of `twin.dynamics.flexible_joint` comes nearest to the measured speed.  This is a
+prediction-
+error method for an output-error model: noise is added to the output and not modelled further, so that the
+simulation under the measured torques is the prediction.  For white noise this is the maximum-likelihood
+estimate,
+with or without a controller in the loop.  The deviations follow from a linearisation about it,
 
-    cov = s^2 (J^T J)^-1,    s^2 = |e|^2 / (N - number of all that was fitted).
+    cov = s^2 (J^T J)^-1,    s^2 = |e|^2 / (N - number of fitted quantities).
 
-What the joint did before the data begin is not known, and the mean values say nothing: three numbers of the
-state at the start and an offset are fitted along with the parameters.  They enter linearly, so that for every
-set of parameters the best of them is found at once (variable projection; the derivatives are those of
-Kaufman), and the search goes over the logarithms of the parameters alone.
+The motion before the data is not known, and mean values carry no information: three initial states and an
+offset
+are fitted along with the parameters.  They enter linearly, so that for each set of parameters the best of
+them is
+found at once (variable projection with Kaufman's derivatives), and the search varies only the logarithms of
+the
+parameters.
 
-It starts from the frequency response, at several frequencies of the antiresonance, for the sum of squares has
-false minima: a resonance that is put at the wrong place fits nothing, and no small step makes it fit better.
+The search starts from the frequency response, at several frequencies of the antiresonance, because the sum of
+squares has local minima: a resonance at the wrong frequency fits nothing, and no small step improves the fit.
 
 Sources: Norrlöf 1999, section 3.3.2 and Table 3.1; L. Ljung, "System Identification", 2nd ed. 1999, sections
 7.2 and 9.4; L. Kaufman, BIT 15 (1975).
@@ -34,11 +40,11 @@ from twin.dynamics.flexible_joint import FlexibleJoint, velocity_model
 from twin.errors import IdentificationError
 
 PARAMETERS = ("Jm", "Ja", "fm", "k")
-"""What is estimated, in this order; after it `d`, if asked for."""
+"""Estimated parameters, in this order; `d` follows if requested."""
 
 
 class SampledJoint(NamedTuple):
-    """`x[k+1] = A x[k] + B u[k]`, `y = x[0]`, for `x = [qm', qa', r qm - qa]`: A is (3, 3), B (3,)."""
+    """Sampled joint `x[k+1] = A x[k] + B u[k]`, `y = x[0]`, `x = [qm', qa', r qm - qa]`: A (3, 3), B (3,)."""
 
     A: np.ndarray
     B: np.ndarray
@@ -48,34 +54,34 @@ _Sampling: TypeAlias = Callable[[FlexibleJoint], SampledJoint]
 
 LAGS = 3
 LINEAR = LAGS + 1
-"""Numbers that are fitted beside the parameters: state at the start, and offset."""
+"""Number of linear quantities that are fitted besides the parameters: initial state and offset."""
 
 SAMPLES = 50
-"""The least that are taken for data."""
+"""Smallest number of samples."""
 
 STEP = 1e-5
-"""By which logarithms of parameters differ for derivatives of the coefficients: right to 1e-10."""
+"""Step of the logarithms for numerical derivatives of the coefficients, which are accurate to 1e-10."""
 
 FIRST_STEPS, MOST_STEPS = 8, 60
-"""Of a search: from each of the starts, to see which is the best, and from there on to the end."""
+"""Largest numbers of search steps: from each start, to select the best, and from there to convergence."""
 
 FACTOR = 100.0
-"""By which a parameter may be other than at the start of the search."""
+"""Largest factor between a parameter and its value at the start of the search."""
 
 
 @dataclass(frozen=True, eq=False)
 class JointEstimate:
-    """What data tell of an elastic joint; p is 4, or 5 with the spring's damping.
+    """Estimate of an elastic joint; p is 4, or 5 with the spring's damping.
 
     Attributes:
-        joint: the joint that was found.
-        names: (p,) of `PARAMETERS`, of a `FlexibleJoint`.
-        values: (p,) in the units of a `FlexibleJoint`.
+        joint: estimated joint.
+        names: (p,) names of the parameters, attributes of a `FlexibleJoint`.
+        values: (p,) values in the units of a `FlexibleJoint`.
         deviations: (p,) standard deviations, in the same units.
-        correlation: (p, p) of the errors.
-        noise: standard deviation of what the model leaves of the motor's speed, in [rad/s].
-        speed: (N,) the motor's speed by the model, with the offset that was fitted, in [rad/s].
-        others: sums of squares, over that of the joint, where searches from other starts were given up.
+        correlation: (p, p) correlation of the errors.
+        noise: standard deviation of the residual of the motor's speed, in [rad/s].
+        speed: (N,) speed of the motor in the model, with the fitted offset, in [rad/s].
+        others: sums of squares, relative to that of `joint`, of abandoned searches from other starts.
     """
 
     joint: FlexibleJoint
@@ -88,7 +94,7 @@ class JointEstimate:
     others: tuple[float, ...]
 
     def reported(self) -> tuple[np.ndarray, np.ndarray]:
-        """Values and deviations (4,) of `J_m, J_a, f_m, k` as Norrlöf's Table 3.1 has them.
+        """Return values and deviations (4,) of `J_m, J_a, f_m, k` in the units of Norrlöf's Table 3.1.
 
         Its J_a and k are r times those of the arm, see `FlexibleJoint.reported`.
         """
@@ -105,32 +111,35 @@ def identify_elastic_joint(
     steps: int | None = None,
     damping: bool = False,
 ) -> JointEstimate:
-    """Estimate an elastic joint from a record in which it alone was excited.
+    """Estimate an elastic joint from a record in which only this joint was excited.
 
-    The arm's own friction is taken for 0, as in the source.
+    The friction of the arm itself is assumed to be 0, as in the source.
 
     Args:
         tau: (N,) torque of the motor, held from each sample to the next, at the motor, in [N m].
         speed: (N,) measured speed of the motor, at the motor, in [rad/s].
-        period: between samples, in [s].
+        period: time between samples, in [s].
         r: angle of the arm for each radian of the motor, one over the gear ratio.
-        steps: engine steps in a period, if the record was made by the engine or the analytic plant, so that
-            the model goes in such steps; by default the model is that of continuous time.
-        damping: estimate the damping of the spring, too; else it is 0.
+        steps: engine steps in a period, if the engine or the analytic plant made the record, so that the
+            model
+            uses the same steps; by default the model is that of continuous time.
+        damping: whether to estimate the damping of the spring, which is 0 otherwise.
 
     Raises:
-        IdentificationError: the record is too short or does not excite the joint, or does not tell some
-            parameter: its deviation is above its value.
-        ValueError: a shape is another, a value not finite, or the period not above 0.
+        IdentificationError: the record is too short or does not excite the joint, or does not determine a
+            parameter: its deviation exceeds its value.
+        ValueError: a shape does not match, a value is not finite, or the period is not above 0.
     """
     u, y = _record(tau, speed, period, r, steps)
     names = (*PARAMETERS, "d") if damping else PARAMETERS
     sampled = _sampling(period, steps)
-    begun = [_search(u, y, sampled, start, names, FIRST_STEPS) for start in starts(u, y, period, r, damping)]
-    if not begun:
-        raise IdentificationError("the speed of the motor does not follow its torque: no joint moves so")
-    begun.sort(key=lambda found: found.cost)
-    best = _search(u, y, sampled, begun[0].joint, names, MOST_STEPS)
+    searches = [
+        _search(u, y, sampled, start, names, FIRST_STEPS) for start in starts(u, y, period, r, damping)
+    ]
+    if not searches:
+        raise IdentificationError("the speed of the motor is not a response to its torque")
+    searches.sort(key=lambda found: found.cost)
+    best = _search(u, y, sampled, searches[0].joint, names, MOST_STEPS)
     joint, jacobian, cost = best.joint, best.jacobian, best.cost
     freedom = len(u) - len(names) - LINEAR
     triangle = np.linalg.qr(jacobian, mode="r")
@@ -147,9 +156,9 @@ def identify_elastic_joint(
     if not np.all(relative < 1.0):
         worst = int(np.argmax(relative))
         raise IdentificationError(
-            f"the record does not tell {names[worst]} of the elastic joint: its deviation is "
-            f"{100 * relative[worst]:.3g} % of {values[worst]:.3g}; it takes a torque that excites the joint "
-            "below and above its resonance, stronger or for longer"
+            f"the record does not determine {names[worst]} of the elastic joint: its deviation is "
+            f"{100 * relative[worst]:.3g} % of {values[worst]:.3g}; excite the joint below and above its "
+            "resonance, more strongly or for longer"
         )
     return JointEstimate(
         joint=joint,
@@ -159,16 +168,16 @@ def identify_elastic_joint(
         correlation=correlation,
         noise=float(np.sqrt(cost / freedom)),
         speed=best.speed,
-        others=tuple(found.cost / cost for found in begun[1:]),
+        others=tuple(found.cost / cost for found in searches[1:]),
     )
 
 
 def simulated_speed(
     joint: FlexibleJoint, tau: ArrayLike, speed: ArrayLike, period: float, *, steps: int | None = None
 ) -> np.ndarray:
-    """The motor's speed (N,) by a joint under the torques of a record, in [rad/s], say to validate it.
+    """Simulate the motor's speed (N,) under the torques of a record, in [rad/s], for example for validation.
 
-    State at the start and offset are those that come nearest to the record; arguments are those of
+    Initial state and offset are those that come nearest to the record.  The arguments are those of
     `identify_elastic_joint`.
     """
     u, y = _record(tau, speed, period, joint.r, steps)
@@ -177,7 +186,7 @@ def simulated_speed(
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Where a search ended: joint, sum of squares, derivatives (N, p) by logarithms, and speed (N,)."""
+    """Result of a search: joint, sum of squares, derivatives (N, p) by logarithms, and speed (N,)."""
 
     joint: FlexibleJoint
     cost: float
@@ -188,7 +197,7 @@ class _Search:
 def _record(
     tau: ArrayLike, speed: ArrayLike, period: float, r: float, steps: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Torque (N,), less its mean, and speed (N,), checked."""
+    """Check torque and speed (N,), and return the torque without its mean and the speed."""
     u, y = real_array(tau, "tau"), real_array(speed, "speed")
     if u.ndim != 1 or u.shape != y.shape:
         raise ValueError(f"expected tau and speed of one shape (N,), got {u.shape} and {y.shape}")
@@ -215,7 +224,7 @@ def _sampling(period: float, steps: int | None) -> _Sampling:
 
 
 class _Fit(NamedTuple):
-    """A model beside a record: its speed (N,), that without the offset, and a basis (N, 4) of the rest."""
+    """Fit of a model to a record: speed (N,), speed without offset, and a basis (N, 4) of the linear part."""
 
     speed: np.ndarray
     moving: np.ndarray
@@ -223,7 +232,7 @@ class _Fit(NamedTuple):
 
 
 def _fitted(u: np.ndarray, y: np.ndarray, b: np.ndarray, a: np.ndarray) -> _Fit:
-    """The model's speed with the state at the start and the offset that come nearest to the record."""
+    """Return the model's speed with the initial state and offset that come nearest to the record."""
     from scipy.signal import lfilter
 
     pulse = np.zeros(len(u))
@@ -236,14 +245,14 @@ def _fitted(u: np.ndarray, y: np.ndarray, b: np.ndarray, a: np.ndarray) -> _Fit:
 
 
 def _through(a: np.ndarray, signal: np.ndarray) -> np.ndarray:
-    """A signal (N,) through the poles of a difference equation."""
+    """Filter a signal (N,) by the poles of a difference equation."""
     from scipy.signal import lfilter
 
     return np.asarray(lfilter([1.0], a, signal))
 
 
 def _lagged(signal: np.ndarray, lags: range) -> np.ndarray:
-    """The signal, later by each of the lags: (N, number of lags)."""
+    """Return the signal delayed by each of the lags: (N, number of lags)."""
     found = np.zeros((len(signal), len(lags)))
     for column, lag in enumerate(lags):
         found[lag:, column] = signal[: len(signal) - lag]
@@ -258,7 +267,7 @@ def _search(
     names: tuple[str, ...],
     most_steps: int,
 ) -> _Search:
-    """The joint with the least sum of squares near a start, by Levenberg and Marquardt's method."""
+    """Find the joint with the least sum of squares near a start, by the Levenberg-Marquardt method."""
     from scipy.optimize import least_squares
 
     first = np.log([getattr(start, name) for name in names])
@@ -286,7 +295,7 @@ def _search(
         found = np.column_stack(columns)
         return found - fit.basis @ (fit.basis.T @ found)
 
-    derivatives: Any = jacobian  # scipy's own types know of its names alone
+    derivatives: Any = jacobian  # scipy's type stubs accept only the names of methods
     end = least_squares(
         residual, first, derivatives, method="lm", xtol=1e-10, ftol=1e-12, gtol=1e-14, max_nfev=most_steps
     )
@@ -294,28 +303,28 @@ def _search(
 
 
 SEGMENTS = 4
-"""Of the record, half overlapping others, over which the response is averaged."""
+"""Number of segments of the record, half overlapping, over which the response is averaged."""
 
 ANTIRESONANCES, RATIOS, RATES = 40, 9, 6
-"""Sizes of the grid, over the frequencies that are excited, and for the ratio over:"""
+"""Sizes of the grid of starts, over the excited frequencies, and for the inertia ratio over:"""
 LEAST_RATIO, MOST_RATIO = 0.1, 10.0
 
 MOST = 3
-"""Starts that are kept, of those that are best for their antiresonance and better than its neighbours."""
+"""Largest number of starts: those that are best for their antiresonance and better than its neighbours."""
 
 EXCITED = 1e-3
-"""Of the strongest power of the torque: frequencies with less tell nothing."""
+"""Smallest power of the torque, relative to its maximum, for which a frequency counts as excited."""
 
 LIGHTLY = 0.02
-"""Damping ratio at which the search for the damping of a spring begins."""
+"""Damping ratio of the spring at which the search for the damping starts."""
 
 
 def measured_response(
     tau: np.ndarray, speed: np.ndarray, period: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Frequencies (F,) in [rad/s], response (F,) in [rad/s per N m], and power (F,) of the torque.
+    """Return frequencies (F,) in [rad/s], response (F,) in [rad/s per N m], and torque power (F,).
 
-    By averages over segments, without the frequencies at which the torque is hardly there.
+    The response is averaged over segments.  Frequencies that the torque hardly excites are omitted.
     """
     from scipy.signal import csd, welch
 
@@ -327,14 +336,14 @@ def measured_response(
 
 
 def starts(tau: np.ndarray, speed: np.ndarray, period: float, r: float, damping: bool) -> list[FlexibleJoint]:
-    """Joints, at most `MOST`, from which a search may go on, likely ones first.
+    """Return at most `MOST` joints as starts of a search, the most likely one first.
 
     Args:
         tau: (N,) torque of the motor, in [N m].
-        speed: (N,) its speed, in [rad/s].
-        period: in [s].
+        speed: (N,) speed of the motor, in [rad/s].
+        period: time between samples, in [s].
         r: angle of the arm for each radian of the motor.
-        damping: whether the spring is to have some.
+        damping: whether the spring has damping.
     """
     omega, response, power = measured_response(tau, speed, period)
     wz = np.geomspace(omega[0], omega[-1], ANTIRESONANCES)
@@ -363,7 +372,7 @@ def starts(tau: np.ndarray, speed: np.ndarray, period: float, r: float, damping:
 
 
 def exact(joint: FlexibleJoint, period: float) -> SampledJoint:
-    """The joint under torques of its motor that are held for a period, in [s]."""
+    """Return the exact sampled model for motor torques that are held for a period, in [s]."""
     model = velocity_model(joint)
     both = np.zeros((4, 4))
     both[:3, :3], both[:3, 3:] = period * model.A, period * model.B
@@ -372,9 +381,9 @@ def exact(joint: FlexibleJoint, period: float) -> SampledJoint:
 
 
 def in_steps(joint: FlexibleJoint, period: float, steps: int) -> SampledJoint:
-    """The joint as engine and analytic plant move it, in a number of steps a period, in [s]."""
+    """Return the sampled model in the steps of engine and analytic plant, several per period, in [s]."""
     r, k, d, dt = joint.r, joint.k, joint.d, period / steps
-    # What spring and damper give for the state before the step, and for both accelerations in it:
+    # Torque of spring and damper, from the state before the step and from both accelerations in it:
     # T = before @ x + within @ [qm'', qa'']
     before = np.array([d * r, -d, k])
     within = (dt / 2 * d + dt**2 / 4 * k) * np.array([r, -1.0])
@@ -390,11 +399,11 @@ def in_steps(joint: FlexibleJoint, period: float, steps: int) -> SampledJoint:
 
 
 def difference_equation(model: SampledJoint) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients `[0, b1, b2, b3]` and `[1, a1, a2, a3]` of a sampled joint."""
+    """Return the coefficients `[0, b1, b2, b3]` and `[1, a1, a2, a3]` of a sampled joint."""
     A, B = model
     minors = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0] + A[0, 0] * A[2, 2] - A[0, 2] * A[2, 0]
     minors += A[1, 1] * A[2, 2] - A[1, 2] * A[2, 1]
     a = np.array([1.0, -np.trace(A), minors, -np.linalg.det(A)])
-    y = np.array([B[0], (A @ B)[0], (A @ A @ B)[0]])  # the first three of the response to a pulse
+    y = np.array([B[0], (A @ B)[0], (A @ A @ B)[0]])  # the first three samples of the impulse response
     b = np.array([0.0, y[0], y[1] + a[1] * y[0], y[2] + a[1] * y[1] + a[2] * y[0]])
     return b, a

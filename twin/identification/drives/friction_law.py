@@ -1,10 +1,12 @@
-"""The friction law of the drives, fitted to a curve of friction over speed.
+"""Fit of the drives' friction law to a curve of friction over speed.
 
     F(v) = [Fc + (Fs - Fc) exp(-(v / vs)^2)] sgn(v) + Fv v + F0
 
-All but the Stribeck speed vs enters linearly.  So the fit starts from the best of many vs, with the others by
-linear least squares, none below 0, and goes on with all together.  F0, an offset, is 0 unless asked for: the
-law of the drives has none, measured torques do.
+All parameters except the Stribeck speed vs enter linearly.  The fit therefore starts from the best of many
+vs,
+with the others from non-negative linear least squares, and then varies all of them together.  The offset F0
+is 0
+unless requested: the drives' law has none, but measured torques do.
 
 Source of the law: see `twin/robot/drives/friction.py`.
 """
@@ -25,23 +27,23 @@ from twin.robot.robot import Robot
 from twin.trajectories.joint_trajectories import Trajectory, cruising_trapezoid, sequence
 
 TRIED = 30
-"""Stribeck speeds that are tried."""
+"""Number of Stribeck speeds for the start."""
 
 SLOWER = 3.0
-"""The slowest of them is so much slower than the slowest run: what is below cannot be seen."""
+"""Factor between the slowest run and the slowest of these speeds; the data do not show slower ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionFit:
-    """The law of a drive with standard deviations, in joint units as `twin.Drives` takes them.
+    """Friction law of a drive with standard deviations, in joint units as for `twin.Drives`.
 
     Attributes:
         coulomb, static, stribeck_speed, viscous: see `twin.robot.drives.drives.Drives`, in [N m], [N m],
             [rad/s] and [N m s/rad]. Without the Stribeck effect `static` is `coulomb`, and `stribeck_speed`
             is 0.
         offset: torque that does not change with direction, in [N m].
-        deviations: (5,) of these five, in their order; 0 of what was not fitted.
-        noise: standard deviation of what the law leaves, in [N m]; over the points' own, if they were given.
+        deviations: (5,) standard deviations of these parameters, in their order; 0 if not fitted.
+        noise: standard deviation of the residuals, in [N m]; relative to those of the points, if given.
     """
 
     coulomb: float
@@ -53,10 +55,10 @@ class FrictionFit:
     noise: float
 
     def torque(self, speed: ArrayLike) -> np.ndarray:
-        """Friction (...,) at speeds (...,), in [rad/s], in [N m]; the offset at rest."""
+        """Return the friction (...,) at speeds (...,) in [rad/s], in [N m]; at rest it is the offset."""
         v = real_array(speed, "speed")
-        given = np.array([self.coulomb, self.static - self.coulomb, self.viscous, self.offset])
-        return _columns(v.ravel(), self.stribeck_speed).dot(given).reshape(v.shape)
+        parameters = np.array([self.coulomb, self.static - self.coulomb, self.viscous, self.offset])
+        return _columns(v.ravel(), self.stribeck_speed).dot(parameters).reshape(v.shape)
 
 
 def fit_friction(
@@ -70,16 +72,16 @@ def fit_friction(
     """Fit the friction law of the drives.
 
     Args:
-        speed: (m,) constant speeds, in [rad/s]; those at rest tell nothing and are left out.
-        torque: (m,) friction at them, in [N m].
+        speed: (m,) constant speeds, in [rad/s]; speeds of 0 are ignored.
+        torque: (m,) friction at these speeds, in [N m].
         deviation: (m,) standard deviations of the torques, by which points are weighted; only their ratios
-            count, for what the law leaves tells their size.
-        stribeck: fit static friction and Stribeck speed, too, which takes runs slower than that speed.
-        offset: fit a constant torque, too, which takes runs in both directions.
+            matter, since the residuals determine their size.
+        stribeck: whether to fit static friction and Stribeck speed, which requires runs below that speed.
+        offset: whether to fit a constant torque, which requires runs in both directions.
 
     Raises:
-        IdentificationError: there are too few points, or they do not tell some parameter.
-        ValueError: a shape is another, or a value not finite, or a deviation not above 0.
+        IdentificationError: there are too few points, or they do not determine a parameter.
+        ValueError: a shape does not match, a value is not finite, or a deviation is not above 0.
     """
     v, F = real_array(speed, "speed"), real_array(torque, "torque")
     s = np.ones_like(v) if deviation is None else real_array(deviation, "deviation")
@@ -92,10 +94,13 @@ def fit_friction(
     free = np.array([True, stribeck, True, offset, stribeck])  # Fc, Fs - Fc, Fv, F0 and vs
     if not len(v) > np.count_nonzero(free):
         raise IdentificationError(
-            f"{len(v)} points do not tell {np.count_nonzero(free)} parameters of friction: take more speeds"
+            f"{len(v)} points do not determine {np.count_nonzero(free)} parameters of friction: use more "
+            "speeds"
         )
     if offset and (np.all(v > 0) or np.all(v < 0)):
-        raise IdentificationError("an offset is told from Coulomb friction by runs in both directions alone")
+        raise IdentificationError(
+            "an offset can be distinguished from Coulomb friction only by runs in both directions"
+        )
     found, triangle, cost = _fit(v, F, s, free)
     root = _inverse(triangle, free, v)
     noise = float(np.sqrt(cost / (len(v) - np.count_nonzero(free))))
@@ -112,7 +117,7 @@ def fit_friction(
 
 
 def _columns(v: np.ndarray, vs: float) -> np.ndarray:
-    """What Fc, Fs - Fc, Fv and F0 are multiplied with (m, 4) at speeds (m,)."""
+    """Return the columns (m, 4) of Fc, Fs - Fc, Fv and F0 at speeds (m,)."""
     falling = np.exp(-((v / vs) ** 2)) if vs > 0 else np.zeros_like(v)
     return np.column_stack([np.sign(v), np.sign(v) * falling, v, np.ones_like(v)])
 
@@ -120,7 +125,7 @@ def _columns(v: np.ndarray, vs: float) -> np.ndarray:
 def _fit(
     v: np.ndarray, F: np.ndarray, s: np.ndarray, free: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Parameters (5,), the triangle R of the derivatives of those that are free, and the sum of squares."""
+    """Return parameters (5,), the triangle R of the derivatives by the free ones, and the sum of squares."""
     from scipy.optimize import least_squares, nnls
 
     linear, slowest = free[:4], np.min(np.abs(v))
@@ -132,86 +137,88 @@ def _fit(
         signed = (
             np.column_stack([columns / scale, -columns[:, -1:] / scale[-1]]) if free[3] else columns / scale
         )
-        weights, left = nnls(signed, F / s)
+        weights, remainder = nnls(signed, F / s)
         if free[3]:
             weights = np.concatenate([weights[:-2], [weights[-2] - weights[-1]]])
-        given = np.zeros(4)
-        given[linear] = weights / scale
-        return given, left
+        parameters = np.zeros(4)
+        parameters[linear] = weights / scale
+        return parameters, remainder
 
     tried = np.geomspace(slowest / SLOWER, np.max(np.abs(v)), TRIED) if free[4] else np.zeros(1)
     starts = [linear_fit(vs) for vs in tried]
-    best = int(np.argmin([left for _, left in starts]))
-    whole = np.append(starts[best][0], tried[best])
+    best = int(np.argmin([remainder for _, remainder in starts]))
+    start = np.append(starts[best][0], tried[best])
 
     def completed(x: np.ndarray) -> np.ndarray:
-        given = whole.copy()
-        given[free] = x
-        return given
+        parameters = start.copy()
+        parameters[free] = x
+        return parameters
 
     def residual(x: np.ndarray) -> np.ndarray:
-        given = completed(x)
-        return (_columns(v, given[4]) @ given[:4] - F) / s
+        parameters = completed(x)
+        return (_columns(v, parameters[4]) @ parameters[:4] - F) / s
 
     def jacobian(x: np.ndarray) -> np.ndarray:
-        given = completed(x)
-        columns = _columns(v, given[4])
-        by_vs = 2 * given[1] * columns[:, 1] * v**2 / given[4] ** 3 if free[4] else np.zeros_like(v)
+        parameters = completed(x)
+        columns = _columns(v, parameters[4])
+        by_vs = 2 * parameters[1] * columns[:, 1] * v**2 / parameters[4] ** 3 if free[4] else np.zeros_like(v)
         return (np.column_stack([columns, by_vs]) / s[:, None])[:, free]
 
-    derivatives: Any = jacobian  # scipy's own types know of its names alone
+    derivatives: Any = jacobian  # scipy's type stubs accept only the names of methods
     low = np.array([0.0, 0.0, 0.0, -np.inf, slowest / SLOWER / 2])[free]
     high = np.array([np.inf, np.inf, np.inf, np.inf, 2 * np.max(np.abs(v))])[free]
     end = least_squares(
-        residual, np.clip(whole[free], low, high), jac=derivatives, bounds=(low, high), x_scale="jac",
+        residual, np.clip(start[free], low, high), jac=derivatives, bounds=(low, high), x_scale="jac",
         xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200,
     )  # fmt: skip
     return completed(end.x), np.asarray(np.linalg.qr(jacobian(end.x), mode="r")), 2 * float(end.cost)
 
 
 def _inverse(triangle: np.ndarray, free: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """R^-1, of which `R^-1 R^-T` is the covariance."""
+    """Return R^-1; the covariance is `R^-1 R^-T`."""
     scale = np.linalg.norm(triangle, axis=0)
     if not (np.all(scale > 0) and np.linalg.cond(triangle / scale) < 1e12):
         if free[4]:
             raise _no_stribeck(v)
         raise IdentificationError(
-            "the speeds do not tell the parameters of friction apart: several different ones are needed"
+            "the speeds do not determine the parameters of friction: use several different ones"
         )
     return np.linalg.inv(triangle)
 
 
 def _no_stribeck(v: np.ndarray) -> IdentificationError:
     return IdentificationError(
-        "the points do not tell static friction and Stribeck speed: the slowest is at "
+        "the points do not determine static friction and Stribeck speed: the slowest is at "
         f"{np.min(np.abs(v)):.3g} rad/s; add slower runs, or fit without them (stribeck=False)"
     )
 
 
 CONSTANT = 1e-6
-"""Of a joint's largest acceleration in the reference: below, its speed counts as constant."""
+"""Share of a joint's largest reference acceleration below which its speed counts as constant."""
 
 SETTLING = 0.2
-"""Of a run at constant speed: left out at both ends, so that the way is the same in both directions."""
+"""Share of a run at constant speed that is omitted at both ends, so that both directions cover the same
+path.
+"""
 
 STEADY = 0.02
-"""Standard deviation of the speed over its mean: what varies more was not at constant speed."""
+"""Largest ratio of the standard deviation of the speed to its mean in a run at constant speed."""
 
 LEAST = 5
-"""Samples of a run at constant speed, settling included."""
+"""Smallest number of samples of a run at constant speed, including settling."""
 
 SAME = 1e-3
-"""Relative difference of the speeds of two runs that are one, in opposite directions."""
+"""Largest relative difference between the speeds of runs that form a pair in opposite directions."""
 
 
 class FrictionCurve(NamedTuple):
-    """Friction of one drive in m runs at constant speed, in joint units, by rising speed.
+    """Friction of one drive in m runs at constant speed, in joint units, by increasing speed.
 
     Attributes:
-        speed: (m,) mean speed of the shaft that rubs, in [rad/s].
+        speed: (m,) mean speed of the shaft with friction, in [rad/s].
         torque: (m,) mean friction, in [N m].
-        deviation: (m,) standard deviation of that mean, if samples err independently, in [N m].
-        samples: (m,) how many samples it is the mean of.
+        deviation: (m,) standard deviation of that mean for independent errors of the samples, in [N m].
+        samples: (m,) number of samples in the mean.
     """
 
     speed: np.ndarray
@@ -223,18 +230,18 @@ class FrictionCurve(NamedTuple):
 def constant_speed_motion(
     robot: Robot, start: ArrayLike, speeds: ArrayLike, seconds: float = 0.5, ramp: float = 0.1
 ) -> Trajectory:
-    """Back and forth at constant speeds, one speed after the other, from a pose and back to it.
+    """Create a motion back and forth at constant speeds, one after the other, that starts and ends in a pose.
 
     Args:
-        robot: whose ranges are kept.
+        robot: robot whose joint ranges are checked.
         start: (n,) pose, in [rad].
-        speeds: (m, n) of each joint in each run, in [rad/s]; 0 where a joint stands still.
-        seconds: at each constant speed, each way, in [s].
-        ramp: time to speed up, and to brake, in [s].
+        speeds: (m, n) speed of each joint in each run, in [rad/s]; 0 for a joint that stands still.
+        seconds: time at each constant speed in each direction, in [s].
+        ramp: time to accelerate and to brake, in [s].
 
     Raises:
         LimitError: a run would leave a joint's range.
-        ValueError: a shape is another, or a time not above 0.
+        ValueError: a shape does not match, or a time is not above 0.
     """
     pose, rows = real_array(start, "start"), real_array(speeds, "speeds")
     if pose.shape != (robot.n,) or rows.ndim != 2 or rows.shape[1] != robot.n:
@@ -255,12 +262,12 @@ def constant_speed_motion(
 
 
 def friction_curve(log: Log, joint: int, robot: Robot | None = None) -> FrictionCurve:
-    """Friction of a drive in a log, all else taken off by a model.
+    """Return the friction of a drive in a log, computed by subtracting all other torques of a model.
 
     Args:
-        log: of a run with rigid drives, in which the reference has parts of constant speed.
-        joint: its number, from 0.
-        robot: the model, with rotors, payload and gravity; its friction is not used. The log's by default.
+        log: log of a run with rigid drives, whose reference has parts of constant speed.
+        joint: index of the joint, from 0.
+        robot: model with rotors, payload and gravity; its friction is not used. The log's robot by default.
 
     Raises:
         IdentificationError: the joint has no part of constant speed, or the drives are elastic.
@@ -272,17 +279,18 @@ def friction_curve(log: Log, joint: int, robot: Robot | None = None) -> Friction
 
 
 def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
-    """Friction of a drive from runs there and back, without any model: half of what their torques differ by.
+    """Return the friction of a drive from runs in both directions, without a model.
 
-    It is the mean of both directions, told at the positive speed.  The way of both must be the same, and what
-    settles must be short; the drive must turn with the joint alone.
+    Friction is half the difference of the torques in both directions, and is assigned to the positive speed.
+    Both
+    runs must cover the same path, settling must be short, and the drive must turn with this joint only.
 
     Args:
-        log: as `friction_curve` takes it.
-        joint: its number, from 0.
+        log: log as for `friction_curve`.
+        joint: index of the joint, from 0.
 
     Raises:
-        IdentificationError: the joint has no part of constant speed, or one without the way back.
+        IdentificationError: the joint has no part of constant speed, or a run without its opposite.
     """
     both = _curve(log, joint, log.qd[1:, joint], log.tau[:-1, joint])
     points = []
@@ -291,8 +299,8 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
             back = int(np.argmin(np.abs(both.speed + speed)))
             if not abs(both.speed[back] + speed) <= SAME * speed:
                 raise IdentificationError(
-                    f"{log.robot.joint_names[joint]} moves at {speed:.4g} rad/s and never back at it, "
-                    "so that its weight does not cancel"
+                    f"{log.robot.joint_names[joint]} moves at {speed:.4g} rad/s but never at "
+                    f"{-speed:.4g} rad/s, so that gravity does not cancel"
                 )
             spread = np.hypot(deviation, both.deviation[back]) / 2
             points.append((speed, (torque - both.torque[back]) / 2, spread, count + both.samples[back]))
@@ -303,11 +311,13 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
 
 
 def _friction(log: Log, model: Robot) -> tuple[Drives, np.ndarray, np.ndarray]:
-    """Drives of the model, friction (N - 1, n) at the joints, and the speeds (N - 1, n) at which it acted."""
+    """Return the model's drives, and friction (N - 1, n) at the joints with the speeds of its action."""
     if model.drives is None:
-        raise RobotError(f"robot {model.name!r} has no drives, so that the share of its rotors is not known")
+        raise RobotError(f"robot {model.name!r} has no drives, so the torque of its rotors is not known")
     if log.drives == "elastic":
-        raise IdentificationError("friction is found of rigid drives: in this log they are elastic")
+        raise IdentificationError(
+            "friction can be computed only for rigid drives; those of this log are elastic"
+        )
     smooth = model.with_drives("rigid", model.drives.without_friction())
     period = log.time_step * log.steps_per_period
     q, qd, after = log.q[:-1], log.qd[:-1], log.qd[1:]
@@ -316,7 +326,14 @@ def _friction(log: Log, model: Robot) -> tuple[Drives, np.ndarray, np.ndarray]:
 
 
 def _curve(log: Log, joint: int, speed: np.ndarray, torque: np.ndarray) -> FrictionCurve:
-    """Means of speed and torque (N - 1,) where the reference of a joint has a constant speed that it kept."""
+    """Return the mean speed and torque of each part in which a joint followed a constant reference speed.
+
+    Args:
+        log: log of the run.
+        joint: index of the joint.
+        speed: (N - 1,) speeds of the shaft.
+        torque: (N - 1,) friction torques.
+    """
     qd, qdd = log.qd_ref[:-1, joint], np.abs(log.qdd_ref[:-1, joint])
     steady = (qdd <= CONSTANT * np.max(qdd)) & (np.abs(qd) > CONSTANT * np.max(np.abs(qd)))
     edges = np.flatnonzero(np.diff(np.concatenate([[False], steady, [False]]).astype(int)))
@@ -334,7 +351,7 @@ def _curve(log: Log, joint: int, speed: np.ndarray, torque: np.ndarray) -> Frict
     if not points:
         raise IdentificationError(
             f"{log.robot.joint_names[joint]} has no part of constant speed in this log: its reference has "
-            f"none of {LEAST} samples, or it did not keep it"
+            f"none of {LEAST} samples, or the joint did not follow it"
         )
     points.sort()
     found = [np.array(column) for column in zip(*points, strict=True)]

@@ -1,1 +1,1 @@
-"""Recordings of motions: tables of numbers in a file, their columns and units, and what is checked."""
+"""Recordings of motions: tables of numbers in files, their columns and units, and their validation."""

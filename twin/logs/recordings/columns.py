@@ -1,7 +1,7 @@
-"""Columns of a table: which is which, in what unit it is, and its numbers in SI units.
+"""Columns of a table: their names, their units, and their numbers in SI units.
 
-A column is found by its name, with or without its unit behind it. Files that call a column otherwise are
-read by naming it: `columns={"x": "X Pos"}`.
+A column is found by its name, with or without a unit after it.  The names of columns can be mapped:
+`columns={"x": "X Pos"}`.
 """
 
 import codecs
@@ -22,10 +22,10 @@ from twin.arrays import Floats
 from twin.errors import RecordingError
 
 LARGEST_FILE = 100_000_000
-"""In bytes: a million samples. What is larger is not read, nor is what never ends, as a device."""
+"""Largest size of a file, in bytes, about a million samples; it also bounds endless input, as of a device."""
 
 GZIP = b"\x1f\x8b"
-"""What a file that gzip packed begins with."""
+"""First bytes of a gzip file."""
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 
@@ -34,14 +34,14 @@ MARKS = {".": "point", ",": "comma"}
 
 @dataclass(frozen=True)
 class Table:
-    """A file whose header has been read; make it with `open_table`.
+    """File whose header has been read; `open_table` creates it.
 
     Attributes:
-        path: for messages.
-        header: names of the columns, without blanks around them.
-        separator: what stands between columns, a key of `SEPARATORS`.
-        rows: line number and texts of each row that is not blank, as many texts as the header has; to be gone
-            through once.
+        path: path of the file, for messages.
+        header: names of the columns, without surrounding blanks.
+        separator: character between columns, a key of `SEPARATORS`.
+        rows: line number and cells of each row that is not blank, one cell per column; an iterator that can
+            be consumed once.
     """
 
     path: str | Path
@@ -51,14 +51,17 @@ class Table:
 
 
 def open_table(path: str | Path) -> Table:
-    """Return the table in a file.
+    """Open the table in a file.
 
     Args:
-        path: text in UTF-8 (a byte-order mark is allowed) or in UTF-16 with one, or that packed by gzip.
+        path: path of a text file in UTF-8 (with or without byte-order mark) or in UTF-16 with byte-order
+            mark,
+            optionally compressed by gzip.
 
     Raises:
-        RecordingError: the file cannot be read, or its header leaves open what separates columns; later,
-            while the rows are gone through, one that has more or fewer texts than the header.
+        RecordingError: the file cannot be read, or its separator is ambiguous.  While the rows are read: a
+            row
+            has more or fewer cells than the header.
     """
     text = _text(path)
     separator = _separator(path, text)
@@ -83,7 +86,7 @@ def _text(path: str | Path) -> str:
         reason = (
             getattr(error, "strerror", None) or str(error)
             if not isinstance(error, ValueError)
-            else "it is not text in UTF-8 or UTF-16 (spreadsheets save it as 'CSV UTF-8')"
+            else "it is not text in UTF-8 or UTF-16 (spreadsheets call this format 'CSV UTF-8')"
         )
         raise RecordingError(f"{path}: cannot be read: {reason}") from error
     if len(content) > LARGEST_FILE:
@@ -92,21 +95,21 @@ def _text(path: str | Path) -> str:
 
 
 def _separator(path: str | Path, text: str) -> str:
-    """Return what separates the columns of the header; of a single column, a comma."""
+    """Return the separator of the header's columns; a comma for a single column."""
     first = re.match(r"[^\r\n]*", text)
     unquoted = re.sub(r'"[^"]*"', "", first[0] if first else "")
     found = [mark for mark in SEPARATORS if mark in unquoted]
     if len(found) > 1:
-        told = " and ".join(SEPARATORS[mark] for mark in found)
+        names = " and ".join(SEPARATORS[mark] for mark in found)
         raise RecordingError(
-            f"{path}, line 1: the header has {told}, either of which could separate its columns; expected "
-            'one of comma, semicolon and tab (a name that has one is put in double quotes, "so, or so")'
+            f"{path}, line 1: the header contains {names}, either of which could separate its columns; "
+            "expected one of comma, semicolon and tab (a name that contains one must be in double quotes)"
         )
     return found[0] if found else ","
 
 
 def _rows(path: str | Path, reader: Any, width: int, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and texts of each row that is not blank."""
+    """Yield line number and cells of each row that is not blank."""
     hint = " (numbers with a decimal comma need semicolons or tabs between them)" if separator == "," else ""
     try:
         for row in reader:
@@ -127,17 +130,18 @@ def _no_table(path: str | Path, line: int, error: csv.Error) -> RecordingError:
 
 
 class DecimalMark:
-    """Reads the numbers of one file, in which one decimal mark is used throughout."""
+    """Parser for the numbers of one file, which must use the same decimal mark throughout."""
 
     def __init__(self, path: str | Path, separator: str) -> None:
         self.path, self.comma_allowed = path, separator != ","
         self.mark, self.seen = "", ""
 
     def number(self, text: str, line: int, label: str) -> float:
-        """Return a decimal number; Python's own extensions (`1_000`, digits of other scripts) are not ones.
+        """Parse a decimal number; Python's extensions (`1_000`, digits of other scripts) are not accepted.
 
         Raises:
-            RecordingError: it is none, or its decimal mark is another than that of numbers before it.
+            RecordingError: the text is not a number, or its decimal mark differs from that of earlier
+                numbers.
         """
         marks = [mark for mark in MARKS if mark in text] if self.comma_allowed else []
         if len(marks) == 1 and marks[0] != self.mark:
@@ -159,7 +163,7 @@ class DecimalMark:
 
 
 def quoted(text: str) -> str:
-    """Return text for a message: one line, not too long."""
+    """Quote a text for a message: on one line, at most 60 characters."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
@@ -172,9 +176,11 @@ UNITS: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "number": {"1": 1.0},
     }
 )
-"""The units of each quantity, and how many of them make one of the first, which is the SI's.
+"""Units of each quantity, and how many of them make one of the first unit, which is the SI unit.
 
-Numbers are divided by it: 515 mm are then the double nearest to 0.515 m, as if metres had been written."""
+Numbers are divided by this factor: 515 mm become the double nearest to 0.515 m, as if metres had been
+written.
+"""
 
 BRACKETED = re.compile(r"(.*?)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))")
 
@@ -185,13 +191,13 @@ def si_unit(quantity: str) -> str:
 
 
 def split_unit(label: str, quantity: str) -> tuple[str, str | None]:
-    """Return a column's name without its unit, and the unit; None where it names none.
+    """Return a column's name without its unit, and the unit, or `None` if the name has none.
 
-    What stands in brackets counts as the unit whatever it is, so that a foreign one can be refused; what
-    stands behind an underscore only if it is a unit of the quantity: `x_mm` is x in mm, `joint_1` is a name.
+    Text in brackets always counts as the unit, so that an unknown unit is rejected.  Text after an underscore
+    counts only if it is a unit of the quantity: `x_mm` is x in mm, while `joint_1` is a name.
 
     Args:
-        label: what the header calls the column, without blanks around it.
+        label: name of the column in the header, without surrounding blanks.
         quantity: key of `UNITS`.
     """
     if found := BRACKETED.fullmatch(label):
@@ -204,20 +210,20 @@ def split_unit(label: str, quantity: str) -> tuple[str, str | None]:
 
 
 def require_unit(unit: str, quantity: str) -> None:
-    """Check a unit that the reader is told.
+    """Check a unit that the caller passed.
 
     Raises:
-        ValueError: it is not one of the quantity.
+        ValueError: the unit is not one of the quantity.
     """
     if unit not in UNITS[quantity]:
         raise ValueError(f"expected a unit of {quantity}, {' or '.join(UNITS[quantity])}, got {unit!r}")
 
 
-class Wanted(NamedTuple):
-    """A column that a reader asks for.
+class ColumnRequest(NamedTuple):
+    """Column that a reader requests.
 
     Attributes:
-        name: what we call it.
+        name: standard name of the column.
         quantity: key of `twin.logs.recordings.columns.UNITS`.
     """
 
@@ -226,12 +232,13 @@ class Wanted(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column as it stands in a file, or an array's; its `unit` is what its numbers are in.
+    """Column of a file or an array.
 
     Attributes:
-        label: its name in the header.
-        place: where it stands, from 0.
-        quantity, unit: keys of `twin.logs.recordings.columns.UNITS`.
+        label: name in the header.
+        place: index of the column.
+        quantity: key of `twin.logs.recordings.columns.UNITS`.
+        unit: unit of the numbers, a key of `UNITS[quantity]`.
     """
 
     label: str
@@ -240,32 +247,32 @@ class Column(NamedTuple):
     unit: str
 
 
-class Reading(NamedTuple):
-    """How the header of a file is to be understood.
+class HeaderOptions(NamedTuple):
+    """Mapping of names and default units for reading a header.
 
     Attributes:
-        columns: the file's names of columns, by ours; those left out have ours.
-        units: what columns are in that name no unit, by quantity.
+        columns: names in the file by standard name; omitted columns have their standard names.
+        units: units of columns whose names have none, by quantity.
     """
 
     columns: Mapping[str, str]
     units: Mapping[str, str]
 
 
-def reading(
+def header_options(
     columns: Mapping[str, str] | str | None = None,
     *,
     length_unit: str = "m",
     angle_unit: str = "rad",
     time_unit: str = "s",
     torque_unit: str = "Nm",
-) -> Reading:
-    """Return how a header is to be understood.
+) -> HeaderOptions:
+    """Create the options for reading a header.
 
     Args:
-        columns: the file's names by ours, as `{"t": "Time", "x": "X Pos"}` or `"t=Time, x=X Pos"`; with or
-            without the unit that the file puts behind a name.
-        length_unit: "m" or "mm", of columns that name no unit; so the next two.
+        columns: names in the file by standard name, as `{"t": "Time", "x": "X Pos"}` or `"t=Time, x=X Pos"`;
+            with or without the unit that the file appends.
+        length_unit: "m" or "mm", for columns without a unit; likewise the next three.
         angle_unit: "rad" or "deg".
         time_unit: "s" or "ms".
         torque_unit: "Nm" or "mNm".
@@ -284,87 +291,88 @@ def reading(
         require_unit(unit, quantity)
     if isinstance(columns, str):
         columns = _pairs(columns)
-    return Reading(dict(columns or {}), units)
+    return HeaderOptions(dict(columns or {}), units)
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Return the pairs of `t=Time, x=X Pos`."""
+    """Parse pairs of names, as `t=Time, x=X Pos`."""
     pairs: dict[str, str] = {}
     for pair in text.split(","):
-        ours, equals, theirs = (part.strip() for part in pair.partition("="))
-        if not (ours and equals and theirs) or ours in pairs:
-            what = f"{ours!r} is named twice" if ours in pairs else f"got {pair.strip()!r}"
+        standard, equals, in_file = (part.strip() for part in pair.partition("="))
+        if not (standard and equals and in_file) or standard in pairs:
+            what = f"{standard!r} is named twice" if standard in pairs else f"got {pair.strip()!r}"
             raise ValueError(f"expected columns as 't=Time, x=X Pos', each once: {what}")
-        pairs[ours] = theirs
+        pairs[standard] = in_file
     return pairs
 
 
-def places_of(header: Sequence[str], wanted: Wanted, how: Reading) -> list[int]:
-    """Return where in a header a column stands that could be the wanted one."""
-    labels = [{label, split_unit(label, wanted.quantity)[0]} for label in header]
-    if wanted.name not in how.columns:
-        others = set(how.columns.values())  # a column that was given another name has lost its own
-        return [k for k, names in enumerate(labels) if wanted.name in names and not names & others]
-    name = how.columns[wanted.name]
+def column_indices(header: Sequence[str], requested: ColumnRequest, options: HeaderOptions) -> list[int]:
+    """Return the indices of the columns in a header that match the requested one."""
+    labels = [{label, split_unit(label, requested.quantity)[0]} for label in header]
+    if requested.name not in options.columns:
+        others = set(options.columns.values())  # a mapped column is not found by its name in the file
+        return [k for k, names in enumerate(labels) if requested.name in names and not names & others]
+    name = options.columns[requested.name]
     exact = [k for k, label in enumerate(header) if label == name]
     return exact or [k for k, names in enumerate(labels) if name in names]
 
 
-def find_columns(table: Table, wanted: Sequence[Wanted], how: Reading) -> list[Column]:
-    """Return the wanted columns of a table.
+def find_columns(table: Table, requested: Sequence[ColumnRequest], options: HeaderOptions) -> list[Column]:
+    """Return the requested columns of a table.
 
     Raises:
-        RecordingError: one is missing or there more than once, two are the same, or one is in a unit that
-            is none of its quantity.
+        RecordingError: a column is missing or ambiguous, two requests match the same column, or a unit does
+            not fit the quantity.
     """
-    places = [places_of(table.header, one, how) for one in wanted]
+    places = [column_indices(table.header, request, options) for request in requested]
     for fault, wrong in (
-        ("no column", [one.name for one, there in zip(wanted, places, strict=True) if not there]),
+        ("no column", [request.name for request, there in zip(requested, places, strict=True) if not there]),
         (
             "more than one column",
-            [one.name for one, there in zip(wanted, places, strict=True) if len(there) > 1],
+            [request.name for request, there in zip(requested, places, strict=True) if len(there) > 1],
         ),
     ):
         if wrong:
-            told = ", ".join(repr(name) + _by_another_name(name, how) for name in wrong)
+            names = ", ".join(repr(name) + _by_another_name(name, options) for name in wrong)
             example = ", ".join(f"{name}=NAME" for name in wrong)
             raise RecordingError(
-                f"{table.path}, line 1: {fault} {told}; expected the header "
-                f"{','.join(one.name for one in wanted)}, got {quoted(table.separator.join(table.header))} "
-                f"(if there is one by another name, say so in columns: '{example}')"
+                f"{table.path}, line 1: {fault} {names}; expected the header "
+                f"{','.join(request.name for request in requested)}, "
+                f"got {quoted(table.separator.join(table.header))} "
+                f"(if it has another name, give it in columns: '{example}')"
             )
     found: dict[int, Column] = {}
-    for one, (place,) in zip(wanted, places, strict=True):
+    for request, (place,) in zip(requested, places, strict=True):
         label = table.header[place]
         if place in found:
-            raise RecordingError(f"{table.path}, line 1: column {label!r} cannot be two of those expected")
-        found[place] = Column(label, place, one.quantity, _unit(table, label, one, how))
+            raise RecordingError(f"{table.path}, line 1: two of the expected columns are mapped to {label!r}")
+        found[place] = Column(label, place, request.quantity, _unit(table, label, request, options))
     return list(found.values())
 
 
-def _by_another_name(name: str, how: Reading) -> str:
-    return f" (named {how.columns[name]!r})" if name in how.columns else ""
+def _by_another_name(name: str, options: HeaderOptions) -> str:
+    return f" (named {options.columns[name]!r})" if name in options.columns else ""
 
 
-def _unit(table: Table, label: str, wanted: Wanted, how: Reading) -> str:
-    """Return the unit of a column: its own, or what is told of its quantity."""
-    unit = None if label == wanted.name else split_unit(label, wanted.quantity)[1]
-    if unit is None or (wanted.quantity == "number" and unit in ("", "-")):
-        return how.units[wanted.quantity]
-    if unit not in UNITS[wanted.quantity]:
+def _unit(table: Table, label: str, requested: ColumnRequest, options: HeaderOptions) -> str:
+    """Return the unit of a column: the one in its name, or the default for its quantity."""
+    unit = None if label == requested.name else split_unit(label, requested.quantity)[1]
+    if unit is None or (requested.quantity == "number" and unit in ("", "-")):
+        return options.units[requested.quantity]
+    if unit not in UNITS[requested.quantity]:
         raise RecordingError(
-            f"{table.path}, line 1, column {label!r}: expected a unit of {wanted.quantity}, "
-            f"{' or '.join(UNITS[wanted.quantity])}, got {quoted(unit)}"
+            f"{table.path}, line 1, column {label!r}: expected a unit of {requested.quantity}, "
+            f"{' or '.join(UNITS[requested.quantity])}, got {quoted(unit)}"
         )
     return unit
 
 
 class Numbers(NamedTuple):
-    """What stands in some columns.
+    """Content of some columns.
 
     Attributes:
-        values: (N, k) in SI units.
-        lines: (N) the line of each row.
+        values: (N, k) numbers in SI units.
+        lines: (N) line number of each row.
     """
 
     values: Floats
@@ -372,10 +380,10 @@ class Numbers(NamedTuple):
 
 
 def read_numbers(table: Table, columns: Sequence[Column]) -> Numbers:
-    """Return the numbers of some columns of a table, whose rows are thereby gone through.
+    """Return the numbers of some columns of a table; this consumes its rows.
 
     Raises:
-        RecordingError: naming the file, the line, the column and what is there that is no number.
+        RecordingError: a cell is not a number; the message contains file, line, column and cell.
     """
     decimals = DecimalMark(table.path, table.separator)
     rows, lines = [], []
@@ -387,18 +395,20 @@ def read_numbers(table: Table, columns: Sequence[Column]) -> Numbers:
 
 
 def si_columns(names: Sequence[str], quantities: Sequence[str]) -> list[Column]:
-    """Return columns in SI units, one after the other, as arrays have them."""
+    """Return consecutive columns in SI units, which describe those of an array."""
     return [
         Column(name, place, quantity, si_unit(quantity))
         for place, (name, quantity) in enumerate(zip(names, quantities, strict=True))
     ]
 
 
-def read_columns(path: str | Path, wanted: Sequence[Wanted], how: Reading | None = None) -> Numbers:
-    """Return the numbers of the wanted columns of a file.
+def read_columns(
+    path: str | Path, requested: Sequence[ColumnRequest], options: HeaderOptions | None = None
+) -> Numbers:
+    """Return the numbers of the requested columns of a file.
 
     Raises:
-        RecordingError: the file cannot be read, lacks a column, or holds something that is not a number.
+        RecordingError: the file cannot be read, lacks a column, or contains something that is not a number.
     """
     table = open_table(path)
-    return read_numbers(table, find_columns(table, wanted, how or reading()))
+    return read_numbers(table, find_columns(table, requested, options or header_options()))

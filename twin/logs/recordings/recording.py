@@ -1,4 +1,4 @@
-"""Recorded motions: of the tool, or of the joints. Made from arrays here, and written.
+"""Recorded motions of the tool or of the joints: creation from arrays, validation and writing.
 
 `twin.logs.recordings.reading` reads them from files.
 """
@@ -22,42 +22,46 @@ if TYPE_CHECKING:
 
 
 UNIT_TOLERANCE = 1e-3
-"""How far a quaternion's norm may be from 1: the most that rounding to three decimals can do. It is
-normalised after that; anything further off is not rounding but another quantity."""
+"""Largest deviation of a quaternion's norm from 1; rounding to three decimals can cause it. Quaternions
+within it are normalised; a larger deviation means that the numbers are another quantity.
+"""
 
 LARGEST_POSITION = 10.0
-"""No ABB arm reaches 5 m: a coordinate beyond 10 m is in another unit."""
+"""Largest coordinate, in [m]. No ABB arm reaches 5 m: a coordinate beyond 10 m is in another unit."""
 
 LARGEST_ANGLE = 8.0 * np.pi
-"""In [rad], where no range of a joint is known: four turns."""
+"""Largest angle, in [rad], for joints without a known range: four turns."""
 
 LARGEST_TIME = 1e10
-"""In [s]; seconds since 1970 are below it, milliseconds since 1970 above."""
+"""Largest time, in [s]; seconds since 1970 are below it, milliseconds since 1970 above."""
 
 SMALLEST_STEP = 1e-6
-"""In [s]; closer samples are one sample with rounded times, and speeds from them mean nothing."""
+"""Smallest time step, in [s]; closer samples have rounded times, which give meaningless speeds."""
 
 MOST_UNEVEN = 100.0
-"""The longest step over the shortest. A spline carries the speed of its short steps into a long one, and
-swings far out: a pause needs samples, too."""
+"""Largest ratio of the longest to the shortest step. A spline extrapolates the speed of short steps into
+a long one and overshoots far: a pause needs samples, too.
+"""
 
 LARGEST_TURN = np.deg2rad(120.0)
-"""Between neighbouring samples, of the tool or of a joint. Towards 180 degrees it is a guess which way the
-tool turned, and the rotation spline no longer reaches a continuous acceleration; an angle that is written
-anew from -180 to 180 degrees jumps by 360."""
+"""Largest rotation of the tool or of a joint between neighbouring samples, in [rad]. Towards 180 degrees the
+direction of rotation is ambiguous, and the rotation spline no longer reaches a continuous acceleration. An
+angle
+that wraps from 180 to -180 degrees jumps by 360.
+"""
 
 PLURALS = {"s": "seconds", "m": "metres", "rad": "radians"}
 MISTAKEN = {"s": "milliseconds", "m": "millimetres", "rad": "degrees"}
-"""What numbers in a unit may be in truth that are far too large."""
+"""Probable unit of numbers that are far too large for the expected unit."""
 
 
 class Source(NamedTuple):
-    """Where numbers come from, for messages.
+    """Origin of numbers, for messages.
 
     Attributes:
-        name: the file's, or "the recording".
-        row: tells where a sample stands, as "line 7".
-        columns: the columns of the numbers.
+        name: name of the file, or "the recording".
+        row: function that returns the location of a sample, as "line 7".
+        columns: columns of the numbers.
     """
 
     name: str
@@ -65,22 +69,22 @@ class Source(NamedTuple):
     columns: Sequence[Column]
 
     def at(self, k: int, *columns: int) -> str:
-        """Return the place of sample k in some columns."""
+        """Return the location of sample k in some columns."""
         labels = [self.columns[column].label for column in columns]
-        told = f"column {labels[0]!r}" if len(labels) == 1 else f"columns {','.join(labels)}"
-        return f"{self.name}, {self.row(k)}, {told}"
+        place = f"column {labels[0]!r}" if len(labels) == 1 else f"columns {','.join(labels)}"
+        return f"{self.name}, {self.row(k)}, {place}"
 
     def too_large(self, k: int, column: int, value: float, what: str, most: str) -> RecordingError:
-        """Return the error of a number that is so large that its unit is likely to be another."""
+        """Return the error for a number so large that its unit is probably another one."""
         unit = self.columns[column].unit
         expected, doubt = f"expected at most {most}", ""
-        if unit in PLURALS:  # else the file itself says what it is in
+        if unit in PLURALS:  # otherwise the file names its unit, which is then not in doubt
             expected, doubt = f"expected {PLURALS[unit]}, at most {most}", f": are these {MISTAKEN[unit]}?"
         return RecordingError(f"{self.at(k, column)}: {what.format(f'{value:g}')}; {expected}{doubt}")
 
 
 def check_samples(values: Floats, source: Source) -> None:
-    """Check that there are two samples (N, k) or more, that all is finite, and times, the first column."""
+    """Check samples (N, k): at least two, all finite, and valid times in the first column."""
     if len(values) < 2:
         raise RecordingError(f"{source.name}: expected at least 2 samples, got {len(values)}")
     if not np.all(np.isfinite(values)):
@@ -90,10 +94,10 @@ def check_samples(values: Floats, source: Source) -> None:
 
 
 def _check_times(t: Floats, source: Source) -> None:
-    """Check that times (N,) rise, by steps that a spline can follow."""
+    """Check that times (N,) increase in steps that a spline can follow."""
     if not np.all(np.abs(t) <= LARGEST_TIME):
         k = int(np.argmax(np.abs(t) > LARGEST_TIME))
-        raise source.too_large(k, 0, t[k], "{} s is no time", f"{LARGEST_TIME:g}")
+        raise source.too_large(k, 0, t[k], "{} s is too large for a time", f"{LARGEST_TIME:g}")
     step = np.diff(t)
     if not np.all(step >= SMALLEST_STEP):
         k = int(np.argmax(step < SMALLEST_STEP)) + 1
@@ -111,7 +115,7 @@ def _check_times(t: Floats, source: Source) -> None:
 
 
 def check_positions(position: Floats, first: int, source: Source) -> None:
-    """Check coordinates (N, k) in [m], the first of which stands in column `first`."""
+    """Check coordinates (N, k) in [m]; `first` is the index of the first one's column."""
     if not np.all(np.abs(position) <= LARGEST_POSITION):
         k, axis = (int(index) for index in np.argwhere(np.abs(position) > LARGEST_POSITION)[0])
         value, most = position[k, axis], f"{LARGEST_POSITION:g}"
@@ -121,7 +125,7 @@ def check_positions(position: Floats, first: int, source: Source) -> None:
 
 
 def unit_quaternions(quats: Floats, source: Source) -> Floats:
-    """Return quaternions (N, 4), which stand in the last columns, made unit and continuous in sign."""
+    """Return quaternions (N, 4) normalised and continuous in sign; they are in the last four columns."""
     columns = range(len(source.columns) - 4, len(source.columns))
     norm = np.linalg.norm(np.clip(quats, -1e9, 1e9), axis=1)
     if not np.all(np.abs(norm - 1.0) <= UNIT_TOLERANCE):
@@ -134,7 +138,13 @@ def unit_quaternions(quats: Floats, source: Source) -> Floats:
 
 
 def check_turns(quats: Floats, columns: Sequence[int], source: Source) -> None:
-    """Check how far the tool turns between samples; quats: (N, 4), unit and continuous in sign."""
+    """Check the rotation of the tool between samples.
+
+    Args:
+        quats: (N, 4) unit quaternions, continuous in sign.
+        columns: indices of their columns.
+        source: origin of the numbers.
+    """
     half_turn_cosine = np.sum(quats[1:] * quats[:-1], axis=1)
     if not np.all(half_turn_cosine >= np.cos(0.5 * LARGEST_TURN) - 1e-9):
         k = int(np.argmin(half_turn_cosine)) + 1
@@ -146,7 +156,7 @@ def check_turns(quats: Floats, columns: Sequence[int], source: Source) -> None:
 
 
 def check_angles(angles: Floats, largest: Floats, columns: Sequence[int], source: Source) -> None:
-    """Check angles (N, k) in [rad] against the largest magnitudes (k,) that can be meant."""
+    """Check angles (N, k) in [rad] against the largest plausible magnitudes (k,)."""
     beyond: NDArray[np.bool_] = ~(np.abs(angles) <= largest)
     if beyond.any():
         k, which = (int(index) for index in np.argwhere(beyond)[0])
@@ -157,27 +167,27 @@ def check_angles(angles: Floats, largest: Floats, columns: Sequence[int], source
 
 
 def check_joint_steps(angles: Floats, columns: Sequence[int], source: Source) -> None:
-    """Check how far joints (N, k) turn between samples, in [rad]."""
+    """Check the rotation of joints (N, k) between samples, in [rad]."""
     step = np.abs(np.diff(angles, axis=0))
     if not np.all(step <= LARGEST_TURN + 1e-9):
         k, which = (int(index) for index in np.argwhere(step > LARGEST_TURN + 1e-9)[0])
         raise RecordingError(
             f"{source.at(k + 1, columns[which])}: the joint turns by {np.rad2deg(step[k, which]):.4g} deg "
             f"from the sample before; expected at most {np.rad2deg(LARGEST_TURN):.4g} deg: record more "
-            "densely, and count angles on where they pass 180 deg"
+            "densely, and unwrap angles that pass 180 deg"
         )
 
 
 QUATERNION = ("a", "b", "c", "d")
 EULER = ("rx", "ry", "rz")
-"""Turns about the axes of the tool's frame, z first: `R = Rz(rz) Ry(ry) Rx(rx)`, ABB's `EulerZYX`."""
+"""Rotations about the axes of the tool's frame, z first: `R = Rz(rz) Ry(ry) Rx(rx)`, ABB's `EulerZYX`."""
 
 POSITION = ("x", "y", "z")
 TOOL_COLUMNS = ("t", *POSITION, *QUATERNION)
 
 
 class ToolRecording(NamedTuple):
-    """A recorded tool path that has passed the checks; make it with `tool_recording` or `read_recording`.
+    """Validated recording of a tool path; `tool_recording` and `read_recording` create it.
 
     Attributes:
         t: (N,) rising times in [s], N >= 2.
@@ -190,7 +200,7 @@ class ToolRecording(NamedTuple):
 
 
 class JointRecording(NamedTuple):
-    """A recorded motion of joints that has passed the checks; make it with `joint_recording`.
+    """Validated recording of joints; `joint_recording` and `read_recording` create it.
 
     Attributes:
         t: (N,) rising times in [s], N >= 2.
@@ -205,14 +215,14 @@ Recording: TypeAlias = ToolRecording | JointRecording
 
 
 def tool_recording(t: ArrayLike, poses: ArrayLike) -> ToolRecording:
-    """Return a recording of the tool from arrays.
+    """Create a recording of the tool from arrays.
 
     Args:
         t: (N,) rising times in [s], N >= 2.
         poses: (N, 7) `[x y z a b c d]` in the base frame, positions in [m], quaternions of either sign.
 
     Raises:
-        RecordingError: names the sample, the column and the value that is wrong, and what is valid.
+        RecordingError: a sample is invalid; the message contains sample, column and value, and what is valid.
         ValueError: arrays of wrong shape.
     """
     t, poses = np.array(real_array(t, "t")), np.array(real_array(poses, "poses"))
@@ -225,16 +235,16 @@ def tool_recording(t: ArrayLike, poses: ArrayLike) -> ToolRecording:
 
 
 def joint_recording(t: ArrayLike, q: ArrayLike, robot: "Robot | None" = None) -> JointRecording:
-    """Return a recording of joints from arrays.
+    """Create a recording of joints from arrays.
 
     Args:
         t: (N,) rising times in [s], N >= 2.
         q: (N, n) joint angles in [rad] (of prismatic joints positions in [m]).
-        robot: whose joints they are: tells what angles can be meant, and which joints slide. None for
+        robot: robot of the joints, which determines plausible angles and the prismatic joints. `None` for
             angles of any arm.
 
     Raises:
-        RecordingError: names the sample, the column and the value that is wrong, and what is valid.
+        RecordingError: a sample is invalid; the message contains sample, column and value, and what is valid.
         ValueError: arrays of wrong shape.
     """
     t, q = np.array(real_array(t, "t")), np.array(real_array(q, "q"))
@@ -254,7 +264,7 @@ def joint_columns(n: int) -> list[str]:
 
 
 def joint_quantities(n: int, robot: "Robot | None") -> list[str]:
-    """Return what each joint's position is, a key of `twin.logs.recordings.columns.UNITS`."""
+    """Return the quantity of each joint's position, a key of `twin.logs.recordings.columns.UNITS`."""
     return ["angle"] * n if robot is None else [_quantity(kind) for kind in robot.joint_kinds]
 
 
@@ -267,11 +277,14 @@ def _sample(k: int) -> str:
 
 
 def checked_tool(values: Floats, source: Source) -> ToolRecording:
-    """Return a recording of the tool from numbers in SI units, or raise RecordingError.
+    """Validate numbers in SI units and return them as a recording of the tool.
 
     Args:
         values: (N, 8) `[t x y z a b c d]`, or (N, 7) `[t x y z rx ry rz]`.
-        source: where they come from.
+        source: origin of the numbers.
+
+    Raises:
+        RecordingError: a number is invalid.
     """
     check_samples(values, source)
     position, orientation = values[:, 1:4], values[:, 4:]
@@ -286,12 +299,15 @@ def checked_tool(values: Floats, source: Source) -> ToolRecording:
 
 
 def checked_joints(values: Floats, source: Source, robot: "Robot | None") -> JointRecording:
-    """Return a recording of joints from numbers in SI units, or raise RecordingError.
+    """Validate numbers in SI units and return them as a recording of joints.
 
     Args:
         values: (N, 1 + n) `[t q1 ... qn]`.
-        source: where they come from.
+        source: origin of the numbers.
         robot: as for `joint_recording`.
+
+    Raises:
+        RecordingError: a number is invalid.
     """
     check_samples(values, source)
     turning, sliding = (
@@ -299,7 +315,9 @@ def checked_joints(values: Floats, source: Source, robot: "Robot | None") -> Joi
         for quantity in ("angle", "length")
     )
     largest = np.full(values.shape[1], LARGEST_ANGLE)
-    if robot is not None:  # twice a joint's range: beyond the range itself it is the motion that is at fault
+    if (
+        robot is not None
+    ):  # twice a joint's range: smaller violations are errors of the motion, not of its unit
         largest[1:] = 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
     for column in sliding:
         check_positions(values[:, column : column + 1], column, source)
@@ -309,11 +327,11 @@ def checked_joints(values: Floats, source: Source, robot: "Robot | None") -> Joi
 
 
 def write_recording(path: str | Path, recorded: Recording) -> None:
-    """Write a recording as CSV in SI units, with all digits, so that reading it gives the same numbers.
+    """Write a recording as CSV in SI units, with all digits, so that reading it returns the same numbers.
 
     Args:
-        path: file to write.
-        recorded: from `tool_recording`, `joint_recording` or `read_recording`.
+        path: path of the file.
+        recorded: recording from `tool_recording`, `joint_recording` or `read_recording`.
 
     Raises:
         RecordingError: the file cannot be written.

@@ -1,10 +1,10 @@
-"""Recorded positions and torques: from a table in one file or two, of the joints or of the motors.
+"""Recorded positions and torques, from a table in one or two files, of the joints or of the motors.
 
     t, q1, ..., qn, tau1, ..., taun
 
-in seconds, radians and newton metres, or the unit that a column names (`q1[deg]`, `tau1[mNm]`); the names
-that `irb-twin export` writes will do, too.  Angles and torques of motors become those of the joints by the
-gears, `theta_m = N q` and `tau = N^T tau_m`.
+The units are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
+`tau1[mNm]`).  The names that `irb-twin export` writes are accepted, too.  Gears convert angles and torques of
+motors to those of the joints, `theta_m = N q` and `tau = N^T tau_m`.
 """
 
 import re
@@ -17,36 +17,37 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats, real_array
 from twin.errors import RecordingError, RobotError
 from twin.logs.recordings.columns import (
-    Reading,
+    ColumnRequest,
+    HeaderOptions,
     Table,
-    Wanted,
+    column_indices,
     find_columns,
+    header_options,
     open_table,
-    places_of,
     read_numbers,
 )
-from twin.logs.recordings.columns import reading as columns_reading
 from twin.logs.recordings.reading import require_one_naming
 from twin.logs.recordings.recording import joint_quantities
 from twin.robot.robot import Robot
 
 MOTOR_SIDES = ("positions", "torques", "both")
-"""What of a file may be of the motors."""
+"""Quantities of a file that may refer to the motors."""
 
 JUMP = 0.5
-"""How far a step of time may be from the usual one, relative to it; computers tell times less evenly than
-controllers sample."""
+"""Largest deviation of a time step from the median step, relative to it; computers record times less
+evenly than controllers sample.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueRecording:
-    """What was measured of the joints: N samples, evenly in time.
+    """Measured motion and torques of the joints: N samples at equal intervals.
 
     Attributes:
-        t: (N,) in [s].
+        t: (N,) times, in [s].
         q: (N, n) joint angles, in [rad].
         tau: (N, n) torques of the motors at the joints, in [N m].
-        name: of the file, for messages.
+        name: name of the file, for messages.
     """
 
     t: Floats
@@ -56,24 +57,24 @@ class TorqueRecording:
 
     @property
     def period(self) -> float:
-        """The time between two samples, in [s]."""
+        """Time between two samples, in [s]."""
         return float(self.t[-1] - self.t[0]) / (len(self.t) - 1)
 
 
 @dataclass(frozen=True)
 class TableForm:
-    """How tables of positions and torques are to be understood.
+    """Options for reading tables of positions and torques.
 
     Attributes:
-        reading: names and units of columns, see `twin.logs.recordings.columns.reading`; `q*` and `tau*` stand
-            for all joints, as in `{"q*": "Joint_*"}`.
-        torques: a file of its own for the torques, row for row; None where they stand beside the positions.
-        motor_side: what of it is of the motors, one of `MOTOR_SIDES`, or nothing.
-        sample_time: in [s], of tables without a column of time.
-        q_offset: (n,) added to the positions of the joints, in [rad]; none by default.
+        reading: names and units of columns, see `twin.logs.recordings.columns.header_options`; `q*` and
+            `tau*` stand for all joints, as in `{"q*": "Joint_*"}`.
+        torques: path of a separate file with the torques, row for row; `None` if the table contains them.
+        motor_side: quantities that refer to the motors, one of `MOTOR_SIDES`; `None` for none.
+        sample_time: time between rows, in [s], for tables without a column of time.
+        q_offset: (n,) offset that is added to the joint positions, in [rad]; none by default.
     """
 
-    reading: Reading | None = None
+    reading: HeaderOptions | None = None
     torques: Path | None = None
     motor_side: str | None = None
     sample_time: float | None = None
@@ -83,17 +84,17 @@ class TableForm:
 def torque_recording(
     t: ArrayLike, q: ArrayLike, tau: ArrayLike, name: str = "the recording"
 ) -> TorqueRecording:
-    """A recording from arrays, checked.
+    """Create a recording from arrays and validate it.
 
     Args:
         t: (N,) evenly rising times, in [s].
         q: (N, n) joint angles, in [rad].
         tau: (N, n) torques at the joints, in [N m].
-        name: for messages.
+        name: name of the recording, for messages.
 
     Raises:
         ValueError: arrays of wrong shape.
-        RecordingError: a number is not finite, or time jumps.
+        RecordingError: a number is not finite, or the time steps are uneven.
     """
     t, q, tau = (np.array(real_array(v, what)) for v, what in ((t, "t"), (q, "q"), (tau, "tau")))
     if t.ndim != 1 or q.ndim != 2 or len(q) != len(t) or tau.shape != q.shape:
@@ -110,29 +111,30 @@ def torque_recording(
                 f"{name}: {label} of sample {where[0] + 1} is {values[tuple(where)]}; expected finite numbers"
             )
     steps = np.diff(t)
-    usual = float(np.median(steps))
-    uneven = ~(np.abs(steps - usual) <= JUMP * usual)
-    if not usual > 0 or np.any(uneven):
+    median = float(np.median(steps))
+    uneven = ~(np.abs(steps - median) <= JUMP * median)
+    if not median > 0 or np.any(uneven):
         k = int(np.argmax(uneven))
         raise RecordingError(
             f"{name}: time jumps from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; expected steps of "
-            f"{max(usual, 0.0):.6g} s, as most are: cut the recording there"
+            f"{max(median, 0.0):.6g} s, the median: cut the recording there"
         )
     return TorqueRecording(t, q, tau, name)
 
 
 def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None = None) -> TorqueRecording:
-    """The recording in a file.
+    """Read a recording of positions and torques from a file.
 
     Args:
-        path: text as `twin.read_recording` takes it, also packed by gzip.
-        robot: whose joints they are, with its drives where something is of the motors.
-        form: how the table is to be understood.
+        path: path of a text file in a format that `twin.read_recording` accepts, optionally compressed by
+            gzip.
+        robot: robot of the joints, with its drives if quantities refer to the motors.
+        form: options for reading the table.
 
     Raises:
-        RecordingError: naming file, line and column, and what is wrong there.
-        RobotError: motors were recorded, and the robot's gears are not known.
-        ValueError: a setting that cannot be.
+        RecordingError: the file is invalid; the message contains file, line and column, and the error.
+        RobotError: quantities refer to the motors, but the gears of the robot are not known.
+        ValueError: an invalid setting.
     """
     form = form or TableForm()
     side = form.motor_side
@@ -140,29 +142,29 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         raise ValueError(f"expected motor_side to be {', '.join(MOTOR_SIDES)}, got {side!r}")
     if side is not None and robot.drives is None:
         raise RobotError(
-            f"robot {robot.name!r} has no gears by which motors' measurements could become joints': its file "
+            f"robot {robot.name!r} has no gear ratios to convert measurements of motors to joints: its file "
             "has no table [drives]"
         )
-    how = _expanded(form.reading or columns_reading(), robot.n)
+    options = _expanded(form.reading or header_options(), robot.n)
     kinds = joint_quantities(robot.n, robot)
-    positions = [Wanted(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
-    torques = [Wanted(f"tau{k + 1}", "torque") for k in range(robot.n)]
+    positions = [ColumnRequest(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
+    torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
     table = open_table(path)
     timed = form.sample_time is None
-    first = [Wanted("t", "time")] * timed
-    wanted = [*first, *_named(table, positions, "q", robot, how)]
+    first = [ColumnRequest("t", "time")] * timed
+    requested = [*first, *_select_naming(table, positions, "q", robot, options)]
     if form.torques is None:
-        wanted += _named(table, torques, "tau", robot, how)
-    values, _ = read_numbers(table, _found(table, wanted, how, timed))
+        requested += _select_naming(table, torques, "tau", robot, options)
+    values, _ = read_numbers(table, _find_columns(table, requested, options, timed))
     if form.torques is not None:
         other = open_table(form.torques)
-        columns = find_columns(other, _named(other, torques, "tau", robot, how), how)
-        beside, _ = read_numbers(other, columns)
-        if len(beside) != len(values):
+        columns = find_columns(other, _select_naming(other, torques, "tau", robot, options), options)
+        torque_values, _ = read_numbers(other, columns)
+        if len(torque_values) != len(values):
             raise RecordingError(
-                f"{form.torques}: expected {len(values)} rows, as many as {path} has, got {len(beside)}"
+                f"{form.torques}: expected {len(values)} rows, as in {path}, got {len(torque_values)}"
             )
-        values = np.column_stack([values, beside])
+        values = np.column_stack([values, torque_values])
     if form.sample_time is not None:
         if not 0 < form.sample_time < np.inf:
             raise ValueError(f"expected a sample time above 0 s, got {form.sample_time}")
@@ -182,44 +184,50 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     return torque_recording(t, q, tau, str(path))
 
 
-def _expanded(how: Reading, n: int) -> Reading:
-    """A reading whose `q*` and `tau*` are told joint by joint."""
+def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
+    """Replace the `*` in the mapped names `q*` and `tau*` by the number of each joint."""
     columns = {}
-    for ours, theirs in how.columns.items():
-        if not ours.endswith("*"):
-            columns[ours] = theirs
+    for standard, in_file in options.columns.items():
+        if not standard.endswith("*"):
+            columns[standard] = in_file
             continue
-        if "*" not in theirs:
-            raise ValueError(f"expected a * for the joint's number in the name of {ours}, got {theirs!r}")
+        if "*" not in in_file:
+            raise ValueError(
+                f"expected a * for the joint's number in the name of {standard}, got {in_file!r}"
+            )
         for k in range(1, n + 1):
-            columns[ours.replace("*", str(k))] = theirs.replace("*", str(k))
+            columns[standard.replace("*", str(k))] = in_file.replace("*", str(k))
     for name in columns:
         known = re.fullmatch(r"t|(?:q|tau)([1-9]\d*)", name)
         if known is None or int(known[1] or 1) > n:
             raise ValueError(
-                f"expected columns to name some of t, q1 to q{n} and tau1 to tau{n}, got {name!r}"
+                f"expected the keys of columns to be among t, q1 to q{n} and tau1 to tau{n}, got {name!r}"
             )
-    return Reading(columns, how.units)
+    return HeaderOptions(columns, options.units)
 
 
-def _named(table: Table, wanted: list[Wanted], quantity: str, robot: Robot, how: Reading) -> list[Wanted]:
-    """The wanted columns, by the names that a log exports if the table has all of those."""
-    logged = [
-        Wanted(f"{joint}_{quantity}", one.quantity)
-        for joint, one in zip(robot.joint_names, wanted, strict=True)
+def _select_naming(
+    table: Table, requested: list[ColumnRequest], quantity: str, robot: Robot, options: HeaderOptions
+) -> list[ColumnRequest]:
+    """Return the requested columns, under the names of an exported log if the table has all of those."""
+    by_log_name = [
+        ColumnRequest(f"{joint}_{quantity}", one.quantity)
+        for joint, one in zip(robot.joint_names, requested, strict=True)
     ]
     complete = [
-        named for named in (logged, wanted) if all(places_of(table.header, one, how) for one in named)
+        named
+        for named in (by_log_name, requested)
+        if all(column_indices(table.header, one, options) for one in named)
     ]
-    require_one_naming(table.path, complete, how)
-    return complete[0] if complete else wanted
+    require_one_naming(table.path, complete, options)
+    return complete[0] if complete else requested
 
 
-def _found(table: Table, wanted: list[Wanted], how: Reading, timed: bool):
-    """Their places in the table; one that has no time is told what to do about it."""
-    if timed and not places_of(table.header, wanted[0], how) and "t" not in how.columns:
+def _find_columns(table: Table, requested: list[ColumnRequest], options: HeaderOptions, timed: bool):
+    """Find the requested columns of a table; without a column of time, name the remedies."""
+    if timed and not column_indices(table.header, requested[0], options) and "t" not in options.columns:
         raise RecordingError(
-            f"{table.path}, line 1: no column 't', the time; name it in columns (t=NAME), or give the time "
+            f"{table.path}, line 1: no column 't', the time; map it in columns (t=NAME), or give the time "
             "between two rows (sample_time, in s)"
         )
-    return find_columns(table, wanted, how)
+    return find_columns(table, requested, options)

@@ -1,1 +1,1 @@
-"""Ways to look at logs: side by side in a table, as curves, as a film."""
+"""Views of logs: comparison tables, curves, films and their playback."""

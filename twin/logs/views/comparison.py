@@ -1,4 +1,4 @@
-"""Logs side by side: figures for programs, a table for people, and pictures of their curves."""
+"""Comparison of logs: key figures for programs, a table for people, and pictures of their curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.formatting import figure, shorten
-from twin.logs.columns import finite_part, first_fault, unit_of
+from twin.logs.columns import finite_part, first_non_finite, unit_of
 from twin.logs.figures import Figures, figures_of
 from twin.logs.log import Log
 from twin.logs.views import curves
@@ -21,12 +21,12 @@ from twin.logs.views import curves
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Logs side by side; make it with `twin.compare`.
+    """Comparison of logs; `twin.compare` creates it.
 
     Attributes:
-        logs: by name, in order.
-        figures: of each log, by name; of a run with numbers that are not finite, of its samples before them.
-        notes: sentences on what cannot be compared, and why; empty where all can.
+        logs: logs by name, in order.
+        figures: key figures of each log by name; of a run that diverged, those of its finite samples.
+        notes: sentences on what cannot be compared, and why; empty if everything can.
     """
 
     logs: Mapping[str, Log]
@@ -37,11 +37,12 @@ class Comparison:
         return self.table()
 
     def table(self, width: int | None = None) -> str:
-        """The table and the notes as text, a column a log.
+        """Return the table and the notes as text, one column per log.
 
         Args:
-            width: characters of a line; logs that do not fit beside the others go below them. `None` for all
-                abreast.
+            width: number of characters in a line; logs that do not fit beside the others go below them.
+                `None` for
+                unlimited width.
         """
         notes = [wrapped(f"note: {note}", width) for note in self.notes]
         return "\n".join([table(self.logs, self.figures, width), *notes])
@@ -49,18 +50,18 @@ class Comparison:
     def picture(
         self, path: str | Path, what: str = "error", joints: Sequence[str] | None = None
     ) -> Comparison:
-        """Draw the logs over time, overlaid, a panel a joint; whole or not at all.
+        """Draw the logs over time, overlaid, one panel per joint, and write the picture atomically.
 
         Args:
-            path: of a PNG, PDF or SVG file.
+            path: path of a PNG, PDF or SVG file.
             what: "error", "torque", "speed", "position" or "pose".
-            joints: names of those to draw; `None` for all, and for the error also that of the tool.
+            joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 
         Returns:
             The comparison itself.
 
         Raises:
-            ValueError: there is nothing of that name to draw, or no such kind of file.
+            ValueError: an unknown quantity or file format.
             UnknownNameError: none of the robots has such a joint.
             OSError: the file cannot be written.
         """
@@ -71,18 +72,19 @@ class Comparison:
 def compare(
     logs: Log | str | Path | Iterable[Log | str | Path] | Mapping[str, Log | str | Path],
 ) -> Comparison:
-    """Put logs side by side: `print(twin.compare(logs))`, `twin.compare(logs).picture("error.png")`.
+    """Compare logs: `print(twin.compare(logs))`, `twin.compare(logs).picture("error.png")`.
 
-    Robots, lengths and periods may differ: joints are matched by name, and every figure is of its own run.
+    Robots, durations and periods may differ: joints are matched by name, and each figure refers to its run.
 
     Args:
-        logs: runs, or the files that `Log.save` or `irb-twin run --log` wrote; a mapping gives them names.
-            Without one they are called after their controllers if these differ and none of them is a file
-            of another's name, else after their files; equal names are numbered.
+        logs: runs, or the files that `Log.save` or `irb-twin run --log` wrote.  The keys of a mapping are
+            their
+            names.  Otherwise the names are those of the controllers if these differ, else those of the files;
+            equal names are numbered.
 
     Raises:
-        ValueError: there is no log, or something else in its place.
-        TwinError: a file is missing or no log, or its robot is not there any more.
+        ValueError: there is no log, or an object that is not a log.
+        TwinError: a file is missing or is not a log, or its robot no longer exists.
     """
     if isinstance(logs, (Log, str, Path)):
         logs = [logs]
@@ -105,7 +107,7 @@ def _log(given: object) -> Log:
 
 
 def _names(given: Sequence[object], logs: Sequence[Log]) -> list[str]:
-    """The controllers' names if they differ, else those of the files; equal ones are numbered."""
+    """Return the controllers' names if they differ, else the files' names; equal ones are numbered."""
     names = [log.controller for log in logs]
     if len(set(names)) < len(names):
         names = [Path(one).stem if isinstance(one, (str, Path)) else log.controller
@@ -117,26 +119,26 @@ def _names(given: Sequence[object], logs: Sequence[Log]) -> list[str]:
     return taken
 
 
-NAME = 30  # characters of a log's name, and of a joint's
+NAME = 30  # largest number of characters of a log's or joint's name
 GAP = "   "
 
 
 class Row(NamedTuple):
-    """A row: what it is, and a cell a log; a heading has none."""
+    """Row of the table: a label and one cell per log, or a heading without cells."""
 
     head: str
     cells: Sequence[str] = ()
 
 
 def table(logs: Mapping[str, Log], figures: Mapping[str, Figures], width: int | None = None) -> str:
-    """The text of the table.
+    """Return the text of the table.
 
     Args:
-        logs: by name, at least one.
-        figures: of each of them, by the same names.
-        width: characters of a line; logs that do not fit go below. `None` for all abreast.
+        logs: logs by name, at least one.
+        figures: key figures of each log by the same names.
+        width: number of characters in a line; logs that do not fit go below. `None` for unlimited width.
     """
-    common, rows = _told(logs)
+    common, rows = _properties(logs)
     rows = [Row("", shorten(list(logs), NAME)), *rows, *_figure_rows(figures)]
     left = max(len(row.head) for row in rows if row.cells)
     right = max(len(cell) for row in rows for cell in row.cells)
@@ -146,12 +148,12 @@ def table(logs: Mapping[str, Log], figures: Mapping[str, Figures], width: int | 
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """A sentence in lines of at most so many characters."""
+    """Wrap a sentence into lines of at most `width` characters."""
     return text if width is None else textwrap.fill(text, width, break_long_words=False)
 
 
 def _text(rows: Sequence[Row], left: int, part: slice) -> str:
-    """Some of the logs, each column as wide as it needs."""
+    """Format the columns of some logs, each as wide as its content."""
     cells = [row.cells[part] for row in rows if row.cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rule = "-" * (left + sum(widths) + len(GAP) * len(widths))
@@ -165,8 +167,8 @@ def _text(rows: Sequence[Row], left: int, part: slice) -> str:
     return "\n".join(lines)
 
 
-def _told(logs: Mapping[str, Log]) -> tuple[str, list[Row]]:
-    """What the runs were: in a line what they have in common, in rows what they have not."""
+def _properties(logs: Mapping[str, Log]) -> tuple[str, list[Row]]:
+    """Return the properties that all runs share as a line, and the differing ones as rows."""
     facts: dict[str, Callable[[Log], str]] = {
         "robot": lambda log: log.robot.name,
         "controller": lambda log: log.controller,
@@ -177,15 +179,15 @@ def _told(logs: Mapping[str, Log]) -> tuple[str, list[Row]]:
         "time": lambda log: f"{log.t[0]:.4g} to {log.t[-1]:.4g} s",
         "control period": lambda log: f"{1e3 * log.time_step * log.steps_per_period:g} ms",
     }
-    told = {name: [fact(log) for log in logs.values()] for name, fact in facts.items()}
-    common = ", ".join(f"{name} {texts[0]}" for name, texts in told.items() if len(set(texts)) == 1)
-    differing = [Row(name, texts) for name, texts in told.items() if len(set(texts)) > 1]
+    texts_by_name = {name: [fact(log) for log in logs.values()] for name, fact in facts.items()}
+    common = ", ".join(f"{name} {texts[0]}" for name, texts in texts_by_name.items() if len(set(texts)) == 1)
+    differing = [Row(name, texts) for name, texts in texts_by_name.items() if len(set(texts)) > 1]
     return common, [row for row in differing if tuple(row.cells) != tuple(logs)]
 
 
 def _figure_rows(figures: Mapping[str, Figures]) -> list[Row]:
-    """The figures, section by section."""
-    of = list(figures.values())
+    """Return the rows of the key figures, section by section."""
+    runs = list(figures.values())
 
     def error(rms: float, largest: float) -> str:
         return f"{figure(rms)} / {figure(largest)}"
@@ -195,24 +197,26 @@ def _figure_rows(figures: Mapping[str, Figures]) -> list[Row]:
 
     return [
         Row("tracking error: root mean square / largest"),
-        *_joint_rows(of, "error", joint_error),
-        Row("tool, distance [m]", [error(one.tool_rms, one.tool_largest) for one in of]),
-        Row("tool, angle [rad]", [error(one.turn_rms, one.turn_largest) for one in of]),
-        Row("worst joint", [_worst(one) for one in of]),
-        Row("tool furthest off", [f"at {one.tool_time:.4g} s" for one in of]),
+        *_joint_rows(runs, "error", joint_error),
+        Row("tool, distance [m]", [error(one.tool_rms, one.tool_largest) for one in runs]),
+        Row("tool, angle [rad]", [error(one.turn_rms, one.turn_largest) for one in runs]),
+        Row("worst joint", [_worst(one) for one in runs]),
+        Row("largest tool distance", [f"at {one.tool_time:.4g} s" for one in runs]),
         Row("peak torque (share of its limit)"),
-        *_joint_rows(of, "tau", lambda one, k: _of_limit(one.peak_torque[k], one.torque_limit[k])),
+        *_joint_rows(runs, "tau", lambda one, k: _of_limit(one.peak_torque[k], one.torque_limit[k])),
         Row("peak speed (share of its limit)"),
-        *_joint_rows(of, "qd", lambda one, k: _of_limit(one.peak_speed[k], one.speed_limit[k])),
+        *_joint_rows(runs, "qd", lambda one, k: _of_limit(one.peak_speed[k], one.speed_limit[k])),
         Row("samples whose torque was cut to its limit"),
-        *(_joint_rows(of, "saturated", _cut) if any(one.saturated_samples.any() for one in of) else
-          [Row("all joints", ["none" for _ in of])]),
+        *(_joint_rows(runs, "saturated", _cut) if any(one.saturated_samples.any() for one in runs) else
+          [Row("all joints", ["none" for _ in runs])]),
     ]  # fmt: skip
 
 
-def _joint_rows(of: Sequence[Figures], quantity: str, cell: Callable[[Figures, int], str]) -> list[Row]:
-    """A row for each joint, by name and unit; empty cells for robots that do not have it."""
-    places = [{(name, unit_of(kind, quantity)): k for k, (name, kind) in enumerate(one.joints)} for one in of]
+def _joint_rows(runs: Sequence[Figures], quantity: str, cell: Callable[[Figures, int], str]) -> list[Row]:
+    """Return a row for each joint, by name and unit; cells of robots without the joint are empty."""
+    places = [
+        {(name, unit_of(kind, quantity)): k for k, (name, kind) in enumerate(one.joints)} for one in runs
+    ]
     joints = list(dict.fromkeys(joint for place in places for joint in place))
     heads = shorten([name for name, _ in joints], NAME)
     return [
@@ -220,7 +224,7 @@ def _joint_rows(of: Sequence[Figures], quantity: str, cell: Callable[[Figures, i
             f"{head} [{joint[1]}]" if joint[1] else head,
             [
                 cell(one, place[joint]) if joint in place else ""
-                for one, place in zip(of, places, strict=True)
+                for one, place in zip(runs, places, strict=True)
             ],
         )
         for head, joint in zip(heads, joints, strict=True)
@@ -232,7 +236,7 @@ def _worst(one: Figures) -> str:
 
 
 def _of_limit(peak: float, limit: float) -> str:
-    """`12.5 (6.1 %)`: a peak, and what part of its limit that is, if it has one."""
+    """Format a peak with its share of the limit, if there is one: `12.5 (6.1 %)`."""
     if not 0 < limit < np.inf:
         return f"{figure(peak)} ({'no limit' if limit > 0 else 'limit 0'})"
     return f"{figure(peak)} ({f'{100 * peak / limit:.1f} %)':>8}"
@@ -244,39 +248,39 @@ def _cut(one: Figures, k: int) -> str:
 
 
 SAME_MOTION = 1e-3
-"""[rad], [m]: references nearer than this are one motion, sampled at other times or in another way."""
+"""Largest difference between references of the same motion with different sampling, in [rad] or [m]."""
 
 
 def differences(logs: Mapping[str, Log]) -> tuple[str, ...]:
-    """Sentences on what cannot be compared of logs, by name, and why; none where all can."""
+    """Return sentences on what cannot be compared of logs, and why; none if everything can."""
     return (*_faults(logs), *_joints(logs), *_lengths(logs), *_motions(logs))
 
 
 def _faults(logs: Mapping[str, Log]) -> Iterator[str]:
     for name, log in logs.items():
-        fault = first_fault(log)
+        fault = first_non_finite(log)
         if fault is not None:
             yield (
-                f"{name} has numbers that are not finite from {fault:.6g} s on: its figures are of the "
-                "samples before, and only what is finite is drawn"
+                f"{name} contains numbers that are not finite from {fault:.6g} s on: its figures are those "
+                "of the earlier samples, and only finite values are drawn"
             )
 
 
 def _joints(logs: Mapping[str, Log]) -> Iterator[str]:
     if len({tuple(log.robot.joint_names) for log in logs.values()}) > 1:
-        who = _who(logs, lambda log: f"{log.robot.name} with {log.robot.n} joints")
-        yield f"the robots have different joints ({who}): those of the same name stand side by side"
+        who = _group(logs, lambda log: f"{log.robot.name} with {log.robot.n} joints")
+        yield f"the robots have different joints ({who}): they are matched by name"
     elif len({log.robot.name for log in logs.values()}) > 1:
-        who = _who(logs, lambda log: log.robot.name)
-        yield f"the robots differ ({who}): joints stand side by side by name, and limits are each robot's own"
+        who = _group(logs, lambda log: log.robot.name)
+        yield f"the robots differ ({who}): joints are matched by name, and limits are those of each robot"
 
 
 def _lengths(logs: Mapping[str, Log]) -> Iterator[str]:
     if len({(f"{log.t[0]:.6g}", f"{log.t[-1]:.6g}") for log in logs.values()}) > 1:
-        who = _who(logs, lambda log: f"{log.t[0]:.4g} to {log.t[-1]:.4g} s")
-        yield f"the runs cover different times ({who}): every figure is of its own run"
+        who = _group(logs, lambda log: f"{log.t[0]:.4g} to {log.t[-1]:.4g} s")
+        yield f"the runs cover different times ({who}): each figure refers to its run"
     if len({f"{_period(log):.6g}" for log in logs.values()}) > 1:
-        who = _who(logs, lambda log: f"{1e3 * _period(log):g} ms")
+        who = _group(logs, lambda log: f"{1e3 * _period(log):g} ms")
         yield f"the control periods differ ({who}): counts of samples cannot be compared"
 
 
@@ -285,7 +289,7 @@ def _period(log: Log) -> float:
 
 
 def _motions(logs: Mapping[str, Log]) -> Iterator[str]:
-    """Where the arms were not asked for the same; of the first two logs with the same joints that differ."""
+    """Report the first two logs with the same joints whose references differ."""
     for (name, log), (other_name, other) in combinations(logs.items(), 2):
         if log.robot.joint_names != other.robot.joint_names:
             continue
@@ -293,20 +297,20 @@ def _motions(logs: Mapping[str, Log]) -> Iterator[str]:
         if not shared.any():
             yield f"{name} and {other_name} have no time in common"
             return
-        wanted = np.column_stack([np.interp(log.t[shared], other.t, q) for q in other.q_ref.T])
-        apart = np.abs(wanted - log.q_ref[shared])
+        reference = np.column_stack([np.interp(log.t[shared], other.t, q) for q in other.q_ref.T])
+        apart = np.abs(reference - log.q_ref[shared])
         if not np.max(apart) <= SAME_MOTION:
             k, joint = np.unravel_index(int(np.argmax(apart)), apart.shape)
             where = f"{log.robot.joint_names[joint]} at {log.t[shared][k]:.4g} s"
             yield (
-                f"{name} and {other_name} were asked for different motions ({figure(float(apart[k, joint]))} "
-                f"apart in {where}): every error is of its own motion"
+                f"{name} and {other_name} have different references ({figure(float(apart[k, joint]))} "
+                f"apart in {where}): each error refers to its reference"
             )
             return
 
 
-def _who(logs: Mapping[str, Log], what: Callable[[Log], str]) -> str:
-    """`irb140: pd, pid; irb1400: pd (2)`: the logs by what they have."""
+def _group(logs: Mapping[str, Log], what: Callable[[Log], str]) -> str:
+    """Group the names of logs by a property: `irb140: pd, pid; irb1400: pd (2)`."""
     having: dict[str, list[str]] = {}
     for name, log in logs.items():
         having.setdefault(what(log), []).append(name)

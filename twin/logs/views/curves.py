@@ -1,4 +1,4 @@
-"""Draws logs over time, overlaid: a panel a joint, with limits, and where torques were cut to theirs."""
+"""Plots of logs over time, overlaid: one panel per joint, with limits and marks of cut torques."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from twin.atomic_file import atomic_write
 from twin.errors import UnknownNameError
 from twin.formatting import figure, literal, shorten
-from twin.logs.columns import first_fault, unit_of
+from twin.logs.columns import first_non_finite, unit_of
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
 
 if TYPE_CHECKING:
@@ -23,31 +23,38 @@ if TYPE_CHECKING:
 
 
 FORMATS = (".png", ".pdf", ".svg")
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe-Ito: told apart by all
-WIDTHS = (2.2, 1.6, 1.2, 1.0, 0.8)  # points; a curve that lies on another one is seen on it
-WANTED, LIMIT = "0.75", "0.35"  # greys
-WIDE, HIGH = 9.5, 1.7  # inches: the picture, and a row of panels
-NAME = 34  # characters of a log's name
-LETTERS = 13  # on an inch of the legend
-STRIP = 0.06  # of a panel's height, below its curves, for the marks of one log
-NEAR = 0.5  # of its limit: from there on the limit is drawn, else it would press the curves flat
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+)  # Okabe-Ito, for colour-blind readers
+WIDTHS = (2.2, 1.6, 1.2, 1.0, 0.8)  # points; decreasing, so that a coincident curve remains visible
+REFERENCE, LIMIT = "0.75", "0.35"  # greys
+WIDE, HIGH = 9.5, 1.7  # width of the picture and height of a row of panels, in inches
+NAME = 34  # largest number of characters of a log's name
+LETTERS = 13  # characters per inch of the legend
+STRIP = 0.06  # height of the marks of one log below the curves, as a share of the panel's height
+NEAR = 0.5  # share of a limit from which on it is drawn; a distant limit would flatten the curves
 
 
 def draw(
     logs: Mapping[str, Log], path: str | Path, what: str = "error", joints: Sequence[str] | None = None
 ) -> None:
-    """Draw logs over time into one picture, whole or not at all.
+    """Draw logs over time into one picture and write it atomically.
 
-    Numbers that are not finite are left out; a run that has some sets no scale if there is one without.
+    Values that are not finite are omitted.  Runs that contain some determine the scale only if all do.
 
     Args:
-        logs: at least one, by the names that the legend gives them.
-        path: of a PNG, PDF or SVG file.
-        what: a key of `twin.logs.views.curves.TITLES`.
-        joints: names of those to draw; `None` for all, and for the error also that of the tool.
+        logs: logs by the names for the legend, at least one.
+        path: path of a PNG, PDF or SVG file.
+        what: quantity to draw, a key of `twin.logs.views.curves.TITLES`.
+        joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 
     Raises:
-        ValueError: there is nothing of that name to draw, or no such kind of file.
+        ValueError: an unknown quantity or file format.
         UnknownNameError: none of the robots has such a joint.
         OSError: the file cannot be written.
     """
@@ -59,16 +66,16 @@ def draw(
     found = panels(logs, what, joints)
     columns = 2 if len(found) > 1 else 1
     rows = -(-len(found) // columns)
-    made = Figure(figsize=(WIDE * (1.0 if columns == 2 else 0.75), 1.5 + max(rows * HIGH, 2.4)))
-    made.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
-    FigureCanvasAgg(made)
+    canvas = Figure(figsize=(WIDE * (1.0 if columns == 2 else 0.75), 1.5 + max(rows * HIGH, 2.4)))
+    canvas.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
+    FigureCanvasAgg(canvas)
     robots = dict.fromkeys(f"{log.robot.name}, {log.drives} drives" for log in logs.values())
     title = literal(f"{TITLES[what]}  ({'; '.join(robots)})")
-    grid = made.subplots(rows, columns, sharex=True, squeeze=False)
+    grid = canvas.subplots(rows, columns, sharex=True, squeeze=False)
     places = list((grid.T if what == "pose" else grid).flat)  # the pose: position left, orientation right
-    styles, sound = _styles(logs), [name for name, log in logs.items() if first_fault(log) is None]
+    styles, finite = _styles(logs), [name for name, log in logs.items() if first_non_finite(log) is None]
     for axes, panel in zip(places, found, strict=False):
-        _draw_panel(axes, panel, styles, sound or list(logs))
+        _draw_panel(axes, panel, styles, finite or list(logs))
     for axes in places[len(found) :]:
         axes.set_axis_off()
     for column in grid.T:
@@ -77,16 +84,16 @@ def draw(
         lowest.tick_params(labelbottom=True)
     start, end = min(log.t[0] for log in logs.values()), max(log.t[-1] for log in logs.values())
     places[0].set_xlim(start, end if end > start else start + 1.0)
-    _add_legends(made, title, [style["label"] for style in styles.values()])
+    _add_legends(canvas, title, [style["label"] for style in styles.values()])
     with atomic_write(path) as draft:
-        made.savefig(draft, dpi=140, format=Path(path).suffix[1:].lower())
+        canvas.savefig(draft, dpi=140, format=Path(path).suffix[1:].lower())
 
 
 def _styles(logs: Mapping[str, Log]) -> dict[str, dict[str, Any]]:
-    """Colour, width and name in the legend of each log."""
+    """Return colour, line width and legend entry of each log."""
     styles, last = {}, max(log.t[-1] for log in logs.values())
     for k, (name, short) in enumerate(zip(logs, shorten(list(logs), NAME), strict=True)):
-        end, fault = logs[name].t[-1], first_fault(logs[name])
+        end, fault = logs[name].t[-1], first_non_finite(logs[name])
         ended = f" (ends at {end:.4g} s)" if end < last else ""
         label = short + (ended if fault is None else f" (not finite at {fault:.4g} s)")
         width = WIDTHS[min(k, len(WIDTHS) - 1)]
@@ -94,17 +101,17 @@ def _styles(logs: Mapping[str, Log]) -> dict[str, dict[str, Any]]:
     return styles
 
 
-def _add_legends(made: Figure, title: str, logs: Sequence[str]) -> None:
-    """The title and the logs above all panels; below them what else was drawn in any."""
+def _add_legends(canvas: Figure, title: str, logs: Sequence[str]) -> None:
+    """Add the title and the logs above all panels, and the other legend entries below them."""
     entries = {}
-    for axes in made.axes:
+    for axes in canvas.axes:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     others = [label for label in entries if label not in logs]
     for place, head, labels in (("upper", title, list(logs)), ("lower", None, others)):
         if labels:
-            beside = max(1, int(LETTERS * made.get_figwidth() / (max(map(len, labels)) + 5)))
-            legend = made.legend(
+            beside = max(1, int(LETTERS * canvas.get_figwidth() / (max(map(len, labels)) + 5)))
+            legend = canvas.legend(
                 [entries[label] for label in labels],
                 labels,
                 loc=f"outside {place} center",  # pyright: ignore[reportArgumentType]
@@ -116,23 +123,28 @@ def _add_legends(made: Figure, title: str, logs: Sequence[str]) -> None:
             legend.get_title().set(fontsize=11, fontweight="bold")
 
 
-def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], sound: Sequence[str]) -> None:
+def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], finite: Sequence[str]) -> None:
     title, unit, curves = panel
-    low, high = _view([curve for curve in curves if curve.log in sound] or curves)
+    low, high = _view([curve for curve in curves if curve.log in finite] or curves)
     power = _power(max(abs(low), abs(high)))
     scale = 10.0**-power
     longest = max(curves, key=lambda curve: len(curve.t))
-    one_wanted = all(_same_wanted(curve, longest) for curve in curves)
-    if one_wanted and longest.wanted is not None:
-        axes.plot(longest.t, scale * longest.wanted, color=WANTED, lw=4.5, label="wanted", zorder=1)
+    shared_reference = all(_same_reference(curve, longest) for curve in curves)
+    if shared_reference and longest.reference is not None:
+        axes.plot(longest.t, scale * longest.reference, color=REFERENCE, lw=4.5, label="reference", zorder=1)
     cut = [curve for curve in curves if curve.cut is not None and curve.cut.any()]
     bottom = low - STRIP * len(cut) * (high - low)
     for curve in curves:
         colour = styles[curve.log]["color"]
         axes.plot(curve.t, scale * curve.values, **styles[curve.log])
-        if curve.wanted is not None and not one_wanted:
+        if curve.reference is not None and not shared_reference:
             axes.plot(
-                curve.t, scale * curve.wanted, "--", color=colour, lw=0.8, label="wanted, in its colour"
+                curve.t,
+                scale * curve.reference,
+                "--",
+                color=colour,
+                lw=0.8,
+                label="reference, in the log's colour",
             )
     for k, curve in enumerate(cut):
         _mark_cuts(axes, curve, styles[curve.log]["color"], scale * (low - STRIP * (k + 0.5) * (high - low)))
@@ -153,14 +165,14 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], sound: Seq
 
 def _mark_cuts(axes: Axes, curve: Curve, colour: str, height: float) -> None:
     """Mark below all curves when the torque was cut to its limit."""
-    there = curve.t[curve.cut]
-    axes.plot(there, np.full(len(there), height), "s", ms=2.6, mew=0, color=colour)
-    axes.plot([], [], "s", ms=4, mew=0, color="0.3", label="torque cut to its limit, in its colour")
+    cut_times = curve.t[curve.cut]
+    axes.plot(cut_times, np.full(len(cut_times), height), "s", ms=2.6, mew=0, color=colour)
+    axes.plot([], [], "s", ms=4, mew=0, color="0.3", label="torque cut to its limit, in the log's colour")
 
 
 def _view(curves: Sequence[Curve]) -> tuple[float, float]:
-    """What the axis of values spans: the finite values, and the limits that they come near to."""
-    arrays = [array for curve in curves for array in (curve.values, curve.wanted) if array is not None]
+    """Return the range of the vertical axis: all finite values, and the limits that they approach."""
+    arrays = [array for curve in curves for array in (curve.values, curve.reference) if array is not None]
     values = np.concatenate(arrays)
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
@@ -174,7 +186,7 @@ def _view(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def _power(size: float) -> int:
-    """The power of ten, a multiple of three, taken out of the values; 0 where they read well as they are."""
+    """Return the power of ten, a multiple of three, by which values are divided; 0 for legible values."""
     return 0 if 0.02 <= size < 2000 else 3 * int(np.floor(np.log10(size) / 3 + 1e-9))
 
 
@@ -184,12 +196,12 @@ def _limit_text(low: float, high: float, unit: str) -> str:
     return f"range {figure(low)} to {figure(high)} {unit}".replace("-", "\N{MINUS SIGN}")
 
 
-def _same_wanted(curve: Curve, longest: Curve) -> bool:
-    """Whether a curve was wanted to be as another that is at least as long, as far as it goes."""
-    if curve.wanted is None or longest.wanted is None:
-        return curve.wanted is longest.wanted
+def _same_reference(curve: Curve, longest: Curve) -> bool:
+    """Return whether the reference of a curve agrees with that of one at least as long, over its duration."""
+    if curve.reference is None or longest.reference is None:
+        return curve.reference is longest.reference
     N = len(curve.t)
-    pairs = ((curve.t, longest.t[:N]), (curve.wanted, longest.wanted[:N]))
+    pairs = ((curve.t, longest.t[:N]), (curve.reference, longest.reference[:N]))
     return all(np.allclose(a, b, rtol=0.0, atol=1e-9, equal_nan=True) for a, b in pairs)
 
 
@@ -200,32 +212,32 @@ TITLES = {
     "position": "Position of the joints",
     "pose": "Pose of the tool: position, and orientation as a unit quaternion",
 }
-"""What can be drawn, and what is written above it."""
+"""Quantities that can be drawn, with the titles of their pictures."""
 
 
 class Curve(NamedTuple):
-    """A log in a panel.
+    """Curve of a log in a panel.
 
     Attributes:
-        log: its name.
+        log: name of the log.
         t: (N,) times, in [s].
-        values: (N,) of what is drawn.
-        wanted: (N,) of the reference, `None` where it has none.
-        low, high: limits, infinite where there are none.
-        cut: (N,) true where the torque was cut to its limit, `None` where that does not belong to the panel.
+        values: (N,) values to draw.
+        wanted: (N,) reference; `None` if there is none.
+        low, high: limits; infinite if there are none.
+        cut: (N,) true where the torque was cut to its limit; `None` if the panel does not show it.
     """
 
     log: str
     t: NDArray
     values: NDArray
-    wanted: NDArray | None = None
+    reference: NDArray | None = None
     low: float = -np.inf
     high: float = np.inf
     cut: NDArray | None = None
 
 
 class Panel(NamedTuple):
-    """A panel: its title, the unit of its values, and its curves, one a log that has them."""
+    """Panel of a picture: its title, the unit of its values, and one curve for each log that has them."""
 
     title: str
     unit: str
@@ -233,15 +245,15 @@ class Panel(NamedTuple):
 
 
 def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = None) -> list[Panel]:
-    """The panels of a picture; joints of the same name and unit share theirs.
+    """Return the panels of a picture; joints of the same name and unit share a panel.
 
     Args:
-        logs: by name.
-        what: a key of `TITLES`.
-        joints: names of those to draw; `None` for all, and for the error also that of the tool.
+        logs: logs by name.
+        what: quantity to draw, a key of `TITLES`.
+        joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 
     Raises:
-        ValueError: there is nothing of that name to draw.
+        ValueError: an unknown quantity.
         UnknownNameError: none of the robots has such a joint.
     """
     if what not in TITLES:
@@ -262,7 +274,7 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
 
 def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) -> None:
     if what == "pose":
-        raise ValueError("joints can be chosen of error, torque, speed and position; the pose has none")
+        raise ValueError("joints can be chosen for error, torque, speed and position, but not for the pose")
     known = dict.fromkeys(name for log in logs.values() for name in log.robot.joint_names)
     for joint in joints:
         if joint not in known:
@@ -271,21 +283,21 @@ def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) ->
 
 def _joints(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
     robot, endless = log.robot, np.full(log.robot.n, np.inf)
-    quantity, values, wanted, low, high = {
+    quantity, values, reference, low, high = {
         "error": ("error", joint_error(log), None, -endless, endless),
         "torque": ("tau", log.tau, None, -robot.drive_torque_max, robot.drive_torque_max),
         "speed": ("qd", log.qd, log.qd_ref, -robot.qd_max, robot.qd_max),
         "position": ("q", log.q, log.q_ref, robot.q_min, robot.q_max),
     }[what]
     for k, (joint, kind) in enumerate(zip(robot.joint_names, robot.joint_kinds, strict=True)):
-        reference = None if wanted is None else wanted[:, k]
+        reference = None if reference is None else reference[:, k]
         curve = Curve(name, log.t, values[:, k], reference, low[k], high[k], log.saturated[:, k])
         yield joint, unit_of(kind, quantity), curve
 
 
 def _tool_error(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
-    yield "tool, distance from the wanted place", "m", Curve(name, log.t, tool_distance(log))
-    yield "tool, angle from the wanted orientation", "rad", Curve(name, log.t, tool_turn(log))
+    yield "tool, distance from the reference", "m", Curve(name, log.t, tool_distance(log))
+    yield "tool, angle from the reference", "rad", Curve(name, log.t, tool_turn(log))
 
 
 def _pose(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
@@ -293,4 +305,4 @@ def _pose(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
         unit = "m" if component in "xyz" else ""
         yield f"tool {component}", unit, Curve(name, log.t, log.pose[:, k], log.pose_ref[:, k])
         if component == "z":
-            yield "tool, distance from the wanted place", "m", Curve(name, log.t, tool_distance(log))
+            yield "tool, distance from the reference", "m", Curve(name, log.t, tool_distance(log))

@@ -1,4 +1,4 @@
-"""Logs shown over time: which sample of which log is seen when, in a film as in a window."""
+"""Playback of logs over time: the samples to show at each moment, in a film or in a window."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -12,25 +12,27 @@ from twin.logs.log import Log
 from twin.robot.limits import folded
 
 MOST_LOGS = 6
-"""What can be told apart by colour."""
+"""Largest number of logs whose colours can be distinguished."""
 
 
 class Track:
-    """What can be shown of a log: its samples with an arm that stands somewhere.
+    """Samples of a log that can be shown.
 
-    A run that diverged may end in samples that are not finite; they are left out.
+    Samples that are not finite, as a run that diverged may have, are omitted.  So are those in which a
+    passive joint
+    is beyond its range.
 
     Args:
-        log: of at least one sample.
-        name: to tell it from the others.
+        log: log with at least one sample.
+        name: name that distinguishes it from the others.
 
     Attributes:
-        log, name: the same.
-        samples: (M,) the samples that can be shown.
+        log, name: the arguments.
+        samples: (M,) indices of the samples that can be shown.
         t: (M,) their times, in [s].
 
     Raises:
-        TwinError: there is no such sample.
+        TwinError: no sample can be shown.
     """
 
     def __init__(self, log: Log, name: str) -> None:
@@ -38,55 +40,55 @@ class Track:
         finite = np.nonzero(np.isfinite(log.q).all(axis=1))[0]
         self.samples = finite[~folded(log.robot, log.q[finite]).any(axis=1)]
         if len(self.samples) == 0:
-            raise TwinError(f"nothing of {name} can be shown: no sample of its joints' positions is finite")
+            raise TwinError(f"{name} cannot be shown: no sample has finite joint positions")
         self.t = log.t[self.samples]
         self._halfway = 0.5 * (self.t[1:] + self.t[:-1])
 
     def sample(self, time: float) -> int:
-        """The sample nearest to a time, in [s]; before and after its own time a log stands still."""
+        """Return the index of the sample nearest to a time, in [s]; outside its time a log stands still."""
         return int(self.samples[np.searchsorted(self._halfway, time)])
 
     @property
     def note(self) -> str:
-        """What of the log is not shown, in a sentence; empty where all of it is."""
+        """Sentence on the samples that are not shown; empty if all are."""
         count = len(self.log.t)
         if len(self.samples) == count:
             return ""
-        left = f"{count - len(self.samples)} of {count} samples are not shown, being not finite or folded"
-        return f"{self.name}: {left}; the last one shown is at {self.t[-1]:.6g} s"
+        omitted = f"{count - len(self.samples)} of {count} samples are not shown (not finite or folded)"
+        return f"{self.name}: {omitted}; the last one shown is at {self.t[-1]:.6g} s"
 
     @property
     def tool(self) -> np.ndarray:
-        """Where the tool was (N, 3), in [m]; NaN where that is not known."""
+        """Positions of the tool (N, 3), in [m]; NaN where unknown."""
         return self.log.pose[:, :3]
 
     @property
-    def tool_wanted(self) -> np.ndarray:
-        """Where it should have been (N, 3), in [m]."""
+    def tool_reference(self) -> np.ndarray:
+        """Reference positions of the tool (N, 3), in [m]."""
         return self.log.pose_ref[:, :3]
 
     @cached_property
     def tool_distance(self) -> np.ndarray:
-        """Distance (N,) of the one from the other at the same time, in [m]."""
+        """Distances (N,) between tool and reference, in [m]."""
         return tool_distance(self.log)
 
 
-def paths_wanted(tracks: Sequence[Track]) -> list[np.ndarray]:
-    """The paths (N, 3) that the tools should take, in [m]: once where several logs have the same."""
+def reference_paths(tracks: Sequence[Track]) -> list[np.ndarray]:
+    """Return the reference paths (N, 3) of the tools, in [m]; identical paths are returned once."""
     paths: list[np.ndarray] = []
     for track in tracks:
-        path = track.tool_wanted[np.isfinite(track.tool_wanted).all(axis=1)]
+        path = track.tool_reference[np.isfinite(track.tool_reference).all(axis=1)]
         if not any(path.shape == other.shape and np.allclose(path, other, atol=1e-6) for other in paths):
             paths.append(path)
     return paths
 
 
 def tracks(logs: Log | Iterable[Log], names: Sequence[str] | None = None) -> tuple[Track, ...]:
-    """The tracks of one log or several, by default with the names of `names_of`.
+    """Return the tracks of one log or several, by default with the names of `names_of`.
 
     Raises:
-        ValueError: there is no log, more than `MOST_LOGS`, or not one name for each.
-        TwinError: nothing of one of them can be shown.
+        ValueError: there is no log, there are more than `MOST_LOGS`, or the number of names differs.
+        TwinError: a log has no sample that can be shown.
     """
     logs = [logs] if isinstance(logs, Log) else list(logs)
     names = names_of(logs) if names is None else list(names)
@@ -97,17 +99,17 @@ def tracks(logs: Log | Iterable[Log], names: Sequence[str] | None = None) -> tup
 
 
 def check_count(count: int) -> None:
-    """Check that so many logs can be shown over each other.
+    """Check that this number of logs can be shown overlaid.
 
     Raises:
-        ValueError: they cannot.
+        ValueError: the count is not 1 to `MOST_LOGS`.
     """
     if not 1 <= count <= MOST_LOGS:
-        raise ValueError(f"expected 1 to {MOST_LOGS} logs, which can be told apart, got {count}")
+        raise ValueError(f"expected 1 to {MOST_LOGS} logs, one per colour, got {count}")
 
 
 def names_of(logs: Sequence[Log], files: Sequence[str | Path] = ()) -> list[str]:
-    """What tells logs apart: their controllers if these do, else with the robots, else their files."""
+    """Return distinct names of logs: their controllers, else with the robots, else their files."""
     tries = (
         [log.controller for log in logs],
         [f"{log.controller}, {log.robot.name}" for log in logs],
@@ -121,18 +123,18 @@ def names_of(logs: Sequence[Log], files: Sequence[str | Path] = ()) -> list[str]
 
 
 class Playback:
-    """Where a replay is: its time, which runs, stands, jumps and begins anew; nothing is drawn here.
+    """State of a replay: its time advances, pauses, jumps and repeats; nothing is drawn here.
 
     Args:
-        tracks: what is shown.
-        speed: times real time.
-        loop: whether to begin anew at the end; else it stands there.
+        tracks: tracks to show.
+        speed: playback speed, as a multiple of real time.
+        loop: whether to repeat from the end; otherwise the replay stops there.
 
     Attributes:
-        tracks, speed, loop: the same; speed and loop may be changed at any time.
-        time: shown now, in [s].
-        start, end: of the earliest and the latest sample, in [s].
-        playing: whether time runs.
+        tracks, speed, loop: the arguments; speed and loop may be changed at any time.
+        time: current time in the logs, in [s].
+        start, end: times of the earliest and the latest sample, in [s].
+        playing: whether time advances.
     """
 
     def __init__(self, tracks: Sequence[Track], *, speed: float = 1.0, loop: bool = False) -> None:
@@ -146,16 +148,16 @@ class Playback:
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """The sample of each log that is shown now."""
+        """Index of the current sample of each log."""
         return tuple(track.sample(self.time) for track in self.tracks)
 
     @property
     def at_end(self) -> bool:
-        """Whether nothing comes after what is shown."""
+        """Whether the end has been reached."""
         return self.time >= self.end
 
     def advance(self, elapsed: float) -> None:
-        """Let so much time of the clock pass, in [s]."""
+        """Advance by `elapsed` seconds of the clock."""
         if not self.playing:
             return
         time = self.time + elapsed * self.speed
@@ -165,17 +167,17 @@ class Playback:
         self.playing = self.loop or not self.at_end
 
     def seek(self, time: float) -> None:
-        """Show another time, in [s], or the nearest that there is."""
+        """Jump to a time, in [s], clipped to the duration of the logs."""
         self.time = min(max(float(time), self.start), self.end)
 
     def play_or_pause(self) -> None:
-        """Stand still, or go on; from the end, begin anew."""
+        """Toggle between playing and pausing; at the end, restart."""
         if not self.playing and self.at_end:
             self.time = self.start
         self.playing = not self.playing
 
     def step(self, count: int = 1) -> None:
-        """Stand still so many samples later, or earlier where negative, of the log that ends last."""
+        """Pause and move by `count` samples (backwards if negative) of the log that ends last."""
         track = max(self.tracks, key=lambda track: track.t[-1])
         place = int(np.searchsorted(track.t, track.log.t[track.sample(self.time)])) + count
         self.playing = False
@@ -183,7 +185,11 @@ class Playback:
 
 
 def checked_speed(speed: float) -> float:
-    """A speed of replay, times real time, checked to be one."""
+    """Return a playback speed, as a multiple of real time, after checking it.
+
+    Raises:
+        ValueError: the speed is not a finite number above 0.
+    """
     if not 0 < speed < np.inf:
         raise ValueError(f"expected a speed above 0 (1 is real time, 0.5 half of it), got {speed:g}")
     return float(speed)
