@@ -33,7 +33,7 @@ For the IRB 1400, one position in five is drawn again.
 
 
 def finite_range(robot: Robot) -> tuple[NDArray, NDArray]:
-    """Return the ends of all joints' ranges, (n,) each, in [rad] or [m]; `HALF_RANGE` replaces missing ones."""
+    """Return the ends of all joints' ranges, (n,) each, in [rad] or [m]; missing ones by `HALF_RANGE`."""
     half = np.array([HALF_RANGE[kind] for kind in robot.joint_kinds])
     has_low, has_high = np.isfinite(robot.q_min), np.isfinite(robot.q_max)
     low = np.where(has_low, robot.q_min, np.where(has_high, robot.q_max - 2 * half, -half))

@@ -263,8 +263,8 @@ def rounding_arrays(
 
     Returns:
         `spread` (N,), the largest distance of two such runs up to each sample, in [rad]. It is 0 if engine
-        and model agree to the rounding of the positions, and NaN if it is unknown, as for a controller that is
-        not a `ControlLaw`. If rounding decides the path, also `undetermined_from`, the time from which it
+        and model agree to the rounding of the positions, and NaN if it is unknown, as for a controller that
+        is not a `ControlLaw`. If rounding decides the path, also `undetermined_from`, the time from which it
         does, in [s], and the signals of the kicked runs.
     """
     from twin.control.control_law import ControlLaw

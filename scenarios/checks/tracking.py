@@ -68,9 +68,9 @@ def follow(
         - `spread`, (N,) distance of runs that differ by rounding, see `scenarios.checks.replay`,
         - `stops` and `tool_at_stops`, (S, 7) poses of the tool,
         - the settings that limits depend on: `bandwidth` in [rad/s]; `repeatable`, whether the controller is
-          a `ControlLaw`; `consistent`, whether the reference obeys the engine's recursion; `known_law`, whether
-          a bound of the tracking error may apply; `model_drives`, the drives of the controller's model;
-          `sensors`, whether there are any,
+          a `ControlLaw`; `consistent`, whether the reference obeys the engine's recursion; `known_law`,
+          whether a bound of the tracking error may apply; `model_drives`, the drives of the controller's
+          model; `sensors`, whether there are any,
         - `gain_names` and `gains` of the controller, see `scenarios.checks.closed_loop`.
 
     Raises:

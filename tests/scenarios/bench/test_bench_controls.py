@@ -89,7 +89,7 @@ def test_gains_are_turned_and_the_integral_is_kept(irb140):
     law = chosen(irb140, controller="pid", law_settings=(("Kd", 2.0),))
     for _ in range(5):
         law(REST, WANTED)
-    law.turn({"Kp": 3.0, "Ki": 1.0, "Kd": 0.5})
+    law.scale_gains({"Kp": 3.0, "Ki": 1.0, "Kd": 0.5})
     plain = controllers.make("pid", irb140)
     expected = controllers.make("pid", irb140, Kp=3.0 * plain.gains.Kp, Kd=1.0)
     for _ in range(5):
@@ -105,7 +105,7 @@ def test_the_panel_chooses_laws_and_turns_gains(irb140, bench):
     assert set(panel.names) == set(controllers.NAMES)
     bench.panel["Kp"].set(1.0)
     assert panel.act() == "Kp x 10"
-    assert law.told == "law: pd, 20 rad/s, Kp x10"
+    assert law.description == "law: pd, 20 rad/s, Kp x10"
     np.testing.assert_array_equal(law.gains["Kp"], 10.0 * controllers.make("pd", irb140).gains.Kp)
     bench.panel["bandwidth"].set(40.0)
     assert panel.act() == "bandwidth 40 rad/s"
@@ -145,7 +145,7 @@ def test_a_law_that_tells_no_gains_has_its_bandwidth(irb140, bench, tmp_path):
     assert law.gains == {}
     bench.panel["bandwidth"].set(30.0)
     assert panel.act() == "bandwidth 30 rad/s"
-    assert law.told == "law: Own, 30 rad/s"
+    assert law.description == "law: Own, 30 rad/s"
     np.testing.assert_array_equal(law(REST, WANTED), 30.0 * (WANTED.q - REST.q))
 
 

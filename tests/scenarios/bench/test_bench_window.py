@@ -64,13 +64,13 @@ def after_step(self, original=Bench.after_step):
     original(self)
 
 
-def tell(self, error, tool_error, original=LoopView._tell):
+def show_error(self, error, tool_error, original=LoopView._show_error):
     errors.append(np.max(np.abs(error)))
     original(self, error, tool_error)
 
 
 keys, errors = Keys(), []
-LoopView._tell = tell
+LoopView._show_error = show_error
 Bench.picture, Bench.after_step = picture, after_step
 """
 

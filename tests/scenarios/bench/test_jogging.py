@@ -81,9 +81,9 @@ def test_the_tool_goes_along_the_axes_at_the_speed_of_jogging(irb140, in_tool_ax
     T_flange_tool = np.eye(4)
     T_flange_tool[:3, 3] = 0.0, 0.0, 0.1
     jog = ToolJog.begin(irb140, BENT, T_flange_tool, in_tool_axes)
-    jog.wanted = np.array([-0.05, 0.02, 0.04, 0.0, 0.0, 0.3])
+    jog.desired = np.array([-0.05, 0.02, 0.04, 0.0, 0.0, 0.3])
     near, seconds = BENT, 0.0
-    while not np.array_equal(jog.offset, jog.wanted):
+    while not np.array_equal(jog.offset, jog.desired):
         before, near = jog.offset[:3].copy(), jog.advance(0.05, near)
         assert near is not None
         assert np.linalg.norm(jog.offset[:3] - before) <= 1.0001 * TOOL_SPEED * 0.05
@@ -92,41 +92,41 @@ def test_the_tool_goes_along_the_axes_at_the_speed_of_jogging(irb140, in_tool_ax
     T = twin.forward_kinematics(irb140, near, T_flange_tool)
     R_start, moved = jog.T_start[:3, :3], T[:3, 3] - jog.T_start[:3, 3]
     along = R_start.T @ moved if in_tool_axes else moved
-    np.testing.assert_allclose(along, jog.wanted[:3], atol=1e-12)
+    np.testing.assert_allclose(along, jog.desired[:3], atol=1e-12)
     turn = R_start.T @ T[:3, :3] if in_tool_axes else T[:3, :3] @ R_start.T
     np.testing.assert_allclose(turn[0, :2], [np.cos(0.3), -np.sin(0.3)], atol=1e-12)
 
 
 def test_the_tool_stands_where_the_way_on_is_closed(irb140):
     jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
-    jog.wanted = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    jog.desired = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     near = BENT
     while (q := jog.advance(0.05, near)) is not None:
         near = q
     assert 0.0 < jog.offset[0] < 0.5
-    np.testing.assert_array_equal(jog.wanted, jog.offset)
+    np.testing.assert_array_equal(jog.desired, jog.offset)
 
 
 def test_the_arm_does_not_jump_to_another_branch(irb140, monkeypatch):
     jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
-    jog.wanted = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
+    jog.desired = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
     other = BENT + np.array([0.0, 0.0, 0.0, np.pi, 0.0, -np.pi])
     monkeypatch.setattr("scenarios.bench.jogging.nearest", lambda *_: other)
     assert jog.advance(0.05, BENT) is None
-    np.testing.assert_array_equal(jog.wanted, np.zeros(6))
+    np.testing.assert_array_equal(jog.desired, np.zeros(6))
 
 
 def test_an_arm_without_a_closed_form_is_jogged_too(irb140):
     robot = replace(irb140, dh=None)
     jog = ToolJog.begin(robot, BENT, np.eye(4), False)
-    jog.wanted = np.array([0.02, 0.0, -0.01, 0.0, 0.0, 0.0])
+    jog.desired = np.array([0.02, 0.0, -0.01, 0.0, 0.0, 0.0])
     near = BENT
     for _ in range(3):
         near = jog.advance(0.05, near)
         assert near is not None
     moved = twin.forward_kinematics(robot, near)[:3, 3] - jog.T_start[:3, 3]
-    np.testing.assert_allclose(moved, jog.wanted[:3], atol=1e-9)
-    jog.wanted = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(moved, jog.desired[:3], atol=1e-9)
+    jog.desired = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     while (q := jog.advance(0.05, near)) is not None:
         near = q
     assert jog.offset[0] < 0.5

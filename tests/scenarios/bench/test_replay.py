@@ -10,7 +10,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from scenarios.bench.replay import told
+from scenarios.bench.replay import describe_sample
 from tests.support.example_logs import made_log, swing
 from tests.support.xwindow import RIGHT, SPACE, UP, Display, xvfb
 from twin.logs.views.playback import Track
@@ -44,19 +44,19 @@ def test_the_text_of_a_sample_is_what_the_log_says(robot):
     tau[1] = robot.tau_max * [0.1, -0.8, 0.2, 0, 0, 0]
     saturated[1, [1, 4]] = True
     track = Track(made_log(robot, q, q_ref, tau=tau, saturated=saturated), "pd")
-    text = told(track, 1)
+    text = describe_sample(track, 1)
     distance = 1e3 * np.linalg.norm(track.log.pose[1, :3] - track.log.pose_ref[1, :3])
     assert distance > 1.0
     assert text == (
-        f"off 0.025 rad in joint_3; tool {distance:.3g} mm; torque 80 % in joint_2; "
+        f"error 0.025 rad in joint_3; tool {distance:.3g} mm; torque 80 % in joint_2; "
         "saturated joint_2, joint_5"
     )
-    assert told(track, 0).startswith("off 0 rad in joint_1; tool 0 mm; torque 0 %")
+    assert describe_sample(track, 0).startswith("error 0 rad in joint_1; tool 0 mm; torque 0 %")
 
 
 def test_a_torque_that_is_not_finite_is_not_passed_over(robot):
     log = swing(robot, 0, 1.0, tau=np.full((51, 6), np.nan))
-    assert "torque nan % in joint_1" in told(Track(log, "pd"), 0)
+    assert "torque nan % in joint_1" in describe_sample(Track(log, "pd"), 0)
 
 
 def is_arm(picture):
