@@ -74,7 +74,7 @@ def chosen(irb140, **settings):
     return ChosenLaw(config, lambda given: given.control_law(irb140))
 
 
-def test_it_is_the_law_until_it_is_touched(irb140):
+def test_chosen_law_equals_its_controller_without_user_input(irb140):
     law = chosen(irb140, controller="pid")
     assert law.name == "pid"
     plain = controllers.make("pid", irb140)
@@ -85,7 +85,7 @@ def test_it_is_the_law_until_it_is_touched(irb140):
     np.testing.assert_array_equal(law(REST, WANTED), plain(REST, WANTED))
 
 
-def test_gains_are_turned_and_the_integral_is_kept(irb140):
+def test_scaling_gains_preserves_the_integral(irb140):
     law = chosen(irb140, controller="pid", law_settings=(("Kd", 2.0),))
     for _ in range(5):
         law(REST, WANTED)
@@ -97,7 +97,7 @@ def test_gains_are_turned_and_the_integral_is_kept(irb140):
     np.testing.assert_allclose(law(REST, WANTED), expected(REST, WANTED), rtol=1e-14)
 
 
-def test_the_panel_chooses_laws_and_turns_gains(irb140, bench):
+def test_panel_selects_controllers_and_scales_gains(irb140, bench):
     law = chosen(irb140, controller="pd")
     panel = LawPanel(bench, law)
     assert panel.act() == ""
@@ -123,7 +123,7 @@ def test_the_panel_chooses_laws_and_turns_gains(irb140, bench):
     assert law.name == "pd", "logs are named after the law that the run began with"
 
 
-def test_a_gain_that_cannot_be_is_refused_in_a_sentence(irb140, bench):
+def test_invalid_gain_is_rejected_with_one_sentence(irb140, bench):
     law = chosen(irb140, controller="pd")
     panel = LawPanel(bench, law)
     bench.panel["bandwidth"].set(-1.0)
@@ -132,7 +132,7 @@ def test_a_gain_that_cannot_be_is_refused_in_a_sentence(irb140, bench):
     np.testing.assert_array_equal(law(REST, WANTED), controllers.make("pd", irb140)(REST, WANTED))
 
 
-def test_a_law_that_tells_no_gains_has_its_bandwidth(irb140, bench, tmp_path):
+def test_controller_without_gains_has_bandwidth_slider(irb140, bench, tmp_path):
     file = tmp_path / "own.py"
     file.write_text(
         "class Own:\n    name = 'own'\n"
@@ -184,7 +184,7 @@ def test_sliders_and_keys_jog_joints_and_tool(irb140, bench):
     assert np.all(follower.qd == 0.0)
 
 
-def test_in_a_window_the_first_run_comes_last(monkeypatch):
+def test_run_with_window_is_executed_after_the_others(monkeypatch):
     """The others are made before, without a window, and move beside it."""
     seen = []
 
@@ -216,7 +216,7 @@ def test_in_a_window_the_first_run_comes_last(monkeypatch):
         (["--encoder"], "unknown option '--encoder'"),
     ],
 )
-def test_wrong_use_of_the_bench_is_one_sentence(words, told, capsys, monkeypatch):
+def test_wrong_use_of_the_bench_prints_one_sentence(words, told, capsys, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     assert main(["gui", *words]) == 2
     said = capsys.readouterr().err.strip()

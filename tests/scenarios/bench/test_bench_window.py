@@ -87,7 +87,7 @@ def passes(script, display, folder):
     assert done.stdout.endswith("done\n")
 
 
-def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
+def test_watched_scenario_can_be_restarted_and_touched(display, tmp_path):
     """Untouched, with another law's ghost, and begun anew, it leaves the log of a run without a window."""
     passes(
         """
@@ -121,7 +121,7 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
     )
 
 
-def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
+def test_arm_is_jogged_and_moves_through_taught_poses(display, tmp_path):
     passes(
         """
         file = Path(sys.argv[1]) / "taught.csv"

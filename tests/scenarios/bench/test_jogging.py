@@ -26,7 +26,7 @@ def way(follower, targets, samples_each):
     return Samples(*(np.concatenate(series) for series in zip(*parts, strict=True)))
 
 
-def test_it_keeps_its_limits_and_the_engine_s_steps(irb140, rng):
+def test_follower_obeys_limits_and_engine_recursion(irb140, rng):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     targets = rng.uniform(irb140.q_min, irb140.q_max, (6, 6))
     t, q, qd, qdd = way(follower, targets, 350)
@@ -39,7 +39,7 @@ def test_it_keeps_its_limits_and_the_engine_s_steps(irb140, rng):
         assert peaks.min() > 0.99
 
 
-def test_it_comes_to_rest_on_its_target_without_passing_it(irb140):
+def test_follower_reaches_target_without_overshoot(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     target = np.array([0.3, 1e-7, -0.5, 1e-3, 0.02, -2.0])
     samples = way(follower, [target], 4000)
@@ -56,7 +56,7 @@ def test_it_comes_to_rest_on_its_target_without_passing_it(irb140):
     assert np.abs(arrived - soonest).max() < 3 * PERIOD
 
 
-def test_it_stops_as_soon_as_the_acceleration_allows(irb140):
+def test_follower_stops_at_maximum_deceleration(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     way(follower, [np.full(6, -1.0)], 400)
     braking = follower.qd**2 / (2.0 * follower.qdd_max)
@@ -68,7 +68,7 @@ def test_it_stops_as_soon_as_the_acceleration_allows(irb140):
     np.testing.assert_allclose(begun - follower.q, braking, rtol=0.02)
 
 
-def test_computed_torque_follows_it_to_round_off(irb140):
+def test_computed_torque_tracks_follower_to_round_off(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     samples = way(follower, [BENT, -BENT], 300)
     with twin.Simulation(irb140) as arm:
@@ -77,7 +77,7 @@ def test_computed_torque_follows_it_to_round_off(irb140):
 
 
 @pytest.mark.parametrize("in_tool_axes", [False, True])
-def test_the_tool_goes_along_the_axes_at_the_speed_of_jogging(irb140, in_tool_axes):
+def test_tool_moves_along_axes_at_jogging_speed(irb140, in_tool_axes):
     T_flange_tool = np.eye(4)
     T_flange_tool[:3, 3] = 0.0, 0.0, 0.1
     jog = ToolJog.begin(irb140, BENT, T_flange_tool, in_tool_axes)
@@ -97,7 +97,7 @@ def test_the_tool_goes_along_the_axes_at_the_speed_of_jogging(irb140, in_tool_ax
     np.testing.assert_allclose(turn[0, :2], [np.cos(0.3), -np.sin(0.3)], atol=1e-12)
 
 
-def test_the_tool_stands_where_the_way_on_is_closed(irb140):
+def test_tool_stops_at_the_end_of_its_workspace(irb140):
     jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
     jog.desired = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     near = BENT
@@ -107,7 +107,7 @@ def test_the_tool_stands_where_the_way_on_is_closed(irb140):
     np.testing.assert_array_equal(jog.desired, jog.offset)
 
 
-def test_the_arm_does_not_jump_to_another_branch(irb140, monkeypatch):
+def test_tool_jog_rejects_another_branch(irb140, monkeypatch):
     jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
     jog.desired = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
     other = BENT + np.array([0.0, 0.0, 0.0, np.pi, 0.0, -np.pi])
@@ -116,7 +116,7 @@ def test_the_arm_does_not_jump_to_another_branch(irb140, monkeypatch):
     np.testing.assert_array_equal(jog.desired, np.zeros(6))
 
 
-def test_an_arm_without_a_closed_form_is_jogged_too(irb140):
+def test_tool_jog_works_without_closed_form_kinematics(irb140):
     robot = replace(irb140, dh=None)
     jog = ToolJog.begin(robot, BENT, np.eye(4), False)
     jog.desired = np.array([0.02, 0.0, -0.01, 0.0, 0.0, 0.0])
@@ -132,13 +132,13 @@ def test_an_arm_without_a_closed_form_is_jogged_too(irb140):
     assert jog.offset[0] < 0.5
 
 
-def test_sliders_have_ends_where_joints_have_none(irb140):
+def test_sliders_of_unlimited_joints_are_finite(irb140):
     low, high = joint_ranges(irb140)
     assert np.all(np.isfinite([low, high]))
     np.testing.assert_array_equal(low[:3], irb140.q_min[:3])
 
 
-def test_the_motion_through_taught_poses_is_a_recording(irb140, tmp_path):
+def test_motion_through_taught_poses_is_written_as_recording(irb140, tmp_path):
     poses, file = [np.zeros(6), BENT, BENT, -BENT], tmp_path / "taught.csv"
     speed = np.full(6, 0.5)
     assert taught_poses.write(file, irb140, poses, speed)

@@ -37,7 +37,7 @@ PICTURE = slice(90, 590), slice(260, 770)
 SLOW = 50.0  # s, the longest that a window may take to answer
 
 
-def test_the_text_of_a_sample_is_what_the_log_says(robot):
+def test_description_of_sample_agrees_with_log(robot):
     q_ref = np.zeros((2, 6))
     q, tau, saturated = q_ref.copy(), np.zeros((2, 6)), np.zeros((2, 6), dtype=bool)
     q[1, 2], q[1, 1] = -0.025, 0.01
@@ -54,7 +54,7 @@ def test_the_text_of_a_sample_is_what_the_log_says(robot):
     assert describe_sample(track, 0).startswith("error 0 rad in joint_1; tool 0 mm; torque 0 %")
 
 
-def test_a_torque_that_is_not_finite_is_not_passed_over(robot):
+def test_description_reports_torque_of_nan(robot):
     log = swing(robot, 0, 1.0, tau=np.full((51, 6), np.nan))
     assert "torque nan % in joint_1" in describe_sample(Track(log, "pd"), 0)
 
@@ -115,7 +115,7 @@ class Replay:
 
 
 @pytest.mark.display
-def test_a_person_plays_stops_and_scrubs(robot, tmp_path):
+def test_replay_can_be_paused_and_scrubbed(robot, tmp_path):
     for name, angle in (("one", 1.5), ("two", -1.5)):
         swing(robot, 0, angle, samples=4001, controller=name).save(tmp_path / f"{name}.npz")
     with xvfb() as name:

@@ -126,11 +126,11 @@ RUNS = {
 
 
 @pytest.mark.parametrize("run", IDEAL + RIGID + ELASTIC, ids="-".join)
-def test_an_engine_without_a_fault_is_blamed_for_nothing(run):
+def test_faultless_engine_passes_every_check(run):
     assert broken_checks("", *run) == set()
 
 
-def test_an_engine_that_begins_elsewhere_is_seen():
+def test_wrong_initial_state_of_the_engine_fails_a_check():
     config = Config(drives="elastic", controller="pd")
     arm = config.load_robot()
     log = follow(config, sampled(config, hold(arm.poses["test_3"], 0.01)), arm)
@@ -142,7 +142,7 @@ def test_an_engine_that_begins_elsewhere_is_seen():
         assert broken == ["engine - model, every state / its limit"]
 
 
-def test_no_limit_grows_with_the_fault_that_it_judges():
+def test_limits_do_not_grow_with_the_fault():
     config = Config(drives="elastic", controller="pd")
     arm = config.load_robot()
     zero = arm.poses["zero"]
@@ -163,20 +163,20 @@ def test_no_limit_grows_with_the_fault_that_it_judges():
     assert np.ptp(kicked.q, axis=0).max() < 1e-9
 
 
-def test_sensors_are_replayed():
+def test_replay_includes_sensors():
     assert broken_checks("", "irb140", "elastic", "pid", noise=1e-4) == set()
     assert "samples not replayed" in broken_checks("memory", "irb140", "elastic", "pid", noise=1e-4)
 
 
 @pytest.mark.parametrize("fault", RUNS)
-def test_a_fault_of_a_billionth_in_the_engine_is_seen(fault):
+def test_engine_fault_of_a_billionth_fails_a_check(fault):
     """In a single step, whatever the loop makes of it later; in five of six runs at least."""
     check = "samples not replayed" if fault == "memory" else "engine - model, every state / its limit"
     missed = [run for run in RUNS[fault] if check not in broken_checks(fault, *run)]
     assert len(missed) <= len(RUNS[fault]) // 6, missed
 
 
-def test_the_mass_of_an_arm_that_sticks_is_seen_by_the_torque_that_it_gets():
+def test_torque_check_detects_wrong_mass_of_an_arm_at_rest():
     """Friction holds all joints, so that no speed tells; the torque between arm and drives does."""
     run = ("irb140", "rigid", "pd_gravity", False)
     assert broken_checks("", *run) == set()
