@@ -1,4 +1,4 @@
-"""What a person chooses at the bench: laws, gains, what is jogged; with a panel that is a list of widgets."""
+"""Choices at the bench: controllers, gains and jogging; the panel is a list of widgets without a window."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ WANTED = Reference(np.full(6, 0.101), np.zeros(6), np.zeros(6))
 
 
 class Widget:
-    """A slider or a button of a window that is not there."""
+    """Slider or button without a window."""
 
     def __init__(self, panel, name, value=0.0):
         self.panel, self.name, self.value, self.down = panel, name, float(value), False
@@ -65,8 +65,8 @@ class Panel:
 
 @pytest.fixture
 def bench():
-    said = {}
-    return SimpleNamespace(panel=Panel(), said=said, say=said.__setitem__)
+    texts = {}
+    return SimpleNamespace(panel=Panel(), texts=texts, say=texts.__setitem__)
 
 
 def chosen(irb140, **settings):
@@ -93,7 +93,7 @@ def test_scaling_gains_preserves_the_integral(irb140):
     plain = controllers.make("pid", irb140)
     expected = controllers.make("pid", irb140, Kp=3.0 * plain.gains.Kp, Kd=1.0)
     for _ in range(5):
-        expected(REST, WANTED)  # no torque is at its limit, so that the integral is that of the time
+        expected(REST, WANTED)  # no torque is saturated, so that the integral does not depend on the gains
     np.testing.assert_allclose(law(REST, WANTED), expected(REST, WANTED), rtol=1e-14)
 
 
@@ -128,7 +128,7 @@ def test_invalid_gain_is_rejected_with_one_sentence(irb140, bench):
     panel = LawPanel(bench, law)
     bench.panel["bandwidth"].set(-1.0)
     assert panel.act() == ""
-    assert "positive, finite bandwidth" in bench.said["refused"]
+    assert "positive, finite bandwidth" in bench.texts["refused"]
     np.testing.assert_array_equal(law(REST, WANTED), controllers.make("pd", irb140)(REST, WANTED))
 
 
@@ -178,14 +178,14 @@ def test_sliders_and_keys_jog_joints_and_tool(irb140, bench):
     bench.panel["x [mm]"].set(500.0)
     for _ in range(60):
         jog.act(0.05)
-    assert "cannot go there" in bench.said["refused"]
+    assert "cannot go there" in bench.texts["refused"]
     bench.panel.down.add("s")
     jog.act(0.05)
     assert np.all(follower.qd == 0.0)
 
 
 def test_run_with_window_is_executed_after_the_others(monkeypatch):
-    """The others are made before, without a window, and move beside it."""
+    """The other runs have no window and become ghosts of the first."""
     seen = []
 
     def run_one(scenario, config, progress):
@@ -205,7 +205,7 @@ def test_run_with_window_is_executed_after_the_others(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "no display to open the window on (DISPLAY is not set)"),
         (["nosuch"], "unknown robot 'nosuch': known are irb140"),
@@ -216,9 +216,9 @@ def test_run_with_window_is_executed_after_the_others(monkeypatch):
         (["--encoder"], "unknown option '--encoder'"),
     ],
 )
-def test_wrong_use_of_the_bench_prints_one_sentence(words, told, capsys, monkeypatch):
+def test_wrong_use_of_the_bench_prints_one_sentence(words, message, capsys, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     assert main(["gui", *words]) == 2
-    said = capsys.readouterr().err.strip()
-    assert told in said
-    assert "\n" not in said
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error

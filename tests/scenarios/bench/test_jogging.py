@@ -1,4 +1,4 @@
-"""Jogging: the reference keeps its limits, comes to rest on its target, and the engine can follow it."""
+"""Jogging: the reference obeys its limits, comes to rest on its target, and can be tracked exactly."""
 
 from dataclasses import replace
 
@@ -17,8 +17,8 @@ PERIOD = 1e-3
 BENT = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
 
 
-def way(follower, targets, samples_each):
-    """The samples on the way to one target after another, whether it is reached or not."""
+def path(follower, targets, samples_each):
+    """Return a fixed number of samples towards each target, even if they do not reach it."""
     parts = []
     for target in targets:
         follower.target = target
@@ -29,7 +29,7 @@ def way(follower, targets, samples_each):
 def test_follower_obeys_limits_and_engine_recursion(irb140, rng):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     targets = rng.uniform(irb140.q_min, irb140.q_max, (6, 6))
-    t, q, qd, qdd = way(follower, targets, 350)
+    t, q, qd, qdd = path(follower, targets, 350)
     np.testing.assert_array_equal(qd[1:], qd[:-1] + PERIOD * qdd[:-1])
     np.testing.assert_array_equal(q[1:], q[:-1] + PERIOD * qd[1:])
     assert np.abs(np.diff(t) - PERIOD).max() < 1e-12
@@ -42,7 +42,7 @@ def test_follower_obeys_limits_and_engine_recursion(irb140, rng):
 def test_follower_reaches_target_without_overshoot(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     target = np.array([0.3, 1e-7, -0.5, 1e-3, 0.02, -2.0])
-    samples = way(follower, [target], 4000)
+    samples = path(follower, [target], 4000)
     assert follower.at_rest
     np.testing.assert_allclose(follower.q, target, rtol=0, atol=1e-14)
     assert (np.sign(target) * samples.q - np.abs(target)).max() < 1e-14
@@ -58,7 +58,7 @@ def test_follower_reaches_target_without_overshoot(irb140):
 
 def test_follower_stops_at_maximum_deceleration(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
-    way(follower, [np.full(6, -1.0)], 400)
+    path(follower, [np.full(6, -1.0)], 400)
     braking = follower.qd**2 / (2.0 * follower.qdd_max)
     begun = follower.q.copy()
     follower.stop()
@@ -70,7 +70,7 @@ def test_follower_stops_at_maximum_deceleration(irb140):
 
 def test_computed_torque_tracks_follower_to_round_off(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
-    samples = way(follower, [BENT, -BENT], 300)
+    samples = path(follower, [BENT, -BENT], 300)
     with twin.Simulation(irb140) as arm:
         log = twin.run_closed_loop(arm, controllers.make("computed_torque", irb140), samples)
     assert np.abs(log.q - log.q_ref).max() < 1e-14
@@ -88,7 +88,7 @@ def test_tool_moves_along_axes_at_jogging_speed(irb140, in_tool_axes):
         assert near is not None
         assert np.linalg.norm(jog.offset[:3] - before) <= 1.0001 * TOOL_SPEED * 0.05
         seconds += 0.05
-    assert seconds == pytest.approx(0.6)  # 0.3 rad at 0.5 rad/s takes longer than the way
+    assert seconds == pytest.approx(0.6)  # 0.3 rad at 0.5 rad/s takes longer than the translation
     T = twin.forward_kinematics(irb140, near, T_flange_tool)
     R_start, moved = jog.T_start[:3, :3], T[:3, 3] - jog.T_start[:3, 3]
     along = R_start.T @ moved if in_tool_axes else moved

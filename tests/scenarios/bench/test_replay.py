@@ -1,4 +1,4 @@
-"""The replay of logs in PyBullet's window."""
+"""Replay of logs in PyBullet's window."""
 
 import json
 import os
@@ -20,17 +20,17 @@ import json, sys
 from scenarios.bench import replay
 from scenarios.cli.process import main
 
-class Told(replay.ReplayControls):
+class Printed(replay.ReplayControls):
     def show(self):
         super().show()
         at = self.playback
         print(json.dumps([at.time, at.playing, at.loop, at.samples]), flush=True)
 
-replay.ReplayControls = Told
+replay.ReplayControls = Printed
 sys.exit(main())
 """
 SLIDER = (794, 106), (940, 106)
-"""Where the slider of the time is dragged from and to, in pixels."""
+"""Start and end of dragging the time slider, in pixels."""
 
 PICTURE = slice(90, 590), slice(260, 770)
 """Rows and columns between text and panels."""
@@ -68,12 +68,12 @@ def is_ghost(picture):
 
 
 def middle(mask):
-    """The column that half of the pixels are left of."""
+    """Return the median column of a mask."""
     return float(np.median(np.nonzero(mask)[1]))
 
 
 class Replay:
-    """A command in a process of its own, and what its window shows."""
+    """Replay command in a separate process, and the states of its window."""
 
     def __init__(self, display, *words):
         environment = os.environ | {"DISPLAY": display}
@@ -91,7 +91,7 @@ class Replay:
                 self.states.append(json.loads(line))
 
     def end(self):
-        """Wait for its end; its status, and what it wrote on standard error."""
+        """Wait for the end of the process; return its status and its standard error."""
         try:
             status = self.process.wait(SLOW)
         except subprocess.TimeoutExpired:
@@ -100,15 +100,15 @@ class Replay:
         finally:
             self.reader.join()
             with self.process.stdout, self.process.stderr as errors:
-                said = errors.read()
-        return status, said
+                error = errors.read()
+        return status, error
 
-    def until(self, holds):
-        """Wait for a state `[time, playing, loop, samples]` from now on of which that holds; return it."""
+    def until(self, condition):
+        """Wait for a new state `[time, playing, loop, samples]` that fulfils a condition; return it."""
         seen, end = len(self.states), time.monotonic() + SLOW
         while time.monotonic() < end and self.process.poll() is None:
             for state in self.states[seen:]:
-                if holds(*state):
+                if condition(*state):
                     return state
             time.sleep(0.02)
         raise AssertionError(f"{self.states[-1:]}, {self.process.poll()}")

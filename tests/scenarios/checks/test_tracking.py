@@ -1,4 +1,4 @@
-"""What is reported of a run besides its error: whether a real arm could have made it."""
+"""Checks of a run besides its error: ranges, speed limits and torque limits."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def test_motion_within_limits_passes_every_check(log):
 
 @pytest.mark.parametrize(("joint", "end"), [(0, "q_min"), (2, "q_max"), (5, "q_min"), (5, "q_max")])
 def test_check_reports_excess_of_reference_beyond_range(log, joint, end):
-    """At one instant, in one joint, at either end."""
+    """Test one sample of one joint at either end of its range."""
     q_ref = log.q_ref.copy()
     q_ref[7, joint] = getattr(log.robot, end)[joint] + (-0.25 if end == "q_min" else 0.25)
     metric = named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range")
@@ -55,7 +55,7 @@ def test_check_counts_every_saturated_sample(log):
 
 
 def test_every_check_names_joint_and_time(log):
-    """At sample 7 joint 3 is struck: error, bound, model, range, speed and torque all point there."""
+    """With a disturbed sample 7 of joint 3, the checks of error, model, range, speed and torque name it."""
     q, q_ref, qd_ref, saturated = (
         getattr(log, name).copy() for name in ("q", "q_ref", "qd_ref", "saturated")
     )
@@ -66,14 +66,14 @@ def test_every_check_names_joint_and_time(log):
     struck = replace(log, q=q, q_ref=q_ref, qd_ref=qd_ref, saturated=saturated)
     metrics = (*error_metrics(struck), bound_metric(replace(struck, controller="pd")))
     metrics += (*agreement_metrics(struck), *validity_metrics(struck))
-    told = {metric.name: metric.where for metric in metrics}
-    assert told.pop("largest tool error") == "at t = 0.007 s"
-    assert told.pop("engine - model, one step") != ""  # of velocities, which were not struck
-    assert told.pop("engine - model, every state / its limit") == "joint_3 at t = 0.008 s"  # a step on
-    assert told.pop("samples not replayed") == ""
-    assert told.pop("joint error / its bound").startswith("joint_3 at t = 0.007 s, whose bound is ")
-    assert len(told) == 5
-    assert set(told.values()) == {"joint_3 at t = 0.007 s"}
+    places = {metric.name: metric.where for metric in metrics}
+    assert places.pop("largest tool error") == "at t = 0.007 s"
+    assert places.pop("engine - model, one step") != ""  # of velocities, which are undisturbed
+    assert places.pop("engine - model, every state / its limit") == "joint_3 at t = 0.008 s"  # next step
+    assert places.pop("samples not replayed") == ""
+    assert places.pop("joint error / its bound").startswith("joint_3 at t = 0.007 s, whose bound is ")
+    assert len(places) == 5
+    assert set(places.values()) == {"joint_3 at t = 0.007 s"}
 
 
 def test_place_of_largest_names_largest_magnitude_or_first_nan(log):

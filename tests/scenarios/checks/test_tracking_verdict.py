@@ -1,4 +1,4 @@
-"""How tracking was judged: by what theory bounds, by a limit that was set, or by nothing; and who says so."""
+"""Verdict on the tracking error: by theory, by a limit or undecided; its text in every report."""
 
 import dataclasses
 import itertools
@@ -38,7 +38,7 @@ def config(**settings):
 
 @pytest.fixture(scope="module")
 def logs():
-    """A short run with each of three laws and rigid drives, by the law's name."""
+    """Return short runs with three controllers and rigid drives, by the controller's name."""
     laws = ("pd", "cascade", "computed_torque")
     return {law: SCENARIO.run(config(controller=law, drives="rigid")) for law in laws}
 
@@ -60,7 +60,7 @@ def verdict_on(log, span=None, limits=(), **settings):
 
 @pytest.mark.parametrize(("law", "least"), [("pd", 0.36), ("pid", 0.17)])
 def test_bound_with_rigid_drives_is_tight(law, least):
-    """Half of it is its margin. Without the friction it would be exceeded, see the next."""
+    """Half of the bound is its margin; a bound without friction would be exceeded."""
     log = SCENARIO.run(SCENARIO.Config(controller=law, drives="rigid", duration=0.6))
     ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
     assert least < ratio.max() <= 0.5
@@ -70,7 +70,7 @@ def test_bound_with_rigid_drives_is_tight(law, least):
 
 
 def test_cascade_area_agrees_with_its_gains():
-    """The kernel from a disturbing torque to the error, by partial fractions of the law's loop."""
+    """Compute the kernel from a disturbing torque to the error by partial fractions of the loop."""
     robot, omega = twin.load("irb140").with_drives("rigid"), 7.0
     gains, Mbar = cascade_gains(robot, omega), diagonal_inertia(robot)
     t = np.linspace(0.0, 140.0 / omega, 200_001)
@@ -85,7 +85,7 @@ def test_cascade_area_agrees_with_its_gains():
 
 @pytest.mark.parametrize("law", ["pd", "pd_gravity", "cascade"])
 def test_missing_torque_uses_worst_signs_of_friction(logs, law):
-    """One sample of a motion of motors that turn together; friction of each shaft may have either sign."""
+    """Test one sample with coupled motors; the friction of each shaft may have either sign."""
     coupling = np.eye(6)
     coupling[4, 3], coupling[5, 3], coupling[5, 4] = -0.3, 0.2, -0.7
     side, robot, omega = ("motor",) * 4 + ("joint", "motor"), logs["pd"].robot, 20.0
@@ -130,8 +130,8 @@ def test_verdict_states_the_limit_of_the_error(logs):
     worst = int(np.argmax(errors))
     assert (found.verdict, found.outcome, found.reason, found.from_s) == ("bounded", "passes", "", None)
     assert (found.range, found.limit) == ((errors[worst],) * 2, bound[worst])
-    said = f"largest error {errors[worst]:.3g} rad, within its estimated bound of {bound[worst]:.3g} rad"
-    assert found.sentence == said
+    text = f"largest error {errors[worst]:.3g} rad, within its estimated bound of {bound[worst]:.3g} rad"
+    assert found.sentence == text
     exact = verdict_on(logs["computed_torque"])
     assert (exact.verdict, exact.outcome, exact.limit) == ("exact", "passes", 1e-10)
     assert exact.sentence.startswith("exact, largest error ")
@@ -139,7 +139,7 @@ def test_verdict_states_the_limit_of_the_error(logs):
 
 
 def test_verdict_names_the_joint_that_exceeds_its_bound(logs):
-    """Joint 6, whose bound is the widest, stays within it; joint 1 does not."""
+    """Joint 6, with the widest bound, stays within it; joint 1 exceeds its bound."""
     log, (bound, _) = logs["pd"], bounds.tracking_bound(logs["pd"])
     q = log.q.copy()
     q[-1, 0] = log.q_ref[-1, 0] - 1.1 * bound[0]
@@ -235,7 +235,7 @@ def test_limit_adds_checks_and_never_relaxes_one(logs):
 
 
 def run_with(logs, law="pd", metrics=(), **changes):
-    """A run of which nothing is known but what is given, with the verdict on it."""
+    """Return a run with the given metrics and arrays only, and its verdict."""
     log = with_arrays(logs[law], known_law=np.array(False), **changes)
     error = Metric(ERROR, 0.1, "rad", None, "why", span=(0.05, 0.15) if changes else None)
     metrics = metrics or (error, Metric("the check", 1.0, "", 2.0, "why"))
@@ -303,8 +303,8 @@ def test_undetermined_check_neither_passes_nor_fails(logs, tmp_path):
     run = run_with(logs, metrics=(check,))
     assert (run.outcome, run.passes) == ("undetermined", False)
     assert diagnose(run).startswith("rounding: runs that differ by rounding alone")
-    said = rendered(page_of(run))
-    assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in said
+    text = rendered(page_of(run))
+    assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in text
     assert run_with(logs, metrics=(check, Metric("other", np.nan, "", None, ""))).outcome == "not computed"
     assert run_with(logs, metrics=(check, Metric("other", 3.0, "", 1.0, ""))).outcome == "fails"
 

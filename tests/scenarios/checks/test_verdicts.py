@@ -1,4 +1,4 @@
-"""What a verdict is about: what the arm did, as the engine tells it, and limits that come from the loop."""
+"""Limits that follow from the closed loop, and comparisons with published poses."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from tests.support.scenario_cases import full_run
 
 
 def test_whole_run_limit_follows_rounding_amplified_by_the_loop():
-    """The limit follows the loop: soft or stiff, with one arm or the other, it is near what is seen."""
+    """The limit is near the observed difference in a soft and in a stiff loop."""
     for name, settings in (
         ("joint_tracking", {"robot": "irb1400", "controller": "pid"}),
         (
@@ -52,7 +52,7 @@ class Spoken(Spring):
 
 
 def test_user_controller_has_whole_run_limit_if_it_compiles(tmp_path):
-    """PyBullet's closed loop of the IRB 1400 rounds more than the model, so that the loop has to be asked."""
+    """The kinematic loop of the IRB 1400 rounds more in PyBullet than in the model: kicked runs are needed."""
     (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
     scenario = registry.find("joint_tracking")
     limits = {}
@@ -78,7 +78,7 @@ def test_unknown_controller_has_no_bound():
 
 
 def test_engine_tool_is_compared_with_printed_poses():
-    """Under computed torque where it was printed; under PD as far off as the arm is at that sample."""
+    """The tool is in the printed pose under computed torque; under PD it has the error of the arm."""
     for law in ("computed_torque", "pd"):
         log, metrics = full_run("pose_path", law)
         assert log.arrays["stop_names"].tolist() == ["test_3", "test_1", "test_1", "test_3"]

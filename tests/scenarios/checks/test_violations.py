@@ -1,4 +1,4 @@
-"""What an arm does beyond its limits is said, whoever it is that moves it."""
+"""Violations of ranges and speed limits in closed loops, rollouts and sweeps."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def swing(robot, amplitude=0.3, duration=0.5):
 
 
 def pulled(state, reference, parameters, memory, model):
-    """It pulls joint 2 over the end of its range, and turns joint 6 too fast."""
+    """Return torques that move joint 2 beyond its range and joint 6 beyond its speed limit."""
     tau = np.zeros(len(state.q))
     tau[1], tau[5] = parameters[0, 1], parameters[0, 5]
     return tau
@@ -42,7 +42,7 @@ def test_violations_name_largest_excess_of_each_limit(irb140):
 
 
 def test_motion_that_ends_on_a_limit_is_no_violation(irb140):
-    """A move that is made as short as its limits allow ends on them but for rounding."""
+    """A move of minimum duration ends on its limits up to rounding."""
     q = np.stack([irb140.q_min - 1e-10, irb140.q_max + 1e-10])
     assert violations(irb140, np.arange(2.0), q, np.stack([irb140.qd_max * (1 + 1e-10)] * 2)) == ()
     beyond = violations(irb140, np.arange(2.0), 1.0001 * q, np.stack([irb140.qd_max * 1.0001] * 2))
@@ -51,7 +51,7 @@ def test_motion_that_ends_on_a_limit_is_no_violation(irb140):
 
 @pytest.mark.parametrize("every", [1, 50])
 def test_rollout_and_closed_loop_report_equal_violations(irb140, every):
-    """However few of its samples are kept."""
+    """The violations do not depend on the number of stored samples."""
     pull = ControlLaw(irb140, pulled, [[0, 60.0, 0, 0, 0, -1e-3]])
     reference = sample(sines(np.zeros(6), np.zeros(6), np.ones(6), 0.4), 1e-3)
     rollout = run_rollouts(irb140, pull, reference, every=every)
@@ -62,7 +62,7 @@ def test_rollout_and_closed_loop_report_equal_violations(irb140, every):
 
 
 def test_payload_sweep_names_rollouts_beyond_limits(irb1400):
-    """A soft PID with loads that it does not know: no rollout ends early, and yet not all is well."""
+    """With a soft PID and unknown loads, no rollout ends early, but some leave their limits."""
     masses = np.array([0.0, 2.0, 5.0])
     arms = [irb1400.with_payload(Payload(mass, (0.0, 0.0, 0.2)) if mass else None) for mass in masses]
     law = controllers.make("pid", irb1400, bandwidth=2.0)
